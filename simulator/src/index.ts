@@ -1,0 +1,12 @@
+export type {
+  AccountInfo,
+  ContactMessage,
+  NetworkStorage,
+  ReceivedMessage,
+  Simulator,
+  SimulatorErrorCode,
+  SimulatorOptions,
+  SimulatorTimings,
+  StorageChange,
+} from './types.ts'
+export { SimulatorError } from './types.ts'
