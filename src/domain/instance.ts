@@ -1,0 +1,31 @@
+import type { ConnectionState } from './connection.ts'
+import type { InstanceId } from './ids.ts'
+
+export const INSTANCE_KINDS = ['whatsapp', 'sandbox'] as const
+export type InstanceKind = (typeof INSTANCE_KINDS)[number]
+
+/** A tenant: one WhatsApp number, one token, one webhook. */
+export interface Instance {
+  id: InstanceId
+  name: string
+  kind: InstanceKind
+  /** The state that holds now, not merely the stored one. */
+  state: ConnectionState
+  reason: string
+  phone: string | null
+  createdAt: number
+}
+
+/** An instance's URL and secret. */
+export interface Webhook {
+  instanceId: InstanceId
+  url: string | null
+  /** `whsec_` and the base64 of 32 bytes; the whole string is the key of X-Service-Signature. */
+  secret: string
+}
+
+/** The secrets in force at a moment: the current one, and for 24 h after a rotation the one before. */
+export interface SigningSecrets {
+  current: string
+  previous: string | null
+}

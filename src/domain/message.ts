@@ -1,0 +1,83 @@
+import type { MessageId } from './ids.ts'
+
+export const MESSAGE_STATES = ['queued', 'sent', 'delivered', 'read', 'failed'] as const
+export type MessageState = (typeof MESSAGE_STATES)[number]
+
+/** How far a message can get; `failed` is not on this way. */
+export type MessageProgress = 'sent' | 'delivered' | 'read'
+
+/** Every legal move. What is absent here does not happen (decisions §4). */
+const NEXT = {
+  queued: ['sent', 'failed'],
+  sent: ['delivered', 'failed'],
+  delivered: ['read'],
+  read: [],
+  failed: [],
+} as const satisfies Record<MessageState, readonly MessageState[]>
+
+const WAY = ['queued', 'sent', 'delivered', 'read'] as const
+
+/**
+ * The moves that take a message from `state` to `reached`, in order, with the gaps filled: a `read` for a `sent`
+ * message is `delivered`, then `read`. Empty for what is late, repeated, or comes after `failed`.
+ */
+export function movesTo(state: MessageState, reached: MessageProgress): readonly MessageProgress[] {
+  if (state === 'failed') return []
+  return WAY.slice(WAY.indexOf(state) + 1, WAY.indexOf(reached) + 1) as MessageProgress[]
+}
+
+export function canFail(state: MessageState): boolean {
+  return (NEXT[state] as readonly MessageState[]).includes('failed')
+}
+
+/** Why a message failed, as `message.failed` and `GET /v1/messages/{id}` tell it (decisions §3). */
+export const FAILURE_CODES = [
+  'recipient_not_on_whatsapp',
+  'not_a_group_member',
+  'rejected_by_whatsapp',
+  'instance_logged_out',
+  'instance_deleted',
+  'expired',
+  'unconfirmed',
+] as const
+export type FailureCode = (typeof FAILURE_CODES)[number]
+
+export interface MessageFailure {
+  code: FailureCode
+  /** A sentence for a person. */
+  message: string
+}
+
+const FAILURE_SENTENCES: Record<FailureCode, string> = {
+  recipient_not_on_whatsapp: 'The number is not on WhatsApp.',
+  not_a_group_member: 'The instance is not a member of the group.',
+  rejected_by_whatsapp: 'WhatsApp refused the message.',
+  instance_logged_out: 'The instance was logged out of WhatsApp before the message was sent.',
+  instance_deleted: 'The instance was deleted before the message was sent.',
+  expired: 'The message became too old before it could be sent.',
+  unconfirmed: 'The message was handed to WhatsApp, which never acknowledged it: it may have arrived.',
+}
+
+/** @param whatsappCode WhatsApp's own code of a refusal, told in the sentence. */
+export function messageFailure(code: FailureCode, whatsappCode?: number): MessageFailure {
+  const sentence = FAILURE_SENTENCES[code]
+  return {
+    code,
+    message: whatsappCode === undefined ? sentence : `${sentence.slice(0, -1)} (code ${whatsappCode}).`,
+  }
+}
+
+/** A message as its sender's program sees it. Moments are milliseconds since 1970, null where not reached. */
+export interface Message {
+  id: MessageId
+  state: MessageState
+  /** The recipient as the caller wrote it. */
+  to: string
+  text: string
+  createdAt: number
+  sentAt: number | null
+  deliveredAt: number | null
+  readAt: number | null
+  failedAt: number | null
+  failure: MessageFailure | null
+}

@@ -1,0 +1,62 @@
+/**
+ * The catalogue of refusals: code → HTTP status and the sentence that is used where the caller gives none.
+ * Codes are stable; each has a line in the docs (decisions §1, §5, §6).
+ */
+export const REFUSALS = {
+  invalid_token: [401, 'The token is missing or unknown: send "Authorization: Bearer <token>".'],
+  invalid_admin_key: [401, 'The admin key is missing or wrong: send "Authorization: Bearer <ADMIN_KEY>".'],
+  instance_not_found: [404, 'There is no such instance.'],
+  message_not_found: [404, 'There is no such message.'],
+  event_not_found: [404, 'There is no such event.'],
+  not_found: [404, 'There is nothing at this address.'],
+  method_not_allowed: [405, 'This address does not answer this method.'],
+  invalid_phone_number: [
+    400,
+    '"to" must be a number of 7 to 15 digits with its country code, or a group ending in @g.us.',
+  ],
+  invalid_request: [400, 'The request is not as it should be.'],
+  payload_too_large: [413, 'The body is larger than 1 MiB.'],
+  unsupported_media_type: [415, 'Send the body as "Content-Type: application/json".'],
+  instance_not_connected: [422, 'The instance has no connected WhatsApp: link it first.'],
+  idempotency_key_reused: [422, 'This X-Idempotency-Key was used with another body.'],
+  webhook_not_configured: [409, 'The instance has no webhook URL: set one first.'],
+  delivery_pending: [409, 'The event is still on its way to the webhook.'],
+  not_a_sandbox: [409, 'Only a sandbox instance has simulated contacts.'],
+  sandbox_disabled: [409, 'Sandbox instances are switched off: set SANDBOX=on.'],
+  rate_limit_exceeded: [429, 'Too many requests: wait as long as Retry-After says.'],
+  too_many_attempts: [429, 'Too many wrong keys: wait as long as Retry-After says.'],
+  internal_error: [500, 'Something went wrong on our side; the log has it under the request id.'],
+  service_unavailable: [503, 'Not available right now: repeat with the same X-Idempotency-Key.'],
+} as const satisfies Record<string, readonly [status: number, message: string]>
+
+export type RefusalCode = keyof typeof REFUSALS
+
+export interface RefusalDetail {
+  /** JSON pointer or field name. */
+  field: string
+  message: string
+}
+
+/** Said to a caller who asked for what cannot be; not a bug. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal'
+  readonly code: RefusalCode
+  readonly details: readonly RefusalDetail[] | undefined
+  /** Whole seconds for `Retry-After`. */
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(
+    code: RefusalCode,
+    message?: string,
+    more: { details?: RefusalDetail[]; retryAfterSeconds?: number } = {},
+  ) {
+    super(message ?? REFUSALS[code][1])
+    this.code = code
+    this.details = more.details
+    this.retryAfterSeconds = more.retryAfterSeconds
+  }
+
+  get status(): number {
+    return REFUSALS[this.code][0]
+  }
+}

@@ -1,0 +1,392 @@
+import type { ConnectionGoal, StoredConnection } from '../domain/connection.ts'
+import type { AfterAttempt, DeliveryState } from '../domain/delivery.ts'
+import type { EventKind, IncomingMessage } from '../domain/event.ts'
+import type { EventId, InstanceId, MessageId } from '../domain/ids.ts'
+import type { Instance, InstanceKind, SigningSecrets, Webhook } from '../domain/instance.ts'
+import type { Message, MessageFailure, MessageProgress, MessageState } from '../domain/message.ts'
+import type { PhoneNumber } from '../domain/recipient.ts'
+import type { Hints } from './hints.ts'
+
+/**
+ * Everything that Pombal remembers, on SQLite or PostgreSQL alike (`test/contract` holds both to these promises).
+ *
+ * - A promise that resolves to a recorded fact means: committed and synced.
+ * - Every method is one commit, or reads one consistent state. None speaks to the network but to the database.
+ * - What an owner writes takes its `Lease` and is fenced by it: if the lease has moved on, nothing is written and
+ *   `LeaseLost` is thrown.
+ * - A store that cannot be reached, or is closing, throws `StoreUnavailable`; whether a write happened is then unknown.
+ * - After a commit that somebody waits for, `hints` says where to look. A hint may be lost; nothing depends on it.
+ * - Moments are milliseconds since 1970. `now` is the caller's clock and only ever stamps rows; leases, rate windows
+ *   and the age of a connection use the store's own clock.
+ */
+export interface Store {
+  readonly hints: Hints
+  readonly admission: Admission
+  readonly instances: Instances
+  readonly connections: Connections
+  readonly messages: Messages
+  readonly events: Events
+  readonly deliveries: Deliveries
+  readonly leases: Leases
+  readonly credentials: Credentials
+  readonly numbers: Numbers
+  readonly sandbox: SandboxStorage
+  readonly retention: Retention
+  /** Resolves when the store can write; throws `StoreUnavailable` otherwise. */
+  ping(): Promise<void>
+  /** Finishes the writes already accepted, then closes. Later calls throw `StoreUnavailable`. */
+  close(): Promise<void>
+}
+
+/** The right to act for an instance, granted to one owner at a time; `epoch` grows with every new owner. */
+export interface Lease {
+  readonly instanceId: InstanceId
+  readonly owner: string
+  readonly epoch: number
+}
+
+/** One page of a list, newest first unless said otherwise. `nextCursor` is opaque; null at the end. */
+export interface Page<T> {
+  data: T[]
+  nextCursor: string | null
+}
+
+export interface PageRequest {
+  cursor?: string | undefined
+  /** 1–200. */
+  limit: number
+}
+
+// ── Callers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Who is calling, and whether the call is within the rate (decisions §2). */
+export interface Admitted {
+  instanceId: InstanceId
+  /** False: this call is over the limit. */
+  withinRate: boolean
+  limit: number
+  /** Calls left in the window after this one, never below 0. */
+  remaining: number
+  /** Milliseconds until the window ends. */
+  resetMs: number
+}
+
+export interface Admission {
+  /**
+   * Finds the token's instance and counts the call against it: 100 (setting) per window of 60 s that opens with the
+   * first call. Null for a token that is unknown (or whose instance was deleted), which counts nowhere. A replaced
+   * token is unknown at once. In memory on SQLite, one round trip and the database's clock on PostgreSQL.
+   */
+  admit(tokenDigest: Uint8Array): Promise<Admitted | null>
+}
+
+// ── Instances ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface NewInstance {
+  id: InstanceId
+  name: string
+  kind: InstanceKind
+  tokenDigest: Uint8Array
+  webhookSecret: string
+  /** `online` for a sandbox, which links by itself; `idle` for a number that somebody will link. */
+  goal: ConnectionGoal
+}
+
+export interface Instances {
+  create(instance: NewInstance, now: number): Promise<Instance>
+  /** Null also for a deleted one, as everywhere in this interface. */
+  find(id: InstanceId): Promise<Instance | null>
+  list(page: PageRequest, filter?: { search?: string | undefined }): Promise<Page<Instance>>
+  rename(id: InstanceId, name: string): Promise<Instance | null>
+  /** False when there is no such instance. */
+  replaceToken(id: InstanceId, tokenDigest: Uint8Array): Promise<boolean>
+  /**
+   * One commit: the token is dead, the WhatsApp credentials are erased, the lease's epoch is raised so that no late
+   * write of its connection gets through, and the instance is marked deleted. What is owed to its webhook stays.
+   * False when there is no such instance.
+   */
+  delete(id: InstanceId, now: number): Promise<boolean>
+  /** Deleted instances whose rows are still there, for the owner to wind up. */
+  listDeleted(): Promise<InstanceId[]>
+  /**
+   * The last step of a deletion: erases every row of a deleted instance, in small steps. Does nothing and returns
+   * false while a message is queued or a delivery is owed.
+   */
+  erase(lease: Lease): Promise<boolean>
+  findWebhook(id: InstanceId): Promise<Webhook | null>
+  /** Binds the events made from now on to `url` (null: they are kept and not posted). Earlier deliveries stay. */
+  setWebhookUrl(id: InstanceId, url: string | null): Promise<Webhook | null>
+  /** The old secret stays beside the new one for 24 h from `now`. */
+  replaceWebhookSecret(id: InstanceId, secret: string, now: number): Promise<Webhook | null>
+  /** What to sign with at `now`; also for a deleted instance that still owes deliveries. */
+  findSigningSecrets(id: InstanceId, now: number): Promise<SigningSecrets | null>
+}
+
+// ── Connections ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The stored connection and the instance's kind, which says where to connect to. */
+export interface ConnectionRecord extends StoredConnection {
+  instanceId: InstanceId
+  kind: InstanceKind
+  deleted: boolean
+}
+
+export interface Connections {
+  /** Also for a deleted instance whose rows are still there. */
+  find(id: InstanceId): Promise<ConnectionRecord | null>
+  /** Asks the owner to link (QR, or pairing code for `pairingPhone`), or to resume a stopped one. */
+  requestConnect(id: InstanceId, pairingPhone: PhoneNumber | null): Promise<boolean>
+  /** Asks the owner to unlink the number. */
+  requestLogout(id: InstanceId): Promise<boolean>
+  /**
+   * The owner tells what is the case. `since` moves only when `state` changes; `lastConnectedAt` is set by the store
+   * while the state is, or stops being, `connected`.
+   */
+  record(
+    lease: Lease,
+    change: Partial<
+      Pick<StoredConnection, 'state' | 'reason' | 'goal' | 'qr' | 'qrExpiresAt' | 'pairingCode' | 'phone'>
+    >,
+    now: number,
+  ): Promise<void>
+}
+
+// ── Messages ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface NewMessage {
+  id: MessageId
+  instanceId: InstanceId
+  to: string
+  text: string
+  /** The id under which every attempt goes out, chosen at acceptance. */
+  whatsappId: string
+  /** The digest is over `to` and `text`; the same key with another digest is refused. */
+  idempotency?: { key: string; digest: Uint8Array } | undefined
+}
+
+export type AcceptOutcome =
+  | { kind: 'accepted'; id: MessageId }
+  | { kind: 'replayed'; id: MessageId }
+  | { kind: 'key_reused' }
+  | { kind: 'not_connected' }
+  /** Deleted between admission and now. */
+  | { kind: 'no_instance' }
+
+/** A message waiting to be sent. */
+export interface QueuedMessage {
+  /** Grows in the order of acceptance. */
+  seq: number
+  id: MessageId
+  instanceId: InstanceId
+  to: string
+  text: string
+  whatsappId: string
+  createdAt: number
+  /** Fixed by the first `recordPrepared`: where it goes on WhatsApp, and the encoded content, byte for byte. */
+  prepared: PreparedMessage | null
+}
+
+export interface PreparedMessage {
+  /** WhatsApp's address of the recipient, which may differ from the number asked for. */
+  address: string
+  content: Uint8Array
+}
+
+export type ProgressOutcome = 'recorded' | 'unchanged' | 'unknown_message'
+
+export interface MessageFilter {
+  state?: MessageState | undefined
+  to?: string | undefined
+  since?: number | undefined
+  until?: number | undefined
+}
+
+export interface MessageEvent {
+  id: EventId
+  kind: EventKind
+  timestamp: number
+  /** Null: made while no URL was set. */
+  delivery: DeliverySummary | null
+}
+
+export interface Messages {
+  /**
+   * Order of checks: replay of the idempotency key, then connection (`currentState` accepts messages), then the
+   * insert; all in one commit, so that of calls that race with one key exactly one is accepted. A key counts for
+   * 24 h from its acceptance.
+   */
+  accept(message: NewMessage, now: number): Promise<AcceptOutcome>
+  find(instanceId: InstanceId, id: MessageId): Promise<Message | null>
+  list(instanceId: InstanceId, page: PageRequest, filter?: MessageFilter): Promise<Page<Message>>
+  /** The events of one message, oldest first. */
+  listEvents(instanceId: InstanceId, id: MessageId): Promise<MessageEvent[]>
+
+  /** The first `limit` queued messages in the order accepted. */
+  listQueued(instanceId: InstanceId, limit: number): Promise<QueuedMessage[]>
+  /**
+   * Fixes address and content before the message is first written to a socket: from here on it counts as written
+   * (`unconfirmed`, not `expired`, when it becomes too old). The first one wins: returns what is stored.
+   */
+  recordPrepared(lease: Lease, id: MessageId, prepared: PreparedMessage): Promise<PreparedMessage>
+  /**
+   * Moves the message forward as `movesTo` has it, each move with its event and delivery, in one commit.
+   * An acknowledgement is `sent`. Matched by WhatsApp's id alone. Each event's timestamp is `now`, but never before the
+   * message's previous event.
+   */
+  recordProgress(lease: Lease, whatsappId: string, reached: MessageProgress, now: number): Promise<ProgressOutcome>
+  /** `unchanged` unless the message is queued or sent (`canFail`). */
+  recordFailure(lease: Lease, whatsappId: string, failure: MessageFailure, now: number): Promise<ProgressOutcome>
+  /** Fails up to `limit` queued messages, oldest first (logout, deletion); returns how many. Repeat until 0. */
+  recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number>
+  /** The content sent under this id, for WhatsApp's requests to send it again; null if unknown or not yet prepared. */
+  findSentContent(instanceId: InstanceId, whatsappId: string): Promise<Uint8Array | null>
+}
+
+// ── Events and deliveries ───────────────────────────────────────────────────────────────────────────────────────
+
+export interface DeliverySummary {
+  id: string
+  url: string
+  state: DeliveryState
+  /** Attempts made so far. */
+  attempts: number
+  /** When the next attempt is due; null when none will come. */
+  nextAttemptAt: number | null
+  /** Asked for by a person: outside the order. */
+  redelivery: boolean
+}
+
+export interface EventRecord {
+  id: EventId
+  kind: EventKind
+  /** The timestamp in the body. */
+  timestamp: number
+  createdAt: number
+  messageId: MessageId | null
+  /** The latest delivery. */
+  delivery: DeliverySummary | null
+}
+
+export interface AttemptRecord {
+  attemptNumber: number
+  url: string
+  startedAt: number
+  durationMs: number
+  /** Null when no status line came. */
+  status: number | null
+  /** A stable code such as `timeout` or `blocked_address`; null when a status line came. */
+  error: string | null
+  /** The beginning of the answer's body, at most 1 KiB. */
+  responseExcerpt: string | null
+}
+
+export interface EventDetail extends EventRecord {
+  /** The bytes posted. */
+  body: string
+  /** Oldest first. */
+  deliveries: (DeliverySummary & { log: AttemptRecord[] })[]
+}
+
+export interface Events {
+  /** One event per `incomingKey`; with its delivery, in one commit. */
+  recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'>
+  list(
+    instanceId: InstanceId,
+    page: PageRequest,
+    filter?: { state?: DeliveryState | undefined; kind?: EventKind | undefined },
+  ): Promise<Page<EventRecord>>
+  find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null>
+}
+
+/** A delivery whose next attempt may start, with all that the attempt needs but the secret. */
+export interface DueDelivery {
+  /** Grows in the order of the events. */
+  seq: number
+  id: string
+  instanceId: InstanceId
+  eventId: EventId
+  kind: EventKind
+  url: string
+  body: Uint8Array
+  /** The attempt to make, from 1. */
+  attemptNumber: number
+  dueAt: number
+}
+
+export type RedeliverOutcome = 'queued' | 'no_event' | 'no_webhook' | 'still_pending'
+
+export interface Deliveries {
+  /** Deliveries that were never tried and wait for nothing, in the order of the events, above `afterSeq`. */
+  listFirst(instanceId: InstanceId, afterSeq: number, limit: number): Promise<DueDelivery[]>
+  /** Deliveries that failed before and are due at or before `dueBefore`, earliest due first, above (dueAt, seq). */
+  listRetries(
+    instanceId: InstanceId,
+    after: { dueAt: number; seq: number },
+    dueBefore: number,
+    limit: number,
+  ): Promise<DueDelivery[]>
+  /** When the earliest retry of the instance is due; null without any. */
+  findNextRetryAt(instanceId: InstanceId): Promise<number | null>
+  /**
+   * One commit: the attempt's row, and what follows: delivered or exhausted (its successor becomes ready, due at
+   * once), or due again. Does nothing if this attempt was recorded before.
+   */
+  recordAttempt(lease: Lease, delivery: DueDelivery, attempt: AttemptRecord, then: AfterAttempt): Promise<void>
+  /** A new delivery of the same bytes to the URL now in force, six attempts of its own, outside the order. */
+  redeliver(instanceId: InstanceId, eventId: EventId, now: number): Promise<RedeliverOutcome>
+  /** The same for every event made since `since` whose latest delivery is in `state`, in small steps; how many. */
+  redeliverSince(
+    instanceId: InstanceId,
+    since: number,
+    state: 'delivered' | 'exhausted',
+    now: number,
+  ): Promise<{ kind: 'queued'; count: number } | { kind: 'no_webhook' }>
+}
+
+// ── Ownership ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Leases {
+  /**
+   * Takes up to `limit` instances (deleted ones included, while their rows are there) whose lease is free or has lapsed,
+   * each under a higher epoch.
+   */
+  acquire(owner: string, limit: number): Promise<Lease[]>
+  /** Prolongs all of the owner's leases by 15 s, in one statement; returns those that still hold. */
+  renew(owner: string): Promise<Lease[]>
+  /** Gives one up at once. */
+  release(lease: Lease): Promise<void>
+}
+
+/** WhatsApp credentials and Signal keys: opaque bytes by type and id, encrypted at rest. */
+export interface Credentials {
+  get(instanceId: InstanceId, type: string, ids: readonly string[]): Promise<Map<string, Uint8Array>>
+  /** All changes or none. A null value deletes. */
+  set(lease: Lease, changes: readonly { type: string; id: string; value: Uint8Array | null }[]): Promise<void>
+  clear(lease: Lease): Promise<void>
+}
+
+/** What WhatsApp said of a number; `address` null: it is not on WhatsApp. */
+export interface LookedUpNumber {
+  address: string | null
+}
+
+export interface Numbers {
+  /** Null when not asked yet, or too long ago: 7 days for a number found, 1 hour for one not found. */
+  find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null>
+  record(lease: Lease, number: PhoneNumber, found: LookedUpNumber, now: number): Promise<void>
+}
+
+/** The sandbox's memory: one scope per instance. Structurally the simulator's storage port. */
+export interface SandboxStorage {
+  read(scope: InstanceId): Promise<ReadonlyMap<string, Uint8Array>>
+  write(scope: InstanceId, changes: readonly { key: string; value: Uint8Array | null }[]): Promise<void>
+}
+
+export interface Retention {
+  /**
+   * Erases one small step of what is older than `before`: messages that are not queued and their events once nothing
+   * is owed of them, finished deliveries with their attempts, and expired idempotency keys. Returns how many rows went; 0 when
+   * nothing is left to do.
+   */
+  step(before: number, now: number): Promise<number>
+}
