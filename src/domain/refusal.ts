@@ -16,6 +16,8 @@ export const REFUSALS = {
   ],
   invalid_request: [400, 'The request is not as it should be.'],
   payload_too_large: [413, 'The body is larger than 1 MiB.'],
+  request_timeout: [408, 'The request took too long to arrive.'],
+  headers_too_large: [431, 'The headers are too large.'],
   unsupported_media_type: [415, 'Send the body as "Content-Type: application/json".'],
   instance_not_connected: [422, 'The instance has no connected WhatsApp: link it first.'],
   idempotency_key_reused: [422, 'This X-Idempotency-Key was used with another body.'],

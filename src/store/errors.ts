@@ -18,3 +18,8 @@ export class StoreUnavailable extends Error {
 export class WrongMasterKey extends Error {
   override readonly name = 'WrongMasterKey'
 }
+
+/** A page was asked for with a cursor that no page gave out; nothing was read. */
+export class InvalidCursor extends Error {
+  override readonly name = 'InvalidCursor'
+}

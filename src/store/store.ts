@@ -52,6 +52,7 @@ export interface Page<T> {
 }
 
 export interface PageRequest {
+  /** A `nextCursor`; anything else throws `InvalidCursor`. */
   cursor?: string | undefined
   /** 1–200. */
   limit: number
