@@ -1,0 +1,154 @@
+import { randomBytes } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import { hostname } from 'node:os'
+import type { Logger } from 'pino'
+import { createServer } from './api/server.ts'
+import type { Settings } from './config.ts'
+import { Refusal } from './domain/refusal.ts'
+import { InstanceRunner } from './instances/instance-runner.ts'
+import { Supervisor } from './instances/supervisor.ts'
+import { openKeys } from './keys.ts'
+import { startRetention } from './ops/retention.ts'
+import { Sandbox } from './sandbox.ts'
+import { openStore } from './store/open-store.ts'
+import type { ConnectionRecord, Lease } from './store/store.ts'
+import { createAddressGuard } from './webhooks/address-guard.ts'
+import { createDispatcher } from './webhooks/dispatcher.ts'
+import { createPoster } from './webhooks/post.ts'
+import { createConnection } from './whatsapp/connection.ts'
+
+export interface App {
+  /** Where it listens, as a person would type it. */
+  url: string
+  adminKey: string
+  adminKeyPlace: string
+  /** Takes everything down in the reverse order, finishing what is in flight; within 10 s. */
+  close(): Promise<void>
+}
+
+/** Builds every room by hand and opens the door last. */
+export async function startApp(settings: Settings, logger: Logger): Promise<App> {
+  const keys = openKeys(settings)
+  const store = await openStore({
+    dataDir: settings.dataDir,
+    ...(settings.databaseUrl && { databaseUrl: settings.databaseUrl }),
+    masterKey: keys.masterKey,
+    ratePerMinute: settings.ratePerMinute,
+    logger,
+  })
+  const takeDown: (() => Promise<unknown>)[] = [() => store.close()]
+
+  async function close(): Promise<void> {
+    for (let step = takeDown.pop(); step !== undefined; step = takeDown.pop()) {
+      await step().catch(error => logger.error({ err: error }, 'app.close_failed'))
+    }
+  }
+
+  try {
+    const retention = startRetention({ retention: store.retention, retentionMs: settings.retentionMs, logger })
+    takeDown.push(() => retention.stop())
+
+    const sandbox = settings.sandbox ? new Sandbox(store.sandbox, logger) : null
+    if (sandbox) takeDown.push(() => sandbox.close())
+
+    const ownPorts: number[] = []
+    const guard = createAddressGuard({
+      loopbackAndPrivateAllowed: settings.webhook.privateAllowed,
+      allowedNetworks: settings.webhook.allowedNetworks,
+      ownPorts: () => ownPorts,
+    })
+    const poster = createPoster({ guard, timeoutMs: settings.webhook.timeoutMs })
+    takeDown.push(() => poster.close())
+
+    const dispatcher = createDispatcher({
+      store,
+      post: poster,
+      settings: { retryDelaysMs: settings.webhook.retryDelaysMs, version: settings.version },
+      logger,
+      onLeaseLost: instanceId => logger.warn({ instanceId }, 'lane.lease_lost'),
+    })
+    takeDown.push(() => dispatcher.close())
+
+    const openConnection = async (record: ConnectionRecord, lease: Lease, onLeaseLost: () => void) => {
+      const { kind, instanceId } = record
+      return createConnection({
+        lease,
+        store,
+        network: await networkOf(kind, instanceId),
+        settings: {
+          ...(settings.whatsapp.version && { version: settings.whatsapp.version }),
+          messageTtlMs: settings.messageTtlMs,
+        },
+        logger,
+        onLeaseLost,
+      })
+    }
+    const networkOf = async (kind: ConnectionRecord['kind'], instanceId: string) => {
+      if (kind === 'sandbox') {
+        if (!sandbox) throw new Refusal('sandbox_disabled')
+        const network = await sandbox.openNetwork(instanceId)
+        return { kind: 'simulated' as const, url: network.url, linkBy: network.scanQr }
+      }
+      return settings.whatsapp.url
+        ? { kind: 'simulated' as const, url: settings.whatsapp.url }
+        : { kind: 'whatsapp' as const }
+    }
+
+    const supervisor = new Supervisor({
+      leases: store.leases,
+      hints: store.hints,
+      owner: `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`,
+      run: (lease, onLeaseLost) =>
+        new InstanceRunner({
+          lease,
+          store,
+          lanes: dispatcher,
+          connect: openConnection,
+          onErased: async instanceId => sandbox?.forget(instanceId),
+          onLeaseLost,
+          logger,
+        }),
+      logger,
+    })
+    takeDown.push(() => supervisor.close())
+
+    const server = await createServer({
+      store,
+      settings: { adminKey: keys.adminKey },
+      logger,
+      checkWebhookUrl: guard.checkLiteral,
+      sandbox: {
+        enabled: sandbox !== null,
+        writeAs: (instanceId, message) => {
+          if (!sandbox) throw new Refusal('sandbox_disabled')
+          return sandbox.writeAs(instanceId, message)
+        },
+      },
+      version: settings.version,
+      isReady: () =>
+        store.ping().then(
+          () => true,
+          () => false,
+        ),
+    })
+    takeDown.push(() => server.close())
+    await server.listen({ host: settings.host, port: settings.port })
+    const { port } = server.server.address() as AddressInfo
+    ownPorts.push(port)
+
+    return {
+      url: settings.publicUrl?.href.replace(/\/$/, '') ?? `http://${urlHost(settings.host)}:${port}`,
+      adminKey: keys.adminKey,
+      adminKeyPlace: keys.adminKeyPlace,
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}

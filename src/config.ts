@@ -1,0 +1,195 @@
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { RETRY_DELAYS_MS } from './domain/delivery.ts'
+
+const MASTER_KEY_BYTES = 32
+const MIN_ADMIN_KEY_LENGTH = 32
+const MAX_TIMER_MS = 2 ** 31 - 1
+const MAX_RETRIES = 20
+const HOUR_MS = 3_600_000
+const DAY_MS = 86_400_000
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+
+/** What the service runs by: read once from the environment, never looked up again (decisions §8). */
+export interface Settings {
+  version: string
+  host: string
+  /** 0 lets the system choose. */
+  port: number
+  dataDir: string
+  /** PostgreSQL; null: SQLite in `dataDir`. */
+  databaseUrl: string | null
+  /** Null: made at the first start and kept in `dataDir`. */
+  adminKey: string | null
+  masterKey: Buffer | null
+  publicUrl: URL | null
+  logLevel: (typeof LOG_LEVELS)[number]
+  ratePerMinute: number
+  messageTtlMs: number
+  retentionMs: number
+  webhook: {
+    timeoutMs: number
+    retryDelaysMs: readonly number[]
+    /** CIDR notation. */
+    allowedNetworks: readonly string[]
+    /** Loopback and private networks may be posted to (decisions §5). */
+    privateAllowed: boolean
+  }
+  whatsapp: {
+    /** Null: the version that ships with the driver. */
+    version: [number, number, number] | null
+    /** A simulated network on loopback in place of the real one; for tests. */
+    url: string | null
+  }
+  sandbox: boolean
+}
+
+/** Every setting that is wrong, each with its name and what it should be. */
+export class BadSettings extends Error {
+  override readonly name = 'BadSettings'
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.problems = problems
+  }
+}
+
+/** @throws BadSettings with all problems at once */
+export function readSettings(env: NodeJS.ProcessEnv): Settings {
+  const problems: string[] = []
+
+  /** An unset or empty variable is `fallback`; one that `parse` makes nothing of (undefined) is a problem. */
+  function read<T>(name: string, fallback: T, expected: string, parse: (text: string) => T | undefined): T {
+    const text = env[name]?.trim()
+    if (!text) return fallback
+    const value = parse(text)
+    if (value !== undefined) return value
+    problems.push(`${name} must be ${expected}.`)
+    return fallback
+  }
+
+  const production = env['NODE_ENV'] === 'production'
+  const host = read('HOST', '127.0.0.1', 'an IP address or a host name', text =>
+    /[\s/]/.test(text) ? undefined : text,
+  )
+  const publicUrl = read('PUBLIC_URL', null, 'an absolute http or https URL', parseHttpUrl)
+  const databaseUrl = read('DATABASE_URL', null, 'a postgres:// URL', parsePostgresUrl)
+  const adminKey = read('ADMIN_KEY', null, `at least ${MIN_ADMIN_KEY_LENGTH} visible ASCII characters`, parseAdminKey)
+  const masterKey = read('MASTER_KEY', null, 'the base64 of 32 bytes (openssl rand -base64 32)', parseMasterKey)
+  if (databaseUrl && !env['ADMIN_KEY']?.trim())
+    problems.push('ADMIN_KEY is required with DATABASE_URL: nodes must share it.')
+  if (databaseUrl && !env['MASTER_KEY']?.trim())
+    problems.push('MASTER_KEY is required with DATABASE_URL: nodes must share it.')
+
+  const settings: Settings = {
+    version: packageVersion(),
+    host,
+    port: read('PORT', 3000, 'a port number, 0–65535', integerIn(0, 65_535)),
+    dataDir: read('DATA_DIR', './data', 'a folder', text => text),
+    databaseUrl,
+    adminKey,
+    masterKey,
+    publicUrl,
+    logLevel: read('LOG_LEVEL', 'info', `one of ${LOG_LEVELS.join(', ')}`, text =>
+      LOG_LEVELS.find(level => level === text),
+    ),
+    ratePerMinute: read('RATE_LIMIT_PER_MINUTE', 100, 'a whole number of at least 1', integerIn(1, 1e9)),
+    messageTtlMs: read('MESSAGE_TTL_HOURS', 24, 'a number of hours above 0', numberIn(1e-6, 24 * 365)) * HOUR_MS,
+    retentionMs: read('RETENTION_DAYS', 30, 'a number of days, at least 1', numberIn(1, 36_500)) * DAY_MS,
+    webhook: {
+      timeoutMs: read('WEBHOOK_TIMEOUT_MS', 10_000, 'milliseconds, 100–600000', integerIn(100, 600_000)),
+      retryDelaysMs: read(
+        'WEBHOOK_RETRY_DELAYS_MS',
+        RETRY_DELAYS_MS,
+        `milliseconds separated by commas, at most ${MAX_RETRIES} of them`,
+        parseDelays,
+      ),
+      allowedNetworks: read(
+        'WEBHOOK_ALLOWED_NETWORKS',
+        [],
+        'CIDR networks separated by commas, as 10.0.0.0/8',
+        parseNetworks,
+      ),
+      privateAllowed: isLoopbackHost(host) && (!publicUrl || isLoopbackHost(publicUrl.hostname)) && !production,
+    },
+    whatsapp: {
+      version: read('WHATSAPP_VERSION', null, 'three numbers, as 2.3000.1035194821', parseVersion),
+      url: read(
+        'WHATSAPP_URL',
+        null,
+        'a ws:// or wss:// URL on a loopback address: another WhatsApp is for tests only',
+        parseLoopbackSocket,
+      ),
+    },
+    sandbox: read('SANDBOX', !production, '"on" or "off"', text =>
+      text === 'on' ? true : text === 'off' ? false : undefined,
+    ),
+  }
+  if (problems.length > 0) throw new BadSettings(problems)
+  return settings
+}
+
+/** Whether `host` names this machine alone, whatever its notation. */
+export function isLoopbackHost(host: string): boolean {
+  const name = host.replace(/^\[|\]$/g, '').toLowerCase()
+  if (name === 'localhost' || name.endsWith('.localhost')) return true
+  return isIP(name) !== 0 && ipaddr.process(name).range() === 'loopback'
+}
+
+function packageVersion(): string {
+  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
+}
+
+function integerIn(least: number, most: number) {
+  return (text: string) =>
+    /^[0-9]+$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : undefined
+}
+
+function numberIn(least: number, most: number) {
+  return (text: string) =>
+    /^[0-9]+(\.[0-9]+)?$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : undefined
+}
+
+function parseHttpUrl(text: string): URL | undefined {
+  const url = URL.parse(text)
+  return url && (url.protocol === 'http:' || url.protocol === 'https:') ? url : undefined
+}
+
+function parsePostgresUrl(text: string): string | undefined {
+  return /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : undefined
+}
+
+function parseAdminKey(text: string): string | undefined {
+  return text.length >= MIN_ADMIN_KEY_LENGTH && /^[\x21-\x7e]+$/.test(text) ? text : undefined
+}
+
+/** @returns the key's 32 bytes, or undefined if `text` is not their base64 */
+export function parseMasterKey(text: string): Buffer | undefined {
+  const key = Buffer.from(text, 'base64')
+  return key.length === MASTER_KEY_BYTES && key.toString('base64') === text ? key : undefined
+}
+
+function parseDelays(text: string): readonly number[] | undefined {
+  const delays = text.split(',').map(part => integerIn(0, MAX_TIMER_MS)(part.trim()))
+  return delays.length <= MAX_RETRIES && delays.every(delay => delay !== undefined) ? delays : undefined
+}
+
+function parseNetworks(text: string): string[] | undefined {
+  const networks = text.split(',').map(part => part.trim())
+  return networks.every(network => ipaddr.isValidCIDR(network)) ? networks : undefined
+}
+
+function parseVersion(text: string): [number, number, number] | undefined {
+  const parts = /^(\d{1,9})\.(\d{1,9})\.(\d{1,10})$/.exec(text)
+  return parts ? [Number(parts[1]), Number(parts[2]), Number(parts[3])] : undefined
+}
+
+function parseLoopbackSocket(text: string): string | undefined {
+  const url = URL.parse(text)
+  return url && (url.protocol === 'ws:' || url.protocol === 'wss:') && isLoopbackHost(url.hostname)
+    ? url.href
+    : undefined
+}

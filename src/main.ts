@@ -1,0 +1,85 @@
+import { pino } from 'pino'
+import { type App, startApp } from './app.ts'
+import { BadSettings, readSettings, type Settings } from './config.ts'
+import { silenceSignalConsole } from './whatsapp/silence.ts'
+
+/** A stop that takes longer is cut off: the store is consistent at every moment. */
+const STOP_WITHIN_MS = 9_500
+
+function readSettingsOrExit(): Settings {
+  try {
+    return readSettings(process.env)
+  } catch (error) {
+    if (error instanceof BadSettings) exitWith(error.problems)
+    throw error
+  }
+}
+
+function exitWith(problems: readonly string[]): never {
+  process.stderr.write(`Pombal cannot start:\n${problems.map(problem => `  - ${problem}\n`).join('')}`)
+  process.exit(1)
+}
+
+/** What stops a start for a reason that the operator can mend, as sentences. */
+function problemsOf(error: unknown, settings: Settings): readonly string[] | null {
+  if (error instanceof BadSettings) return error.problems
+  const { name, message, code } = error as NodeJS.ErrnoException
+  if (code === 'EADDRINUSE') return [`Port ${settings.port} of ${settings.host} is taken: set PORT to a free one.`]
+  if (code === 'EACCES' || code === 'EADDRNOTAVAIL') return [message]
+  if (name === 'WrongMasterKey' || name === 'StoreUnavailable' || name === 'StoreRefused') return [message]
+  return null
+}
+
+function greet(app: App, settings: Settings): void {
+  const data = settings.databaseUrl ? 'PostgreSQL (DATABASE_URL)' : settings.dataDir
+  process.stdout.write(
+    [
+      '',
+      `  Pombal ${settings.version} listens on ${app.url}`,
+      `  Data       ${data}`,
+      `  Admin key  ${app.adminKeyPlace}`,
+      `  API        ${app.url}/docs`,
+      '',
+      '  Next: make an instance (kind "sandbox" needs no phone)',
+      '',
+      `    curl -s ${app.url}/admin/v1/instances -H "Authorization: Bearer ${adminKeyInShell(app)}" \\`,
+      `      -H 'Content-Type: application/json' -d '{"name":"first","kind":"${settings.sandbox ? 'sandbox' : 'whatsapp'}"}'`,
+      '',
+      '',
+    ].join('\n'),
+  )
+}
+
+function adminKeyInShell(app: App): string {
+  return app.adminKeyPlace.startsWith('the environment') ? '$ADMIN_KEY' : `$(cat '${app.adminKeyPlace}')`
+}
+
+silenceSignalConsole()
+const settings = readSettingsOrExit()
+const logger = pino({ level: settings.logLevel })
+
+let app: App
+try {
+  app = await startApp(settings, logger)
+} catch (error) {
+  const problems = problemsOf(error, settings)
+  if (problems) exitWith(problems)
+  throw error
+}
+greet(app, settings)
+
+let stopping = false
+async function stop(signal: NodeJS.Signals): Promise<void> {
+  if (stopping) return
+  stopping = true
+  logger.info({ signal }, 'app.stopping')
+  setTimeout(() => {
+    logger.warn('app.stop_cut_off')
+    process.exit(0)
+  }, STOP_WITHIN_MS).unref()
+  await app.close()
+  logger.info('app.stopped')
+  process.exit(0)
+}
+process.on('SIGTERM', stop)
+process.on('SIGINT', stop)

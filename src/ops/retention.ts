@@ -1,0 +1,49 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Retention } from '../store/store.ts'
+
+const ROUND_EVERY_MS = 10 * 60_000
+/** Between two small steps, so that sends are not disturbed. */
+const STEP_EVERY_MS = 50
+
+export interface RetentionOptions {
+  retention: Retention
+  retentionMs: number
+  logger: Logger
+  now?: () => number
+}
+
+/** Erases what is older than the retention time, a small step at a time. Any number of nodes may do so at once. */
+export function startRetention(options: RetentionOptions): { stop(): Promise<void> } {
+  const { retention, retentionMs, logger, now = Date.now } = options
+  const stopping = new AbortController()
+
+  async function round(): Promise<void> {
+    const startedAt = performance.now()
+    let rows = 0
+    for (;;) {
+      const erased = await retention.step(now() - retentionMs, now())
+      rows += erased
+      if (erased === 0 || stopping.signal.aborted) break
+      await sleep(STEP_EVERY_MS, undefined, { signal: stopping.signal })
+    }
+    if (rows > 0) logger.info({ rows, durationMs: Math.round(performance.now() - startedAt) }, 'retention.erased')
+  }
+
+  async function rounds(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await sleep(ROUND_EVERY_MS, undefined, { signal: stopping.signal, ref: false })
+      await round().catch(error => {
+        if (!stopping.signal.aborted) logger.warn({ err: error }, 'retention.failed')
+      })
+    }
+  }
+
+  const ended = rounds().catch(() => undefined)
+  return {
+    async stop() {
+      stopping.abort()
+      await ended
+    },
+  }
+}

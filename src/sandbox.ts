@@ -1,0 +1,83 @@
+import { createSimulatorWorker } from '@pombal/simulator/worker'
+import type { Logger } from 'pino'
+import type { InstanceId } from './domain/ids.ts'
+import { Refusal } from './domain/refusal.ts'
+import type { SandboxStorage } from './store/store.ts'
+
+type SimulatorWorker = Awaited<ReturnType<typeof createSimulatorWorker>>
+
+/** What a simulated contact writes to a sandbox instance. */
+export interface SandboxMessage {
+  from: string
+  text: string
+  group?: string | undefined
+  name?: string | undefined
+}
+
+/**
+ * The simulated WhatsApp network that sandbox instances are linked to. It starts, in a thread of its own, with the
+ * first of them, and keeps what it must remember in the store.
+ */
+export class Sandbox {
+  readonly #storage: SandboxStorage
+  readonly #logger: Logger
+  readonly #phones = new Map<InstanceId, string>()
+  #worker: Promise<SimulatorWorker> | undefined
+  /** Kept when the thread has to be started again, so that the connections find it where it was. */
+  #port = 0
+  #closed = false
+
+  constructor(storage: SandboxStorage, logger: Logger) {
+    this.#storage = storage
+    this.#logger = logger
+  }
+
+  /** The network with this instance's simulated phone in it. */
+  async openNetwork(instanceId: InstanceId): Promise<{ url: string; scanQr(qr: string): Promise<void> }> {
+    const worker = await this.#open()
+    this.#phones.set(instanceId, (await worker.openAccount(instanceId)).phone)
+    return {
+      url: worker.url,
+      scanQr: async qr => {
+        await (await this.#open()).scanQr(qr, instanceId)
+      },
+    }
+  }
+
+  /** Resolves with WhatsApp's id of the message once the network has it for good. */
+  async writeAs(instanceId: InstanceId, message: SandboxMessage): Promise<{ id: string }> {
+    const worker = await this.#open()
+    const to = this.#phones.get(instanceId) ?? (await worker.openAccount(instanceId)).phone
+    const { from, text, group, name } = message
+    return worker.writeAs({ from, to, text, ...(group && { group }), ...(name && { name }) })
+  }
+
+  async forget(instanceId: InstanceId): Promise<void> {
+    this.#phones.delete(instanceId)
+    if (this.#worker) await (await this.#worker).removeAccount(instanceId)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#worker?.then(
+      worker => worker.close(),
+      () => undefined,
+    )
+  }
+
+  #open(): Promise<SimulatorWorker> {
+    if (this.#closed) throw new Refusal('service_unavailable')
+    this.#worker ??= this.#start().catch(error => {
+      this.#worker = undefined
+      throw error
+    })
+    return this.#worker
+  }
+
+  async #start(): Promise<SimulatorWorker> {
+    const worker = await createSimulatorWorker({ storage: this.#storage, port: this.#port })
+    this.#port = Number(new URL(worker.url).port)
+    for (const instanceId of this.#phones.keys()) await worker.openAccount(instanceId)
+    return worker
+  }
+}
