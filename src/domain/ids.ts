@@ -37,3 +37,10 @@ export function newMessageId(now: number): MessageId {
 export function newEventId(now: number): EventId {
   return `evt_${timeOrderedId(now)}`
 }
+
+const WHATSAPP_ID_BYTES = 9
+
+/** An id as WhatsApp Web makes them: `3EB0` and 18 upper-case hexadecimal digits. */
+export function newWhatsappId(): string {
+  return `3EB0${randomBytes(WHATSAPP_ID_BYTES).toString('hex').toUpperCase()}`
+}
