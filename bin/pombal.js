@@ -7,4 +7,6 @@ if (major !== 24 || minor < 12) {
   )
   process.exit(1)
 }
+// Name look-ups for webhooks wait in libuv's threads: four that hang would hold up every other one, and the disk too.
+process.env.UV_THREADPOOL_SIZE ??= '32'
 await import('../src/main.ts')

@@ -48,7 +48,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     const retention = startRetention({ retention: store.retention, retentionMs: settings.retentionMs, logger })
     takeDown.push(() => retention.stop())
 
-    const sandbox = settings.sandbox ? new Sandbox(store.sandbox, logger) : null
+    const sandbox = settings.sandbox ? new Sandbox(store.sandbox) : null
     if (sandbox) takeDown.push(() => sandbox.close())
 
     const ownPorts: number[] = []

@@ -1,5 +1,4 @@
 import { createSimulatorWorker } from '@pombal/simulator/worker'
-import type { Logger } from 'pino'
 import type { InstanceId } from './domain/ids.ts'
 import { Refusal } from './domain/refusal.ts'
 import type { SandboxStorage } from './store/store.ts'
@@ -20,16 +19,14 @@ export interface SandboxMessage {
  */
 export class Sandbox {
   readonly #storage: SandboxStorage
-  readonly #logger: Logger
   readonly #phones = new Map<InstanceId, string>()
   #worker: Promise<SimulatorWorker> | undefined
   /** Kept when the thread has to be started again, so that the connections find it where it was. */
   #port = 0
   #closed = false
 
-  constructor(storage: SandboxStorage, logger: Logger) {
+  constructor(storage: SandboxStorage) {
     this.#storage = storage
-    this.#logger = logger
   }
 
   /** The network with this instance's simulated phone in it. */

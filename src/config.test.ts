@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest'
+import { type BadSettings, isLoopbackHost, readSettings } from './config.ts'
+
+function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
+  try {
+    readSettings(env)
+    return []
+  } catch (error) {
+    return (error as BadSettings).problems
+  }
+}
+
+describe('settings', () => {
+  test('with none set it is one machine, loopback, SQLite, the contract’s schedule and rate', () => {
+    expect(readSettings({})).toMatchObject({
+      host: '127.0.0.1',
+      port: 3000,
+      dataDir: './data',
+      databaseUrl: null,
+      adminKey: null,
+      masterKey: null,
+      ratePerMinute: 100,
+      messageTtlMs: 86_400_000,
+      retentionMs: 30 * 86_400_000,
+      webhook: {
+        timeoutMs: 10_000,
+        retryDelaysMs: [1000, 5000, 30_000, 120_000, 600_000],
+        allowedNetworks: [],
+        privateAllowed: true,
+      },
+      whatsapp: { version: null, url: null },
+      sandbox: true,
+    })
+  })
+
+  test('an empty variable counts as unset', () => {
+    expect(readSettings({ PORT: '', DATABASE_URL: ' ', SANDBOX: '' })).toEqual(readSettings({}))
+  })
+
+  test('every problem is told at once, by name', () => {
+    const problems = problemsOf({
+      PORT: '70000',
+      ADMIN_KEY: 'short',
+      MASTER_KEY: 'AAAA',
+      LOG_LEVEL: 'loud',
+      WEBHOOK_RETRY_DELAYS_MS: '1,two',
+      WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/99',
+      WHATSAPP_VERSION: '2.3000',
+      WHATSAPP_URL: 'wss://web.whatsapp.example/ws/chat',
+      SANDBOX: 'maybe',
+    })
+    expect(problems.map(problem => problem.split(' ')[0])).toEqual([
+      'ADMIN_KEY',
+      'MASTER_KEY',
+      'PORT',
+      'LOG_LEVEL',
+      'WEBHOOK_RETRY_DELAYS_MS',
+      'WEBHOOK_ALLOWED_NETWORKS',
+      'WHATSAPP_VERSION',
+      'WHATSAPP_URL',
+      'SANDBOX',
+    ])
+  })
+
+  test('PostgreSQL needs both keys, for nodes share them', () => {
+    expect(problemsOf({ DATABASE_URL: 'postgres://localhost/pombal' })).toHaveLength(2)
+    const key = Buffer.alloc(32, 1).toString('base64')
+    expect(
+      problemsOf({ DATABASE_URL: 'postgres://localhost/pombal', ADMIN_KEY: 'k'.repeat(32), MASTER_KEY: key }),
+    ).toEqual([])
+  })
+
+  test('private webhooks are allowed only while nothing says that strangers can reach us', () => {
+    const privateAllowed = (env: NodeJS.ProcessEnv) => readSettings(env).webhook.privateAllowed
+    expect(privateAllowed({ HOST: '::1', PUBLIC_URL: 'http://localhost:3000' })).toBe(true)
+    expect(privateAllowed({ HOST: '0.0.0.0' })).toBe(false)
+    expect(privateAllowed({ PUBLIC_URL: 'https://pombal.example' })).toBe(false)
+    expect(privateAllowed({ NODE_ENV: 'production' })).toBe(false)
+  })
+
+  test('the sandbox is off in production unless it is switched on', () => {
+    expect(readSettings({ NODE_ENV: 'production' }).sandbox).toBe(false)
+    expect(readSettings({ NODE_ENV: 'production', SANDBOX: 'on' }).sandbox).toBe(true)
+    expect(readSettings({ SANDBOX: 'off' }).sandbox).toBe(false)
+  })
+
+  test.each(['127.0.0.1', '127.9.8.7', '::1', '[::1]', 'localhost', 'a.localhost', '::ffff:127.0.0.1'])(
+    '%s is this machine alone',
+    host => {
+      expect(isLoopbackHost(host)).toBe(true)
+    },
+  )
+
+  test.each(['0.0.0.0', '::', '10.0.0.1', 'localhost.example', 'example.org'])('%s is not', host => {
+    expect(isLoopbackHost(host)).toBe(false)
+  })
+})

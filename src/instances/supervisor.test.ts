@@ -1,0 +1,139 @@
+import { pino } from 'pino'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { LocalHints } from '../store/hints.ts'
+import type { Lease, Leases } from '../store/store.ts'
+import { Supervisor } from './supervisor.ts'
+
+/** Leases as rows of one table, on a clock of their own. */
+class LeaseTable implements Leases {
+  readonly rows = new Map<string, { owner: string | null; epoch: number }>()
+  failing = false
+
+  add(instanceId: string): void {
+    this.rows.set(instanceId, { owner: null, epoch: 0 })
+  }
+
+  async acquire(owner: string, limit: number): Promise<Lease[]> {
+    this.#check()
+    const free = [...this.rows].filter(([, row]) => row.owner === null).slice(0, limit)
+    return free.map(([instanceId, row]) => {
+      row.owner = owner
+      row.epoch += 1
+      return { instanceId, owner, epoch: row.epoch }
+    })
+  }
+
+  async renew(owner: string): Promise<Lease[]> {
+    this.#check()
+    return [...this.rows]
+      .filter(([, row]) => row.owner === owner)
+      .map(([instanceId, row]) => ({ instanceId, owner, epoch: row.epoch }))
+  }
+
+  async release(lease: Lease): Promise<void> {
+    const row = this.rows.get(lease.instanceId)
+    if (row?.epoch === lease.epoch) row.owner = null
+  }
+
+  #check(): void {
+    if (this.failing) throw new Error('the store is away')
+  }
+}
+
+function setUp(ids: string[]) {
+  vi.useFakeTimers()
+  const leases = new LeaseTable()
+  for (const id of ids) leases.add(id)
+  const hints = new LocalHints()
+  const log: string[] = []
+  let sockets = 0
+  let mostSockets = 0
+  const lost = new Map<string, () => void>()
+  const supervisor = new Supervisor({
+    leases,
+    hints,
+    owner: 'me',
+    logger: pino({ level: 'silent' }),
+    monotonicNow: () => Date.now(),
+    run: (lease, onLeaseLost) => {
+      log.push(`run ${lease.instanceId} ${lease.epoch}`)
+      sockets += 1
+      mostSockets = Math.max(mostSockets, sockets)
+      lost.set(lease.instanceId, onLeaseLost)
+      return {
+        look: () => log.push(`look ${lease.instanceId}`),
+        stop: async held => {
+          await new Promise(resolve => setTimeout(resolve, 100))
+          sockets -= 1
+          log.push(`stop ${lease.instanceId} ${held ? 'held' : 'lost'}`)
+        },
+      }
+    },
+  })
+  return { leases, hints, log, lost, supervisor, mostSockets: () => mostSockets }
+}
+
+const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
+
+afterEach(() => vi.useRealTimers())
+
+describe('a node’s instances', () => {
+  test('all that is free is taken, however many', async () => {
+    const { supervisor } = setUp(Array.from({ length: 120 }, (_, index) => `inst_${index}`))
+    await pass(1)
+    expect(supervisor.size).toBe(120)
+  })
+
+  test('one made later runs at the hint, one already running is told to look', async () => {
+    const { leases, hints, log } = setUp(['a'])
+    await pass(1)
+    leases.add('b')
+    hints.give('goal', 'b')
+    hints.give('goal', 'a')
+    await pass(1)
+    expect(log).toEqual(['run a 1', 'look a', 'run b 1'])
+  })
+
+  test('a lease that has moved on puts the instance down; it is never run twice at a time', async () => {
+    const { leases, log, mostSockets } = setUp(['a'])
+    await pass(1)
+    leases.rows.set('a', { owner: null, epoch: 5 })
+    await pass(6_000)
+    expect(log).toEqual(['run a 1', 'stop a lost', 'run a 6'])
+    expect(mostSockets()).toBe(1)
+  })
+
+  test('a fenced write puts the instance down at once', async () => {
+    const { leases, lost, log } = setUp(['a'])
+    await pass(1)
+    leases.rows.set('a', { owner: 'another', epoch: 2 })
+    lost.get('a')?.()
+    await pass(200)
+    expect(log).toEqual(['run a 1', 'stop a lost'])
+  })
+
+  test('a node that cannot renew lets go before others may take over, and takes up again', async () => {
+    const { leases, supervisor, log } = setUp(['a', 'b'])
+    await pass(1)
+    leases.failing = true
+    await pass(9_900)
+    expect(supervisor.size).toBe(2)
+    await pass(2_000)
+    expect(supervisor.size).toBe(0)
+    leases.failing = false
+    await pass(2_000)
+    expect(supervisor.size).toBe(2)
+    expect(log.filter(line => line.startsWith('stop'))).toEqual(['stop a lost', 'stop b lost'])
+  })
+
+  test('a graceful stop gives every lease up', async () => {
+    const { leases, supervisor, log } = setUp(['a', 'b'])
+    await pass(1)
+    const closed = supervisor.close()
+    await pass(200)
+    await closed
+    expect(log.slice(-2)).toEqual(['stop a held', 'stop b held'])
+    expect([...leases.rows.values()].every(row => row.owner === null)).toBe(true)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
