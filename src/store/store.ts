@@ -222,8 +222,8 @@ export interface Messages {
   /** The events of one message, oldest first. */
   listEvents(instanceId: InstanceId, id: MessageId): Promise<MessageEvent[]>
 
-  /** The first `limit` queued messages in the order accepted. */
-  listQueued(instanceId: InstanceId, limit: number): Promise<QueuedMessage[]>
+  /** The first `limit` queued messages in the order accepted; only those above `afterSeq` where it is given. */
+  listQueued(instanceId: InstanceId, limit: number, afterSeq?: number): Promise<QueuedMessage[]>
   /**
    * Fixes address and content before the message is first written to a socket: from here on it counts as written
    * (`unconfirmed`, not `expired`, when it becomes too old). The first one wins: returns what is stored.
