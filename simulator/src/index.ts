@@ -1,3 +1,4 @@
+export { createSimulator } from './simulator.ts'
 export type {
   AccountInfo,
   ContactMessage,

@@ -122,6 +122,11 @@ export interface Simulator {
    * if it has none. @throws SimulatorError `unknown_pairing_code`
    */
   enterPairingCode(code: string, phone: string): Promise<{ phone: string }>
+  /**
+   * Takes the account out of this network and leaves its scope as it is, so that another network can open it. Its client
+   * is told 503.
+   */
+  closeAccount(key: string): Promise<void>
   /** Unlinks its client, forgets the account and erases its scope. Unknown keys are fine. */
   removeAccount(key: string): Promise<void>
   /** The phone removes its linked client, which is told so (401 device_removed), at its next login if it is away. */
@@ -131,6 +136,8 @@ export interface Simulator {
    * delivery is then the network's duty, also after a restart.
    */
   writeAs(message: ContactMessage): Promise<{ id: string }>
+  /** Makes contacts and accounts members of a group, for each account among them. */
+  joinGroup(group: string, numbers: readonly string[]): Promise<void>
   /** What the phone of `number` (an account's or a contact's) has received, in order. */
   inbox(number: string): Promise<readonly ReceivedMessage[]>
   listAccounts(): Promise<readonly AccountInfo[]>

@@ -1,0 +1,278 @@
+import { randomBytes } from 'node:crypto'
+import { Inboxes } from './inbox.ts'
+import type { Node } from './nodes.ts'
+import { Records } from './records.ts'
+import { type KeyBundle, type PreKey, SignalDevice, type SignedPreKey } from './signal-device.ts'
+import { StanzaQueue } from './stanza-queue.ts'
+import type { NetworkStorage } from './types.ts'
+
+/** The linked client of an account, as the network knows it. */
+export interface Companion {
+  /** From 1; a client linked later gets a number never used before. */
+  device: number
+  /** What its logins are recognised by. */
+  noiseKey: Buffer
+  identity: Buffer
+  registrationId: number
+  signedPreKey: SignedPreKey
+}
+
+/** The connection that the linked client is logged in on. */
+export interface Client {
+  /** No two logins have the same number. */
+  readonly login: number
+  readonly device: number
+  /** From the moment it has had what was kept for it: stanzas then go out as they come. */
+  readonly caughtUp: boolean
+  send(stanza: Node): void
+  /** Sends a last stanza and closes the connection. */
+  end(stanza: Node): void
+}
+
+/** Something to do once an event's changes are durable: acknowledge, answer, deliver. */
+export type Effect = () => void
+
+const SECRET_BYTES = 32
+/** Contacts whose keys and sessions are kept ready in memory. */
+const MAX_READY_DEVICES = 256
+const MAX_RETRIES_COUNTED = 1000
+
+/**
+ * One account: its phone, its linked client, and the contacts as this account sees them. All of its state lives in one
+ * scope of the storage.
+ *
+ * Every change goes through `apply`: one event at a time, its changes sealed as a unit, its effects run only when that
+ * unit is durable, in the order of the events. If the storage fails, the effects do not happen.
+ */
+export class Account {
+  readonly key: string
+  readonly phone: string
+  /** The push name, as the linked client last said. */
+  name: string | undefined
+  companion: Companion | null = null
+  client: Client | null = null
+  readonly queue: StanzaQueue
+  readonly inboxes: Inboxes
+  readonly preKeys = new Map<number, Buffer>()
+  /** Push names of contacts. */
+  readonly contactNames = new Map<string, string>()
+  /** Members that groups have beyond the ones that every group has. */
+  readonly groupMembers = new Map<string, string[]>()
+  /** Which device of ours has which contact's sender key: `number/group` to device. */
+  readonly senderKeysKnown = new Map<string, number>()
+  /** How often a phone has asked for a message again: `number/id` to count. Not worth remembering for long. */
+  readonly #retries = new Map<string, number>()
+  readonly #records: Records
+  readonly #secret: Buffer
+  readonly #signal = new Map<string, string>()
+  readonly #devices = new Map<string, SignalDevice>()
+  #lastDevice: number
+  #lane: Promise<unknown> = Promise.resolve()
+
+  private constructor(key: string, records: Records, stored: StoredAccount) {
+    this.key = key
+    this.phone = stored.phone
+    this.name = stored.name
+    this.#secret = Buffer.from(stored.secret, 'base64')
+    this.#lastDevice = stored.lastDevice
+    this.#records = records
+    this.queue = new StanzaQueue(records)
+    this.inboxes = new Inboxes(records)
+  }
+
+  /** Reads the account from its scope; null if there is none. */
+  static async load(key: string, storage: NetworkStorage | null): Promise<Account | null> {
+    const records = new Records(storage, key)
+    const stored = await records.load()
+    const own = stored.get('account')
+    if (own === undefined) return null
+    const account = new Account(key, records, JSON.parse(own))
+    for (const name of [...stored.keys()].sort()) account.#restore(name, stored.get(name)!)
+    return account
+  }
+
+  static async create(key: string, phone: string, storage: NetworkStorage | null): Promise<Account> {
+    const secret = randomBytes(SECRET_BYTES).toString('base64')
+    const account = new Account(key, new Records(storage, key), { phone, secret, lastDevice: 0 })
+    await (await account.apply(async () => account.#recordOwn())).durable
+    return account
+  }
+
+  /**
+   * Runs one event after those before it. Resolves, or rejects with the event's own error, when the event has ended;
+   * `durable` settles when its changes are written and its effects have run.
+   */
+  apply(event: () => Promise<Effect[] | void> | Effect[] | void): Promise<{ durable: Promise<void> }> {
+    const ended = this.#lane.then(async () => {
+      let effects: Effect[] | void
+      try {
+        effects = await event()
+      } finally {
+        this.#records.seal()
+      }
+      const durable = this.#records.commit().then(() => {
+        for (const effect of effects ?? []) effect()
+      })
+      durable.catch(() => undefined)
+      return { durable }
+    })
+    this.#lane = ended.catch(() => undefined)
+    return ended
+  }
+
+  /** As {@link apply}, and waits for the effects. */
+  async applyDurably(event: () => Promise<Effect[] | void> | Effect[] | void): Promise<void> {
+    await (await this.apply(event)).durable
+  }
+
+  /** The device of a simulated phone: this account's own, or a contact's. */
+  device(number: string): SignalDevice {
+    const ready = this.#devices.get(number)
+    if (ready) return ready
+    const device = new SignalDevice(Buffer.concat([this.#secret, Buffer.from(number)]), {
+      get: key => this.#signal.get(`${number}/${key}`),
+      put: (key, value) => {
+        this.#signal.set(`${number}/${key}`, value)
+        this.#records.put(`signal/${number}/${key}`, value)
+      },
+    })
+    this.#devices.set(number, device)
+    if (this.#devices.size > MAX_READY_DEVICES) this.#devices.delete(this.#devices.keys().next().value!)
+    return device
+  }
+
+  /** How often the phone of `number` has now asked for this message again, from 1. */
+  countRetry(number: string, id: string): number {
+    const key = `${number}/${id}`
+    const count = (this.#retries.get(key) ?? 0) + 1
+    this.#retries.set(key, count)
+    if (this.#retries.size > MAX_RETRIES_COUNTED) this.#retries.delete(this.#retries.keys().next().value!)
+    return count
+  }
+
+  setName(name: string): void {
+    if (name === this.name) return
+    this.name = name
+    this.#recordOwn()
+  }
+
+  setContactName(number: string, name: string): void {
+    if (this.contactNames.get(number) === name) return
+    this.contactNames.set(number, name)
+    this.#records.put(`contact/${number}`, JSON.stringify({ name }))
+  }
+
+  addGroupMember(group: string, number: string): void {
+    const members = [...(this.groupMembers.get(group) ?? []), number]
+    this.groupMembers.set(group, members)
+    this.#records.put(`group/${group}`, JSON.stringify({ members }))
+  }
+
+  setSenderKeyKnown(number: string, group: string): void {
+    const device = this.companion?.device ?? 0
+    this.senderKeysKnown.set(`${number}/${group}`, device)
+    this.#records.put(`known/${number}/${group}`, JSON.stringify({ device }))
+  }
+
+  /** The number that the next linked client gets. */
+  nextDevice(): number {
+    this.#lastDevice++
+    this.#recordOwn()
+    return this.#lastDevice
+  }
+
+  link(companion: Companion): void {
+    this.unlink()
+    this.companion = companion
+    this.#recordCompanion()
+  }
+
+  /** Forgets the linked client and all that was kept for it. */
+  unlink(): void {
+    if (!this.companion) return
+    const sessions = `/session/${this.phone}.${this.companion.device}`
+    for (const key of this.#signal.keys()) {
+      if (!key.endsWith(sessions)) continue
+      this.#signal.delete(key)
+      this.#records.drop(`signal/${key}`)
+    }
+    this.#devices.clear()
+    this.queue.clear()
+    for (const id of this.preKeys.keys()) this.#records.drop(`prekey/${id}`)
+    this.preKeys.clear()
+    for (const key of this.senderKeysKnown.keys()) this.#records.drop(`known/${key}`)
+    this.senderKeysKnown.clear()
+    this.companion = null
+    this.#records.drop('companion')
+  }
+
+  addPreKeys(keys: readonly PreKey[]): void {
+    for (const { id, publicKey } of keys) {
+      this.preKeys.set(id, publicKey)
+      this.#records.put(`prekey/${id}`, JSON.stringify(publicKey.toString('base64')))
+    }
+  }
+
+  replaceSignedPreKey(signedPreKey: SignedPreKey): void {
+    if (!this.companion) return
+    this.companion.signedPreKey = signedPreKey
+    this.#recordCompanion()
+  }
+
+  /** What is needed to open a session with the linked client. Each one-time key is given away once. */
+  takeBundle(): KeyBundle | null {
+    if (!this.companion) return null
+    const { registrationId, identity, signedPreKey } = this.companion
+    const [first] = this.preKeys
+    if (!first) return { registrationId, identity, signedPreKey }
+    const [id, publicKey] = first
+    this.preKeys.delete(id)
+    this.#records.drop(`prekey/${id}`)
+    return { registrationId, identity, signedPreKey, preKey: { id, publicKey } }
+  }
+
+  /** Drops every record of the scope that the account has; to be called in an event. */
+  async erase(): Promise<void> {
+    for (const key of (await this.#records.load()).keys()) this.#records.drop(key)
+  }
+
+  #recordOwn(): void {
+    const stored: StoredAccount = {
+      phone: this.phone,
+      secret: this.#secret.toString('base64'),
+      lastDevice: this.#lastDevice,
+      ...(this.name !== undefined && { name: this.name }),
+    }
+    this.#records.put('account', JSON.stringify(stored))
+  }
+
+  #recordCompanion(): void {
+    this.#records.put('companion', JSON.stringify(this.companion))
+  }
+
+  #restore(key: string, text: string): void {
+    const [kind, ...rest] = key.split('/')
+    const name = rest.join('/')
+    if (kind === 'companion') this.companion = JSON.parse(text, reviveBytes)
+    else if (kind === 'queue') this.queue.restore(Number(name), text)
+    else if (kind === 'inbox') this.inboxes.restore(key, text)
+    else if (kind === 'signal') this.#signal.set(name, text)
+    else if (kind === 'prekey') this.preKeys.set(Number(name), Buffer.from(JSON.parse(text), 'base64'))
+    else if (kind === 'contact') this.contactNames.set(name, JSON.parse(text).name)
+    else if (kind === 'group') this.groupMembers.set(name, JSON.parse(text).members)
+    else if (kind === 'known') this.senderKeysKnown.set(name, JSON.parse(text).device)
+  }
+}
+
+interface StoredAccount {
+  phone: string
+  secret: string
+  lastDevice: number
+  name?: string
+}
+
+/** Undoes what JSON makes of a Buffer. */
+function reviveBytes(_key: string, value: unknown): unknown {
+  const data = value as { type?: unknown; data?: unknown } | null
+  return data && data.type === 'Buffer' && Array.isArray(data.data) ? Buffer.from(data.data as number[]) : value
+}

@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto'
+
+/** Who a JID names: every user has a phone number and, one to one, a LID. */
+export interface Address {
+  /** Phone number, digits only. */
+  number: string
+  /** 0 is the phone itself. */
+  device: number
+  /** Whether it was named by LID. */
+  lid: boolean
+}
+
+const NUMBER = /^[1-9]\d{4,14}$/
+const GROUP = /^\d{5,25}(-\d{5,25})?@g\.us$/
+const USER_JID = /^(\d{1,15})(?:_\d{1,3})?(?::(\d{1,3}))?@(s\.whatsapp\.net|c\.us|lid)$/
+const LID_DIGITS = 15
+const LARGEST_LID = 10 ** LID_DIGITS - 1
+/** No country has this code, so that no simulated phone bears a real person's number. */
+const SIMULATED_PREFIX = '888'
+const SIMULATED_DIGITS = 11
+
+export function isNumber(text: unknown): text is string {
+  return typeof text === 'string' && NUMBER.test(text)
+}
+
+export function isGroup(text: unknown): text is string {
+  return typeof text === 'string' && GROUP.test(text)
+}
+
+/** The LID is the number's complement to 999999999999999: never equal to it, and it can be undone without a table. */
+export function lidOf(number: string): string {
+  return (LARGEST_LID - Number(number)).toString().padStart(LID_DIGITS, '0')
+}
+
+function numberOfLid(lid: string): string {
+  return (LARGEST_LID - Number(lid)).toString()
+}
+
+export function parseAddress(jid: string | undefined): Address | null {
+  const parts = USER_JID.exec(jid ?? '')
+  if (!parts) return null
+  const lid = parts[3] === 'lid'
+  const number = lid ? numberOfLid(parts[1]!) : parts[1]!
+  return isNumber(number) ? { number, device: Number(parts[2] ?? 0), lid } : null
+}
+
+export function pnJid(number: string, device = 0): string {
+  return `${number}${device === 0 ? '' : `:${device}`}@s.whatsapp.net`
+}
+
+export function lidJid(number: string, device = 0): string {
+  return `${lidOf(number)}${device === 0 ? '' : `:${device}`}@lid`
+}
+
+/** The number of the phone with this account key: the key itself where that is a number, else one made from its digest. */
+export function numberOfKey(key: string): string {
+  if (isNumber(key)) return key
+  return SIMULATED_PREFIX + digestDigits(key, SIMULATED_DIGITS)
+}
+
+/** Decimal digits that only this text gives. */
+export function digestDigits(text: string, digits: number): string {
+  const digest = createHash('sha256').update(text).digest().readBigUInt64BE()
+  return (digest % 10n ** BigInt(digits)).toString().padStart(digits, '0')
+}

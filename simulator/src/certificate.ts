@@ -1,0 +1,31 @@
+import { proto } from 'baileys/WAProto/index.js'
+import { generateKeyPair, type KeyPair, sign, typed } from './keys.ts'
+
+/** Baileys accepts only this number as the issuer of the intermediate certificate. */
+const ROOT_SERIAL = 0
+const INTERMEDIATE_SERIAL = 1
+const LEAF_SERIAL = 2
+
+/** What the server shows in the handshake: its static key, vouched for by a chain under this network's own root. */
+export interface ServerIdentity {
+  staticKey: KeyPair
+  certificateChain: Buffer
+  /** What a client that checks the chain has to trust in place of WhatsApp's own root. */
+  rootKey: Buffer
+}
+
+export function createServerIdentity(): ServerIdentity {
+  const root = generateKeyPair()
+  const intermediate = generateKeyPair()
+  const staticKey = generateKeyPair()
+  const chain = proto.CertChain.encode({
+    intermediate: certificate(INTERMEDIATE_SERIAL, ROOT_SERIAL, intermediate.publicKey, root),
+    leaf: certificate(LEAF_SERIAL, INTERMEDIATE_SERIAL, staticKey.publicKey, intermediate),
+  }).finish()
+  return { staticKey, certificateChain: Buffer.from(chain), rootKey: typed(root.publicKey) }
+}
+
+function certificate(serial: number, issuerSerial: number, key: Buffer, issuer: KeyPair) {
+  const details = proto.CertChain.NoiseCertificate.Details.encode({ serial, issuerSerial, key }).finish()
+  return { details, signature: sign(issuer.privateKey, details) }
+}

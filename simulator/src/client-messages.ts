@@ -1,0 +1,296 @@
+/**
+ * A message from a client, on its way to phones.
+ *
+ * The client encrypts one copy per device that it knows of. The copy for the recipient's phone is decrypted and put into
+ * its inbox; the copy for another account's client is queued for that client as it is; the copies for the sender's own
+ * phone are dropped. What the recipient's phone will say about it (receipts, an answer, a request to send it again) is
+ * queued in the same unit of change that records the message. Only when all that is durable is the message acknowledged.
+ */
+import type { Account, Client, Effect } from './account.ts'
+import { type Address, isGroup, lidJid, parseAddress, pnJid } from './addresses.ts'
+import { type Behaviour, behaviourOf } from './behaviour.ts'
+import { bundleNodes, writeToAccount } from './contact-messages.ts'
+import { type Content, readContent } from './content.ts'
+import { release } from './delivery.ts'
+import { isMember, otherMembers } from './groups.ts'
+import type { Network } from './network.ts'
+import { bytes, child, children, type Node, node, seconds } from './nodes.ts'
+import type { QueuedStanza } from './stanza-queue.ts'
+
+/** WhatsApp's error for a stanza it cannot make sense of. */
+const MALFORMED = '479'
+/** For a message to a group the sender is not in. What WhatsApp itself answers is not known; its metadata query says 403. */
+const NOT_A_MEMBER = '403'
+/** A phone asks this often for a message that it cannot read. */
+const MAX_RETRIES = 5
+/** The first so many simulated members of a group decrypt what they get; the rest believe them. */
+const DECRYPTING_MEMBERS = 2
+/** Receipts of the other members come one after the other, this far apart. */
+const MEMBER_RECEIPT_GAP_MS = 50
+
+/** One message as the client sent it. */
+interface Outgoing {
+  id: string
+  stanza: Node
+  copies: Copy[]
+  /** The part that all members of a group share. */
+  groupCiphertext: Buffer | null
+  /** The sending device as libsignal names it. */
+  peer: string
+  receivedAt: number
+}
+
+interface Copy {
+  address: Address
+  enc: Node
+}
+
+/** Where a message was sent to, as receipts for it name it. */
+interface Chat {
+  jid: string
+  group: boolean
+}
+
+/** What a phone made of what it got: nothing when there was no message in it for this phone. */
+type Reading = { kind: 'read'; content: Content; first: boolean } | { kind: 'unreadable' } | { kind: 'nothing' }
+
+/** Resolves when the message has been taken in; `durable` settles when it is recorded and acknowledged. */
+export async function handleMessage(
+  network: Network,
+  account: Account,
+  client: Client,
+  stanza: Node,
+): Promise<{ durable: Promise<void> }> {
+  const message = readOutgoing(account, client, stanza)
+  const { to, category } = stanza.attrs
+  const recipient = parseAddress(to)
+  if (!message || !(recipient || isGroup(to))) return answer(client, stanza, MALFORMED)
+  if (category === 'peer') return answer(client, stanza)
+  if (!recipient) return sendToGroup(network, account, client, message, to!)
+  const { refusal } = behaviourOf(recipient.number)
+  if (refusal) return answer(client, stanza, refusal)
+  return sendToUser(network, account, client, message, recipient)
+}
+
+async function sendToUser(network: Network, account: Account, client: Client, message: Outgoing, to: Address) {
+  const chat = { jid: to.lid ? lidJid(to.number) : pnJid(to.number), group: false }
+  const other = to.number === account.phone ? null : network.findAccount(to.number)
+  const elsewhere = other && (await receiveElsewhere(network, account, client, other, message, null))
+  return account.apply(async () => {
+    const reading = elsewhere ?? (await receive(account, to.number, account.phone, message, null))
+    const reaction = await react(network, account, message, to.number, reading, chat, 0)
+    return [() => client.send(ack(message.stanza)), ...reaction]
+  })
+}
+
+async function sendToGroup(network: Network, account: Account, client: Client, message: Outgoing, group: string) {
+  if (!isMember(group)) return answer(client, message.stanza, NOT_A_MEMBER)
+  const members = otherMembers(account, group)
+  const readings = new Map<string, Reading>()
+  for (const member of members) {
+    const other = network.findAccount(member)
+    if (other) readings.set(member, await receiveElsewhere(network, account, client, other, message, group))
+  }
+  return account.apply(async () => {
+    await receiveBySimulated(account, members, message, group, readings)
+    const effects: Effect[] = [() => client.send(ack(message.stanza))]
+    let delay = 0
+    for (const [member, reading] of readings) {
+      effects.push(...(await react(network, account, message, member, reading, { jid: group, group: true }, delay)))
+      if (readings.size > DECRYPTING_MEMBERS) delay += MEMBER_RECEIPT_GAP_MS
+    }
+    return effects
+  })
+}
+
+async function receiveBySimulated(
+  account: Account,
+  members: string[],
+  message: Outgoing,
+  group: string,
+  readings: Map<string, Reading>,
+): Promise<void> {
+  const simulated = members.filter(member => !readings.has(member))
+  for (const member of simulated.slice(0, DECRYPTING_MEMBERS)) {
+    readings.set(member, await receive(account, member, account.phone, message, group))
+  }
+  const [content] = [...readings.values()].flatMap(reading => (reading.kind === 'read' ? [reading.content] : []))
+  if (!content || !message.groupCiphertext) return
+  for (const member of simulated.slice(DECRYPTING_MEMBERS)) {
+    readings.set(member, {
+      kind: 'read',
+      content,
+      first: record(account, member, account.phone, message, content, group),
+    })
+  }
+}
+
+/** Another account's phone receives; the copy for its client is queued. Durable there when this resolves. */
+async function receiveElsewhere(
+  network: Network,
+  sender: Account,
+  client: Client,
+  other: Account,
+  message: Outgoing,
+  group: string | null,
+): Promise<Reading> {
+  let reading: Reading = { kind: 'nothing' }
+  await other.applyDurably(async () => {
+    reading = await receive(other, other.phone, sender.phone, message, group)
+    const forwarded = other.companion && forward(sender, client, message, other.phone, other.companion.device, group)
+    return forwarded ? [release(network, other, other.queue.add(forwarded, message.receivedAt))] : []
+  })
+  return reading
+}
+
+/** The stanza that the client of another account gets; null when there is nothing in the message for it. */
+function forward(
+  sender: Account,
+  client: Client,
+  message: Outgoing,
+  number: string,
+  device: number,
+  group: string | null,
+): Node | null {
+  const own = copyFor(message, number, device)
+  const shared = children(message.stanza, 'enc').filter(part => part.attrs['type'] === 'skmsg')
+  const parts = [...(own ? [own.enc] : []), ...(group ? shared : []), ...children(message.stanza, 'device-identity')]
+  if (!own && !(group && shared.length > 0)) return null
+  const from = group
+    ? { from: group, participant: lidJid(sender.phone, client.device), participant_pn: pnJid(sender.phone) }
+    : { from: lidJid(sender.phone, client.device), sender_pn: pnJid(sender.phone) }
+  const { type, edit } = message.stanza.attrs
+  const t = seconds(message.receivedAt)
+  return node('message', { ...from, id: message.id, t, type, edit, notify: sender.name, addressing_mode: 'lid' }, parts)
+}
+
+/** The phone of `number`, which lives in `scope`, decrypts its part of the message and puts it into its inbox. */
+async function receive(
+  scope: Account,
+  number: string,
+  from: string,
+  message: Outgoing,
+  group: string | null,
+): Promise<Reading> {
+  let content: Content | null
+  try {
+    content = await decrypt(scope, number, message, group)
+  } catch {
+    return { kind: 'unreadable' }
+  }
+  if (!content?.isMessage) return { kind: 'nothing' }
+  return { kind: 'read', content, first: record(scope, number, from, message, content, group) }
+}
+
+async function decrypt(scope: Account, number: string, message: Outgoing, group: string | null) {
+  const device = scope.device(number)
+  const copy = copyFor(message, number, 0)
+  let content: Content | null = null
+  if (copy) {
+    const type = copy.enc.attrs['type'] ?? ''
+    content = readContent(await device.decrypt(message.peer, type, bytes(copy.enc) ?? Buffer.alloc(0)))
+    if (content.senderKey) {
+      await device.acceptSenderKey(content.senderKey.group, message.peer, content.senderKey.distribution)
+    }
+  }
+  if (!group || !message.groupCiphertext) return content
+  return readContent(await device.decryptFromGroup(group, message.peer, message.groupCiphertext))
+}
+
+function record(
+  scope: Account,
+  number: string,
+  from: string,
+  message: Outgoing,
+  content: Content,
+  group: string | null,
+): boolean {
+  const { id, receivedAt } = message
+  return scope.inboxes.receive(number, { id, from, text: content.text, ...(group && { group }), receivedAt })
+}
+
+/** Queues what the recipient's phone says about the message. To be called in an event of the sender's account. */
+async function react(
+  network: Network,
+  account: Account,
+  message: Outgoing,
+  number: string,
+  reading: Reading,
+  chat: Chat,
+  delayMs: number,
+): Promise<Effect[]> {
+  if (reading.kind === 'nothing') return []
+  if (reading.kind === 'unreadable') return askAgain(network, account, message, number, chat)
+  const behaviour = behaviourOf(number)
+  const { deliveredAfterMs, readAfterMs, answeredAfterMs } = network.timings
+  const at = message.receivedAt + delayMs
+  const entries: QueuedStanza[] = []
+  if (behaviour.delivers) entries.push(queueReceipt(account, message.id, number, chat, at + deliveredAfterMs))
+  if (behaviour.reads && reading.first) {
+    entries.push(queueReceipt(account, message.id, number, chat, at + readAfterMs, 'read'))
+  }
+  const effects = entries.map(entry => release(network, account, entry))
+  if (!echoes(behaviour, reading, chat)) return effects
+  const answered = { from: number, text: reading.content.text, at: at + answeredAfterMs }
+  return [...effects, ...(await writeToAccount(network, account, answered)).effects]
+}
+
+function echoes(behaviour: Behaviour, reading: { content: Content; first: boolean }, chat: Chat): boolean {
+  return behaviour.echoes && reading.first && !chat.group && reading.content.text !== ''
+}
+
+function queueReceipt(account: Account, id: string, number: string, chat: Chat, at: number, type?: string) {
+  const participant = chat.group ? { participant: lidJid(number), participant_pn: pnJid(number) } : {}
+  return account.queue.add(node('receipt', { from: chat.jid, ...participant, id, type, t: seconds(at) }), at)
+}
+
+/** A phone that could not read a message asks for it again, with keys for a fresh session. */
+function askAgain(network: Network, account: Account, message: Outgoing, number: string, chat: Chat): Effect[] {
+  const scope = network.findAccount(number) ?? account
+  const count = account.countRetry(number, message.id)
+  if (count > MAX_RETRIES) return []
+  const t = seconds(message.receivedAt)
+  const participant = chat.group ? { participant: lidJid(number), participant_pn: pnJid(number) } : {}
+  const { registration, keys } = bundleNodes(scope.device(number).bundle())
+  const retry = node('retry', { count: count.toString(), id: message.id, t, v: '1' })
+  const attrs = { from: chat.jid, ...participant, id: message.id, type: 'retry', t }
+  const stanza = node('receipt', attrs, [retry, registration, node('keys', {}, keys)])
+  return [release(network, account, account.queue.add(stanza, message.receivedAt))]
+}
+
+function readOutgoing(account: Account, client: Client, stanza: Node): Outgoing | null {
+  const { id, to, participant } = stanza.attrs
+  if (!id) return null
+  const copies: Copy[] = []
+  for (const part of children(child(stanza, 'participants'), 'to'))
+    addCopy(copies, part.attrs['jid'], child(part, 'enc'))
+  const direct = child(stanza, 'enc')
+  if (direct && direct.attrs['type'] !== 'skmsg') addCopy(copies, participant ?? to, direct)
+  const shared = children(stanza, 'enc').find(part => part.attrs['type'] === 'skmsg')
+  return {
+    id,
+    stanza,
+    copies,
+    groupCiphertext: bytes(shared) ?? null,
+    peer: `${account.phone}.${client.device}`,
+    receivedAt: Date.now(),
+  }
+}
+
+function addCopy(copies: Copy[], jid: string | undefined, enc: Node | undefined): void {
+  const address = parseAddress(jid)
+  if (address && enc) copies.push({ address, enc })
+}
+
+function copyFor(message: Outgoing, number: string, device: number): Copy | undefined {
+  return message.copies.find(({ address }) => address.number === number && address.device === device)
+}
+
+function answer(client: Client, stanza: Node, error?: string): { durable: Promise<void> } {
+  client.send(ack(stanza, error))
+  return { durable: Promise.resolve() }
+}
+
+function ack({ attrs: { id, to, participant } }: Node, error?: string): Node {
+  return node('ack', { class: 'message', id, from: to, participant, t: seconds(Date.now()), error })
+}

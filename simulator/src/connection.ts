@@ -1,0 +1,141 @@
+/**
+ * One socket of a client. It goes through
+ *
+ *   hello      waits for the client's ephemeral key
+ *   finish     has shown its own keys, waits for the client's
+ *   open       stanzas go both ways; what they mean is the role's business (linking, or a linked client)
+ *   closed     nothing goes any way; also reached at once by anything that does not fit
+ *
+ * `send` and `#take` are the only places where stanzas leave and arrive.
+ */
+import { proto } from 'baileys/WAProto/index.js'
+import type { RawData, WebSocket } from 'ws'
+import type { ServerIdentity } from './certificate.ts'
+import { FrameReader, frame } from './frames.ts'
+import { decodeNode, encodeNode, type Node } from './nodes.ts'
+import { NoiseResponder, type NoiseTransport } from './noise.ts'
+
+/** What a connection is for, once it is known who is there. */
+export interface Role {
+  /** Stanzas come one after the other: the next when this has resolved. */
+  receive(stanza: Node): Promise<void> | void
+  closed(): void
+}
+
+/** What a client says about itself in the handshake. */
+export interface Hello {
+  payload: proto.ClientPayload
+  noiseKey: Buffer
+}
+
+/** Decides what a client may do; null when it was turned away. */
+export type Admit = (connection: Connection, hello: Hello) => Role | null
+
+const MAX_HANDSHAKE_FRAME_BYTES = 64 * 1024
+const MAX_FRAME_BYTES = 0xffffff
+/** With more stanzas waiting the socket is not read. */
+const MAX_WAITING = 256
+/** A client gets its last stanza before the socket goes. */
+const LINGER_MS = 20
+
+export class Connection {
+  readonly #socket: WebSocket
+  readonly #identity: ServerIdentity
+  readonly #admit: Admit
+  readonly #log: (line: string) => void
+  readonly #reader = new FrameReader(MAX_HANDSHAKE_FRAME_BYTES)
+  #handshake: NoiseResponder | null = null
+  #transport: NoiseTransport | null = null
+  #role: Role | null = null
+  #closed = false
+  #waiting = 0
+  #taking: Promise<void> = Promise.resolve()
+
+  constructor(socket: WebSocket, identity: ServerIdentity, admit: Admit, log: (line: string) => void) {
+    this.#socket = socket
+    this.#identity = identity
+    this.#admit = admit
+    this.#log = log
+    socket.on('message', data => this.#guard(() => this.#read(data)))
+    socket.on('close', () => this.#close())
+    socket.on('error', () => this.close())
+  }
+
+  get isClosed(): boolean {
+    return this.#closed
+  }
+
+  /** Does nothing on a closed connection. */
+  send(stanza: Node): void {
+    if (this.#closed || !this.#transport) return
+    this.#socket.send(frame(this.#transport.seal(encodeNode(stanza))))
+  }
+
+  /** Sends a last stanza and closes. */
+  end(stanza: Node): void {
+    this.send(stanza)
+    this.#close()
+    setTimeout(() => this.#socket.close(), LINGER_MS)
+  }
+
+  close(): void {
+    this.#close()
+    this.#socket.terminate()
+  }
+
+  /** Closes because of a fault of ours; the client will come back. */
+  fail(error: unknown): void {
+    if (!this.#closed) this.#log(`connection closed: ${error instanceof Error ? error.message : String(error)}`)
+    this.close()
+  }
+
+  #close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#role?.closed()
+  }
+
+  #guard(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  #read(data: RawData): void {
+    if (this.#closed) return
+    const chunk = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer)
+    for (const one of this.#reader.push(chunk)) {
+      if (this.#closed) return
+      if (this.#transport) this.#enqueue(decodeNode(this.#transport.open(one)))
+      else this.#shakeHands(one)
+    }
+  }
+
+  #shakeHands(message: Buffer): void {
+    const { clientHello, clientFinish } = proto.HandshakeMessage.decode(message)
+    if (!this.#handshake) {
+      if (!clientHello?.ephemeral) throw new Error('no client hello')
+      this.#handshake = new NoiseResponder(this.#identity.staticKey)
+      const serverHello = this.#handshake.answerHello(clientHello.ephemeral, this.#identity.certificateChain)
+      this.#socket.send(frame(proto.HandshakeMessage.encode({ serverHello }).finish()))
+      return
+    }
+    if (!clientFinish?.static || !clientFinish.payload) throw new Error('no client finish')
+    const { clientKey, payload, transport } = this.#handshake.readFinish(clientFinish.static, clientFinish.payload)
+    this.#transport = transport
+    this.#reader.maxFrameBytes = MAX_FRAME_BYTES
+    this.#role = this.#admit(this, { payload: proto.ClientPayload.decode(payload), noiseKey: clientKey })
+  }
+
+  #enqueue(stanza: Node): void {
+    if (++this.#waiting === MAX_WAITING) this.#socket.pause()
+    this.#taking = this.#taking.then(() => this.#take(stanza)).catch(error => this.fail(error))
+  }
+
+  async #take(stanza: Node): Promise<void> {
+    if (this.#waiting-- === MAX_WAITING) this.#socket.resume()
+    if (!this.#closed) await this.#role?.receive(stanza)
+  }
+}

@@ -1,0 +1,137 @@
+import type { Account, Effect } from './account.ts'
+import { lidJid, pnJid } from './addresses.ts'
+import { createMessageId, textContent, withSenderKey } from './content.ts'
+import { release } from './delivery.ts'
+import { joinedNotification, otherMembers } from './groups.ts'
+import type { Network } from './network.ts'
+import { bigEndian, type Node, node, seconds } from './nodes.ts'
+import type { Encrypted, KeyBundle } from './signal-device.ts'
+import type { Original } from './stanza-queue.ts'
+
+/** When fewer one-time keys are left, WhatsApp asks a client for more. Baileys then uploads some. */
+const FEW_PRE_KEYS = 5
+
+export interface Writing {
+  from: string
+  text: string
+  group?: string | undefined
+  /** Milliseconds since the epoch; it does not reach the client before. */
+  at: number
+}
+
+/**
+ * A contact writes to the account: the message is on the account's phone, and encrypted and queued for its client if
+ * one is linked. To be called in an event of the account.
+ */
+export async function writeToAccount(network: Network, account: Account, { from, text, group, at }: Writing) {
+  const id = createMessageId()
+  const effects: Effect[] = []
+  account.inboxes.receive(account.phone, { id, from, text, ...(group && { group }), receivedAt: at })
+  if (group) effects.push(...join(network, account, group, from))
+  if (!account.companion) return { id, effects }
+  const original: Original = { from, group, content: textContent(text) }
+  const parts = group
+    ? await encryptForGroup(network, account, original, effects)
+    : [enc(await encryptForClient(network, account, from, original.content, effects))]
+  const entry = account.queue.add(messageStanza(account, original, id, at, parts), at, original)
+  effects.push(release(network, account, entry))
+  return { id, effects }
+}
+
+/** Makes `number` a member of a group as the account sees it, and tells its client. To be called in an event. */
+export function join(network: Network, account: Account, group: string, number: string): Effect[] {
+  if (number === account.phone || otherMembers(account, group).includes(number)) return []
+  account.addGroupMember(group, number)
+  if (!account.companion) return []
+  const now = Date.now()
+  const notification = joinedNotification(account, group, number, createMessageId(), seconds(now))
+  return [release(network, account, account.queue.add(notification, now))]
+}
+
+/** Encrypts a message anew, in a fresh session, for a client that could not read it. To be called in an event. */
+export async function encryptAnew(
+  account: Account,
+  stanza: Node,
+  { from, group, content }: Original,
+  bundle: KeyBundle,
+  count: number,
+): Promise<Node> {
+  const device = account.device(from)
+  const peer = clientPeer(account)
+  await device.openSession(peer, bundle)
+  const sent = group
+    ? withSenderKey(group, (await device.encryptForGroup(group, content)).distribution, content)
+    : content
+  return node(stanza.tag, stanza.attrs, [enc(await device.encrypt(peer, sent), count)])
+}
+
+function messageStanza(account: Account, { from, group }: Original, id: string, at: number, parts: Node[]): Node {
+  const sender = group
+    ? { from: group, participant: lidJid(from), participant_pn: pnJid(from) }
+    : { from: lidJid(from), sender_pn: pnJid(from) }
+  const notify = account.contactNames.get(from)
+  return node('message', { ...sender, id, t: seconds(at), type: 'text', notify, addressing_mode: 'lid' }, parts)
+}
+
+async function encryptForGroup(network: Network, account: Account, original: Original, effects: Effect[]) {
+  const { from, content } = original
+  const group = original.group!
+  const { ciphertext, distribution } = await account.device(from).encryptForGroup(group, content)
+  const parts = [node('enc', { v: '2', type: 'skmsg' }, ciphertext)]
+  if (account.senderKeysKnown.get(`${from}/${group}`) === account.companion?.device) return parts
+  account.setSenderKeyKnown(from, group)
+  return [enc(await encryptForClient(network, account, from, withSenderKey(group, distribution), effects)), ...parts]
+}
+
+async function encryptForClient(
+  network: Network,
+  account: Account,
+  from: string,
+  content: Buffer,
+  effects: Effect[],
+): Promise<Encrypted> {
+  const device = account.device(from)
+  const peer = clientPeer(account)
+  if (!device.hasSession(peer)) await device.openSession(peer, takeBundle(network, account, effects)!)
+  return device.encrypt(peer, content)
+}
+
+/** Takes the client's keys for one new session, and asks the client for more when few are left. */
+export function takeBundle(network: Network, account: Account, effects: Effect[]): KeyBundle | null {
+  const bundle = account.takeBundle()
+  if (bundle?.preKey && account.preKeys.size === FEW_PRE_KEYS - 1) {
+    const now = Date.now()
+    const attrs = { from: 's.whatsapp.net', type: 'encrypt', id: createMessageId(), t: seconds(now) }
+    const count = node('count', { value: account.preKeys.size.toString() })
+    effects.push(release(network, account, account.queue.add(node('notification', attrs, [count]), now)))
+  }
+  return bundle
+}
+
+function clientPeer(account: Account): string {
+  return `${account.phone}.${account.companion?.device ?? 0}`
+}
+
+function enc({ type, ciphertext }: Encrypted, count?: number): Node {
+  return node('enc', { v: '2', type, count: count?.toString() }, ciphertext)
+}
+
+/** A bundle as pre-key queries and retry requests hold it. */
+export function bundleNodes({ registrationId, identity, signedPreKey, preKey }: KeyBundle): {
+  registration: Node
+  keys: Node[]
+} {
+  const keys = [
+    node('type', {}, Buffer.from([5])),
+    node('identity', {}, identity),
+    node('skey', {}, [
+      node('id', {}, bigEndian(signedPreKey.id, 3)),
+      node('value', {}, signedPreKey.publicKey),
+      node('signature', {}, signedPreKey.signature),
+    ]),
+  ]
+  if (preKey) {
+    keys.push(node('key', {}, [node('id', {}, bigEndian(preKey.id, 3)), node('value', {}, preKey.publicKey)]))
+  }
+  return { registration: node('registration', {}, bigEndian(registrationId, 4)), keys }
+}

@@ -1,0 +1,157 @@
+/** The HTTP control of the stand-alone program. Every answer is JSON; a refusal is `{"error": {"code", "message"}}`. */
+import type { IncomingMessage } from 'node:http'
+import type { RequestHandler } from './simulator.ts'
+import { type Simulator, SimulatorError, type SimulatorErrorCode } from './types.ts'
+
+interface Call {
+  simulator: Simulator
+  url: URL
+  /** What the pattern's group in the path matched. */
+  name: string
+  body: string
+}
+
+interface Route {
+  method: string
+  path: RegExp
+  answer: (call: Call) => Promise<unknown>
+}
+
+const MAX_BODY_BYTES = 1024 * 1024
+
+const routes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: /^\/admin\/mock-phone\/scan-qr$/,
+    answer: ({ simulator, url, body }) => simulator.scanQr(body, url.searchParams.get('phone') ?? undefined),
+  },
+  {
+    method: 'POST',
+    path: /^\/admin\/mock-phone\/pairing-code$/,
+    answer: ({ simulator, body }) => {
+      const { code, phone } = strings(body, 'code', 'phone')
+      return simulator.enterPairingCode(code!, phone!)
+    },
+  },
+  {
+    method: 'POST',
+    path: /^\/admin\/mock-phone\/unlink$/,
+    answer: async ({ simulator, body }) => {
+      const { phone } = strings(body, 'phone')
+      await simulator.unlink(phone!)
+      return { phone }
+    },
+  },
+  {
+    method: 'GET',
+    path: /^\/admin\/accounts$/,
+    answer: async ({ simulator }) => ({ accounts: await simulator.listAccounts() }),
+  },
+  {
+    method: 'POST',
+    path: /^\/admin\/messages$/,
+    answer: ({ simulator, body }) => {
+      const { from, to, text } = strings(body, 'from', 'to', 'text')
+      const { group, name } = strings(body)
+      const optional = { ...(group !== undefined && { group }), ...(name !== undefined && { name }) }
+      return simulator.writeAs({ from: from!, to: to!, text: text!, ...optional })
+    },
+  },
+  {
+    method: 'GET',
+    path: /^\/admin\/phones\/(\d{1,15})\/messages$/,
+    answer: async ({ simulator, name }) => ({ messages: await simulator.inbox(name) }),
+  },
+  {
+    method: 'POST',
+    path: /^\/admin\/groups\/([\d-]{1,60}@g\.us)\/members$/,
+    answer: async ({ simulator, name, body }) => {
+      const members: unknown = parseObject(body)['members']
+      if (!Array.isArray(members)) throw new SimulatorError('invalid_argument', '`members` must be a list of numbers')
+      await simulator.joinGroup(name, members)
+      return { group: name }
+    },
+  },
+]
+
+const statuses = {
+  unknown_qr: 404,
+  unknown_pairing_code: 404,
+  unknown_account: 404,
+  not_a_member: 422,
+  invalid_argument: 400,
+  crashed: 503,
+  closed: 503,
+} as const satisfies Record<SimulatorErrorCode, number>
+
+export function createControl(): RequestHandler {
+  return (simulator, request, response) => {
+    answer(simulator, request)
+      .catch(refusal)
+      .then(({ status, body }) => {
+        const text = JSON.stringify(body)
+        response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
+        response.end(text)
+      })
+  }
+}
+
+interface Answer {
+  status: number
+  body: unknown
+}
+
+async function answer(simulator: Simulator, request: IncomingMessage): Promise<Answer> {
+  const url = new URL(request.url ?? '/', 'http://localhost')
+  const matching = routes.filter(({ path }) => path.test(url.pathname))
+  const route = matching.find(({ method }) => method === request.method)
+  if (!route) return failure(matching.length > 0 ? 405 : 404, 'not_found', `no ${request.method} ${url.pathname}`)
+  const body = await readBody(request)
+  if (body === null) return failure(413, 'payload_too_large', `a body may have ${MAX_BODY_BYTES} bytes`)
+  const name = route.path.exec(url.pathname)?.[1] ?? ''
+  return { status: 200, body: await route.answer({ simulator, url, name, body }) }
+}
+
+function refusal(error: unknown): Answer {
+  if (error instanceof SimulatorError) return failure(statuses[error.code], error.code, error.message)
+  return failure(500, 'internal_error', error instanceof Error ? error.message : String(error))
+}
+
+function failure(status: number, code: string, message: string): Answer {
+  return { status, body: { error: { code, message } } }
+}
+
+/** Null when it is too long. */
+async function readBody(request: IncomingMessage): Promise<string | null> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of request) {
+    length += chunk.length
+    if (length > MAX_BODY_BYTES) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+function parseObject(body: string): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(body)
+  } catch {
+    throw new SimulatorError('invalid_argument', 'the body is not JSON')
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new SimulatorError('invalid_argument', 'the body must be a JSON object')
+  }
+  return value as Record<string, unknown>
+}
+
+/** The fields of the body, which have to be strings; those named have to be there. */
+function strings(body: string, ...required: string[]): Record<string, string | undefined> {
+  const fields: Record<string, string | undefined> = {}
+  for (const [name, value] of Object.entries(parseObject(body))) if (typeof value === 'string') fields[name] = value
+  for (const name of required) {
+    if (fields[name] === undefined) throw new SimulatorError('invalid_argument', `\`${name}\` must be a string`)
+  }
+  return fields
+}

@@ -1,0 +1,64 @@
+import type { Records } from './records.ts'
+import type { ReceivedMessage } from './types.ts'
+
+/** A phone remembers this many messages; of an older one it would no longer notice a second copy. */
+const MAX_MESSAGES = 20_000
+const DIGITS = 12
+
+interface Entry {
+  sequence: number
+  message: ReceivedMessage
+}
+
+/** The messages on the simulated phones of one scope, by number. */
+export class Inboxes {
+  readonly #records: Records
+  readonly #byNumber = new Map<string, Map<string, Entry>>()
+  #lastSequence = 0
+
+  constructor(records: Records) {
+    this.#records = records
+  }
+
+  /** Entries have to be restored in the order of their keys. */
+  restore(key: string, text: string): void {
+    const [, number, sequence] = key.split('/')
+    const message = JSON.parse(text) as ReceivedMessage
+    this.#lastSequence = Math.max(this.#lastSequence, Number(sequence))
+    this.#of(number!).set(message.id, { sequence: Number(sequence), message })
+  }
+
+  /** Whether this is the first copy that the phone of `number` gets. */
+  receive(number: string, message: Omit<ReceivedMessage, 'copies'>): boolean {
+    const inbox = this.#of(number)
+    const known = inbox.get(message.id)
+    const entry = known ?? { sequence: ++this.#lastSequence, message: { ...message, copies: 0 } }
+    entry.message.copies++
+    inbox.set(message.id, entry)
+    this.#records.put(recordKey(number, entry.sequence), JSON.stringify(entry.message))
+    if (inbox.size > MAX_MESSAGES) this.#forgetOldest(number, inbox)
+    return known === undefined
+  }
+
+  list(number: string): ReceivedMessage[] {
+    return Array.from(this.#byNumber.get(number)?.values() ?? [], entry => ({ ...entry.message }))
+  }
+
+  #of(number: string): Map<string, Entry> {
+    const known = this.#byNumber.get(number)
+    if (known) return known
+    const inbox = new Map<string, Entry>()
+    this.#byNumber.set(number, inbox)
+    return inbox
+  }
+
+  #forgetOldest(number: string, inbox: Map<string, Entry>): void {
+    const [id, oldest] = inbox.entries().next().value!
+    inbox.delete(id)
+    this.#records.drop(recordKey(number, oldest.sequence))
+  }
+}
+
+function recordKey(number: string, sequence: number): string {
+  return `inbox/${number}/${sequence.toString().padStart(DIGITS, '0')}`
+}

@@ -1,0 +1,90 @@
+import type { Account, Client } from './account.ts'
+import { lidJid } from './addresses.ts'
+import { handleMessage } from './client-messages.ts'
+import type { Connection, Hello, Role } from './connection.ts'
+import { handleIq } from './iqs.ts'
+import type { Network } from './network.ts'
+import { child, type Node, node, SERVER, seconds } from './nodes.ts'
+import { handleAck, handleReceipt } from './receipts.ts'
+import { unlinkClient } from './unlink.ts'
+
+/** A client that is logged in. What comes in is taken one after the other; recording and answering may overlap. */
+export class LinkedClient implements Role, Client {
+  readonly login: number
+  readonly device: number
+  caughtUp = false
+  readonly #network: Network
+  readonly #connection: Connection
+  readonly #account: Account
+
+  constructor(network: Network, connection: Connection, account: Account) {
+    this.#network = network
+    this.#connection = connection
+    this.#account = account
+    this.login = network.nextLogin()
+    this.device = account.companion?.device ?? 0
+    account.client?.end(node('stream:error', {}, [node('conflict', { type: 'replaced' })]))
+    account.client = this
+    this.send(node('success', { t: seconds(Date.now()), lid: lidJid(account.phone, this.device) }))
+  }
+
+  send(stanza: Node): void {
+    this.#connection.send(stanza)
+  }
+
+  end(stanza: Node): void {
+    this.#connection.end(stanza)
+  }
+
+  async receive(stanza: Node): Promise<void> {
+    if (stanza.tag === 'iq') return this.#answer(stanza)
+    const taken = await this.#take(stanza)
+    taken?.durable.catch(error => this.#connection.fail(error))
+  }
+
+  closed(): void {
+    if (this.#account.client === this) this.#account.client = null
+  }
+
+  async #take(stanza: Node): Promise<{ durable: Promise<void> } | null> {
+    switch (stanza.tag) {
+      case 'message':
+        return handleMessage(this.#network, this.#account, this, stanza)
+      case 'receipt':
+        return handleReceipt(this.#network, this.#account, this, stanza)
+      case 'ack':
+        return handleAck(this.#account, stanza)
+      case 'presence':
+        return this.#rename(stanza.attrs['name'])
+      default:
+        return null
+    }
+  }
+
+  async #answer(iq: Node): Promise<void> {
+    if (child(iq, 'remove-companion-device')) return this.#logout(iq)
+    const markCaughtUp = () => {
+      this.caughtUp = true
+    }
+    await handleIq({ network: this.#network, account: this.#account, client: this, markCaughtUp }, iq)
+  }
+
+  async #logout(iq: Node): Promise<void> {
+    await this.#account.applyDurably(() => this.#account.unlink())
+    this.send(node('iq', { type: 'result', from: SERVER, id: iq.attrs['id'] }))
+    unlinkClient(this.#account)
+  }
+
+  async #rename(name: string | undefined): Promise<{ durable: Promise<void> } | null> {
+    return name ? this.#account.apply(() => this.#account.setName(name)) : null
+  }
+}
+
+/** The account and device of a login; null when its keys are not those of a linked client. */
+export function findLinkedAccount(network: Network, { payload, noiseKey }: Hello): Account | null {
+  const account = network.findAccount(String(payload.username))
+  const companion = account?.companion
+  if (!companion || companion.device !== Number(payload.device ?? 0) || !companion.noiseKey.equals(noiseKey))
+    return null
+  return account
+}

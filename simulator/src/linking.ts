@@ -1,0 +1,190 @@
+/**
+ * A client that has no account yet. It waits
+ *
+ *   shown      it has got references for QR codes, and may have asked for a pairing code
+ *   confirming a phone has linked it: the account knows it, and it is asked to sign
+ *   done       it has signed, is told 515, and comes back as a linked client
+ *
+ * The account remembers the client, durably, before the client is told: so whoever believes to be linked is.
+ */
+import { createHmac, randomBytes } from 'node:crypto'
+import { proto } from 'baileys/WAProto/index.js'
+import type { Account, Companion } from './account.ts'
+import { lidJid, parseAddress, pnJid } from './addresses.ts'
+import type { Connection, Hello, Role } from './connection.ts'
+import { isSignedBy, sign } from './keys.ts'
+import type { Network, WaitingClient } from './network.ts'
+import { bytes, child, type Node, node, SERVER, seconds, uint } from './nodes.ts'
+import { PairingCodeExchange } from './pairing-code.ts'
+import { SimulatorError } from './types.ts'
+import { unlinkClient } from './unlink.ts'
+
+const QR_REFS = 6
+const REF_BYTES = 24
+/** A linked client is given this long to sign. */
+const CONFIRM_WITHIN_MS = 10_000
+const ACCOUNT_SIGNATURE = Buffer.from([6, 0])
+const DEVICE_SIGNATURE = Buffer.from([6, 1])
+
+export class LinkingClient implements Role, WaitingClient {
+  readonly #network: Network
+  readonly #connection: Connection
+  readonly #companion: Omit<Companion, 'device'>
+  readonly #refs: string[] = []
+  #codePhone: string | null = null
+  #code: PairingCodeExchange | null = null
+  #iqs = 0
+  /** The iq that the client has to answer with its signature. */
+  #confirmation: { id: string; details: Buffer; accountKey: Buffer; settle: (error?: Error) => void } | null = null
+
+  /** @throws Error when the client does not say what it takes to link it */
+  constructor(network: Network, connection: Connection, { payload, noiseKey }: Hello) {
+    this.#network = network
+    this.#connection = connection
+    this.#companion = readCompanion(payload, noiseKey)
+    for (let n = 0; n < QR_REFS; n++) {
+      const ref = `2@${randomBytes(REF_BYTES).toString('base64url')}`
+      this.#refs.push(ref)
+      network.qrRefs.set(ref, this)
+    }
+    const refs = this.#refs.map(ref => node('ref', {}, Buffer.from(ref)))
+    this.#ask([node('pair-device', {}, refs)])
+  }
+
+  shows(noiseKey: Buffer, identity: Buffer): boolean {
+    return this.#companion.noiseKey.equals(noiseKey) && this.#companion.identity.equals(identity)
+  }
+
+  async receive(stanza: Node): Promise<void> {
+    const { id, type } = stanza.attrs
+    if (stanza.tag !== 'iq') return
+    if (type === 'result' && id === this.#confirmation?.id) return this.#confirm(stanza)
+    if (type !== 'get' && type !== 'set') return
+    const request = child(stanza, 'link_code_companion_reg')
+    const content = request ? this.#exchangeCode(request) : undefined
+    this.#connection.send(node('iq', { from: SERVER, type: 'result', id }, content))
+  }
+
+  closed(): void {
+    for (const ref of this.#refs) this.#network.qrRefs.delete(ref)
+    if (this.#codePhone && this.#network.codeRequests.get(this.#codePhone) === this) {
+      this.#network.codeRequests.delete(this.#codePhone)
+    }
+    const gone = new SimulatorError('unknown_qr', 'the client closed its connection before it was linked')
+    this.#code?.abandon(gone)
+    this.#confirmation?.settle(gone)
+  }
+
+  async link(account: Account, advSecret: Buffer): Promise<void> {
+    if (this.#confirmation) throw new SimulatorError('unknown_qr', 'this client is being linked already')
+    let device = 0
+    unlinkClient(account)
+    await account.applyDurably(() => {
+      device = account.nextDevice()
+      account.link({ ...this.#companion, device })
+    })
+    if (this.#connection.isClosed) throw new SimulatorError('unknown_qr', 'the client has closed its connection')
+    await this.#askToSign(account, device, advSecret)
+  }
+
+  async linkByCode(account: Account, code: string): Promise<void> {
+    if (!this.#code) throw new SimulatorError('unknown_pairing_code', 'no client asks for a pairing code')
+    const advSecret = await this.#code.answer(code, account.device(account.phone).identity, notification =>
+      this.#connection.send(notification),
+    )
+    await this.link(account, advSecret)
+  }
+
+  #askToSign(account: Account, device: number, advSecret: Buffer): Promise<void> {
+    const phoneIdentity = account.device(account.phone).identity
+    const details = Buffer.from(
+      proto.ADVDeviceIdentity.encode({
+        rawId: device,
+        timestamp: Math.floor(Date.now() / 1000),
+        keyIndex: device,
+        accountType: proto.ADVEncryptionType.E2EE,
+        deviceType: proto.ADVEncryptionType.E2EE,
+      }).finish(),
+    )
+    const signed = proto.ADVSignedDeviceIdentity.encode({
+      details,
+      accountSignatureKey: phoneIdentity.publicKey,
+      accountSignature: sign(
+        phoneIdentity.privateKey,
+        Buffer.concat([ACCOUNT_SIGNATURE, details, this.#companion.identity]),
+      ),
+    }).finish()
+    const hmac = createHmac('sha256', advSecret).update(signed).digest()
+    const container = proto.ADVSignedDeviceIdentityHMAC.encode({ details: signed, hmac }).finish()
+    return new Promise<void>((resolve, reject) => {
+      const late = () => settle(new SimulatorError('unknown_qr', 'the client did not confirm that it is linked'))
+      const timer = setTimeout(late, CONFIRM_WITHIN_MS)
+      const settle = (error?: Error) => {
+        clearTimeout(timer)
+        this.#confirmation = null
+        if (error) reject(error)
+        else resolve()
+      }
+      const id = this.#ask([
+        node('pair-success', {}, [
+          node('device-identity', {}, container),
+          node('platform', { name: 'android' }),
+          node('device', { jid: pnJid(account.phone, device), lid: lidJid(account.phone, device) }),
+        ]),
+      ])
+      this.#confirmation = { id, details, accountKey: phoneIdentity.publicKey, settle }
+    })
+  }
+
+  #confirm(stanza: Node): void {
+    const { details, accountKey, settle } = this.#confirmation!
+    const encoded = bytes(child(stanza, 'pair-device-sign'), 'device-identity')
+    const identity = proto.ADVSignedDeviceIdentity.decode(encoded ?? Buffer.alloc(0))
+    const message = Buffer.concat([DEVICE_SIGNATURE, details, this.#companion.identity, accountKey])
+    if (!isSignedBy(this.#companion.identity, message, identity.deviceSignature ?? Buffer.alloc(0))) {
+      settle(new SimulatorError('unknown_qr', 'the client signed its device identity wrongly'))
+      this.#connection.close()
+      return
+    }
+    settle()
+    this.#connection.end(node('stream:error', { code: '515' }))
+  }
+
+  #exchangeCode(request: Node): Node[] | undefined {
+    const { jid, stage } = request.attrs
+    if (stage === 'companion_hello') {
+      const address = parseAddress(jid)
+      if (!address) return undefined
+      this.#code = new PairingCodeExchange(request, this.#companion.identity)
+      this.#codePhone = address.number
+      this.#network.codeRequests.set(address.number, this)
+      return [node('link_code_companion_reg', {}, [node('link_code_pairing_ref', {}, this.#code.ref)])]
+    }
+    if (stage === 'companion_finish') this.#code?.finish(request)
+    return undefined
+  }
+
+  #ask(content: Node[]): string {
+    const id = `link-${++this.#iqs}`
+    this.#connection.send(node('iq', { from: SERVER, type: 'set', id, xmlns: 'md', t: seconds(Date.now()) }, content))
+    return id
+  }
+}
+
+function readCompanion(payload: proto.ClientPayload, noiseKey: Buffer): Omit<Companion, 'device'> {
+  const data = payload.devicePairingData
+  const { eRegid, eIdent, eSkeyId, eSkeyVal, eSkeySig } = data ?? {}
+  if (!eRegid || eIdent?.length !== 32 || !eSkeyId || eSkeyVal?.length !== 32 || !eSkeySig) {
+    throw new Error('incomplete pairing data')
+  }
+  return {
+    noiseKey,
+    identity: Buffer.from(eIdent),
+    registrationId: uint(Buffer.from(eRegid)) ?? 0,
+    signedPreKey: {
+      id: uint(Buffer.from(eSkeyId)) ?? 0,
+      publicKey: Buffer.from(eSkeyVal),
+      signature: Buffer.from(eSkeySig),
+    },
+  }
+}

@@ -1,0 +1,101 @@
+import { Account } from './account.ts'
+import { isNumber, numberOfKey } from './addresses.ts'
+import { Agenda } from './agenda.ts'
+import { hasMeaning } from './behaviour.ts'
+import { createServerIdentity, type ServerIdentity } from './certificate.ts'
+import { type NetworkStorage, SimulatorError, type SimulatorOptions } from './types.ts'
+
+/** A client that waits to be linked, as the phone that links it needs it. */
+export interface WaitingClient {
+  /** @throws SimulatorError when the client does not play along */
+  link(account: Account, advSecret: Buffer): Promise<void>
+  /** Finishes linking by the code that the client shows. */
+  linkByCode(account: Account, code: string): Promise<void>
+  /** Whether this client shows the given keys in its QR code. */
+  shows(noiseKey: Buffer, identity: Buffer): boolean
+}
+
+const DEFAULT_TIMINGS = { deliveredAfterMs: 200, readAfterMs: 600, answeredAfterMs: 300 }
+
+/** What all connections share: the accounts, and the clients that wait to be linked. */
+export class Network {
+  readonly identity: ServerIdentity = createServerIdentity()
+  readonly agenda = new Agenda()
+  readonly timings: typeof DEFAULT_TIMINGS
+  readonly claimedPreKeys: number
+  readonly log: (line: string) => void
+  /** By the reference in the QR code. */
+  readonly qrRefs = new Map<string, WaitingClient>()
+  /** By the phone number that a pairing code was asked for. */
+  readonly codeRequests = new Map<string, WaitingClient>()
+  readonly #storage: NetworkStorage | null
+  readonly #accounts = new Map<string, Account>()
+  readonly #byPhone = new Map<string, Account>()
+  readonly #opening = new Map<string, Promise<Account>>()
+  #logins = 0
+
+  constructor(options: SimulatorOptions) {
+    this.timings = { ...DEFAULT_TIMINGS, ...options.timings }
+    this.claimedPreKeys = options.claimedPreKeys ?? 0
+    this.#storage = options.storage ?? null
+    this.log = options.log ?? (() => undefined)
+  }
+
+  nextLogin(): number {
+    return ++this.#logins
+  }
+
+  accounts(): Account[] {
+    return [...this.#accounts.values()]
+  }
+
+  findAccount(phone: string): Account | null {
+    return this.#byPhone.get(phone) ?? null
+  }
+
+  /** @throws SimulatorError `unknown_account` */
+  getAccount(phone: string): Account {
+    const account = this.findAccount(phone)
+    if (!account) throw new SimulatorError('unknown_account', `no account has the number ${phone}`)
+    return account
+  }
+
+  openAccount(key: string): Promise<Account> {
+    const open = this.#accounts.get(key)
+    if (open) return Promise.resolve(open)
+    const underWay = this.#opening.get(key)
+    if (underWay) return underWay
+    const opening = this.#loadOrCreate(key).finally(() => this.#opening.delete(key))
+    this.#opening.set(key, opening)
+    return opening
+  }
+
+  /** The account is no longer part of the network; its scope is left as it is. */
+  async closeAccount(key: string): Promise<Account | null> {
+    await this.#opening.get(key)?.catch(() => undefined)
+    const account = this.#accounts.get(key)
+    if (!account) return null
+    this.#accounts.delete(key)
+    this.#byPhone.delete(account.phone)
+    return account
+  }
+
+  async #loadOrCreate(key: string): Promise<Account> {
+    if (key === '') throw new SimulatorError('invalid_argument', 'an account key may not be empty')
+    const account = (await Account.load(key, this.#storage)) ?? (await this.#create(key))
+    if (this.#byPhone.has(account.phone)) {
+      throw new SimulatorError('invalid_argument', `another account has the number ${account.phone}`)
+    }
+    this.#accounts.set(key, account)
+    this.#byPhone.set(account.phone, account)
+    return account
+  }
+
+  async #create(key: string): Promise<Account> {
+    const phone = numberOfKey(key)
+    if (!isNumber(phone) || hasMeaning(phone)) {
+      throw new SimulatorError('invalid_argument', `the number ${phone} cannot be an account's`)
+    }
+    return Account.create(key, phone, this.#storage)
+  }
+}

@@ -1,0 +1,65 @@
+import { inflateSync } from 'node:zlib'
+import * as dictionary from 'baileys/lib/WABinary/constants.js'
+import type { BinaryNode } from 'baileys/lib/WABinary/index.js'
+import { decodeDecompressedBinaryNode, encodeBinaryNode } from 'baileys/lib/WABinary/index.js'
+
+/** A stanza, or a part of one. */
+export type Node = BinaryNode
+export type Attributes = Record<string, string | undefined>
+
+export const SERVER = 's.whatsapp.net'
+
+const COMPRESSED = 2
+const MAX_STANZA_BYTES = 16 * 1024 * 1024
+
+/** @throws Error on anything but one well-formed stanza of sane size */
+export function decodeNode(data: Buffer): Node {
+  if (data.length === 0) throw new Error('empty frame')
+  const body = data.subarray(1)
+  const plain = data[0]! & COMPRESSED ? inflateSync(body, { maxOutputLength: MAX_STANZA_BYTES }) : body
+  return decodeDecompressedBinaryNode(plain, dictionary)
+}
+
+export function encodeNode(stanza: Node): Buffer {
+  return encodeBinaryNode(stanza)
+}
+
+/** Attributes that are undefined are left out. */
+export function node(tag: string, attrs: Attributes = {}, content?: Node[] | Uint8Array | string): Node {
+  const given: Record<string, string> = {}
+  for (const [name, value] of Object.entries(attrs)) if (value !== undefined) given[name] = value
+  return content === undefined ? { tag, attrs: given } : { tag, attrs: given, content }
+}
+
+export function children(parent: Node | undefined, tag?: string): Node[] {
+  const content = parent?.content
+  if (!Array.isArray(content)) return []
+  return tag === undefined ? content : content.filter(one => one.tag === tag)
+}
+
+export function child(parent: Node | undefined, tag: string): Node | undefined {
+  return children(parent, tag)[0]
+}
+
+/** The bytes of a child, or of the node itself without a tag; undefined if it has none. */
+export function bytes(parent: Node | undefined, tag?: string): Buffer | undefined {
+  const content = (tag === undefined ? parent : child(parent, tag))?.content
+  if (typeof content === 'string') return Buffer.from(content)
+  return content instanceof Uint8Array ? Buffer.from(content.buffer, content.byteOffset, content.length) : undefined
+}
+
+/** A number as WhatsApp writes it in a node's content: big endian, of a fixed width. */
+export function bigEndian(value: number, width: number): Buffer {
+  const encoded = Buffer.alloc(width)
+  encoded.writeUIntBE(value, 0, width)
+  return encoded
+}
+
+export function uint(data: Buffer | undefined): number | undefined {
+  return data && data.length > 0 && data.length <= 6 ? data.readUIntBE(0, data.length) : undefined
+}
+
+/** Seconds since the epoch, as attribute `t` has them. */
+export function seconds(atMs: number): string {
+  return Math.floor(atMs / 1000).toString()
+}

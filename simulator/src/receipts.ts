@@ -1,0 +1,93 @@
+/**
+ * What a client says about stanzas it has got: a receipt or an acknowledgement settles them, a retry request has them
+ * encrypted anew, and a receipt for another account's message is passed on to that account.
+ */
+import type { Account, Client, Effect } from './account.ts'
+import { isGroup, lidJid, parseAddress } from './addresses.ts'
+import { encryptAnew, takeBundle } from './contact-messages.ts'
+import { release } from './delivery.ts'
+import type { Network } from './network.ts'
+import { bytes, child, children, type Node, node, seconds, uint } from './nodes.ts'
+import type { KeyBundle } from './signal-device.ts'
+import { receiptParty } from './stanza-queue.ts'
+
+const MAX_RETRIES = 5
+/** Receipts that the author of the message is told of. The others are between a client and its own phone. */
+const TOLD_TO_AUTHOR: readonly (string | undefined)[] = [undefined, 'read', 'played']
+
+/** Resolves when the receipt has been taken in; `durable` settles when it is recorded and acknowledged. */
+export async function handleReceipt(network: Network, account: Account, client: Client, stanza: Node) {
+  const { id, to, type, participant } = stanza.attrs
+  const ids = [id, ...children(child(stanza, 'list'), 'item').map(item => item.attrs['id'])].filter(
+    one => one !== undefined,
+  )
+  await passOn(network, account, client, stanza, ids)
+  return account.apply(async () => {
+    const effects: Effect[] = [() => client.send(node('ack', { class: 'receipt', id, from: to, type, participant }))]
+    if (type === 'retry') effects.push(...(await sendAgain(network, account, stanza)))
+    else for (const one of ids) settle(account, 'message', one)
+    return effects
+  })
+}
+
+/** A client's acknowledgement of a message, receipt or notification. */
+export async function handleAck(account: Account, stanza: Node): Promise<{ durable: Promise<void> }> {
+  const { class: tag = '', id = '', type, to, participant, error } = stanza.attrs
+  const party = tag === 'receipt' ? receiptParty(type, to, participant) : ''
+  return account.apply(() => settle(account, tag, id, party, error !== undefined))
+}
+
+function settle(account: Account, tag: string, id: string, party = '', refused = false): void {
+  const entry = account.queue.find(tag, id, Date.now(), party)
+  if (!entry) return
+  // after asking for a message again a client also refuses it: that is about the copy already replaced
+  if (refused && entry.unansweredRetries > 0) entry.unansweredRetries--
+  else account.queue.settle(entry)
+}
+
+/** A contact encrypts a message anew for a client that could not read it. */
+async function sendAgain(network: Network, account: Account, stanza: Node): Promise<Effect[]> {
+  const entry = account.queue.find('message', stanza.attrs['id'] ?? '', Date.now())
+  const count = Number(child(stanza, 'retry')?.attrs['count'] ?? 1)
+  if (!entry?.original || !(count <= MAX_RETRIES)) return []
+  const effects: Effect[] = []
+  const bundle = bundleIn(stanza) ?? takeBundle(network, account, effects)
+  if (!bundle) return []
+  account.queue.replace(entry, await encryptAnew(account, entry.stanza, entry.original, bundle, count))
+  return [...effects, release(network, account, entry)]
+}
+
+/** The keys that a retry request brings, if it does. */
+function bundleIn(stanza: Node): KeyBundle | null {
+  const keys = child(stanza, 'keys')
+  const identity = bytes(keys, 'identity')
+  const registrationId = uint(bytes(stanza, 'registration'))
+  const signed = preKeyIn(child(keys, 'skey'))
+  const signature = bytes(child(keys, 'skey'), 'signature')
+  if (!identity || registrationId === undefined || !signed || !signature) return null
+  return { identity, registrationId, signedPreKey: { ...signed, signature }, preKey: preKeyIn(child(keys, 'key')) }
+}
+
+export function preKeyIn(key: Node | undefined): { id: number; publicKey: Buffer } | undefined {
+  const id = uint(bytes(key, 'id'))
+  const publicKey = bytes(key, 'value')
+  return id === undefined || publicKey?.length !== 32 ? undefined : { id, publicKey }
+}
+
+/** Tells the client of another account what became of its message. */
+async function passOn(network: Network, account: Account, client: Client, stanza: Node, ids: string[]): Promise<void> {
+  const { to, type, participant } = stanza.attrs
+  const author = parseAddress(isGroup(to) ? participant : to)
+  const other = author && author.number !== account.phone ? network.findAccount(author.number) : null
+  if (!other?.companion || !(type === 'retry' || TOLD_TO_AUTHOR.includes(type))) return
+  const from = lidJid(account.phone, type === 'retry' ? client.device : 0)
+  const sender = isGroup(to) ? { from: to, participant: from } : { from }
+  await other.applyDurably(() => {
+    const now = Date.now()
+    return ids.map(id => {
+      const content = type === 'retry' && Array.isArray(stanza.content) ? stanza.content : undefined
+      const receipt = node('receipt', { ...sender, id, type, t: seconds(now) }, content)
+      return release(network, other, other.queue.add(receipt, now))
+    })
+  })
+}

@@ -1,0 +1,207 @@
+import { randomBytes, randomInt } from 'node:crypto'
+import {
+  GroupCipher,
+  GroupSessionBuilder,
+  SenderKeyDistributionMessage,
+  SenderKeyName,
+  SenderKeyRecord,
+} from 'baileys/lib/Signal/Group/index.js'
+import { BufferJSON } from 'baileys/lib/Utils/generics.js'
+import { ProtocolAddress, SessionBuilder, SessionCipher, SessionRecord, type SignalStorage } from 'libsignal'
+import { deriveKeyPair, hkdf, type KeyPair, sign, typed } from './keys.ts'
+
+/** A key with the number that its owner knows it by. */
+export interface PreKey {
+  id: number
+  publicKey: Buffer
+}
+
+export interface SignedPreKey extends PreKey {
+  signature: Buffer
+}
+
+/** What one device publishes so that others can write to it. */
+export interface KeyBundle {
+  registrationId: number
+  identity: Buffer
+  signedPreKey: SignedPreKey
+  /** Missing when the device's one-time keys have run out. */
+  preKey?: PreKey | undefined
+}
+
+export interface Encrypted {
+  type: 'pkmsg' | 'msg'
+  ciphertext: Buffer
+}
+
+/** Where a device keeps its sessions and sender keys, as text. */
+export interface SessionStore {
+  get(key: string): string | undefined
+  put(key: string, value: string): void
+}
+
+const SIGNED_PRE_KEY_ID = 1
+const MAX_KEY_ID = 0xffffff
+const MAX_REGISTRATION_ID = 0x3fff
+const PRE_KEY_MESSAGE = 3
+const MAX_PADDING = 16
+
+let devicesMade = 0
+
+/**
+ * One simulated device: its keys, made from a secret so that nothing of them need be stored, and its sessions with
+ * other devices. A peer is named `number.device`. Callers take care that only one operation runs at a time.
+ */
+export class SignalDevice {
+  readonly identity: KeyPair
+  readonly #secret: Buffer
+  readonly #registrationId: number
+  readonly #signedPreKey: KeyPair
+  readonly #store: SessionStore
+  /** libsignal queues its work by address in one map for the whole process: a private prefix keeps devices apart. */
+  readonly #prefix = `sim${++devicesMade}`
+  readonly #sessions = new Map<string, SessionRecord>()
+  readonly #signalStorage: SignalStorage
+
+  constructor(secret: Buffer, store: SessionStore) {
+    this.#secret = secret
+    this.#store = store
+    this.identity = deriveKeyPair(secret, 'identity')
+    this.#signedPreKey = deriveKeyPair(secret, 'signed pre-key')
+    this.#registrationId = (hkdf(secret, 'registration', 2).readUInt16BE() % MAX_REGISTRATION_ID) + 1
+    this.#signalStorage = this.#createSignalStorage()
+  }
+
+  /** Each bundle has a one-time key of its own. */
+  bundle(): KeyBundle {
+    const id = randomInt(1, MAX_KEY_ID)
+    return {
+      registrationId: this.#registrationId,
+      identity: this.identity.publicKey,
+      signedPreKey: {
+        id: SIGNED_PRE_KEY_ID,
+        publicKey: this.#signedPreKey.publicKey,
+        signature: sign(this.identity.privateKey, typed(this.#signedPreKey.publicKey)),
+      },
+      preKey: { id, publicKey: this.#preKey(id).publicKey },
+    }
+  }
+
+  hasSession(peer: string): boolean {
+    return this.#session(peer)?.haveOpenSession() ?? false
+  }
+
+  async openSession(peer: string, bundle: KeyBundle): Promise<void> {
+    await new SessionBuilder(this.#signalStorage, this.#address(peer)).initOutgoing({
+      registrationId: bundle.registrationId,
+      identityKey: typed(bundle.identity),
+      signedPreKey: {
+        keyId: bundle.signedPreKey.id,
+        publicKey: typed(bundle.signedPreKey.publicKey),
+        signature: bundle.signedPreKey.signature,
+      },
+      // libsignal's types want a one-time key, its code does without one
+      ...(bundle.preKey && { preKey: { keyId: bundle.preKey.id, publicKey: typed(bundle.preKey.publicKey) } }),
+    } as Parameters<SessionBuilder['initOutgoing']>[0])
+  }
+
+  async encrypt(peer: string, message: Uint8Array): Promise<Encrypted> {
+    const { type, body } = await new SessionCipher(this.#signalStorage, this.#address(peer)).encrypt(pad(message))
+    // libsignal's types say string; it is a Buffer
+    return { type: type === PRE_KEY_MESSAGE ? 'pkmsg' : 'msg', ciphertext: Buffer.from(body as unknown as Buffer) }
+  }
+
+  /** @throws Error when it does not fit any session; the sessions are then as before */
+  async decrypt(peer: string, type: string, ciphertext: Buffer): Promise<Buffer> {
+    const cipher = new SessionCipher(this.#signalStorage, this.#address(peer))
+    try {
+      if (type === 'pkmsg') return unpad(await cipher.decryptPreKeyWhisperMessage(ciphertext))
+      return unpad(await cipher.decryptWhisperMessage(ciphertext))
+    } catch (error) {
+      this.#sessions.delete(peer)
+      throw error
+    }
+  }
+
+  /** The message for all members, and what each of them needs once to read it. */
+  async encryptForGroup(group: string, message: Uint8Array): Promise<{ ciphertext: Buffer; distribution: Buffer }> {
+    const name = this.#senderKeyName(group, 'own')
+    const distribution = (await new GroupSessionBuilder(this.#senderKeys).create(name)).serialize()
+    const ciphertext = await new GroupCipher(this.#senderKeys, name).encrypt(pad(message))
+    return { ciphertext: Buffer.from(ciphertext), distribution: Buffer.from(distribution) }
+  }
+
+  async acceptSenderKey(group: string, peer: string, distribution: Uint8Array): Promise<void> {
+    const message = new SenderKeyDistributionMessage(null, null, null, null, distribution)
+    await new GroupSessionBuilder(this.#senderKeys).process(this.#senderKeyName(group, peer), message)
+  }
+
+  async decryptFromGroup(group: string, peer: string, ciphertext: Buffer): Promise<Buffer> {
+    return unpad(await new GroupCipher(this.#senderKeys, this.#senderKeyName(group, peer)).decrypt(ciphertext))
+  }
+
+  readonly #senderKeys = {
+    loadSenderKey: async (name: SenderKeyName): Promise<SenderKeyRecord> => {
+      const stored = this.#store.get(`senderkey/${name.toString()}`)
+      return stored === undefined ? new SenderKeyRecord() : SenderKeyRecord.deserialize(Buffer.from(stored))
+    },
+    storeSenderKey: async (name: SenderKeyName, record: SenderKeyRecord): Promise<void> => {
+      this.#store.put(`senderkey/${name.toString()}`, JSON.stringify(record.serialize(), BufferJSON.replacer))
+    },
+  }
+
+  #senderKeyName(group: string, peer: string): SenderKeyName {
+    return new SenderKeyName(group, { id: peer, deviceId: 0, toString: () => peer })
+  }
+
+  #preKey(id: number): KeyPair {
+    return deriveKeyPair(this.#secret, `pre-key ${id}`)
+  }
+
+  #address(peer: string): ProtocolAddress {
+    const [number, device] = peer.split('.')
+    return new ProtocolAddress(`${this.#prefix}-${number}`, Number(device))
+  }
+
+  #session(peer: string): SessionRecord | undefined {
+    const known = this.#sessions.get(peer)
+    if (known) return known
+    const stored = this.#store.get(`session/${peer}`)
+    if (stored === undefined) return undefined
+    const record = SessionRecord.deserialize(JSON.parse(stored))
+    this.#sessions.set(peer, record)
+    return record
+  }
+
+  #createSignalStorage(): SignalStorage {
+    const peerOf = (address: string) => address.slice(this.#prefix.length + 1)
+    return {
+      loadSession: async address => this.#session(peerOf(address)),
+      storeSession: async (address, record) => {
+        this.#sessions.set(peerOf(address), record)
+        this.#store.put(`session/${peerOf(address)}`, JSON.stringify(record.serialize()))
+      },
+      isTrustedIdentity: () => true,
+      loadPreKey: async id => pairForSignal(this.#preKey(Number(id))),
+      removePreKey: () => undefined,
+      loadSignedPreKey: () => pairForSignal(this.#signedPreKey),
+      getOurRegistrationId: () => this.#registrationId,
+      getOurIdentity: () => pairForSignal(this.identity),
+    }
+  }
+}
+
+function pairForSignal(pair: KeyPair): { privKey: Buffer; pubKey: Buffer } {
+  return { privKey: pair.privateKey, pubKey: typed(pair.publicKey) }
+}
+
+function pad(message: Uint8Array): Buffer {
+  const length = (randomBytes(1)[0]! % MAX_PADDING) + 1
+  return Buffer.concat([message, Buffer.alloc(length, length)])
+}
+
+function unpad(padded: Uint8Array): Buffer {
+  const length = padded[padded.length - 1] ?? 0
+  if (length > padded.length) throw new Error('padding longer than the message')
+  return Buffer.from(padded.subarray(0, padded.length - length))
+}

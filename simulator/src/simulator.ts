@@ -1,0 +1,213 @@
+import { randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { WebSocketServer } from 'ws'
+import type { Account } from './account.ts'
+import { isGroup, isNumber } from './addresses.ts'
+import { hasMeaning } from './behaviour.ts'
+import { type Admit, Connection } from './connection.ts'
+import { join, writeToAccount } from './contact-messages.ts'
+import { isMember } from './groups.ts'
+import { findLinkedAccount, LinkedClient } from './linked-client.ts'
+import { LinkingClient } from './linking.ts'
+import { Network } from './network.ts'
+import { node } from './nodes.ts'
+import { quietLibsignal } from './quiet-libsignal.ts'
+import { type ContactMessage, type Simulator, SimulatorError, type SimulatorOptions } from './types.ts'
+import { unlinkClient } from './unlink.ts'
+
+const PATH = '/ws/chat'
+const MAX_SOCKET_MESSAGE_BYTES = 17 * 1024 * 1024
+const MAX_TEXT_LENGTH = 65_536
+
+export type RequestHandler = (simulator: Simulator, request: IncomingMessage, response: ServerResponse) => void
+
+/** Starts a network that listens; `onRequest` answers plain HTTP requests on the same port. */
+export async function createSimulator(options: SimulatorOptions = {}, onRequest?: RequestHandler): Promise<Simulator> {
+  quietLibsignal()
+  const network = new Network(options)
+  const server = createServer((request, response) => {
+    if (onRequest) onRequest(simulator, request, response)
+    else response.writeHead(404).end()
+  })
+  const connections = new Set<Connection>()
+  const sockets = new WebSocketServer({
+    server,
+    path: PATH,
+    maxPayload: MAX_SOCKET_MESSAGE_BYTES,
+    perMessageDeflate: false,
+  })
+  sockets.on('connection', socket => {
+    const connection = new Connection(socket, network.identity, admitTo(network), network.log)
+    connections.add(connection)
+    socket.on('close', () => connections.delete(connection))
+  })
+  const host = options.host ?? '127.0.0.1'
+  await listen(server, options.port ?? 0, host)
+  const { port } = server.address() as AddressInfo
+  const simulator = new ListeningSimulator(
+    network,
+    `ws://${host.includes(':') ? `[${host}]` : host}:${port}${PATH}`,
+    async () => {
+      network.agenda.close()
+      for (const connection of connections) connection.close()
+      await Promise.all(network.accounts().map(account => account.applyDurably(() => undefined).catch(() => undefined)))
+      sockets.close()
+      server.closeAllConnections()
+      await new Promise<void>(resolve => server.close(() => resolve()))
+    },
+  )
+  return simulator
+}
+
+/** A client that names an account is let in if it is that account's; one that names none is to be linked. */
+function admitTo(network: Network): Admit {
+  return (connection, hello) => {
+    if (!hello.payload.username) return new LinkingClient(network, connection, hello)
+    const account = findLinkedAccount(network, hello)
+    if (account) return new LinkedClient(network, connection, account)
+    connection.end(node('failure', { reason: '401', location: 'sim' }))
+    return null
+  }
+}
+
+class ListeningSimulator implements Simulator {
+  readonly url: string
+  readonly #network: Network
+  readonly #stop: () => Promise<void>
+  #closing: Promise<void> | null = null
+
+  constructor(network: Network, url: string, stop: () => Promise<void>) {
+    this.#network = network
+    this.url = url
+    this.#stop = stop
+  }
+
+  async openAccount(key: string): Promise<{ phone: string }> {
+    const { phone } = await this.#open(key)
+    return { phone }
+  }
+
+  async closeAccount(key: string): Promise<void> {
+    this.#checkOpen()
+    const account = await this.#network.closeAccount(key)
+    if (!account) return
+    const { client } = account
+    account.client = null
+    client?.end(node('stream:error', { code: '503' }))
+    await account.applyDurably(() => undefined)
+  }
+
+  async scanQr(qr: string, key: string = randomUUID()): Promise<{ phone: string }> {
+    this.#checkOpen()
+    const [ref = '', noiseKey = '', identity = '', advSecret = ''] = qr.trim().split('#').at(-1)!.split(',')
+    const waiting = this.#network.qrRefs.get(ref)
+    if (!waiting?.shows(Buffer.from(noiseKey, 'base64'), Buffer.from(identity, 'base64'))) {
+      throw new SimulatorError('unknown_qr', 'no connected client shows this QR code: it is unknown or has expired')
+    }
+    const account = await this.#open(key)
+    await waiting.link(account, Buffer.from(advSecret, 'base64'))
+    return { phone: account.phone }
+  }
+
+  async enterPairingCode(code: string, phone: string): Promise<{ phone: string }> {
+    this.#checkOpen()
+    const waiting = this.#network.codeRequests.get(phone)
+    if (!waiting) throw new SimulatorError('unknown_pairing_code', `no client asks for a pairing code for ${phone}`)
+    const account = this.#network.findAccount(phone) ?? (await this.#open(phone))
+    await waiting.linkByCode(account, code.replace(/[^0-9A-Za-z]/g, '').toUpperCase())
+    return { phone }
+  }
+
+  async removeAccount(key: string): Promise<void> {
+    const account = await this.#open(key)
+    await this.#network.closeAccount(key)
+    unlinkClient(account)
+    await account.applyDurably(() => account.unlink())
+    await account.applyDurably(() => account.erase())
+  }
+
+  async unlink(phone: string): Promise<void> {
+    this.#checkOpen()
+    const account = this.#network.getAccount(phone)
+    await account.applyDurably(() => account.unlink())
+    unlinkClient(account)
+  }
+
+  async writeAs(message: ContactMessage): Promise<{ id: string }> {
+    this.#checkOpen()
+    this.#check(message)
+    const { from, to, text, group, name } = message
+    const account = this.#network.getAccount(to)
+    let id = ''
+    await account.applyDurably(async () => {
+      if (name !== undefined) account.setContactName(from, name)
+      const written = await writeToAccount(this.#network, account, { from, text, group, at: Date.now() })
+      id = written.id
+      return written.effects
+    })
+    return { id }
+  }
+
+  async joinGroup(group: string, numbers: readonly string[]): Promise<void> {
+    this.#checkOpen()
+    if (!isGroup(group) || !isMember(group) || !numbers.every(isNumber)) {
+      throw new SimulatorError('invalid_argument', 'needs the JID of a group, and phone numbers')
+    }
+    for (const account of this.#network.accounts()) {
+      if (!numbers.includes(account.phone)) continue
+      await account.applyDurably(() => numbers.flatMap(number => join(this.#network, account, group, number)))
+    }
+  }
+
+  async inbox(number: string) {
+    this.#checkOpen()
+    const own = this.#network.findAccount(number)
+    const scopes = own ? [own] : this.#network.accounts()
+    return scopes.flatMap(scope => scope.inboxes.list(number)).sort((a, b) => a.receivedAt - b.receivedAt)
+  }
+
+  async listAccounts() {
+    this.#checkOpen()
+    return this.#network.accounts().map(({ key, phone, companion, client }) => {
+      return { key, phone, linked: companion !== null, online: client !== null }
+    })
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#stop()
+    return this.#closing
+  }
+
+  #open(key: string): Promise<Account> {
+    this.#checkOpen()
+    return this.#network.openAccount(key)
+  }
+
+  #checkOpen(): void {
+    if (this.#closing) throw new SimulatorError('closed', 'the simulator is closed')
+  }
+
+  #check({ from, to, text, group, name }: ContactMessage): void {
+    const problem =
+      (!isNumber(from) && '`from` must be a phone number, digits only') ||
+      (!isNumber(to) && '`to` must be a phone number, digits only') ||
+      ((typeof text !== 'string' || text === '' || text.length > MAX_TEXT_LENGTH) &&
+        '`text` must be 1 to 65,536 characters') ||
+      (group !== undefined && !isGroup(group) && '`group` must be the JID of a group') ||
+      (name !== undefined && typeof name !== 'string' && '`name` must be a string') ||
+      (!hasMeaning(from) && this.#network.findAccount(from) && '`from` is an account: write through its client')
+    if (problem) throw new SimulatorError('invalid_argument', problem)
+    if (group && !isMember(group)) throw new SimulatorError('not_a_member', `the account is not in ${group}`)
+  }
+}
+
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}

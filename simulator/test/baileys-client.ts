@@ -1,0 +1,149 @@
+import makeWASocket, {
+  type AuthenticationCreds,
+  Browsers,
+  initAuthCreds,
+  type SignalDataTypeMap,
+  type SignalKeyStore,
+  type UserFacingSocketConfig,
+  type WAMessage,
+  type WASocket,
+} from 'baileys'
+import { createSilentLogger } from './silent-logger.ts'
+
+/** Everything a Baileys client keeps between two connections. */
+export interface ClientState {
+  creds: AuthenticationCreds
+  keys: Map<string, unknown>
+}
+
+export interface Receipt {
+  id: string
+  status: 'delivered' | 'read' | 'error'
+  error?: string
+}
+
+/** What one client has seen. */
+export interface Seen {
+  qrs: string[]
+  closes: (number | undefined)[]
+  acks: { id: string; error: string | undefined }[]
+  receipts: Receipt[]
+  messages: { message: WAMessage; type: string }[]
+}
+
+/** An unmodified Baileys client with its keys in memory, which reconnects after 515 as a driver has to. */
+export class BaileysClient {
+  readonly seen: Seen = { qrs: [], closes: [], acks: [], receipts: [], messages: [] }
+  readonly state: ClientState
+  sock: WASocket
+  isOpen = false
+  readonly #url: string
+  readonly #config: Partial<UserFacingSocketConfig>
+  #stopped = false
+
+  constructor(url: string, state?: ClientState, config: Partial<UserFacingSocketConfig> = {}) {
+    this.#url = url
+    this.state = state ?? { creds: initAuthCreds(), keys: new Map() }
+    this.#config = config
+    this.sock = this.#connect()
+  }
+
+  get phone(): string {
+    return this.state.creds.me!.id.split(':')[0]!
+  }
+
+  get lid(): string {
+    return `${this.state.creds.me!.lid!.split(':')[0]!}@lid`
+  }
+
+  texts(): string[] {
+    return this.seen.messages.flatMap(({ message }) => {
+      const text = message.message?.conversation ?? message.message?.extendedTextMessage?.text
+      return text ? [text] : []
+    })
+  }
+
+  async send(jid: string, text: string): Promise<string> {
+    const sent = await this.sock.sendMessage(jid, { text })
+    return sent!.key.id!
+  }
+
+  /** Connects anew with what was kept. */
+  reconnect(): void {
+    this.#stopped = false
+    this.sock = this.#connect()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.isOpen = false
+    this.sock.end(undefined)
+  }
+
+  #connect(): WASocket {
+    const sock = makeWASocket({
+      waWebSocketUrl: this.#url,
+      auth: { creds: this.state.creds, keys: memoryKeys(this.state.keys) },
+      logger: createSilentLogger(),
+      browser: Browsers.ubuntu('Chrome'),
+      emitOwnEvents: false,
+      fireInitQueries: false,
+      markOnlineOnConnect: false,
+      shouldSyncHistoryMessage: () => false,
+      ...this.#config,
+    })
+    const { seen } = this
+    sock.ev.on('creds.update', update => Object.assign(this.state.creds, update))
+    sock.ev.on('connection.update', ({ connection, lastDisconnect, qr }) => {
+      if (qr) seen.qrs.push(qr)
+      if (connection === 'open') this.isOpen = true
+      if (connection !== 'close') return
+      this.isOpen = false
+      const error = lastDisconnect?.error as { output?: { statusCode?: number } } | undefined
+      seen.closes.push(error?.output?.statusCode)
+      if (error?.output?.statusCode === 515 && !this.#stopped) this.sock = this.#connect()
+    })
+    sock.ws.on('CB:ack,class:message', (ack: { attrs: Record<string, string> }) => {
+      seen.acks.push({ id: ack.attrs['id']!, error: ack.attrs['error'] })
+    })
+    sock.ev.on('messages.update', updates => {
+      for (const { key, update } of updates) {
+        if (update.status === 3) seen.receipts.push({ id: key.id!, status: 'delivered' })
+        if (update.status === 4) seen.receipts.push({ id: key.id!, status: 'read' })
+        if (update.status === 0) {
+          seen.receipts.push({ id: key.id!, status: 'error', error: update.messageStubParameters?.[0] as string })
+        }
+      }
+    })
+    sock.ev.on('message-receipt.update', updates => {
+      for (const { key, receipt } of updates) {
+        seen.receipts.push({ id: key.id!, status: receipt.readTimestamp ? 'read' : 'delivered' })
+      }
+    })
+    sock.ev.on('messages.upsert', ({ messages, type }) => {
+      for (const message of messages) seen.messages.push({ message, type })
+    })
+    return sock
+  }
+}
+
+function memoryKeys(store: Map<string, unknown>): SignalKeyStore {
+  return {
+    get: async <T extends keyof SignalDataTypeMap>(type: T, ids: string[]) => {
+      const found: Record<string, SignalDataTypeMap[T]> = {}
+      for (const id of ids) {
+        const value = store.get(`${type}/${id}`)
+        if (value !== undefined) found[id] = structuredClone(value) as SignalDataTypeMap[T]
+      }
+      return found
+    },
+    set: async data => {
+      for (const [type, entries] of Object.entries(data)) {
+        for (const [id, value] of Object.entries(entries ?? {})) {
+          if (value === null || value === undefined) store.delete(`${type}/${id}`)
+          else store.set(`${type}/${id}`, structuredClone(value))
+        }
+      }
+    },
+  }
+}

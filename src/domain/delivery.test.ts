@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest'
+import { afterAttempt, RETRY_DELAYS_MS } from './delivery.ts'
+
+test('five retries after 1 s, 5 s, 30 s, 2 min and 10 min from the end of the failed attempt, then exhausted', () => {
+  const gaps = [1, 2, 3, 4, 5, 6].map(attemptNumber => {
+    const after = afterAttempt(false, attemptNumber, 1_000, RETRY_DELAYS_MS)
+    return after.kind === 'retry' ? after.dueAt - 1_000 : after.kind
+  })
+  expect(gaps).toEqual([1_000, 5_000, 30_000, 120_000, 600_000, 'exhausted'])
+})
+
+test('a success ends it at any attempt', () => {
+  expect(afterAttempt(true, 6, 0, RETRY_DELAYS_MS)).toEqual({ kind: 'delivered' })
+})
