@@ -1,0 +1,54 @@
+import { Type } from 'typebox'
+import type { Api, ApiContext } from './context.ts'
+import { unavailable } from './errors.ts'
+import { oneOf } from './resources/schema-kit.ts'
+
+export function registerHealth(api: Api, context: ApiContext): void {
+  api.get(
+    '/healthz',
+    {
+      schema: {
+        operationId: 'healthz',
+        summary: 'Is the process alive?',
+        tags: ['Operation'],
+        security: [],
+        response: { 200: Type.Object({ status: oneOf(['ok']) }, { description: 'It answers.' }) },
+      },
+      config: { quiet: true },
+    },
+    async () => ({ status: 'ok' as const }),
+  )
+
+  const isReady = shareCalls(async () => {
+    if (!(await context.isReady())) throw unavailable()
+    await context.store.ping()
+  })
+  api.get(
+    '/readyz',
+    {
+      schema: {
+        operationId: 'readyz',
+        summary: 'Can the service accept and deliver?',
+        tags: ['Operation'],
+        security: [],
+        response: { 200: Type.Object({ status: oneOf(['ready']) }, { description: 'It can.' }) },
+      },
+      config: { quiet: true },
+    },
+    async () => {
+      await isReady()
+      return { status: 'ready' as const }
+    },
+  )
+}
+
+/** Callers that come while the answer is being found share it, however many they are. */
+function shareCalls(check: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null
+  return () => {
+    running ??= check().finally(() => {
+      running = null
+    })
+    return running
+  }
+}
