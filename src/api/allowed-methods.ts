@@ -1,25 +1,28 @@
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { Refusal } from '../domain/refusal.ts'
 
+interface Address {
+  parts: readonly string[]
+  parameters: number
+  methods: Set<string>
+}
+
 /** Knows which methods an address answers, so that a wrong method is told from a wrong address. */
 export class AllowedMethods {
-  readonly #byPattern = new Map<string, { parts: string[]; methods: Set<string> }>()
+  readonly #byPattern = new Map<string, Address>()
 
-  add(route: Pick<RouteOptions, 'url' | 'method'>): void {
-    const known = this.#byPattern.get(route.url) ?? { parts: route.url.split('/'), methods: new Set() }
-    for (const method of [route.method].flat()) known.methods.add(method.toUpperCase())
-    this.#byPattern.set(route.url, known)
+  add({ url, method }: Pick<RouteOptions, 'url' | 'method'>): void {
+    const address = this.#byPattern.get(url) ?? createAddress(url)
+    for (const name of [method].flat()) address.methods.add(name.toUpperCase())
+    this.#byPattern.set(url, address)
   }
 
-  /** Empty for an address that does not exist. */
+  /** Of the pattern with the fewest parameters: `/messages/text` is not a message. Empty where there is nothing. */
   find(path: string): string[] {
-    const found = new Set<string>()
     const given = path.split('/')
-    for (const { parts, methods } of this.#byPattern.values()) {
-      const matches = parts.length === given.length && parts.every((part, i) => part[0] === ':' || part === given[i])
-      if (matches) for (const method of methods) found.add(method)
-    }
-    return [...found].sort()
+    const matching = [...this.#byPattern.values()].filter(address => matches(address, given))
+    const closest = matching.sort((a, b) => a.parameters - b.parameters)[0]
+    return [...(closest?.methods ?? [])].sort()
   }
 
   /** What to answer a request for which there is no route; sets `Allow` where another method would do. */
@@ -29,4 +32,17 @@ export class AllowedMethods {
     reply.header('allow', methods.join(', '))
     return new Refusal('method_not_allowed')
   }
+}
+
+function createAddress(pattern: string): Address {
+  const parts = pattern.split('/')
+  return { parts, parameters: parts.filter(isParameter).length, methods: new Set() }
+}
+
+function isParameter(part: string): boolean {
+  return part.startsWith(':')
+}
+
+function matches({ parts }: Address, given: readonly string[]): boolean {
+  return parts.length === given.length && parts.every((part, i) => isParameter(part) || part === given[i])
 }

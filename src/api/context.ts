@@ -76,5 +76,7 @@ declare module 'fastify' {
     optionalBody?: boolean
     /** Asked by machines every few seconds: its line in the log is of level debug. */
     quiet?: boolean
+    /** The route is there to refuse: its methods do not count as allowed. */
+    refusesOnly?: boolean
   }
 }

@@ -19,10 +19,7 @@ export function registerHealth(api: Api, context: ApiContext): void {
     async () => ({ status: 'ok' as const }),
   )
 
-  const isReady = shareCalls(async () => {
-    if (!(await context.isReady())) throw unavailable()
-    await context.store.ping()
-  })
+  const isReady = shareCalls(async () => context.isReady())
   api.get(
     '/readyz',
     {
@@ -36,15 +33,15 @@ export function registerHealth(api: Api, context: ApiContext): void {
       config: { quiet: true },
     },
     async () => {
-      await isReady()
+      if (!(await isReady())) throw unavailable()
       return { status: 'ready' as const }
     },
   )
 }
 
 /** Callers that come while the answer is being found share it, however many they are. */
-function shareCalls(check: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | null = null
+function shareCalls<T>(check: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | null = null
   return () => {
     running ??= check().finally(() => {
       running = null

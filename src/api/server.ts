@@ -58,7 +58,9 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.decorateRequest('refusalCode', '')
 
   const allowed = new AllowedMethods()
-  api.addHook('onRoute', route => allowed.add(route))
+  api.addHook('onRoute', route => {
+    if (!route.config?.refusesOnly) allowed.add(route)
+  })
   api.addHook('onRequest', (request, reply, done) => {
     reply.headers(SECURITY_HEADERS).header('x-request-id', request.id)
     done(closing.signal.aborted ? unavailable() : checkHost(request.raw))

@@ -1,6 +1,6 @@
 import type { AllowedMethods } from '../allowed-methods.ts'
 import type { Api, ApiContext } from '../context.ts'
-import { refuseUnknownPaths } from '../unknown-paths.ts'
+import { refuseOtherMethods, refuseUnknownPaths } from '../unknown-paths.ts'
 import { connectInstance } from './connect-instance.ts'
 import { createInstance } from './create-instance.ts'
 import { deleteInstance } from './delete-instance.ts'
@@ -52,6 +52,7 @@ export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMet
     async (admin: Api) => {
       admin.addHook('onRequest', createAdminCheck(context.settings.adminKey, context.now))
       refuseUnknownPaths(admin, allowed)
+      refuseOtherMethods(admin, allowed, '/instances/:id/events/redeliver', ['GET'])
       for (const register of OPERATIONS) register(admin, context)
     },
     { prefix: '/admin/v1' },

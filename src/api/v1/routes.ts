@@ -1,6 +1,6 @@
 import type { AllowedMethods } from '../allowed-methods.ts'
 import type { Api, ApiContext } from '../context.ts'
-import { refuseUnknownPaths } from '../unknown-paths.ts'
+import { refuseOtherMethods, refuseUnknownPaths } from '../unknown-paths.ts'
 import { createAdmission } from './admit-caller.ts'
 import { getInstance } from './get-instance.ts'
 import { getMessage } from './get-message.ts'
@@ -14,6 +14,7 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
     async (v1: Api) => {
       v1.addHook('onRequest', createAdmission(context.store.admission))
       refuseUnknownPaths(v1, allowed)
+      refuseOtherMethods(v1, allowed, '/messages/text', ['GET'])
       sendText(v1, context)
       getMessage(v1, context)
       getInstance(v1, context)
