@@ -1,0 +1,30 @@
+import { Refusal } from '../../domain/refusal.ts'
+import type { Api, ApiContext } from '../context.ts'
+import { isId } from '../input.ts'
+import { eventDetailSchema, eventDetailView } from '../resources/event.ts'
+import { dataOf } from '../resources/schema-kit.ts'
+import { eventParams } from './event-params.ts'
+import { getInstanceOrRefuse } from './instance-params.ts'
+
+export function readEvent(api: Api, { store }: ApiContext): void {
+  api.get(
+    '/instances/:id/events/:eventId',
+    {
+      schema: {
+        operationId: 'readEvent',
+        summary: 'Read an event with its deliveries and their attempts',
+        tags: ['Event log'],
+        params: eventParams,
+        response: { 200: dataOf(eventDetailSchema, 'The event, the bytes posted, and every attempt.') },
+      },
+      config: { refusals: ['instance_not_found', 'event_not_found'] },
+    },
+    async request => {
+      const { eventId } = request.params
+      const { id } = await getInstanceOrRefuse(store, request.params.id)
+      const event = isId(eventId) ? await store.events.find(id, eventId) : null
+      if (!event) throw new Refusal('event_not_found')
+      return { data: eventDetailView(event) }
+    },
+  )
+}

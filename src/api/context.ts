@@ -1,0 +1,82 @@
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerDefault,
+} from 'fastify'
+import type { Logger } from 'pino'
+import type { InstanceId } from '../domain/ids.ts'
+import type { RefusalCode } from '../domain/refusal.ts'
+import type { Store } from '../store/store.ts'
+
+/** A Fastify instance whose handlers take their types from TypeBox schemas. */
+export type Api = FastifyInstance<
+  RawServerDefault,
+  RawRequestDefaultExpression,
+  RawReplyDefaultExpression,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>
+
+export interface ApiSettings {
+  adminKey: string
+  /** Where callers reach the service, for the reference; null: the address it was read from. */
+  publicUrl?: URL | null
+  /** All instances are linked to a simulated WhatsApp (`WHATSAPP_URL`). */
+  simulated?: boolean
+  /** How often a connection stream looks when no hint comes. */
+  streamPollMs?: number
+}
+
+/** What a simulated contact writes to a sandbox instance. */
+export interface ContactMessage {
+  from: string
+  text: string
+  group?: string
+  name?: string
+}
+
+export interface ApiOptions {
+  store: Store
+  settings: ApiSettings
+  logger: Logger
+  /** Whether webhooks may reach the literal address in `url`; `not_literal`: it holds a name. */
+  checkWebhookUrl(url: URL): 'allowed' | 'blocked' | 'not_literal'
+  sandbox: {
+    enabled: boolean
+    /** Resolves once the simulated network has the message. A `Refusal` it throws is told to the caller. */
+    writeAs(instanceId: InstanceId, message: ContactMessage): Promise<{ id: string }>
+  }
+  version: string
+  /** Whether the service can accept and deliver. */
+  isReady(): boolean | Promise<boolean>
+  /** Milliseconds since 1970. */
+  now?: () => number
+}
+
+/** What the routes are built from. */
+export interface ApiContext extends Required<ApiOptions> {
+  /** Aborted when the server begins to close. */
+  closing: AbortSignal
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The instance that owns the caller's token; empty outside `/v1` and before admission. */
+    instanceId: InstanceId
+    /** The code answered, for the log; empty when the call succeeded. */
+    refusalCode: RefusalCode | ''
+  }
+  interface FastifyContextConfig {
+    /** The refusals of this operation alone; those common to all are added in the reference. */
+    refusals?: readonly RefusalCode[]
+    /** The operation has a body, which may be left out. */
+    optionalBody?: boolean
+    /** Asked by machines every few seconds: its line in the log is of level debug. */
+    quiet?: boolean
+    /** The route is there to refuse: its methods do not count as allowed. */
+    refusesOnly?: boolean
+  }
+}

@@ -1,0 +1,46 @@
+import { Readable } from 'node:stream'
+
+const HEARTBEAT_MS = 15_000
+/** What may wait for a reader that is slow; beyond it nothing is added until it has read. */
+const MAX_WAITING_BYTES = 65_536
+
+/** Server-sent events (WHATWG HTML §9.2) to one reader. Ends with the reader, or when the server begins to close. */
+export class EventStream {
+  /** To be sent as the answer's body. */
+  readonly body = new Readable({ read() {} })
+  readonly #heartbeat: NodeJS.Timeout
+
+  constructor(closing: AbortSignal) {
+    const end = () => this.end()
+    this.#heartbeat = setInterval(() => this.#push(':\n\n'), HEARTBEAT_MS)
+    closing.addEventListener('abort', end)
+    this.onEnd(() => {
+      clearInterval(this.#heartbeat)
+      closing.removeEventListener('abort', end)
+    })
+    if (closing.aborted) this.end()
+  }
+
+  get ended(): boolean {
+    return this.body.readableEnded || this.body.destroyed
+  }
+
+  /** @returns false if the reader is too slow: nothing was sent */
+  send(event: string, data: unknown): boolean {
+    return this.#push(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
+  }
+
+  end(): void {
+    if (!this.ended) this.body.push(null)
+  }
+
+  onEnd(callback: () => void): void {
+    this.body.once('close', callback)
+  }
+
+  #push(text: string): boolean {
+    if (this.ended || this.body.readableLength > MAX_WAITING_BYTES) return false
+    this.body.push(text)
+    return true
+  }
+}

@@ -1,0 +1,51 @@
+import { Type } from 'typebox'
+import type { Api, ApiContext } from './context.ts'
+import { unavailable } from './errors.ts'
+import { oneOf } from './resources/schema-kit.ts'
+
+export function registerHealth(api: Api, context: ApiContext): void {
+  api.get(
+    '/healthz',
+    {
+      schema: {
+        operationId: 'healthz',
+        summary: 'Is the process alive?',
+        tags: ['Operation'],
+        security: [],
+        response: { 200: Type.Object({ status: oneOf(['ok']) }, { description: 'It answers.' }) },
+      },
+      config: { quiet: true },
+    },
+    async () => ({ status: 'ok' as const }),
+  )
+
+  const isReady = shareCalls(async () => context.isReady())
+  api.get(
+    '/readyz',
+    {
+      schema: {
+        operationId: 'readyz',
+        summary: 'Can the service accept and deliver?',
+        tags: ['Operation'],
+        security: [],
+        response: { 200: Type.Object({ status: oneOf(['ready']) }, { description: 'It can.' }) },
+      },
+      config: { quiet: true },
+    },
+    async () => {
+      if (!(await isReady())) throw unavailable()
+      return { status: 'ready' as const }
+    },
+  )
+}
+
+/** Callers that come while the answer is being found share it, however many they are. */
+function shareCalls<T>(check: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | null = null
+  return () => {
+    running ??= check().finally(() => {
+      running = null
+    })
+    return running
+  }
+}

@@ -1,0 +1,89 @@
+import { parseRecipient } from '../domain/recipient.ts'
+import { Refusal } from '../domain/refusal.ts'
+import type { ApiOptions } from './context.ts'
+import { invalid } from './errors.ts'
+import { MAX_TEXT_UNITS } from './resources/message.ts'
+import { MAX_URL_LENGTH } from './resources/webhook.ts'
+
+const MAX_NAME_CHARACTERS = 100
+const CONTROL_CHARACTER = /\p{Cc}/u
+const KEY = /^[\x21-\x7e]{1,255}$/
+/** What the store gives out as ids; nothing else can be one, and nothing else is looked up. */
+const ID = /^[a-z]{1,8}_[0-9a-z]{1,40}$/
+/** A date and time with its zone (RFC 3339). */
+const MOMENT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/
+
+/** What `text` may not be, as its schema cannot say (decisions §1). @throws Refusal */
+export function checkText(text: string): void {
+  if (text.length > MAX_TEXT_UNITS) throw invalid('text', 'must not be longer than 65,536 UTF-16 units')
+  if (!text.isWellFormed()) throw invalid('text', 'must not hold a lone surrogate')
+  if (text.includes('\u0000')) throw invalid('text', 'must not hold U+0000')
+}
+
+/** @throws Refusal unless `to` is a number or a group */
+export function checkRecipient(to: string): void {
+  if (!parseRecipient(to)) throw new Refusal('invalid_phone_number', undefined, { details: [RECIPIENT_DETAIL] })
+}
+
+const RECIPIENT_DETAIL = {
+  field: 'to',
+  message: 'must be 7 to 15 digits with the country code and no plus sign, or a group such as 120363041234567890@g.us',
+}
+
+/** A phone number in a field other than `to`. @throws Refusal */
+export function checkNumber(field: string, number: string): void {
+  if (parseRecipient(number)?.kind !== 'number') throw invalid(field, 'must be a number of 7 to 15 digits')
+}
+
+/** @throws Refusal */
+export function checkGroup(field: string, group: string): void {
+  if (parseRecipient(group)?.kind !== 'group') throw invalid(field, 'must be a group such as 120363041234567890@g.us')
+}
+
+/** Text that is only compared with what is stored. @throws Refusal */
+export function checkFilterText(field: string, text: string): void {
+  if (CONTROL_CHARACTER.test(text)) throw invalid(field, 'must not hold control characters')
+}
+
+/** @returns the name without the space around it; @throws Refusal */
+export function parseName(field: string, name: string): string {
+  const trimmed = name.trim()
+  const length = [...trimmed].length
+  if (length === 0 || length > MAX_NAME_CHARACTERS) throw invalid(field, 'must have 1 to 100 characters')
+  if (!trimmed.isWellFormed() || CONTROL_CHARACTER.test(trimmed))
+    throw invalid(field, 'must not hold control characters')
+  return trimmed
+}
+
+/** Two headers come joined by a comma and a space, and so are malformed. @throws Refusal */
+export function parseIdempotencyKey(header: string | string[] | undefined): string | undefined {
+  if (header === undefined) return undefined
+  if (typeof header === 'string' && KEY.test(header)) return header
+  throw invalid('X-Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
+}
+
+export function isId(text: string): boolean {
+  return ID.test(text)
+}
+
+/** @returns milliseconds since 1970; @throws Refusal */
+export function parseMoment(field: string, text: string): number {
+  const at = MOMENT.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(at)) throw invalid(field, 'must be an ISO 8601 moment such as 2026-11-21T12:00:00Z')
+  return at
+}
+
+/**
+ * The URL is kept as written. A name is looked up only when something is posted to it.
+ * @throws Refusal unless events can be posted to `url` (decisions §1, §5)
+ */
+export function checkWebhookUrl(url: string, check: ApiOptions['checkWebhookUrl']): void {
+  const parsed = /^https?:\/\//i.test(url) ? URL.parse(url) : null
+  if (!parsed) throw invalid('url', 'must be an absolute http or https URL')
+  if (url.length > MAX_URL_LENGTH || parsed.href.length > MAX_URL_LENGTH) {
+    throw invalid('url', 'must not be longer than 2,048 characters')
+  }
+  if (/[\s\p{Cc}]/u.test(url) || !url.isWellFormed()) throw invalid('url', 'must not hold space or control characters')
+  if (parsed.username || parsed.password) throw invalid('url', 'must not hold credentials')
+  if (check(parsed) === 'blocked') throw invalid('url', 'is an address that webhooks may not reach')
+}

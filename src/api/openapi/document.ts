@@ -1,0 +1,127 @@
+import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
+import type { RefusalCode } from '../../domain/refusal.ts'
+import type { ApiContext } from '../context.ts'
+import { webhookOperations } from './event-bodies.ts'
+import { HEADERS, headersOf } from './headers.ts'
+import { errorSchema, refusalResponses } from './refusals.ts'
+import { hoistTitledSchemas } from './titled-schemas.ts'
+
+const DESCRIPTION = `
+Pombal sends WhatsApp messages through linked numbers and posts what becomes of them, signed, to a webhook.
+
+**Calls** under \`/v1\` carry the API token of an instance: \`Authorization: Bearer pmb_…\`. Calls under \`/admin/v1\` carry the
+admin key. Success is \`{"data": …}\`, an error \`{"error": {"code", "message", "details"?}}\`: decide by \`code\`.
+
+**Checks** run in this order: token (401), rate (429), instance in the path (404), body (400), idempotent replay,
+connection (422). Under \`/v1\` and \`/admin/v1\` an unknown address (404) or method (405) is told only after the token or key
+was accepted.
+
+**Rate**: 100 calls per instance in each window of 60 s, which opens with the first call. Every call with a valid token
+counts, refused ones too. Two windows side by side can let 200 calls through in a minute that straddles them.
+
+**503** means refused, or that the outcome is unknown: repeat with the same \`X-Idempotency-Key\`.
+`
+
+const TAGS = [
+  { name: 'Messages', description: 'Sending, and how far a message got. By API token.' },
+  { name: 'Instance', description: "The token's own instance. By API token." },
+  { name: 'Webhook', description: 'Where events go. By API token.' },
+  { name: 'Events', description: "What the service posts to an instance's webhook URL." },
+  { name: 'Instances', description: 'Management. By admin key.' },
+  { name: 'Connection', description: 'Linking a number, and its state. By admin key.' },
+  { name: 'Webhooks', description: 'Where the events of any instance go. By admin key.' },
+  { name: 'Message log', description: 'What was sent. By admin key.' },
+  { name: 'Event log', description: 'What was told, and every attempt to tell it. By admin key.' },
+  { name: 'Sandbox', description: 'Simulated contacts. By admin key.' },
+  { name: 'Operation', description: 'For whoever runs the service.' },
+]
+
+interface Scope {
+  prefix: string
+  security: Record<string, string[]>[]
+  refusals: readonly RefusalCode[]
+}
+
+const SCOPES: readonly Scope[] = [
+  {
+    prefix: '/v1/',
+    security: [{ token: [] }],
+    refusals: ['invalid_token', 'rate_limit_exceeded', 'internal_error', 'service_unavailable'],
+  },
+  {
+    prefix: '/admin/v1/',
+    security: [{ adminKey: [] }],
+    refusals: ['invalid_admin_key', 'too_many_attempts', 'internal_error', 'service_unavailable'],
+  },
+]
+const BODY_REFUSALS: readonly RefusalCode[] = ['invalid_request', 'payload_too_large', 'unsupported_media_type']
+const REFUSALS_WITHOUT_SCOPE: readonly RefusalCode[] = ['service_unavailable']
+
+/** An operation on its way into the document: what the route says travels in the `x-` keys. */
+interface Operation {
+  operationId?: string
+  responses: Record<string, { headers?: object }>
+  requestBody?: { required: boolean }
+  'x-refusals'?: readonly RefusalCode[]
+  'x-optional-body'?: boolean
+  'x-rated'?: boolean
+}
+
+/** OpenAPI 3.1, made from the schemas that validate; what the routes have in common is added here. */
+export function openApiOptions({ version, settings }: ApiContext): FastifyDynamicSwaggerOptions {
+  return {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Pombal', version, description: DESCRIPTION, license: { name: 'MIT', identifier: 'MIT' } },
+      servers: [{ url: settings.publicUrl?.href.replace(/\/$/, '') ?? '/' }],
+      tags: TAGS,
+      components: {
+        securitySchemes: {
+          token: { type: 'http', scheme: 'bearer', description: 'The API token of an instance.' },
+          adminKey: { type: 'http', scheme: 'bearer', description: 'The admin key (`ADMIN_KEY`).' },
+        },
+      },
+    },
+    transform: ({ schema, url, route }) => {
+      const scope = SCOPES.find(({ prefix }) => url.startsWith(prefix))
+      const { refusals = [], optionalBody } = route.config ?? {}
+      const common = [...(scope?.refusals ?? REFUSALS_WITHOUT_SCOPE), ...(schema?.body ? BODY_REFUSALS : [])]
+      const operation = {
+        ...schema,
+        security: scope?.security ?? [],
+        'x-refusals': [...refusals, ...common],
+        'x-rated': scope?.prefix === '/v1/',
+        'x-optional-body': optionalBody === true,
+      }
+      return { schema: operation, url }
+    },
+    transformObject: finish,
+  }
+}
+
+function finish(given: object): Record<string, unknown> {
+  const { openapiObject } = given as {
+    openapiObject: { paths: Record<string, Record<string, Operation>>; components: Record<string, unknown> }
+  }
+  for (const path of Object.values(openapiObject.paths))
+    for (const operation of Object.values(path)) finishOperation(operation)
+  const { document, schemas } = hoistTitledSchemas({
+    ...openapiObject,
+    webhooks: webhookOperations(),
+    error: errorSchema,
+  })
+  const { error: _moved, ...rest } = document
+  return { ...rest, components: { ...openapiObject.components, schemas, headers: HEADERS } }
+}
+
+function finishOperation(operation: Operation): void {
+  const { 'x-refusals': refusals = [], 'x-rated': rated = false, 'x-optional-body': optionalBody = false } = operation
+  Object.assign(operation.responses, refusalResponses(refusals))
+  for (const [status, response] of Object.entries(operation.responses)) {
+    response.headers = headersOf(status, rated, operation.operationId)
+  }
+  if (operation.requestBody && optionalBody) operation.requestBody.required = false
+  delete operation['x-refusals']
+  delete operation['x-rated']
+  delete operation['x-optional-body']
+}

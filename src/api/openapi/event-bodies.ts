@@ -1,0 +1,164 @@
+import { Type } from 'typebox'
+import {
+  EVENT_KINDS,
+  type EventKind,
+  failureBody,
+  INCOMING_TYPES,
+  incomingBody,
+  progressBody,
+} from '../../domain/event.ts'
+import { messageFailure } from '../../domain/message.ts'
+import { instanceIdSchema } from '../resources/instance.ts'
+import { failureSchema, messageIdSchema, recipientSchema } from '../resources/message.ts'
+import { moment, oneOf } from '../resources/schema-kit.ts'
+
+/** What the body of one kind of event holds (decisions §4): the reference of what `domain/event.ts` writes. */
+interface EventDoc {
+  summary: string
+  schema: object
+  example: unknown
+}
+
+const SUBJECT = {
+  instanceId: 'inst_4f9k2m7q1x0z',
+  messageId: 'msg_01kajxq8r2f0v7m3n5p9s1t4w6',
+  to: '5511987654321',
+}
+const AT = Date.UTC(2026, 10, 21, 12)
+
+const receivedData = Type.Object(
+  {
+    id: Type.String({ description: "WhatsApp's id of the message." }),
+    from: Type.String({ description: "The sender's number, digits only." }),
+    addressing: Type.Optional(
+      oneOf(['lid'], {
+        description: 'Present only where the number cannot be known: `from` holds the digits of a LID.',
+      }),
+    ),
+    type: oneOf(INCOMING_TYPES, { description: 'What was sent.' }),
+    text: Type.Optional(
+      Type.String({ description: 'The text, the caption or the reaction; absent where there is none.' }),
+    ),
+    group: Type.Optional(Type.String({ description: 'The group it came in, as a JID.' })),
+    name: Type.Optional(Type.String({ description: 'The push name, when known.' })),
+  },
+  { additionalProperties: false },
+)
+
+function envelope(kind: EventKind, data: object) {
+  return Type.Object(
+    {
+      event: Type.Unsafe<EventKind>({ type: 'string', const: kind }),
+      instanceId: instanceIdSchema,
+      timestamp: moment('When the change was recorded; for `message.received` the time WhatsApp says.'),
+      data: Type.Unsafe(data),
+    },
+    {
+      title: `Event ${kind}`.replaceAll(/[ .]+(\w)/g, (_, letter: string) => letter.toUpperCase()),
+      additionalProperties: false,
+    },
+  )
+}
+
+function statusData(status: string, more: Record<string, typeof failureSchema> = {}) {
+  return Type.Object(
+    {
+      id: messageIdSchema,
+      to: recipientSchema,
+      status: Type.Unsafe<string>({ type: 'string', const: status }),
+      ...more,
+    },
+    { additionalProperties: false },
+  )
+}
+
+function progressDoc(reached: 'sent' | 'delivered' | 'read', summary: string): EventDoc {
+  const body = progressBody(SUBJECT, reached, AT)
+  return { summary, schema: envelope(`message.${reached}`, statusData(reached)), example: JSON.parse(body) }
+}
+
+export const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
+  'message.received': {
+    summary: 'A message was written to the instance',
+    schema: envelope('message.received', receivedData),
+    example: JSON.parse(
+      incomingBody(SUBJECT.instanceId, {
+        id: '3EB0C431C26A1916E07E',
+        from: '5511987654321',
+        type: 'text',
+        text: 'Thank you!',
+        name: 'Ana',
+        sentAt: AT,
+      }),
+    ),
+  },
+  'message.sent': progressDoc('sent', "WhatsApp's server has the message"),
+  'message.delivered': progressDoc('delivered', 'The message reached the recipient'),
+  'message.read': progressDoc('read', 'The message was opened'),
+  'message.failed': {
+    summary: 'The message failed; nothing follows',
+    schema: envelope('message.failed', statusData('failed', { error: failureSchema })),
+    example: JSON.parse(failureBody(SUBJECT, messageFailure('recipient_not_on_whatsapp'), AT)),
+  },
+}
+
+const HEADERS: readonly { name: string; description: string; example: string }[] = [
+  {
+    name: 'X-Service-Signature',
+    description:
+      '`sha256=` and the lower-case hex of HMAC-SHA256 over the raw body, the key being the whole secret string in UTF-8.',
+    example: 'sha256=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd',
+  },
+  { name: 'X-Service-Event', description: 'The kind of event.', example: 'message.sent' },
+  { name: 'X-Service-Attempt', description: 'The attempt, from 1 to 6.', example: '1' },
+  {
+    name: 'webhook-id',
+    description: "The event's id, the same at every attempt: what to tell repeats by.",
+    example: 'evt_01kajxq8r2f0v7m3n5p9s1t4w6',
+  },
+  {
+    name: 'webhook-timestamp',
+    description: 'When the attempt was made, in seconds since 1970.',
+    example: '1795262400',
+  },
+  {
+    name: 'webhook-signature',
+    description:
+      'As Standard Webhooks has it: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`. For 24 h after a new ' +
+      'secret it carries two, separated by a space.',
+    example: 'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
+  },
+  { name: 'User-Agent', description: '`Pombal/` and the version.', example: 'Pombal/1.0.0' },
+]
+
+/** The `webhooks` section: what the service posts to an instance's URL. */
+export function webhookOperations(): Record<string, object> {
+  return Object.fromEntries(EVENT_KINDS.map(kind => [kind, { post: webhookOperation(kind, EVENT_DOCS[kind]) }]))
+}
+
+function webhookOperation(kind: EventKind, { summary, schema, example }: EventDoc) {
+  return {
+    operationId: kind.replace(/\.(\w)/, (_, letter: string) => letter.toUpperCase()),
+    summary,
+    description:
+      'Posted to the webhook URL that was in force when the event was made. A status event waits until the previous one of ' +
+      'its message was delivered or exhausted. Any 2xx within 10 s is success; otherwise it is posted again 1 s, 5 s, ' +
+      '30 s, 2 min and 10 min after the end of the attempt before. Redirects are not followed. An event can come more ' +
+      'than once, under the same `webhook-id`.',
+    tags: ['Events'],
+    security: [],
+    parameters: HEADERS.map(({ name, description, example: value }) => ({
+      in: 'header',
+      name,
+      required: true,
+      description,
+      schema: { type: 'string' },
+      example: value,
+    })),
+    requestBody: { required: true, content: { 'application/json': { schema, example } } },
+    responses: {
+      '2XX': { description: 'Delivered.' },
+      default: { description: 'Failed: it is posted again, six times in all.' },
+    },
+  }
+}

@@ -1,0 +1,31 @@
+/** Headers of answers, by the name under which the document refers to them. */
+export const HEADERS = {
+  'X-Request-Id': {
+    description:
+      "Names the request in our log: the caller's own `X-Request-Id` (1–128 visible ASCII characters), or ours.",
+    schema: { type: 'string' },
+  },
+  'RateLimit-Limit': { description: 'Calls allowed in a window of 60 s.', schema: { type: 'integer' } },
+  'RateLimit-Remaining': { description: 'Calls left in the window.', schema: { type: 'integer' } },
+  'RateLimit-Reset': { description: 'Seconds until the window ends.', schema: { type: 'integer' } },
+  'Retry-After': { description: 'Seconds to wait before trying again.', schema: { type: 'integer' } },
+  'WWW-Authenticate': { description: 'Always `Bearer`.', schema: { type: 'string' } },
+  'Idempotent-Replayed': {
+    description: '`true` when the key was seen before: no second message was made.',
+    schema: { type: 'string', enum: ['true'] },
+  },
+} as const
+
+type HeaderName = keyof typeof HEADERS
+
+const RATE_LIMIT: readonly HeaderName[] = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset']
+
+/** References to the headers of an answer with `status`. `rated`: the call counts against an instance's rate. */
+export function headersOf(status: string, rated: boolean, operationId: string | undefined): Record<string, object> {
+  const names: HeaderName[] = ['X-Request-Id']
+  if (rated && status !== '401') names.push(...RATE_LIMIT)
+  if (status === '401') names.push('WWW-Authenticate')
+  if (status === '429' || status === '503') names.push('Retry-After')
+  if (status === '202' && operationId === 'sendText') names.push('Idempotent-Replayed')
+  return Object.fromEntries(names.map(name => [name, { $ref: `#/components/headers/${name}` }]))
+}

@@ -1,0 +1,48 @@
+import { REFUSALS, type RefusalCode } from '../../domain/refusal.ts'
+
+/** The envelope of every error (decisions §1). */
+export const errorSchema = {
+  title: 'Error',
+  type: 'object',
+  required: ['error'],
+  properties: {
+    error: {
+      type: 'object',
+      required: ['code', 'message'],
+      properties: {
+        code: { type: 'string', enum: Object.keys(REFUSALS), description: 'Stable: what a program decides by.' },
+        message: { type: 'string', description: 'A sentence for a person.' },
+        details: {
+          type: 'array',
+          description: 'Which fields are wrong, and how.',
+          items: {
+            type: 'object',
+            required: ['field', 'message'],
+            properties: { field: { type: 'string' }, message: { type: 'string' } },
+          },
+        },
+      },
+    },
+  },
+} as const
+
+/** The refusals of an operation as responses, by status. */
+export function refusalResponses(codes: readonly RefusalCode[]): Record<string, object> {
+  const byStatus = Map.groupBy([...new Set(codes)], code => String(REFUSALS[code][0]))
+  return Object.fromEntries(Array.from(byStatus, ([status, group]) => [status, refusalResponse(group)]))
+}
+
+function refusalResponse(codes: readonly RefusalCode[]) {
+  const examples = codes.map(code => [code, { value: { error: { code, message: REFUSALS[code][1] } } }])
+  return {
+    description: codes.map(code => `\`${code}\`: ${REFUSALS[code][1]}`).join(' '),
+    content: {
+      'application/json': {
+        schema: {
+          allOf: [errorSchema, { properties: { error: { properties: { code: { enum: codes } } } } }],
+        },
+        examples: Object.fromEntries(examples),
+      },
+    },
+  }
+}

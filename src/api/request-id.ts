@@ -1,0 +1,18 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+
+/** 1–128 visible ASCII characters (decisions §1). */
+const KEPT = /^[\x21-\x7e]{1,128}$/
+const PREFIX_BYTES = 6
+
+/** Keeps a caller's own id, else counts on behind a prefix that no other run of the service has. */
+export function createRequestIds(): (request: IncomingMessage) => string {
+  const prefix = `req_${randomBytes(PREFIX_BYTES).toString('hex')}_`
+  let count = 0
+  return request => {
+    const given = request.headers['x-request-id']
+    if (typeof given === 'string' && KEPT.test(given)) return given
+    count += 1
+    return prefix + count.toString(36)
+  }
+}

@@ -1,0 +1,27 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
+
+/**
+ * One wide line per request. It names the route, not the address asked for, and holds neither headers nor body nor
+ * query: no secret can be in it.
+ */
+export function createRequestLog(logger: Logger) {
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    const level = request.routeOptions.config.quiet ? 'debug' : 'info'
+    if (logger.isLevelEnabled(level)) {
+      logger[level](
+        {
+          requestId: request.id,
+          method: request.method,
+          route: request.routeOptions.url,
+          status: reply.statusCode,
+          ...(request.refusalCode && { code: request.refusalCode }),
+          ...(request.instanceId && { instanceId: request.instanceId }),
+          durationMs: Math.round(reply.elapsedTime * 1000) / 1000,
+        },
+        'request.answered',
+      )
+    }
+    done()
+  }
+}

@@ -1,0 +1,51 @@
+import { type Static, Type } from 'typebox'
+import { type ConnectionState, RECONNECTING_MS, type StoredConnection } from '../../domain/connection.ts'
+import type { Instance } from '../../domain/instance.ts'
+import type { ConnectionRecord } from '../../store/store.ts'
+import { instanceIdSchema, kindSchema, phoneSchema, reasonSchema, stateSchema } from './instance.ts'
+import { moment, nullable, toIso, toIsoOrNull } from './schema-kit.ts'
+
+export const connectionSchema = Type.Object(
+  {
+    instanceId: instanceIdSchema,
+    kind: kindSchema,
+    state: stateSchema,
+    reason: reasonSchema,
+    since: moment('When this state began.'),
+    qr: nullable(Type.String({ description: 'The text of the QR code to scan while `linking`.' })),
+    qrExpiresAt: nullable(moment('When the QR code gives way to the next.')),
+    pairingCode: nullable(
+      Type.String({ description: 'What to type on the phone, when a pairing code was asked for.' }),
+    ),
+    phone: phoneSchema,
+    lastConnectedAt: nullable(moment('When the connection was last known to be open.')),
+    simulated: Type.Boolean({ description: 'Whether the network on the other side is a simulated one.' }),
+  },
+  { title: 'Connection', description: "An instance's live link to WhatsApp." },
+)
+
+export type ConnectionView = Static<typeof connectionSchema>
+
+/** @param allSimulated every instance is linked to a simulated network, whatever its kind */
+export function connectionView(instance: Instance, stored: ConnectionRecord, allSimulated: boolean): ConnectionView {
+  return {
+    instanceId: instance.id,
+    kind: instance.kind,
+    state: instance.state,
+    reason: instance.reason,
+    since: toIso(stateSince(instance.state, stored)),
+    qr: stored.qr,
+    qrExpiresAt: toIsoOrNull(stored.qrExpiresAt),
+    pairingCode: stored.pairingCode,
+    phone: stored.phone,
+    lastConnectedAt: toIsoOrNull(stored.lastConnectedAt),
+    simulated: allSimulated || instance.kind === 'sandbox',
+  }
+}
+
+/** A state that follows from the passing of time (`currentState`) has a beginning that nobody stored. */
+function stateSince(state: ConnectionState, stored: StoredConnection): number {
+  const { since, lastConnectedAt } = stored
+  if (state === stored.state || lastConnectedAt === null) return since
+  return state === 'disconnected' ? lastConnectedAt + RECONNECTING_MS : Math.max(since, lastConnectedAt)
+}

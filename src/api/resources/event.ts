@@ -1,0 +1,110 @@
+import { type Static, Type } from 'typebox'
+import { DELIVERY_STATES } from '../../domain/delivery.ts'
+import { EVENT_KINDS } from '../../domain/event.ts'
+import type { AttemptRecord, DeliverySummary, EventDetail, EventRecord } from '../../store/store.ts'
+import { messageIdSchema } from './message.ts'
+import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
+
+export const eventIdSchema = Type.String({
+  description: 'The event; the `webhook-id` of its deliveries.',
+  examples: ['evt_01kajxq8r2f0v7m3n5p9s1t4w6'],
+})
+
+export const eventKindSchema = oneOf(EVENT_KINDS, { description: 'The kind of event.' })
+
+export const deliveryStateSchema = oneOf(DELIVERY_STATES, {
+  description:
+    '`pending`; `blocked` (waits for the previous event of its message); `delivered`; `exhausted` (every attempt failed).',
+})
+
+const deliveryProperties = {
+  id: Type.String({ description: 'The delivery.' }),
+  url: Type.String({ description: 'Where it goes: the URL in force when the event was made, or was redelivered.' }),
+  state: deliveryStateSchema,
+  attemptCount: Type.Integer({ description: 'Attempts made so far.' }),
+  nextAttemptAt: nullable(moment('When the next attempt is due; null when none will come.')),
+  redelivery: Type.Boolean({ description: 'Whether a person asked for it, outside the order.' }),
+}
+
+export const deliverySchema = Type.Object(deliveryProperties, {
+  title: 'Delivery',
+  description: 'One event owed to one URL.',
+})
+
+export type DeliveryView = Static<typeof deliverySchema>
+
+const attemptSchema = Type.Object(
+  {
+    attemptNumber: Type.Integer({ description: 'From 1.' }),
+    url: Type.String(),
+    startedAt: moment('When it began.'),
+    durationMs: Type.Number({ description: 'Milliseconds until it was judged.' }),
+    status: nullable(Type.Integer({ description: 'The HTTP status answered; null when no status line came.' })),
+    error: nullable(Type.String({ description: 'A code such as `timeout` or `blocked_address`; null with a status.' })),
+    responseExcerpt: nullable(Type.String({ description: "The beginning of the answer's body, at most 1 KiB." })),
+  },
+  { title: 'Attempt', description: 'One POST of a delivery.' },
+)
+
+const eventProperties = {
+  id: eventIdSchema,
+  event: eventKindSchema,
+  timestamp: moment('The timestamp in the body.'),
+  createdAt: moment('When the event was made.'),
+  messageId: nullable(messageIdSchema),
+}
+
+export const eventSchema = Type.Object(
+  {
+    ...eventProperties,
+    delivery: nullable(deliverySchema),
+  },
+  { title: 'EventSummary', description: 'An event with its latest delivery; null: it was made while no URL was set.' },
+)
+
+export type EventView = Static<typeof eventSchema>
+
+export const eventDetailSchema = Type.Object(
+  {
+    ...eventProperties,
+    delivery: nullable(deliverySchema),
+    body: Type.String({ description: 'The bytes posted, the same at every attempt.' }),
+    deliveries: Type.Array(
+      Type.Object(
+        { ...deliveryProperties, attempts: Type.Array(attemptSchema, { description: 'Oldest first.' }) },
+        { title: 'DeliveryWithAttempts' },
+      ),
+      { description: 'Every delivery of the event, oldest first.' },
+    ),
+  },
+  { title: 'EventDetail', description: 'An event with all its deliveries and all their attempts.' },
+)
+
+export function deliveryView(delivery: DeliverySummary): DeliveryView {
+  const { id, url, state, attempts, nextAttemptAt, redelivery } = delivery
+  return { id, url, state, attemptCount: attempts, nextAttemptAt: toIsoOrNull(nextAttemptAt), redelivery }
+}
+
+export function eventView(event: EventRecord): EventView {
+  return {
+    id: event.id,
+    event: event.kind,
+    timestamp: toIso(event.timestamp),
+    createdAt: toIso(event.createdAt),
+    messageId: event.messageId,
+    delivery: event.delivery && deliveryView(event.delivery),
+  }
+}
+
+export function eventDetailView(event: EventDetail): Static<typeof eventDetailSchema> {
+  const deliveries = event.deliveries.map(delivery => ({
+    ...deliveryView(delivery),
+    attempts: delivery.log.map(attemptView),
+  }))
+  return { ...eventView(event), body: event.body, deliveries }
+}
+
+function attemptView(attempt: AttemptRecord): Static<typeof attemptSchema> {
+  const { attemptNumber, url, startedAt, durationMs, status, error, responseExcerpt } = attempt
+  return { attemptNumber, url, startedAt: toIso(startedAt), durationMs, status, error, responseExcerpt }
+}

@@ -1,0 +1,76 @@
+import { type Static, Type } from 'typebox'
+import { FAILURE_CODES, MESSAGE_STATES, type Message, type MessageFailure } from '../../domain/message.ts'
+import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
+
+export const MAX_TEXT_UNITS = 65_536
+
+export const messageIdSchema = Type.String({
+  description: 'The message, as the send request answered it.',
+  examples: ['msg_01kajxq8r2f0v7m3n5p9s1t4w6'],
+})
+
+export const recipientSchema = Type.String({
+  description:
+    'A number in E.164, digits only: country code, area code, number, no plus sign (7–15 digits, the first 1–9); or a ' +
+    'group, as `digits@g.us` or `digits-digits@g.us`.',
+  examples: ['5511987654321', '120363041234567890@g.us'],
+})
+
+export const textSchema = Type.String({
+  minLength: 1,
+  maxLength: MAX_TEXT_UNITS,
+  description:
+    'What to write, emojis and line breaks (`\\n`) included: 1 to 65,536 UTF-16 units, without U+0000 and without lone ' +
+    'surrogates.',
+  examples: ['Hello! 👋\nYour order is on its way.'],
+})
+
+export const failureSchema = Type.Object(
+  {
+    code: oneOf(FAILURE_CODES, { description: 'Why the message failed.' }),
+    message: Type.String({ description: 'The same in a sentence.', examples: ['The number is not on WhatsApp.'] }),
+  },
+  { title: 'MessageFailure' },
+)
+
+const messageProperties = {
+  id: messageIdSchema,
+  status: oneOf(MESSAGE_STATES, { description: 'How far the message got.' }),
+  to: recipientSchema,
+  text: Type.String({ description: 'What was sent.', examples: ['Hello!'] }),
+  createdAt: moment('When it was accepted.'),
+  sentAt: nullable(moment("When WhatsApp's server acknowledged it.")),
+  deliveredAt: nullable(moment('When it reached the recipient.')),
+  readAt: nullable(moment('When it was opened.')),
+  failedAt: nullable(moment('When it failed.')),
+  error: nullable(failureSchema),
+}
+
+/** `GET /v1/messages/{id}` (decisions §1). */
+export const messageSchema = Type.Object(messageProperties, {
+  title: 'Message',
+  description: 'A message and how far it got. Moments are null where they were not reached.',
+})
+
+export type MessageView = Static<typeof messageSchema>
+
+export function messageView(message: Message): MessageView {
+  return {
+    id: message.id,
+    status: message.state,
+    to: message.to,
+    text: message.text,
+    createdAt: toIso(message.createdAt),
+    sentAt: toIsoOrNull(message.sentAt),
+    deliveredAt: toIsoOrNull(message.deliveredAt),
+    readAt: toIsoOrNull(message.readAt),
+    failedAt: toIsoOrNull(message.failedAt),
+    error: message.failure && failureView(message.failure),
+  }
+}
+
+function failureView({ code, message }: MessageFailure): { code: MessageFailure['code']; message: string } {
+  return { code, message }
+}
+
+export { messageProperties }

@@ -1,0 +1,30 @@
+import { type TSchema, Type } from 'typebox'
+
+const MAX_LIMIT = 200
+const DEFAULT_LIMIT = 50
+const MAX_CURSOR_LENGTH = 1_024
+
+/** What every list takes. */
+export const pageQuery = {
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'Entries on a page.' }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ minLength: 1, maxLength: MAX_CURSOR_LENGTH, description: 'The `nextCursor` of the page before.' }),
+  ),
+}
+
+export function pageRequest({ limit = DEFAULT_LIMIT, cursor }: { limit?: number; cursor?: string }) {
+  return { limit, cursor }
+}
+
+/** Lists are `{data: […], nextCursor}` (decisions §6). */
+export function pageOf<T extends TSchema>(schema: T, description: string) {
+  return Type.Object(
+    {
+      data: Type.Array(schema),
+      nextCursor: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Null on the last page.' }),
+    },
+    { description },
+  )
+}

@@ -1,0 +1,32 @@
+import { type Static, type TSchema, Type } from 'typebox'
+
+/** One of a fixed list of strings. */
+export function oneOf<const T extends readonly string[]>(values: T, options: { description?: string } = {}) {
+  return Type.Unsafe<T[number]>({ type: 'string', enum: [...values], ...options })
+}
+
+/** The same, or null. */
+export function nullable<T extends TSchema>(schema: T) {
+  const { type, enum: values, ...rest } = schema as { type?: string; enum?: string[] }
+  if (type === undefined || type === 'object')
+    return Type.Unsafe<Static<T> | null>({ anyOf: [schema, { type: 'null' }] })
+  return Type.Unsafe<Static<T> | null>({ type: [type, 'null'], ...(values && { enum: [...values, null] }), ...rest })
+}
+
+/** A moment as ISO 8601 in UTC. */
+export function moment(description: string) {
+  return Type.String({ format: 'date-time', description, examples: ['2026-11-21T12:00:00.000Z'] })
+}
+
+export function toIso(ms: number): string {
+  return new Date(ms).toISOString()
+}
+
+export function toIsoOrNull(ms: number | null): string | null {
+  return ms === null ? null : toIso(ms)
+}
+
+/** Success is `{data: …}` (decisions §1). `description` becomes the response's. */
+export function dataOf<T extends TSchema>(schema: T, description: string) {
+  return Type.Object({ data: schema }, { description })
+}

@@ -1,0 +1,81 @@
+import fastifySwagger from '@fastify/swagger'
+import Fastify from 'fastify'
+import { checkHost, readableTarget } from './addresses.ts'
+import { registerAdmin } from './admin/routes.ts'
+import { AllowedMethods } from './allowed-methods.ts'
+import type { Api, ApiContext, ApiOptions } from './context.ts'
+import { registerDocs } from './docs.ts'
+import { createErrorHandler, unavailable } from './errors.ts'
+import { registerHealth } from './health.ts'
+import { acceptJsonBodies, MAX_BODY_BYTES } from './json-body.ts'
+import { openApiOptions } from './openapi/document.ts'
+import { answerOddRequests, createClientErrorHandler } from './raw-answers.ts'
+import { createRequestIds } from './request-id.ts'
+import { createRequestLog } from './request-log.ts'
+import { SECURITY_HEADERS } from './security-headers.ts'
+import { refuseUnknownPaths } from './unknown-paths.ts'
+import { registerV1 } from './v1/routes.ts'
+import { compileValidator } from './validation.ts'
+
+/** A whole request must have arrived by then: headers, and body. */
+const REQUEST_TIMEOUT_MS = 30_000
+const HEADERS_TIMEOUT_MS = 15_000
+const KEEP_ALIVE_MS = 72_000
+/** Any path that fits into the headers is a path: what it names need not exist. */
+const MAX_PARAM_LENGTH = 65_536
+
+export type { ApiOptions, ApiSettings, ContactMessage } from './context.ts'
+
+/**
+ * The HTTP server, not yet listening. It validates, writes rows through the store and answers; it knows no live connection.
+ * `close()` refuses what still comes with 503, ends the streams and lets what is in flight finish.
+ */
+export async function createServer(options: ApiOptions): Promise<Api> {
+  const closing = new AbortController()
+  const context: ApiContext = { now: Date.now, ...options, closing: closing.signal }
+  const newRequestId = createRequestIds()
+  const answerError = createErrorHandler(context.logger)
+  const api: Api = Fastify({
+    // Fastify's own lines would cost a child logger per request: `createRequestLog` writes one wide line instead.
+    logger: false,
+    genReqId: newRequestId,
+    bodyLimit: MAX_BODY_BYTES,
+    return503OnClosing: false,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    rewriteUrl: request => readableTarget(request.url ?? '/'),
+    // Node would answer a missing Host without a body: `checkHost` does it in our envelope.
+    http: { headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false },
+    clientErrorHandler: createClientErrorHandler(newRequestId),
+    frameworkErrors: answerError,
+  })
+  answerOddRequests(api.server, newRequestId)
+  acceptJsonBodies(api)
+  api.setValidatorCompiler(compileValidator)
+  api.setErrorHandler(answerError)
+  api.decorateRequest('instanceId', '')
+  api.decorateRequest('refusalCode', '')
+
+  const allowed = new AllowedMethods()
+  api.addHook('onRoute', route => {
+    if (!route.config?.refusesOnly) allowed.add(route)
+  })
+  api.addHook('onRequest', (request, reply, done) => {
+    reply.headers(SECURITY_HEADERS).header('x-request-id', request.id)
+    done(closing.signal.aborted ? unavailable() : checkHost(request.raw))
+  })
+  api.addHook('onResponse', createRequestLog(context.logger))
+  api.addHook('preClose', async () => closing.abort())
+
+  await api.register(fastifySwagger, openApiOptions(context))
+  refuseUnknownPaths(api, allowed)
+  registerV1(api, context, allowed)
+  registerAdmin(api, context, allowed)
+  registerHealth(api, context)
+  registerDocs(api)
+  api.get('/openapi.json', { schema: { hide: true } }, async () => api.swagger())
+  api.get('/', { schema: { hide: true } }, async (_request, reply) => reply.redirect('/docs/'))
+  await api.ready()
+  return api
+}

@@ -1,0 +1,26 @@
+import type { AllowedMethods } from '../allowed-methods.ts'
+import type { Api, ApiContext } from '../context.ts'
+import { refuseOtherMethods, refuseUnknownPaths } from '../unknown-paths.ts'
+import { createAdmission } from './admit-caller.ts'
+import { getInstance } from './get-instance.ts'
+import { getMessage } from './get-message.ts'
+import { getWebhook } from './get-webhook.ts'
+import { sendText } from './send-text.ts'
+import { setWebhook } from './set-webhook.ts'
+
+/** The public API: every call by an instance's token, unknown addresses included. */
+export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethods): void {
+  api.register(
+    async (v1: Api) => {
+      v1.addHook('onRequest', createAdmission(context.store.admission))
+      refuseUnknownPaths(v1, allowed)
+      refuseOtherMethods(v1, allowed, '/messages/text', ['GET'])
+      sendText(v1, context)
+      getMessage(v1, context)
+      getInstance(v1, context)
+      getWebhook(v1, context)
+      setWebhook(v1, context)
+    },
+    { prefix: '/v1' },
+  )
+}

@@ -1,0 +1,35 @@
+import { Type } from 'typebox'
+import { Refusal } from '../../domain/refusal.ts'
+import type { Api, ApiContext } from '../context.ts'
+import { checkWebhookUrl } from '../input.ts'
+import { dataOf } from '../resources/schema-kit.ts'
+import { urlSchema, webhookSchema, webhookView } from '../resources/webhook.ts'
+import { ownInstanceParams, requireOwnInstance } from './own-instance.ts'
+
+export function setWebhook(api: Api, context: ApiContext): void {
+  const { store } = context
+  api.put(
+    '/webhooks/:instanceId',
+    {
+      onRequest: requireOwnInstance,
+      schema: {
+        operationId: 'setWebhook',
+        summary: 'Set the webhook URL',
+        description:
+          'The URL counts for the events made from now on; deliveries already queued go where they were bound to.',
+        tags: ['Webhook'],
+        params: ownInstanceParams,
+        body: Type.Object({ url: urlSchema }, { title: 'WebhookUrl' }),
+        response: { 200: dataOf(webhookSchema, 'The updated configuration.') },
+      },
+      config: { refusals: ['instance_not_found', 'invalid_request'] },
+    },
+    async request => {
+      const { url } = request.body
+      checkWebhookUrl(url, context.checkWebhookUrl)
+      const webhook = await store.instances.setWebhookUrl(request.instanceId, url)
+      if (!webhook) throw new Refusal('instance_not_found')
+      return { data: webhookView(webhook) }
+    },
+  )
+}

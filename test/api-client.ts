@@ -1,0 +1,149 @@
+import { until } from './until.ts'
+
+/** A call that was answered with an error. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  readonly status: number
+  readonly code: string
+
+  constructor(status: number, code: string, message: string) {
+    super(`${status} ${code}: ${message}`)
+    this.status = status
+    this.code = code
+  }
+}
+
+interface Answer {
+  status: number
+  headers: Headers
+  body: { data: never; nextCursor?: string | null }
+}
+
+/** @throws ApiError for any answer but 2xx; whatever fetch throws when none comes */
+async function call(
+  method: string,
+  url: string,
+  key: string,
+  body?: object,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method,
+    headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }), ...headers },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  if (!response.ok) {
+    const { error } = JSON.parse(text) as { error: { code: string; message: string } }
+    throw new ApiError(response.status, error.code, error.message)
+  }
+  return { status: response.status, headers: response.headers, body: text === '' ? {} : JSON.parse(text) }
+}
+
+export interface ConnectionView {
+  state: string
+  reason: string
+  qr: string | null
+  pairingCode: string | null
+  phone: string | null
+  simulated: boolean
+}
+
+export interface MessageView {
+  id: string
+  status: string
+  to: string
+  text: string
+  sentAt: string | null
+  deliveredAt: string | null
+  readAt: string | null
+  failedAt: string | null
+  error: { code: string; message: string } | null
+}
+
+export interface EventView {
+  id: string
+  event: string
+  messageId: string | null
+  delivery: { url: string; state: string; attemptCount: number } | null
+}
+
+export interface NewInstance {
+  id: string
+  token: string
+  state: string
+}
+
+export interface SimulatedMessage {
+  from: string
+  text: string
+  group?: string
+  name?: string
+}
+
+export type AdminClient = ReturnType<typeof adminClient>
+export type InstanceClient = ReturnType<typeof instanceClient>
+
+/** `/admin/v1`. @param baseUrl asked anew for every call */
+export function adminClient(baseUrl: () => string, adminKey: string) {
+  async function ask<T>(method: string, path: string, body?: object): Promise<T> {
+    return (await call(method, `${baseUrl()}/admin/v1${path}`, adminKey, body)).body.data
+  }
+
+  return {
+    createInstance: (kind: 'whatsapp' | 'sandbox' = 'sandbox', name = 'test') =>
+      ask<NewInstance>('POST', '/instances', { kind, name }),
+    deleteInstance: (id: string) => ask<undefined>('DELETE', `/instances/${id}`),
+    connect: (id: string) => ask<ConnectionView>('POST', `/instances/${id}/connect`, {}),
+    connection: (id: string) => ask<ConnectionView>('GET', `/instances/${id}/connection`),
+    logout: (id: string) => ask<ConnectionView>('POST', `/instances/${id}/logout`),
+    listEvents: (id: string, query = '') => ask<EventView[]>('GET', `/instances/${id}/events${query}`),
+    listMessages: (id: string, query = '') => ask<MessageView[]>('GET', `/instances/${id}/messages${query}`),
+    writeAsContact: (id: string, message: SimulatedMessage) =>
+      ask<{ id: string }>('POST', `/instances/${id}/sandbox/incoming`, message),
+
+    /** Waits until the instance is in `state`. */
+    untilState(id: string, state: string, withinMs?: number): Promise<ConnectionView> {
+      const look = async () => {
+        const connection = await this.connection(id)
+        return connection.state === state && connection
+      }
+      return until(`${id} to be ${state}`, look, withinMs)
+    },
+
+    /** A sandbox instance whose simulated phone has scanned its QR code. */
+    async createConnected(name?: string): Promise<NewInstance> {
+      const instance = await this.createInstance('sandbox', name)
+      await this.untilState(instance.id, 'connected')
+      return instance
+    },
+  }
+}
+
+/** `/v1`, as the instance that owns the token. @param baseUrl asked anew for every call */
+export function instanceClient(baseUrl: () => string, id: string, token: string) {
+  async function ask<T>(method: string, path: string, body?: object): Promise<T> {
+    return (await call(method, `${baseUrl()}/v1${path}`, token, body)).body.data
+  }
+
+  return {
+    id,
+    token,
+    instance: () => ask<{ id: string; state: string; phone: string | null }>('GET', '/instance'),
+    message: (messageId: string) => ask<MessageView>('GET', `/messages/${messageId}`),
+    webhook: () => ask<{ url: string | null; secret: string; active: boolean }>('GET', `/webhooks/${id}`),
+    setWebhook: (url: string) => ask<{ url: string; secret: string }>('PUT', `/webhooks/${id}`, { url }),
+
+    async send(to: string, text: string, idempotencyKey?: string): Promise<{ id: string; replayed: boolean }> {
+      const { headers, body } = await call(
+        'POST',
+        `${baseUrl()}/v1/messages/text`,
+        token,
+        { to, text },
+        idempotencyKey === undefined ? {} : { 'x-idempotency-key': idempotencyKey },
+      )
+      const { id: messageId } = body.data as { id: string }
+      return { id: messageId, replayed: headers.get('idempotent-replayed') === 'true' }
+    },
+  }
+}

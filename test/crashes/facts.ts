@@ -1,0 +1,50 @@
+/** What was seen from outside while the service was killed again and again: all that there is to judge by. */
+export interface Facts {
+  accepted: AcceptedText[]
+  incoming: WrittenText[]
+  /** In the order in which they came. */
+  arrivals: Arrival[]
+  /** What each phone that was written to shows, by number. */
+  phones: ReadonlyMap<string, readonly PhoneEntry[]>
+  /** What `GET /v1/messages/{id}` says in the end, by message id. */
+  states: ReadonlyMap<string, string>
+}
+
+/** A text that was answered 202. */
+export interface AcceptedText {
+  instanceId: string
+  messageId: string
+  text: string
+  /** The phones on which it has to appear: one, or one of a group's members. */
+  phones: readonly string[]
+}
+
+/** A text that a contact wrote to an instance. */
+export interface WrittenText {
+  instanceId: string
+  /** WhatsApp's. */
+  id: string
+}
+
+/** One attempt as the receiver saw it. */
+export interface Arrival {
+  instanceId: string
+  /** The header `webhook-id`. */
+  eventId: string
+  kind: string
+  /** `data.id`: of the message, or WhatsApp's of an incoming one. */
+  subject: string
+  body: string
+  /** Both signatures verify. */
+  signed: boolean
+  attemptNumber: number
+  /** Which run of the service posted it, from 1. */
+  boot: number
+}
+
+export interface PhoneEntry {
+  id: string
+  text: string
+  /** How often this id arrived; a phone shows it once. */
+  copies: number
+}

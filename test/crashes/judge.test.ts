@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest'
+import type { Arrival, Facts } from './facts.ts'
+import { judge } from './judge.ts'
+
+const INSTANCE = 'inst_a'
+const PHONE = '5511900000001'
+
+function arrival(kind: string, subject: string, boot = 1, more: Partial<Arrival> = {}): Arrival {
+  const eventId = `evt_${kind}_${subject}`
+  return { instanceId: INSTANCE, eventId, kind, subject, body: eventId, signed: true, attemptNumber: 1, boot, ...more }
+}
+
+function way(subject: string, boot = 1): Arrival[] {
+  return ['message.sent', 'message.delivered', 'message.read'].map(kind => arrival(kind, subject, boot))
+}
+
+/** Everything as it should be, but for `change`. */
+function facts(change: Partial<Facts> = {}): Facts {
+  return {
+    accepted: [{ instanceId: INSTANCE, messageId: 'msg_1', text: 'one', phones: [PHONE] }],
+    incoming: [{ instanceId: INSTANCE, id: 'IN1' }],
+    arrivals: [...way('msg_1'), arrival('message.received', 'IN1')],
+    phones: new Map([[PHONE, [{ id: '3EB0', text: 'one', copies: 1 }]]]),
+    states: new Map([['msg_1', 'read']]),
+    ...change,
+  }
+}
+
+const received = arrival('message.received', 'IN1')
+
+describe('the judge of a crash run', () => {
+  test('finds nothing where every promise held', () => {
+    expect(judge(facts())).toEqual({
+      violations: [],
+      lostIncoming: [],
+      repeatedAttempts: 0,
+      mostRepeatedPerKill: 0,
+      repeatedOnWire: 0,
+    })
+  })
+
+  test('accepts an attempt that a kill repeated, and a copy that the phone does not show', () => {
+    const [sent, delivered, read] = way('msg_1') as [Arrival, Arrival, Arrival]
+    const verdict = judge(
+      facts({
+        arrivals: [sent, { ...sent, boot: 2 }, { ...delivered, boot: 2 }, { ...read, boot: 2 }, received],
+        phones: new Map([[PHONE, [{ id: '3EB0', text: 'one', copies: 2 }]]]),
+      }),
+    )
+    expect(verdict).toMatchObject({ violations: [], repeatedAttempts: 1, mostRepeatedPerKill: 1, repeatedOnWire: 1 })
+  })
+
+  const entry = { id: '3EB0', text: 'one', copies: 1 }
+  const [sent, delivered, read] = way('msg_1') as [Arrival, Arrival, Arrival]
+  const broken: [promise: string, change: Partial<Facts>, violation: RegExp][] = [
+    ['a text that is on no phone', { phones: new Map() }, /msg_1 is 0 times on the phone/],
+    [
+      'a text shown twice under two ids',
+      { phones: new Map([[PHONE, [entry, { ...entry, id: '3EB1' }]]]) },
+      /msg_1 is 2 times/,
+    ],
+    [
+      'a text that nobody sent',
+      { phones: new Map([[PHONE, [entry, { id: '3EB2', text: 'other', copies: 1 }]]]) },
+      /3EB2, which nobody sent/,
+    ],
+    ['an event that never came', { arrivals: [sent, delivered, received] }, /No message.read of msg_1/],
+    ['an event before its predecessor', { arrivals: [sent, read, delivered, received] }, /sent, message.read/],
+    [
+      'a predecessor posted again after its successor',
+      { arrivals: [sent, delivered, { ...sent, boot: 2 }, read, received] },
+      /delivered, message.sent/,
+    ],
+    [
+      'one change told under two ids',
+      { arrivals: [sent, { ...sent, eventId: 'evt_other', boot: 2 }, delivered, read, received] },
+      /under 2 event ids/,
+    ],
+    [
+      'bytes that differ between attempts',
+      { arrivals: [sent, { ...sent, body: 'other', boot: 2 }, delivered, read, received] },
+      /different bytes/,
+    ],
+    ['a bad signature', { arrivals: [{ ...sent, signed: false }, delivered, read, received] }, /not signed/],
+    ['a message stuck queued', { states: new Map([['msg_1', 'queued']]) }, /msg_1 is queued in the end/],
+    ['a repeat without a kill', { arrivals: [sent, sent, delivered, read, received] }, /without a kill/],
+    ['an event of nothing', { arrivals: [...facts().arrivals, ...way('msg_2')] }, /msg_2 inst_a was told, and never/],
+  ]
+
+  for (const [promise, change, violation] of broken) {
+    test(`sees ${promise}`, () => {
+      expect(judge(facts(change)).violations.join('\n')).toMatch(violation)
+    })
+  }
+
+  test('sees more repeats of one kill than can have been in flight', () => {
+    const ids = Array.from({ length: 9 }, (_, index) => `IN${index}`)
+    const once = ids.map(id => arrival('message.received', id))
+    const verdict = judge(
+      facts({
+        incoming: ids.map(id => ({ instanceId: INSTANCE, id })),
+        arrivals: [...way('msg_1'), ...once, ...once.map(posted => ({ ...posted, boot: 2 }))],
+      }),
+    )
+    expect(verdict.violations).toEqual(['9 attempts were repeated for inst_a, kill 1.'])
+  })
+
+  test('tells incoming messages without an event apart', () => {
+    expect(judge(facts({ arrivals: way('msg_1') }))).toMatchObject({ violations: [], lostIncoming: ['IN1'] })
+  })
+})

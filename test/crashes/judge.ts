@@ -1,0 +1,147 @@
+import type { AcceptedText, Arrival, Facts } from './facts.ts'
+
+/** Attempts of one instance that may be in flight when the service is killed (decisions §5). */
+const IN_FLIGHT = 8
+const WAY = ['message.sent', 'message.delivered', 'message.read'] as const
+
+export interface Verdict {
+  /** One sentence per broken promise; empty: all held. */
+  violations: string[]
+  /** Ids of incoming messages that no event told of. */
+  lostIncoming: string[]
+  /** Attempts that repeated one which had arrived before. */
+  repeatedAttempts: number
+  /** The most of them that one kill caused for one instance. */
+  mostRepeatedPerKill: number
+  /** Texts that reached a phone more than once, each under one WhatsApp id. */
+  repeatedOnWire: number
+}
+
+/** Holds what was seen against what is promised: never lost, never shown twice, every change told in order. */
+export function judge(facts: Facts): Verdict {
+  const repeats = countRepeats(facts.arrivals)
+  return {
+    violations: [
+      ...shownOnce(facts),
+      ...told(facts),
+      ...inOrder(facts),
+      ...oneEventPerFact(facts),
+      ...sameBytes(facts.arrivals),
+      ...signed(facts.arrivals),
+      ...finished(facts),
+      ...onlyInFlightRepeated(repeats),
+    ],
+    lostIncoming: lostIncoming(facts),
+    repeatedAttempts: repeats.total,
+    mostRepeatedPerKill: Math.max(0, ...repeats.byKill.values()),
+    repeatedOnWire: [...facts.phones.values()].flat().filter(entry => entry.copies > 1).length,
+  }
+}
+
+function shownOnce({ accepted, phones }: Facts): string[] {
+  const violations: string[] = []
+  const known = new Set(accepted.map(({ text }) => text))
+  for (const { messageId, text, phones: expected } of accepted) {
+    for (const phone of expected) {
+      const shown = (phones.get(phone) ?? []).filter(entry => entry.text === text).length
+      if (shown !== 1) violations.push(`${messageId} is ${shown} times on the phone ${phone}.`)
+    }
+  }
+  for (const [phone, entries] of phones) {
+    if (new Set(entries.map(({ id }) => id)).size < entries.length) violations.push(`${phone} shows an id twice.`)
+    for (const { id, text } of entries) {
+      if (!known.has(text)) violations.push(`${phone} shows ${id}, which nobody sent.`)
+    }
+  }
+  return violations
+}
+
+function told({ accepted, arrivals }: Facts): string[] {
+  const seen = new Set(arrivals.map(({ kind, subject }) => `${kind} ${subject}`))
+  return accepted.flatMap(({ messageId }) =>
+    WAY.filter(kind => !seen.has(`${kind} ${messageId}`)).map(kind => `No ${kind} of ${messageId} arrived.`),
+  )
+}
+
+/** A later event is only posted once the one before it is known to have arrived: so never again after it. */
+function inOrder({ arrivals, accepted }: Facts): string[] {
+  const bySubject = groupBy(arrivals, ({ subject }) => subject)
+  return accepted.flatMap(({ messageId }) => {
+    const kinds = (bySubject.get(messageId) ?? []).map(({ kind }) => kind)
+    const ranks = kinds.map(kind => (WAY as readonly string[]).indexOf(kind))
+    const ordered = ranks.every((rank, index) => rank >= 0 && rank >= (ranks[index - 1] ?? 0))
+    return ordered ? [] : [`The events of ${messageId} came as ${kinds.join(', ')}.`]
+  })
+}
+
+function oneEventPerFact({ arrivals, accepted, incoming }: Facts): string[] {
+  const violations: string[] = []
+  const subjects = new Set([...accepted.map(({ messageId }) => messageId), ...incoming.map(({ id }) => id)])
+  for (const [fact, posted] of groupBy(
+    arrivals,
+    ({ instanceId, kind, subject }) => `${kind} ${subject} ${instanceId}`,
+  )) {
+    const ids = new Set(posted.map(({ eventId }) => eventId))
+    if (ids.size > 1) violations.push(`${fact} was told under ${ids.size} event ids.`)
+    if (!subjects.has(posted[0]?.subject ?? '')) violations.push(`${fact} was told, and never happened.`)
+  }
+  return violations
+}
+
+function sameBytes(arrivals: readonly Arrival[]): string[] {
+  return [...groupBy(arrivals, ({ eventId }) => eventId)]
+    .filter(([, posted]) => new Set(posted.map(({ body }) => body)).size > 1)
+    .map(([eventId]) => `${eventId} was posted with different bytes.`)
+}
+
+function signed(arrivals: readonly Arrival[]): string[] {
+  return arrivals.filter(arrival => !arrival.signed).map(({ eventId }) => `${eventId} was not signed as it should be.`)
+}
+
+function finished({ accepted, states }: Facts): string[] {
+  return accepted
+    .map(({ messageId }: AcceptedText) => ({ messageId, state: states.get(messageId) ?? 'unknown' }))
+    .filter(({ state }) => state !== 'read')
+    .map(({ messageId, state }) => `${messageId} is ${state} in the end.`)
+}
+
+function lostIncoming({ incoming, arrivals }: Facts): string[] {
+  const seen = new Set(arrivals.filter(({ kind }) => kind === 'message.received').map(({ subject }) => subject))
+  return incoming.map(({ id }) => id).filter(id => !seen.has(id))
+}
+
+interface Repeats {
+  total: number
+  /** By instance and the run that was killed after it had posted. */
+  byKill: Map<string, number>
+  /** Events posted twice by one and the same run to a receiver that answers. */
+  withinOneRun: string[]
+}
+
+function countRepeats(arrivals: readonly Arrival[]): Repeats {
+  const repeats: Repeats = { total: 0, byKill: new Map(), withinOneRun: [] }
+  const lastBoot = new Map<string, number>()
+  for (const { eventId, instanceId, boot } of arrivals) {
+    const before = lastBoot.get(eventId)
+    lastBoot.set(eventId, boot)
+    if (before === undefined) continue
+    repeats.total += 1
+    if (before === boot) repeats.withinOneRun.push(eventId)
+    const kill = `${instanceId}, kill ${before}`
+    repeats.byKill.set(kill, (repeats.byKill.get(kill) ?? 0) + 1)
+  }
+  return repeats
+}
+
+function onlyInFlightRepeated({ byKill, withinOneRun }: Repeats): string[] {
+  return [
+    ...[...byKill]
+      .filter(([, count]) => count > IN_FLIGHT)
+      .map(([kill, count]) => `${count} attempts were repeated for ${kill}.`),
+    ...withinOneRun.map(eventId => `${eventId} was posted twice without a kill between.`),
+  ]
+}
+
+function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+  return Map.groupBy(items, keyOf)
+}

@@ -1,0 +1,189 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type AdminClient, adminClient, type InstanceClient, instanceClient } from './api-client.ts'
+import { until } from './until.ts'
+
+const PROGRAM = join(import.meta.dirname, '../bin/pombal.js')
+const START_WITHIN_MS = 30_000
+const BANNER_URL = /listens on (\S+)/
+
+export interface ServiceOptions {
+  /** Kept by whoever gives it; without one a temporary folder is made, and erased by `dispose`. */
+  dataDir?: string
+  /** Settings, on top of a free port on loopback. */
+  env?: Record<string, string>
+  /** Options for Node itself. */
+  nodeOptions?: readonly string[]
+}
+
+export interface Exit {
+  code: number | null
+  signal: NodeJS.Signals | null
+}
+
+/** One line of the service's log. */
+export type LogLine = { level: number; msg?: string } & Record<string, unknown>
+
+/** One run of the program, from its start to its end. */
+class Boot {
+  readonly exited: Promise<Exit>
+  readonly #child: ChildProcess
+  #output = ''
+  #ended = false
+
+  constructor(options: ServiceOptions & { dataDir: string }) {
+    this.#child = spawn(process.execPath, [...(options.nodeOptions ?? []), PROGRAM], {
+      env: { PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', DATA_DIR: options.dataDir, ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      stream?.setEncoding('utf8').on('data', text => {
+        this.#output += text
+      })
+    }
+    this.exited = new Promise(resolve => {
+      // Its pipes are closed too by then, so that the output is complete.
+      this.#child.once('close', (code, signal) => {
+        this.#ended = true
+        resolve({ code, signal })
+      })
+    })
+  }
+
+  get output(): string {
+    return this.#output
+  }
+
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** Null until the banner is out, and again when it has ended. */
+  get url(): string | null {
+    return this.#ended ? null : (BANNER_URL.exec(this.#output)?.[1] ?? null)
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal)
+  }
+}
+
+/** The whole service as its users run it: a process of its own on a data folder, which outlives every run. */
+export class Service {
+  readonly dataDir: string
+  readonly #options: ServiceOptions
+  #boots: Boot[] = []
+
+  constructor(options: ServiceOptions = {}) {
+    this.#options = options
+    this.dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'pombal-test-'))
+  }
+
+  /** Starts the program and does not wait for it; one at a time. */
+  boot(): void {
+    if (this.#current && !this.#current.ended) throw new Error('The service is running.')
+    this.#boots.push(new Boot({ ...this.#options, dataDir: this.dataDir }))
+  }
+
+  /** Resolves once the banner is out. @throws Error with its output when it ends before */
+  async start(): Promise<this> {
+    this.boot()
+    await this.ready()
+    return this
+  }
+
+  async ready(): Promise<string> {
+    return until(
+      'the banner',
+      () => {
+        if (this.#current?.ended) throw new Error(`The service ended at once:\n${this.#current.output}`)
+        return this.url
+      },
+      START_WITHIN_MS,
+    )
+  }
+
+  /** Sends the signal and resolves when the process is gone. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<Exit> {
+    if (!this.#current) throw new Error('The service was never started.')
+    this.#current.signal(signal)
+    return this.#current.exited
+  }
+
+  async exited(): Promise<Exit> {
+    if (!this.#current) throw new Error('The service was never started.')
+    return this.#current.exited
+  }
+
+  async restart(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    await this.kill(signal)
+    await this.start()
+  }
+
+  /** Where it listens now; null while it does not. */
+  get url(): string | null {
+    return this.#current?.url ?? null
+  }
+
+  /** How often it was started. */
+  get boots(): number {
+    return this.#boots.length
+  }
+
+  /** What the present run, or the last one, wrote to both outputs. */
+  get output(): string {
+    return this.#current?.output ?? ''
+  }
+
+  /** What all runs wrote. */
+  get wholeOutput(): string {
+    return this.#boots.map(boot => boot.output).join('')
+  }
+
+  get logLines(): LogLine[] {
+    return this.wholeOutput
+      .split('\n')
+      .filter(line => line.startsWith('{') && line.endsWith('}'))
+      .map(line => JSON.parse(line))
+  }
+
+  get adminKey(): string {
+    return this.#options.env?.['ADMIN_KEY'] ?? readFileSync(join(this.dataDir, 'admin.key'), 'utf8').trim()
+  }
+
+  /** Follows the service to the port of each new run. */
+  get admin(): AdminClient {
+    return adminClient(() => this.#urlOrThrow(), this.adminKey)
+  }
+
+  instance(id: string, token: string): InstanceClient {
+    return instanceClient(() => this.#urlOrThrow(), id, token)
+  }
+
+  async dispose(): Promise<void> {
+    if (this.#current && !this.#current.ended) await this.kill('SIGKILL')
+    if (this.#options.dataDir === undefined) rmSync(this.dataDir, { recursive: true, force: true })
+  }
+
+  get #current(): Boot | undefined {
+    return this.#boots.at(-1)
+  }
+
+  #urlOrThrow(): string {
+    const { url } = this
+    if (url === null) throw new ServiceDown()
+    return url
+  }
+}
+
+/** Asked while no run of the service listens: as good as a refused connection. */
+export class ServiceDown extends Error {
+  override readonly name = 'ServiceDown'
+}
+
+/** Started, with its banner out. */
+export function startService(options: ServiceOptions = {}): Promise<Service> {
+  return new Service(options).start()
+}

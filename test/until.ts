@@ -1,0 +1,21 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const LOOK_EVERY_MS = 20
+
+/**
+ * Waits for a condition: resolves with the first value of `look` that is neither false, null nor undefined.
+ * @throws Error that names `what`, when `withinMs` have passed
+ */
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | false | null | undefined> | T | false | null | undefined,
+  withinMs = 20_000,
+): Promise<T> {
+  const giveUpAt = performance.now() + withinMs
+  for (;;) {
+    const found = await look()
+    if (found !== false && found !== null && found !== undefined) return found
+    if (performance.now() >= giveUpAt) throw new Error(`Waited ${withinMs} ms in vain for ${what}.`)
+    await sleep(LOOK_EVERY_MS)
+  }
+}
