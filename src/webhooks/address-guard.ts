@@ -20,7 +20,7 @@ export interface AddressGuard {
   /** @param address a literal IP address; anything else is refused */
   allows(address: string, port: number): boolean
   /** Judges a URL whose host is an address, in whatever notation; a host that is a name is `not_literal`. */
-  checkLiteral(url: string): LiteralVerdict
+  checkLiteral(url: URL): LiteralVerdict
 }
 
 /** Link-local addresses, and where clouds keep what only their machines should read. No setting opens these. */
@@ -64,9 +64,8 @@ export function createAddressGuard(policy: AddressPolicy): AddressGuard {
     return isPublic(address)
   }
 
-  function checkLiteral(url: string): LiteralVerdict {
-    if (!URL.canParse(url)) return 'blocked'
-    const { hostname, protocol, port } = new URL(url)
+  function checkLiteral(url: URL): LiteralVerdict {
+    const { hostname, protocol, port } = url
     const literal = hostname.replace(/^\[|\]$/g, '')
     if (parseAddress(literal) === null) return 'not_literal'
     return allows(literal, portOf(protocol, port)) ? 'allowed' : 'blocked'

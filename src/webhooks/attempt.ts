@@ -24,7 +24,7 @@ export interface AttemptMeans {
 export interface EndedAttempt {
   delivery: DueDelivery
   attempt: AttemptRecord
-  then: AfterAttempt
+  next: AfterAttempt
   /** When a retry is to start, on the monotonic clock. */
   retryAt: number
 }
@@ -52,18 +52,18 @@ export async function makeAttempt(
     durationMs: Math.round(endedAtMonotonic - startedAtMonotonic),
     ...told(outcome),
   }
-  const then = afterAttempt(isSuccess(attempt.status), attemptNumber, endedAt, retryDelaysMs)
-  const retryAt = then.kind === 'retry' ? endedAtMonotonic + then.dueAt - endedAt : Number.POSITIVE_INFINITY
-  return { delivery, attempt, then, retryAt }
+  const next = afterAttempt(isSuccess(attempt.status), attemptNumber, endedAt, retryDelaysMs)
+  const retryAt = next.kind === 'retry' ? endedAtMonotonic + next.dueAt - endedAt : Number.POSITIVE_INFINITY
+  return { delivery, attempt, next, retryAt }
 }
 
 /** One line for each attempt. The URL's path and query may hold what only the consumer should know: the host alone. */
-export function logAttempt({ delivery, attempt, then }: EndedAttempt, logger: AttemptMeans['logger']): void {
+export function logAttempt({ delivery, attempt, next }: EndedAttempt, logger: AttemptMeans['logger']): void {
   const { instanceId, eventId, kind, url } = delivery
   const { attemptNumber, status, error, durationMs } = attempt
   const host = URL.canParse(url) ? new URL(url).host : null
-  const fact = { instanceId, eventId, kind, host, attemptNumber, status, error, durationMs, then: then.kind }
-  logger[then.kind === 'exhausted' ? 'warn' : 'info'](fact, 'delivery.attempted')
+  const fact = { instanceId, eventId, kind, host, attemptNumber, status, error, durationMs, next: next.kind }
+  logger[next.kind === 'exhausted' ? 'warn' : 'info'](fact, 'delivery.attempted')
 }
 
 function told(outcome: PostOutcome): Pick<AttemptRecord, 'status' | 'error' | 'responseExcerpt'> {

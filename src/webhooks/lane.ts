@@ -241,9 +241,9 @@ export class Lane implements SlotUser {
     if (this.#phase === 'ended') return
     logAttempt(ended, this.#with.logger)
     const lease = this.#lease
-    if (!(await this.#record(ended)) || ended.then.kind !== 'retry') return
+    if (!(await this.#record(ended)) || ended.next.kind !== 'retry') return
     if (lease !== this.#lease) return this.#retries.invalidate()
-    const next = { ...delivery, attemptNumber: delivery.attemptNumber + 1, dueAt: ended.then.dueAt }
+    const next = { ...delivery, attemptNumber: delivery.attemptNumber + 1, dueAt: ended.next.dueAt }
     this.#retries.add(next, ended.retryAt, this.#with.clock.monotonic())
   }
 
@@ -276,7 +276,7 @@ export class Lane implements SlotUser {
     for (let waitMs = FIRST_HOLD_MS; !this.#leaseLost && this.#phase !== 'ended'; waitMs *= 2) {
       const lease = this.#lease
       try {
-        await deliveries.recordAttempt(lease, ended.delivery, ended.attempt, ended.then)
+        await deliveries.recordAttempt(lease, ended.delivery, ended.attempt, ended.next)
         if (this.#looking) this.#recordedMeanwhile.add(ended.delivery.id)
         return true
       } catch (error) {

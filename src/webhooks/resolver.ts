@@ -18,7 +18,7 @@ export class LookupTimedOut extends Error {
 
 export interface ResolverOptions {
   clock?: Clock
-  /** Look-ups that may occupy a thread of libuv's pool at once; by default all but one of the threads there are. */
+  /** Look-ups that may occupy a thread of libuv's pool at once: fewer than it has, which is 4 unless UV_THREADPOOL_SIZE says otherwise. */
   maxInFlight?: number
   lookup?: Lookup
 }
@@ -29,6 +29,7 @@ const FRESH_MS = 5_000
 /** An answer of this age still serves while the name server is silent. */
 const STALE_MS = 600_000
 const MAX_NAMES = 1_000
+const MAX_IN_FLIGHT = 3
 
 interface KnownName {
   addresses: readonly ResolvedAddress[]
@@ -41,7 +42,7 @@ interface KnownName {
  * at once, and nobody waits longer than 5 s. Names that answered before are answered from memory meanwhile.
  */
 export function createResolver(options: ResolverOptions = {}): Lookup {
-  const { clock = systemClock, maxInFlight = threads() - 1 } = options
+  const { clock = systemClock, maxInFlight = MAX_IN_FLIGHT } = options
   const lookup = options.lookup ?? (hostname => systemLookup(hostname, { all: true }))
   const known = new Map<string, KnownName>()
   const underWay = new Map<string, Promise<readonly ResolvedAddress[]>>()
@@ -98,9 +99,4 @@ export function createResolver(options: ResolverOptions = {}): Lookup {
     if (!underWay.has(hostname)) underWay.set(hostname, answer)
     return inTime(hostname, answer)
   }
-}
-
-/** Of libuv's pool, which reads the variable itself. */
-function threads(): number {
-  return Number(process.env['UV_THREADPOOL_SIZE'] ?? 4)
 }
