@@ -80,6 +80,7 @@ const statuses = {
   unknown_account: 404,
   not_a_member: 422,
   invalid_argument: 400,
+  failed: 500,
   crashed: 503,
   closed: 503,
 } as const satisfies Record<SimulatorErrorCode, number>

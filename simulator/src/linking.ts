@@ -12,12 +12,12 @@ import { proto } from 'baileys/WAProto/index.js'
 import type { Account, Companion } from './account.ts'
 import { lidJid, parseAddress, pnJid } from './addresses.ts'
 import type { Connection, Hello, Role } from './connection.ts'
+import { unlinkClient } from './dismissal.ts'
 import { isSignedBy, sign } from './keys.ts'
 import type { Network, WaitingClient } from './network.ts'
 import { bytes, child, type Node, node, SERVER, seconds, uint } from './nodes.ts'
 import { PairingCodeExchange } from './pairing-code.ts'
 import { SimulatorError } from './types.ts'
-import { unlinkClient } from './unlink.ts'
 
 const QR_REFS = 6
 const REF_BYTES = 24
@@ -78,10 +78,10 @@ export class LinkingClient implements Role, WaitingClient {
   async link(account: Account, advSecret: Buffer): Promise<void> {
     if (this.#confirmation) throw new SimulatorError('unknown_qr', 'this client is being linked already')
     let device = 0
-    unlinkClient(account)
     await account.applyDurably(() => {
       device = account.nextDevice()
       account.link({ ...this.#companion, device })
+      return [() => unlinkClient(account)]
     })
     if (this.#connection.isClosed) throw new SimulatorError('unknown_qr', 'the client has closed its connection')
     await this.#askToSign(account, device, advSecret)

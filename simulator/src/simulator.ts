@@ -7,6 +7,7 @@ import { isGroup, isNumber } from './addresses.ts'
 import { hasMeaning } from './behaviour.ts'
 import { type Admit, Connection } from './connection.ts'
 import { join, writeToAccount } from './contact-messages.ts'
+import { dismissClient, unlinkClient } from './dismissal.ts'
 import { isMember } from './groups.ts'
 import { findLinkedAccount, LinkedClient } from './linked-client.ts'
 import { LinkingClient } from './linking.ts'
@@ -14,7 +15,6 @@ import { Network } from './network.ts'
 import { node } from './nodes.ts'
 import { quietLibsignal } from './quiet-libsignal.ts'
 import { type ContactMessage, type Simulator, SimulatorError, type SimulatorOptions } from './types.ts'
-import { unlinkClient } from './unlink.ts'
 
 const PATH = '/ws/chat'
 const MAX_SOCKET_MESSAGE_BYTES = 17 * 1024 * 1024
@@ -51,7 +51,7 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
     async () => {
       network.agenda.close()
       for (const connection of connections) connection.close()
-      await Promise.all(network.accounts().map(account => account.applyDurably(() => undefined).catch(() => undefined)))
+      await Promise.all(network.accounts().map(account => account.close().catch(() => undefined)))
       sockets.close()
       server.closeAllConnections()
       await new Promise<void>(resolve => server.close(() => resolve()))
@@ -90,12 +90,18 @@ class ListeningSimulator implements Simulator {
 
   async closeAccount(key: string): Promise<void> {
     this.#checkOpen()
-    const account = await this.#network.closeAccount(key)
+    const account = await this.#network.takeOut(key)
     if (!account) return
-    const { client } = account
-    account.client = null
-    client?.end(node('stream:error', { code: '503' }))
-    await account.applyDurably(() => undefined)
+    dismissClient(account, node('stream:error', { code: '503' }))
+    await account.close()
+  }
+
+  async removeAccount(key: string): Promise<void> {
+    this.#checkOpen()
+    const account = (await this.#network.takeOut(key)) ?? (await this.#network.load(key))
+    if (!account) return
+    unlinkClient(account)
+    await account.erase()
   }
 
   async scanQr(qr: string, key: string = randomUUID()): Promise<{ phone: string }> {
@@ -119,19 +125,13 @@ class ListeningSimulator implements Simulator {
     return { phone }
   }
 
-  async removeAccount(key: string): Promise<void> {
-    const account = await this.#open(key)
-    await this.#network.closeAccount(key)
-    unlinkClient(account)
-    await account.applyDurably(() => account.unlink())
-    await account.applyDurably(() => account.erase())
-  }
-
   async unlink(phone: string): Promise<void> {
     this.#checkOpen()
     const account = this.#network.getAccount(phone)
-    await account.applyDurably(() => account.unlink())
-    unlinkClient(account)
+    await account.applyDurably(() => {
+      account.unlink()
+      return [() => unlinkClient(account)]
+    })
   }
 
   async writeAs(message: ContactMessage): Promise<{ id: string }> {
