@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'better-sqlite3'
+import type { TestDatabase } from '../database.ts'
 import { judge, type Verdict } from './judge.ts'
 import { type KillPoint, nextKillPoint } from './kill-points.ts'
 import { Stage } from './stage.ts'
@@ -11,8 +12,7 @@ const LAST_LOAD_MS = 500
 const TRIGGER_WITHIN_MS = 1_000
 
 export interface KillRunOptions {
-  /** An empty PostgreSQL database; null: SQLite. */
-  databaseUrl: string | null
+  database: TestDatabase
   kills: number
   instances: number
   /** The same seed: the same kill points, recipients and pauses; what the machine makes of them differs. */
@@ -33,9 +33,9 @@ export interface KillReport extends Verdict {
 
 /** Kills the service again and again under load, lets it come to rest, and counts. */
 export async function runKills(options: KillRunOptions): Promise<KillReport> {
-  const { kills, say, databaseUrl, instances, seed } = options
+  const { kills, say, database, instances, seed } = options
   const startedAt = performance.now()
-  const stage = await Stage.open({ databaseUrl, instances, seed })
+  const stage = await Stage.open({ database, instances, seed })
   try {
     const random = stage.random
     stage.startLoad()
@@ -53,7 +53,7 @@ export async function runKills(options: KillRunOptions): Promise<KillReport> {
     const facts = await stage.collectFacts()
     const verdict = judge(facts)
     const violations = [...verdict.violations, ...(await stage.listOwed()), ...(await stage.replay())]
-    violations.push(...(await stopAndCheck(stage, databaseUrl === null)))
+    violations.push(...(await stopAndCheck(stage, database.url === null)))
     return {
       ...verdict,
       violations,

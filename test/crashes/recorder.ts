@@ -1,44 +1,35 @@
-import { createHmac } from 'node:crypto'
-import { createServer, type IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { buffer } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { Webhook } from 'standardwebhooks'
+import { type Answer, eventOf, isSigned, isStandardSigned, type ReceivedRequest, Receiver } from '../receiver.ts'
 import type { Arrival } from './facts.ts'
 import type { Random } from './random.ts'
 
 /** An answer takes up to this long, so that a kill finds attempts in flight. */
 const ANSWER_WITHIN_MS = 30
 
+export interface RecorderOptions {
+  /** Which run of the service is on. */
+  boot(): number
+  random: Random
+  onArrival(): void
+}
+
 /** A receiver that answers everything with 204 and writes down what came, in order. */
 export class Recorder {
   readonly arrivals: Arrival[] = []
+  readonly #options: RecorderOptions
   readonly #secrets = new Map<string, string>()
-  readonly #server = createServer()
-  readonly #boot: () => number
+  readonly #receiver = new Receiver()
 
-  /** @param options.boot which run of the service is on */
-  constructor(options: { boot(): number; random: Random; onArrival(): void }) {
-    this.#boot = options.boot
-    this.#server.on('request', async (request, response) => {
-      const instanceId = request.url?.slice(1) ?? ''
-      const body = await buffer(request).catch(() => null)
-      // Killed while it posted: nothing was told yet.
-      if (body === null) return
-      this.#record(instanceId, request.headers, body)
-      options.onArrival()
-      await sleep(options.random.between(0, ANSWER_WITHIN_MS))
-      response.writeHead(204).end()
-    })
+  constructor(options: RecorderOptions) {
+    this.#options = options
+    this.#receiver.answerWith(request => this.#record(request))
   }
 
-  async listen(): Promise<this> {
-    await new Promise<void>(resolve => this.#server.listen(0, '127.0.0.1', resolve))
-    return this
+  async listen(): Promise<void> {
+    await this.#receiver.listen()
   }
 
-  urlFor(instanceId: string): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/${instanceId}`
+  get url(): string {
+    return this.#receiver.url
   }
 
   expect(instanceId: string, secret: string): void {
@@ -46,33 +37,23 @@ export class Recorder {
   }
 
   async close(): Promise<void> {
-    this.#server.closeAllConnections()
-    await new Promise(resolve => this.#server.close(resolve))
+    await this.#receiver.close()
   }
 
-  #record(instanceId: string, headers: IncomingHttpHeaders, body: Buffer): void {
-    const { event, data } = JSON.parse(body.toString()) as { event: string; data: { id: string } }
+  #record(request: ReceivedRequest): Answer {
+    const { event, instanceId, data } = eventOf(request)
+    const secret = this.#secrets.get(instanceId) ?? ''
     this.arrivals.push({
       instanceId,
-      eventId: String(headers['webhook-id']),
+      eventId: String(request.headers['webhook-id']),
       kind: event,
       subject: data.id,
-      body: body.toString(),
-      signed: isSigned(this.#secrets.get(instanceId) ?? '', headers, body),
-      attemptNumber: Number(headers['x-service-attempt']),
-      boot: this.#boot(),
+      body: request.body.toString(),
+      signed: isSigned(request, secret) && isStandardSigned(request, secret),
+      attemptNumber: Number(request.headers['x-service-attempt']),
+      boot: this.#options.boot(),
     })
-  }
-}
-
-/** Both signatures, each over the bytes that came. */
-function isSigned(secret: string, headers: IncomingHttpHeaders, body: Buffer): boolean {
-  const own = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
-  if (headers['x-service-signature'] !== own) return false
-  try {
-    new Webhook(secret).verify(body, headers as Record<string, string>)
-    return true
-  } catch {
-    return false
+    this.#options.onArrival()
+    return { kind: 'status', status: 204, delayMs: this.#options.random.between(0, ANSWER_WITHIN_MS) }
   }
 }

@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { InstanceClient } from '../api-client.ts'
+import type { TestDatabase } from '../database.ts'
 import { type Network, type PhoneMessage, startNetwork } from '../network.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
@@ -14,11 +14,9 @@ const SILENCE_MS = 12_000
 /** Long enough to see an attempt that is one too many. */
 const AFTERMATH_MS = 1_000
 const READS_AT_ONCE = 8
-const MASTER_KEY_BYTES = 32
 
 export interface StageOptions {
-  /** An empty PostgreSQL database; null: SQLite. */
-  databaseUrl: string | null
+  database: TestDatabase
   instances: number
   seed: number
 }
@@ -55,11 +53,7 @@ export class Stage {
         RATE_LIMIT_PER_MINUTE: '1000000',
         WHATSAPP_URL: network.url,
         SANDBOX: 'off',
-        ...(options.databaseUrl && {
-          DATABASE_URL: options.databaseUrl,
-          ADMIN_KEY: randomBytes(MASTER_KEY_BYTES).toString('hex'),
-          MASTER_KEY: randomBytes(MASTER_KEY_BYTES).toString('base64'),
-        }),
+        ...options.database.env,
       },
     })
     this.#onArrival = new Moments()
@@ -118,8 +112,9 @@ export class Stage {
 
   /** Lets the time pass after which another node may take over what a killed one held (15 s on PostgreSQL). */
   async expireLeases(): Promise<void> {
-    if (this.#options.databaseUrl === null) return
-    const client = new pg.Client(this.#options.databaseUrl)
+    const { url } = this.#options.database
+    if (url === null) return
+    const client = new pg.Client(url)
     await client.connect()
     try {
       await client.query('update leases set lease_until = 0')
@@ -201,7 +196,7 @@ export class Stage {
     const { phone } = await this.#network.scanQr(qr)
     await admin.untilState(id, 'connected')
     const client = this.service.instance(id, token)
-    const { secret } = await client.setWebhook(this.recorder.urlFor(id))
+    const { secret } = await client.setWebhook(this.recorder.url)
     this.recorder.expect(id, secret)
     this.#players.push({ client, phone, load: null })
   }
