@@ -128,10 +128,9 @@ async function readBody(request: IncomingMessage): Promise<string | null> {
   let length = 0
   for await (const chunk of request) {
     length += chunk.length
-    if (length > MAX_BODY_BYTES) return null
-    chunks.push(chunk)
+    if (length <= MAX_BODY_BYTES) chunks.push(chunk)
   }
-  return Buffer.concat(chunks).toString()
+  return length <= MAX_BODY_BYTES ? Buffer.concat(chunks).toString() : null
 }
 
 function parseObject(body: string): Record<string, unknown> {

@@ -67,9 +67,7 @@ export class LinkingClient implements Role, WaitingClient {
 
   closed(): void {
     for (const ref of this.#refs) this.#network.qrRefs.delete(ref)
-    if (this.#codePhone && this.#network.codeRequests.get(this.#codePhone) === this) {
-      this.#network.codeRequests.delete(this.#codePhone)
-    }
+    if (this.#codePhone) this.#network.codeRequests.remove(this.#codePhone, this)
     const gone = new SimulatorError('unknown_qr', 'the client closed its connection before it was linked')
     this.#code?.abandon(gone)
     this.#confirmation?.settle(gone)
@@ -157,7 +155,7 @@ export class LinkingClient implements Role, WaitingClient {
       if (!address) return undefined
       this.#code = new PairingCodeExchange(request, this.#companion.identity)
       this.#codePhone = address.number
-      this.#network.codeRequests.set(address.number, this)
+      this.#network.codeRequests.add(address.number, this)
       return [node('link_code_companion_reg', {}, [node('link_code_pairing_ref', {}, this.#code.ref)])]
     }
     if (stage === 'companion_finish') this.#code?.finish(request)

@@ -3,6 +3,7 @@ import { isNumber, numberOfKey } from './addresses.ts'
 import { Agenda } from './agenda.ts'
 import { hasMeaning } from './behaviour.ts'
 import { createServerIdentity, type ServerIdentity } from './certificate.ts'
+import { CodeRequests } from './code-requests.ts'
 import { type NetworkStorage, SimulatorError, type SimulatorOptions } from './types.ts'
 
 /** A client that waits to be linked, as the phone that links it needs it. */
@@ -26,8 +27,7 @@ export class Network {
   readonly log: (line: string) => void
   /** By the reference in the QR code. */
   readonly qrRefs = new Map<string, WaitingClient>()
-  /** By the phone number that a pairing code was asked for. */
-  readonly codeRequests = new Map<string, WaitingClient>()
+  readonly codeRequests = new CodeRequests<WaitingClient>()
   readonly #storage: NetworkStorage | null
   readonly #accounts = new Map<string, Account>()
   readonly #byPhone = new Map<string, Account>()

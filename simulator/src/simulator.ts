@@ -118,7 +118,7 @@ class ListeningSimulator implements Simulator {
 
   async enterPairingCode(code: string, phone: string): Promise<{ phone: string }> {
     this.#checkOpen()
-    const waiting = this.#network.codeRequests.get(phone)
+    const waiting = await this.#network.codeRequests.find(phone)
     if (!waiting) throw new SimulatorError('unknown_pairing_code', `no client asks for a pairing code for ${phone}`)
     const account = this.#network.findAccount(phone) ?? (await this.#open(phone))
     await waiting.linkByCode(account, code.replace(/[^0-9A-Za-z]/g, '').toUpperCase())

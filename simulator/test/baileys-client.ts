@@ -10,6 +10,10 @@ import makeWASocket, {
 } from 'baileys'
 import { createSilentLogger } from './silent-logger.ts'
 
+export function textOf({ message }: WAMessage): string | undefined {
+  return message?.conversation ?? message?.extendedTextMessage?.text ?? undefined
+}
+
 /** Everything a Baileys client keeps between two connections. */
 export interface ClientState {
   creds: AuthenticationCreds
@@ -57,10 +61,12 @@ export class BaileysClient {
   }
 
   texts(): string[] {
-    return this.seen.messages.flatMap(({ message }) => {
-      const text = message.message?.conversation ?? message.message?.extendedTextMessage?.text
-      return text ? [text] : []
-    })
+    return this.seen.messages.flatMap(({ message }) => textOf(message) ?? [])
+  }
+
+  /** The message with this text. */
+  find(text: string): WAMessage | undefined {
+    return this.seen.messages.find(({ message }) => textOf(message) === text)?.message
   }
 
   async send(jid: string, text: string): Promise<string> {
