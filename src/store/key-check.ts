@@ -1,0 +1,34 @@
+import type { Kysely } from 'kysely'
+import { WrongMasterKey } from './errors.ts'
+import type { Database } from './schema/database.ts'
+import type { Sealing } from './sealing.ts'
+
+const PLACE = 'meta:key_check'
+const KEY = 'key_check'
+
+/** A known word, sealed when the database was made: the master key fits if it opens. */
+export class KeyCheck {
+  readonly #sealing: Sealing
+
+  constructor(sealing: Sealing) {
+    this.#sealing = sealing
+  }
+
+  /** Throws `WrongMasterKey`; passes on a database that holds nothing yet. */
+  async verify(db: Kysely<Database>): Promise<void> {
+    const tables = await db.introspection.getTables()
+    if (!tables.some(table => table.name === 'meta')) return
+    const row = await db.selectFrom('meta').select('value').where('key', '=', KEY).executeTakeFirst()
+    if (row === undefined) throw new WrongMasterKey()
+    try {
+      this.#sealing.open('', PLACE, row.value)
+    } catch {
+      throw new WrongMasterKey()
+    }
+  }
+
+  async write(db: Kysely<Database>): Promise<void> {
+    const value = this.#sealing.seal('', PLACE, Buffer.from('pombal'))
+    await db.insertInto('meta').values({ key: KEY, value }).execute()
+  }
+}
