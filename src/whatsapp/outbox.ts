@@ -27,8 +27,8 @@ export interface Lane {
 export class Outbox {
   readonly #lanes = new Map<string, Lane>()
   readonly #known = new Set<MessageId>()
-  /** Messages that ended while rows were being read: the rows may show them as still queued. */
-  #endedMeanwhile: Set<MessageId> | null = null
+  /** Set while rows are being read. The rows may show messages as still queued that ended meanwhile. */
+  #reading: { ended: Set<MessageId>; askedAgain: 'no' | 'on' | 'from_start' } | null = null
   #scannedTo = 0
   #complete = false
 
@@ -53,27 +53,31 @@ export class Outbox {
   /** New rows may be there; `fromStart` also looks for rows that were committed out of order. */
   lookAgain(fromStart: boolean): void {
     this.#complete = false
-    if (fromStart) this.#scannedTo = 0
+    if (!this.#reading) {
+      if (fromStart) this.#scannedTo = 0
+    } else if (fromStart) this.#reading.askedAgain = 'from_start'
+    else if (this.#reading.askedAgain === 'no') this.#reading.askedAgain = 'on'
   }
 
   beginRead(): void {
-    this.#endedMeanwhile = new Set()
+    this.#reading = { ended: new Set(), askedAgain: 'no' }
   }
 
   /** Takes a page of rows in; `isLast`: there are none after it. */
   endRead(rows: readonly QueuedMessage[], isLast: boolean): void {
-    const ended = this.#endedMeanwhile ?? new Set()
-    this.#endedMeanwhile = null
+    const { ended, askedAgain } = this.#reading ?? { ended: new Set(), askedAgain: 'no' }
+    this.#reading = null
     for (const message of rows) {
       this.#scannedTo = Math.max(this.#scannedTo, message.seq)
       if (!ended.has(message.id) && !this.#known.has(message.id)) this.#add(message)
     }
-    if (isLast) this.#complete = true
+    if (askedAgain === 'from_start') this.#scannedTo = 0
+    else if (askedAgain === 'no' && isLast) this.#complete = true
   }
 
   /** The message needs nothing more: acknowledged, refused or too old. */
   end(message: QueuedMessage): void {
-    this.#endedMeanwhile?.add(message.id)
+    this.#reading?.ended.add(message.id)
     if (!this.#known.delete(message.id)) return
     const lane = this.#lanes.get(message.to)
     if (!lane) return
