@@ -80,8 +80,8 @@ export class StoredMessages implements Messages {
     return rows.map(row => ({ id: row.id, kind: row.kind, timestamp: row.timestamp, delivery: toSummary(row) }))
   }
 
-  async listQueued(instanceId: InstanceId, limit: number): Promise<QueuedMessage[]> {
-    const rows = await this.#core.reader.run(this.#statements.listQueued, { instanceId, limit })
+  async listQueued(instanceId: InstanceId, limit: number, afterSeq = 0): Promise<QueuedMessage[]> {
+    const rows = await this.#core.reader.run(this.#statements.listQueued, { instanceId, limit, afterSeq })
     return rows.map(toQueued)
   }
 
@@ -121,12 +121,13 @@ function prepareReads({ statements }: Core) {
     find: statements.one((p: { instanceId: InstanceId; id: MessageId }) =>
       db.selectFrom('messages').selectAll().where('instance_id', '=', p.instanceId).where('id', '=', p.id),
     ),
-    listQueued: statements.one((p: { instanceId: InstanceId; limit: number }) =>
+    listQueued: statements.one((p: { instanceId: InstanceId; limit: number; afterSeq: number }) =>
       db
         .selectFrom('messages')
         .select(['seq', 'id', 'instance_id', 'recipient', 'text', 'whatsapp_id', 'created_at', 'address', 'content'])
         .where('instance_id', '=', p.instanceId)
         .where('state', '=', 'queued')
+        .where('seq', '>', p.afterSeq)
         .orderBy('seq')
         .limit(p.limit),
     ),
