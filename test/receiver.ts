@@ -129,7 +129,7 @@ export class Receiver {
     await this.close()
   }
 
-  async #take(message: IncomingMessage, response: ServerResponse): Promise<void> {
+  #take(message: IncomingMessage, response: ServerResponse): void {
     this.#open += 1
     this.mostOpen = Math.max(this.mostOpen, this.#open)
     const chunks: Buffer[] = []

@@ -1,3 +1,4 @@
+import { isIPv4, isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 
@@ -94,8 +95,13 @@ function parseNetwork(text: string): Network {
 /** Unwraps an IPv4 address mapped into IPv6; the zone of a link-local address says nothing about where it leads. */
 function parseAddress(literal: string): Address | null {
   const unzoned = literal.split('%')[0] ?? ''
-  const isFourPart = ipaddr.IPv4.isValidFourPartDecimal(unzoned)
-  return isFourPart || ipaddr.IPv6.isValid(unzoned) ? ipaddr.process(unzoned) : null
+  if (isIPv4(unzoned)) return ipaddr.process(unzoned)
+  return isIPv6(unzoned) ? ipaddr.process(undotted(unzoned)) : null
+}
+
+/** `::a.b.c.d` in hexadecimal: with dots, ipaddr.js takes it for a mapped address. */
+function undotted(ipv6: string): string {
+  return new URL(`http://[${ipv6}]`).hostname.slice(1, -1)
 }
 
 function isIn(address: Address, networks: readonly Network[]): boolean {

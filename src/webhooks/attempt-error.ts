@@ -1,3 +1,4 @@
+import { errors } from 'undici'
 import { BlockedAddress } from './connector.ts'
 import { LookupTimedOut } from './resolver.ts'
 
@@ -41,7 +42,7 @@ const BY_CODE: Readonly<Record<string, AttemptError>> = {
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'protocol_error',
 }
 
-/** Families of codes: OpenSSL's and Node's own of TLS, getaddrinfo's, the HTTP parser's. */
+/** Families of codes: getaddrinfo's, OpenSSL's and Node's own of TLS. */
 const BY_PREFIX: readonly (readonly [string, AttemptError])[] = [
   ['EAI_', 'dns_failed'],
   ['ERR_TLS_', 'tls_failed'],
@@ -49,13 +50,13 @@ const BY_PREFIX: readonly (readonly [string, AttemptError])[] = [
   ['ERR_OSSL_', 'tls_failed'],
   ['UNABLE_TO_', 'tls_failed'],
   ['CERT_', 'tls_failed'],
-  ['HPE_', 'protocol_error'],
 ]
 
 /** @param error what undici rejected with before a status line came */
 export function attemptError(error: unknown): AttemptError {
   if (error instanceof BlockedAddress) return 'blocked_address'
   if (error instanceof LookupTimedOut) return 'dns_failed'
+  if (error instanceof errors.HTTPParserError) return 'protocol_error'
   const code = codeOf(error)
   if (code === null) return 'connection_failed'
   return BY_CODE[code] ?? BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1] ?? 'connection_failed'
