@@ -103,7 +103,8 @@ interface Answer {
 }
 
 async function answer(simulator: Simulator, request: IncomingMessage): Promise<Answer> {
-  const url = new URL(request.url ?? '/', 'http://localhost')
+  const url = URL.parse(`http://localhost${request.url}`)
+  if (!url) return failure(400, 'invalid_argument', 'the path cannot be read')
   const matching = routes.filter(({ path }) => path.test(url.pathname))
   const route = matching.find(({ method }) => method === request.method)
   if (!route) return failure(matching.length > 0 ? 405 : 404, 'not_found', `no ${request.method} ${url.pathname}`)
