@@ -111,11 +111,10 @@ function operations(core: Core) {
             .updateTable('connections')
             .set({
               ...columns(change),
-              ...(state !== before.state && { state, since: now }),
+              state,
+              ...(state !== before.state && { since: now }),
               ...((state === 'connected' || before.state === 'connected') && { last_connected_at: before.now }),
             })
-            // Writes something whatever the change holds.
-            .set({ state })
             .where('instance_id', '=', lease.instanceId),
         )
       },

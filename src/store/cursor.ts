@@ -1,13 +1,19 @@
+import { InvalidCursor } from './errors.ts'
 import type { Page, PageRequest } from './store.ts'
 
 /** Above every `seq`: where the first page starts. */
 const TOP = Number.MAX_SAFE_INTEGER
 
-/** A page's cursor is the `seq` of its last row; one that we did not give out starts from the top. */
+/** A page's cursor is the `seq` of its last row. @throws InvalidCursor for one that we did not give out */
 export function seqBefore(page: PageRequest): number {
   if (page.cursor === undefined) return TOP
   const seq = Number(Buffer.from(page.cursor, 'base64url').toString())
-  return Number.isSafeInteger(seq) && seq > 0 ? seq : TOP
+  if (!Number.isSafeInteger(seq) || seq <= 0 || cursorOf(seq) !== page.cursor) throw new InvalidCursor()
+  return seq
+}
+
+function cursorOf(seq: number): string {
+  return Buffer.from(String(seq)).toString('base64url')
 }
 
 /** @param rows one more than the page holds, if there is one more */
@@ -17,6 +23,6 @@ export function toPage<R extends { seq: number }, T>(rows: readonly R[], limit: 
   const more = rows.length > limit && last !== undefined
   return {
     data: shown.map(map),
-    nextCursor: more ? Buffer.from(String(last.seq)).toString('base64url') : null,
+    nextCursor: more ? cursorOf(last.seq) : null,
   }
 }

@@ -1,5 +1,7 @@
 import type { Kysely } from 'kysely'
 import { WrongMasterKey } from './errors.ts'
+import type { Flavour } from './migrations/flavour.ts'
+import { tableExists } from './migrations/table-exists.ts'
 import type { Database } from './schema/database.ts'
 import type { Sealing } from './sealing.ts'
 
@@ -15,9 +17,8 @@ export class KeyCheck {
   }
 
   /** Throws `WrongMasterKey`; passes on a database that holds nothing yet. */
-  async verify(db: Kysely<Database>): Promise<void> {
-    const tables = await db.introspection.getTables()
-    if (!tables.some(table => table.name === 'meta')) return
+  async verify(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
+    if (!(await tableExists(db, kind, 'meta'))) return
     const row = await db.selectFrom('meta').select('value').where('key', '=', KEY).executeTakeFirst()
     if (row === undefined) throw new WrongMasterKey()
     try {

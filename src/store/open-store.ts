@@ -1,9 +1,12 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { Kysely } from 'kysely'
+import { Kysely, PostgresDialect } from 'kysely'
 import { DatabaseStore } from './database-store.ts'
 import { KeyCheck } from './key-check.ts'
+import type { StoreLogger } from './logger.ts'
 import { migrate } from './migrations/migrate.ts'
+import { createPool, reach } from './postgres/pools.ts'
+import { PostgresBackend } from './postgres/postgres-backend.ts'
 import type { Database } from './schema/database.ts'
 import { Sealing } from './sealing.ts'
 import { lockDataDir } from './sqlite/data-dir-lock.ts'
@@ -24,9 +27,8 @@ export interface StoreOptions {
   logger?: StoreLogger | undefined
 }
 
-export interface StoreLogger {
-  warn(fields: object, message: string): void
-}
+/** The migrator works on one connection. */
+const MIGRATING_CONNECTIONS = 2
 
 /**
  * Opens the store and brings its schema up to date. Throws `DataDirInUse`, `NewerSchema` or `WrongMasterKey` before
@@ -34,7 +36,8 @@ export interface StoreLogger {
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const sealing = new Sealing(options.masterKey)
-  return openOnSqlite(options, sealing)
+  const { databaseUrl } = options
+  return databaseUrl === undefined ? openOnSqlite(options, sealing) : openOnPostgres(databaseUrl, options, sealing)
 }
 
 async function openOnSqlite({ dataDir, ratePerMinute }: StoreOptions, sealing: Sealing): Promise<Store> {
@@ -55,4 +58,20 @@ async function openOnSqlite({ dataDir, ratePerMinute }: StoreOptions, sealing: S
     unlock()
     throw error
   }
+}
+
+async function openOnPostgres(
+  databaseUrl: string,
+  { ratePerMinute, logger }: StoreOptions,
+  sealing: Sealing,
+): Promise<Store> {
+  const pool = createPool(databaseUrl, MIGRATING_CONNECTIONS, logger)
+  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
+  try {
+    await reach(pool.query('select 1'))
+    await migrate(db, 'postgres', new KeyCheck(sealing))
+  } finally {
+    await pool.end()
+  }
+  return new DatabaseStore(new PostgresBackend(databaseUrl, logger), new Statements('postgres'), sealing, ratePerMinute)
 }

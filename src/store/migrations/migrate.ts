@@ -8,6 +8,7 @@ import { messagesTables } from './0002-messages.ts'
 import { eventsTables } from './0003-events.ts'
 import { secretsTables } from './0004-secrets.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
+import { tableExists } from './table-exists.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
 
@@ -25,8 +26,8 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
  * does not fit (`WrongMasterKey`).
  */
 export async function migrate(db: Kysely<Database>, kind: Flavour['kind'], keyCheck: KeyCheck): Promise<void> {
-  await refuseNewerSchema(db)
-  await keyCheck.verify(db)
+  await refuseNewerSchema(db, kind)
+  await keyCheck.verify(db, kind)
   const migrator = new Migrator({
     db,
     migrationTableName: MIGRATION_TABLE,
@@ -34,7 +35,7 @@ export async function migrate(db: Kysely<Database>, kind: Flavour['kind'], keyCh
   })
   const { error } = await migrator.migrateToLatest()
   if (error !== undefined) throw error
-  await keyCheck.verify(db)
+  await keyCheck.verify(db, kind)
 }
 
 function migrations(flavour: Flavour, keyCheck: KeyCheck): Record<string, Migration> {
@@ -50,9 +51,8 @@ function migrations(flavour: Flavour, keyCheck: KeyCheck): Record<string, Migrat
   return all
 }
 
-async function refuseNewerSchema(db: Kysely<Database>): Promise<void> {
-  const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
-  if (!tables.some(table => table.name === MIGRATION_TABLE)) return
+async function refuseNewerSchema(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
+  if (!(await tableExists(db, kind, MIGRATION_TABLE))) return
   const { rows } = await sql<{ name: string }>`select name from ${sql.table(MIGRATION_TABLE)}`.execute(db)
   const unknown = rows.map(row => row.name).filter(name => !(name in STEPS))
   if (unknown.length > 0) throw new NewerSchema(unknown)
