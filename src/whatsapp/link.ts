@@ -315,8 +315,8 @@ export class Link {
     const { signal } = this.#closed
     return new Promise((resolve, reject) => {
       const onClose = () => reject(new LinkClosed())
-      if (signal.aborted) return onClose()
       signal.addEventListener('abort', onClose, { once: true })
+      if (signal.aborted) onClose()
       work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onClose))
     })
   }

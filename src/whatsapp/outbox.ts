@@ -75,14 +75,19 @@ export class Outbox {
     else if (askedAgain === 'no' && isLast) this.#complete = true
   }
 
-  /** The message needs nothing more: acknowledged, refused or too old. */
+  /** The message needs nothing more, and that is recorded: its row is not queued any more. */
   end(message: QueuedMessage): void {
     this.#reading?.ended.add(message.id)
-    if (!this.#known.delete(message.id)) return
+    this.pass(message)
+    this.#known.delete(message.id)
+  }
+
+  /** The next one to the recipient can go: this one is acknowledged, refused or too old. */
+  pass(message: QueuedMessage): void {
     const lane = this.#lanes.get(message.to)
-    if (!lane) return
-    const index = lane.messages.findIndex(({ id }) => id === message.id)
-    if (index >= 0) lane.messages.splice(index, 1)
+    const index = lane?.messages.findIndex(({ id }) => id === message.id) ?? -1
+    if (!lane || index < 0) return
+    lane.messages.splice(index, 1)
     if (index === 0) {
       lane.failures = 0
       lane.notBefore = 0

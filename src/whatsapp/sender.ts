@@ -10,6 +10,8 @@ import { untilStored } from './patience.ts'
 
 /** Recipients written to at the same time. */
 const MAX_IN_FLIGHT = 24
+/** Outcomes being recorded at the same time; a store that is slower than WhatsApp slows the sending down. */
+const MAX_RECORDS = 256
 const PAGE = 256
 /** Behind the hints, which may be lost. */
 const LOOK_EVERY_MS = 5_000
@@ -62,6 +64,8 @@ export class Sender {
   /** Messages that WhatsApp refused once for stale devices: the second time is final. */
   readonly #retriedDevices = new Set<string>()
   readonly #attempts = new Set<Promise<void>>()
+  /** Outcomes on their way into the store, by WhatsApp id. */
+  readonly #records = new Map<string, Promise<void>>()
   #link: SendingLink | null = null
   #reading: Promise<void> | null = null
   #timer: NodeJS.Timeout | undefined
@@ -105,6 +109,7 @@ export class Sender {
     this.#stopped.abort()
     this.#link = null
     await Promise.all([...this.#attempts, this.#reading])
+    await Promise.all(this.#records.values())
   }
 
   /** WhatsApp's acknowledgement or refusal of a message, expected or late. */
@@ -155,7 +160,7 @@ export class Sender {
     const now = this.#options.now()
     let nextAt = Number.POSITIVE_INFINITY
     for (const lane of this.#outbox.lanes()) {
-      if (this.#attempts.size >= MAX_IN_FLIGHT) return
+      if (this.#attempts.size >= MAX_IN_FLIGHT || this.#records.size >= MAX_RECORDS) return
       if (lane.busy) continue
       if (lane.notBefore > now) nextAt = Math.min(nextAt, lane.notBefore)
       else this.#start(lane, this.#link)
@@ -167,7 +172,9 @@ export class Sender {
     const [message] = lane.messages
     if (!message) return
     lane.busy = true
-    const attempt = this.#send(lane, message, link)
+    const startedAt = performance.now()
+    const attempt = this.#attempt(message, link)
+      .then(outcome => this.#settle(lane, message, outcome, Math.round(performance.now() - startedAt)))
       .catch(error => {
         this.#postpone(lane)
         this.#failed(error)
@@ -181,13 +188,8 @@ export class Sender {
     this.#attempts.add(attempt)
   }
 
-  async #send(lane: Lane, message: QueuedMessage, link: SendingLink): Promise<void> {
-    const startedAt = performance.now()
-    const outcome = this.#isTooOld(message) ? this.#tooOld(message) : await this.#attempt(message, link)
-    await this.#settle(lane, message, outcome, Math.round(performance.now() - startedAt))
-  }
-
   async #attempt(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
+    if (this.#isTooOld(message)) return this.#tooOld(message)
     const addressed = message.prepared
       ? { kind: 'ready' as const, prepared: message.prepared }
       : await this.#prepare(message, link)
@@ -272,24 +274,38 @@ export class Sender {
     return { kind: 'refused', failure: messageFailure('rejected_by_whatsapp', ack.error) }
   }
 
-  async #settle(lane: Lane, message: QueuedMessage, outcome: SendOutcome, durationMs: number): Promise<void> {
+  /** What is settled is recorded beside the next attempt: killed in between, it goes out again under the same id. */
+  #settle(lane: Lane, message: QueuedMessage, outcome: SendOutcome, durationMs: number): void {
     const { store, lease, now, logger } = this.#options
-    const ids = { instanceId: lease.instanceId, messageId: message.id, whatsappId: message.whatsappId }
+    const { whatsappId } = message
+    const facts = { instanceId: lease.instanceId, messageId: message.id, whatsappId, durationMs }
     if (outcome.kind === 'unanswered') {
       // New devices are asked for at once; after a cut the next link forgets the pause.
       if (outcome.why !== 'stale_devices') this.#postpone(lane)
-      logger.info({ ...ids, why: outcome.why, durationMs }, 'message.unanswered')
+      logger.info({ ...facts, why: outcome.why }, 'message.unanswered')
       return
     }
+    this.#outbox.pass(message)
+    this.#retriedDevices.delete(whatsappId)
     if (outcome.kind === 'acknowledged') {
-      await this.#stored(() => store.messages.recordProgress(lease, message.whatsappId, 'sent', now()))
-      logger.info({ ...ids, durationMs }, 'message.sent')
+      this.#record(message, () => store.messages.recordProgress(lease, whatsappId, 'sent', now()))
+      logger.info(facts, 'message.sent')
     } else {
-      await this.#stored(() => store.messages.recordFailure(lease, message.whatsappId, outcome.failure, now()))
-      logger.info({ ...ids, code: outcome.failure.code, durationMs }, 'message.failed')
+      const { failure } = outcome
+      this.#record(message, () => store.messages.recordFailure(lease, whatsappId, failure, now()))
+      logger.info({ ...facts, code: failure.code }, 'message.failed')
     }
-    this.#retriedDevices.delete(message.whatsappId)
-    this.#outbox.end(message)
+  }
+
+  #record(message: QueuedMessage, work: () => Promise<unknown>): void {
+    const recorded = this.#stored(work)
+      .then(() => this.#outbox.end(message))
+      .catch(error => this.#failed(error))
+      .finally(() => {
+        this.#records.delete(message.whatsappId)
+        if (this.#records.size === MAX_RECORDS - 1) this.#startLanes()
+      })
+    this.#records.set(message.whatsappId, recorded)
   }
 
   #postpone(lane: Lane): void {
@@ -314,7 +330,8 @@ export class Sender {
     const { store, lease, now, logger } = this.#options
     for (;;) {
       const rows = await store.messages.listQueued(lease.instanceId, PAGE)
-      const old = rows.filter(message => this.#isTooOld(message) && !this.#waiting.has(message.whatsappId))
+      const inHand = (id: string) => this.#waiting.has(id) || this.#records.has(id)
+      const old = rows.filter(message => this.#isTooOld(message) && !inHand(message.whatsappId))
       for (const message of old) {
         const { failure } = this.#tooOld(message)
         await store.messages.recordFailure(lease, message.whatsappId, failure, now())
