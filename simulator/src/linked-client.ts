@@ -2,6 +2,7 @@ import type { Account, Client } from './account.ts'
 import { lidJid } from './addresses.ts'
 import { handleMessage } from './client-messages.ts'
 import type { Connection, Hello, Role } from './connection.ts'
+import { announceDevices } from './device-lists.ts'
 import { unlinkClient } from './dismissal.ts'
 import { handleIq } from './iqs.ts'
 import type { Network } from './network.ts'
@@ -75,6 +76,7 @@ export class LinkedClient implements Role, Client {
       const result = node('iq', { type: 'result', from: SERVER, id: iq.attrs['id'] })
       return [() => this.send(result), () => unlinkClient(this.#account)]
     })
+    await announceDevices(this.#network, this.#account)
   }
 
   async #rename(name: string | undefined): Promise<{ durable: Promise<void> } | null> {

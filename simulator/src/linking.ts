@@ -12,6 +12,7 @@ import { proto } from 'baileys/WAProto/index.js'
 import type { Account, Companion } from './account.ts'
 import { lidJid, parseAddress, pnJid } from './addresses.ts'
 import type { Connection, Hello, Role } from './connection.ts'
+import { announceDevices } from './device-lists.ts'
 import { unlinkClient } from './dismissal.ts'
 import { isSignedBy, sign } from './keys.ts'
 import type { Network, WaitingClient } from './network.ts'
@@ -81,6 +82,7 @@ export class LinkingClient implements Role, WaitingClient {
       account.link({ ...this.#companion, device })
       return [() => unlinkClient(account)]
     })
+    await announceDevices(this.#network, account)
     if (this.#connection.isClosed) throw new SimulatorError('unknown_qr', 'the client has closed its connection')
     await this.#askToSign(account, device, advSecret)
   }

@@ -7,6 +7,7 @@ import { isGroup, isNumber } from './addresses.ts'
 import { hasMeaning } from './behaviour.ts'
 import { type Admit, Connection } from './connection.ts'
 import { join, writeToAccount } from './contact-messages.ts'
+import { announceDevices } from './device-lists.ts'
 import { dismissClient, unlinkClient } from './dismissal.ts'
 import { isMember } from './groups.ts'
 import { findLinkedAccount, LinkedClient } from './linked-client.ts'
@@ -132,6 +133,7 @@ class ListeningSimulator implements Simulator {
       account.unlink()
       return [() => unlinkClient(account)]
     })
+    await announceDevices(this.#network, account)
   }
 
   async writeAs(message: ContactMessage): Promise<{ id: string }> {

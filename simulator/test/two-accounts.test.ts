@@ -47,3 +47,17 @@ it('two clients hear each other in a group', async () => {
   expect(a.find('three')?.key).toMatchObject({ remoteJid: GROUP, participantAlt: jid(b.phone) })
   expect((await simulator.inbox(a.phone)).map(({ text }) => text)).toEqual(['three'])
 })
+
+it('a client hears that the other account has another client now, and writes to that one', async () => {
+  const simulator = await startSimulator()
+  const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
+  await a.send(jid(b.phone), 'to the first')
+  await until(() => b.texts().includes('to the first'))
+  const second = await link(simulator, 'b')
+  await until(() => b.seen.closes.includes(401))
+  const text = 'to the second'
+  await until(async () => {
+    await a.send(jid(b.phone), text)
+    return second.texts().includes(text)
+  })
+})
