@@ -5,25 +5,22 @@ interface Timer {
   task: () => void
 }
 
-/** Promises that follow from one another are given so many turns to settle. */
-const TURNS = 50
-
 /** A clock that only moves when told to; `jump` moves the wall alone. */
 export class ManualClock implements Clock {
   #wall = Date.parse('2026-01-01T00:00:00Z')
-  #monotonic = 1_000
+  #steady = this.#wall
   readonly #timers = new Set<Timer>()
 
   now(): number {
     return this.#wall
   }
 
-  monotonic(): number {
-    return this.#monotonic
+  steady(): number {
+    return this.#steady
   }
 
   after(delayMs: number, task: () => void): () => void {
-    const timer = { at: this.#monotonic + Math.max(0, delayMs), task }
+    const timer = { at: this.#steady + Math.max(0, delayMs), task }
     this.#timers.add(timer)
     return () => this.#timers.delete(timer)
   }
@@ -38,15 +35,15 @@ export class ManualClock implements Clock {
 
   /** Lets everything happen that needs no time. */
   async settle(): Promise<void> {
-    for (let turn = 0; turn < TURNS; turn += 1) await Promise.resolve()
+    await new Promise(resolve => setImmediate(resolve))
   }
 
   /** Runs what is due in between, each at its own moment. */
   async pass(ms: number): Promise<void> {
-    const end = this.#monotonic + ms
+    const end = this.#steady + ms
     await this.settle()
     for (let next = this.#next(end); next; next = this.#next(end)) {
-      this.#move(Math.max(this.#monotonic, next.at))
+      this.#move(Math.max(this.#steady, next.at))
       this.#timers.delete(next)
       next.task()
       await this.settle()
@@ -60,7 +57,7 @@ export class ManualClock implements Clock {
   }
 
   #move(to: number): void {
-    this.#wall += to - this.#monotonic
-    this.#monotonic = to
+    this.#wall += to - this.#steady
+    this.#steady = to
   }
 }

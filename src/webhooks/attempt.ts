@@ -24,9 +24,8 @@ export interface AttemptMeans {
 export interface EndedAttempt {
   delivery: DueDelivery
   attempt: AttemptRecord
+  /** The retry's moment is one of the steady clock. */
   next: AfterAttempt
-  /** When a retry is to start, on the monotonic clock. */
-  retryAt: number
 }
 
 /** Signs and posts once, and tells of it in the log. Any 2xx is a success. */
@@ -39,22 +38,20 @@ export async function makeAttempt(
   const { clock, settings } = means
   const { body, eventId, kind, attemptNumber, url } = delivery
   const startedAt = clock.now()
-  const startedAtMonotonic = clock.monotonic()
+  const startedAtSteady = clock.steady()
   const { version, retryDelaysMs } = settings
   const headers = signatureHeaders({ body, secrets, eventId, kind, attemptNumber, now: startedAt, version })
   const outcome = await means.post.send({ url, headers, body, signal }).catch(error => onBug(error, delivery, means))
-  const endedAt = clock.now()
-  const endedAtMonotonic = clock.monotonic()
+  const endedAtSteady = clock.steady()
   const attempt: AttemptRecord = {
     attemptNumber,
     url,
     startedAt,
-    durationMs: Math.round(endedAtMonotonic - startedAtMonotonic),
+    durationMs: Math.round(endedAtSteady - startedAtSteady),
     ...told(outcome),
   }
-  const next = afterAttempt(isSuccess(attempt.status), attemptNumber, endedAt, retryDelaysMs)
-  const retryAt = next.kind === 'retry' ? endedAtMonotonic + next.dueAt - endedAt : Number.POSITIVE_INFINITY
-  return { delivery, attempt, next, retryAt }
+  const next = afterAttempt(isSuccess(attempt.status), attemptNumber, endedAtSteady, retryDelaysMs)
+  return { delivery, attempt, next }
 }
 
 /** One line for each attempt. The URL's path and query may hold what only the consumer should know: the host alone. */

@@ -1,10 +1,13 @@
-/** Time as the lanes need it: the wall clock stamps rows and signatures, the monotonic one measures and waits. */
+/** Time as the lanes need it. */
 export interface Clock {
-  /** Milliseconds since 1970; may jump. */
+  /** The wall clock, milliseconds since 1970: stamps records and signatures. May jump. */
   now(): number
-  /** Milliseconds since some start; never jumps. */
-  monotonic(): number
-  /** Runs `task` once, `delayMs` from now on the monotonic clock. @returns cancels it */
+  /**
+   * The wall clock as it was when the process started, and the time since: measures, and says when retries are due. Never
+   * jumps, so that a clock that is set neither brings all retries at once nor puts them off.
+   */
+  steady(): number
+  /** Runs `task` once, `delayMs` from now on the steady clock. @returns cancels it */
   after(delayMs: number, task: () => void): () => void
 }
 
@@ -14,7 +17,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 /** A delay longer than a timer can hold is cut: whoever waits that long looks again when woken. */
 export const systemClock: Clock = {
   now: () => Date.now(),
-  monotonic: () => performance.now(),
+  steady: () => performance.timeOrigin + performance.now(),
   after(delayMs, task) {
     const timer = setTimeout(task, Math.min(delayMs, LONGEST_TIMER_MS))
     return () => clearTimeout(timer)

@@ -32,7 +32,7 @@ export interface Dispatcher {
   inFlight(): number
 }
 
-const GLOBAL_CAP = 512
+const GLOBAL_CAP = 1_024
 /** The whole service stops within 10 s. */
 const GRACE_MS = 8_000
 /** Every lane is told to look once in this time, hint or no hint. */
@@ -67,13 +67,16 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   ]
   let cancelPoll = clock.after(POLL_STEP_MS, pollSome)
   let polled = lanes.values()
+  let owedPolls = 0
 
   /** A share of the lanes in each step, so that the poll is spread over its time. */
   function pollSome(): void {
-    for (let left = Math.ceil((lanes.size * POLL_STEP_MS) / POLL_EVERY_MS); left > 0; left -= 1) {
+    owedPolls += (lanes.size * POLL_STEP_MS) / POLL_EVERY_MS
+    for (; owedPolls >= 1; owedPolls -= 1) {
       const next = polled.next()
       if (next.done) polled = lanes.values()
-      else next.value.wake()
+      const lane = next.done ? polled.next().value : next.value
+      lane?.wake()
     }
     cancelPoll = clock.after(POLL_STEP_MS, pollSome)
   }

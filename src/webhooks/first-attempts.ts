@@ -13,12 +13,14 @@ const LOW = 8
 export class FirstAttempts {
   #waiting: DueDelivery[] = []
   #stale = true
+  #rereading = false
   /** Rows up to here were read since the window was last read from the beginning. */
   #readUpTo = 0
   #mayHaveMore = true
 
+  /** What is at hand may not be what comes next. */
   get stale(): boolean {
-    return this.#stale
+    return this.#stale || this.#rereading
   }
 
   get runsLow(): boolean {
@@ -27,6 +29,12 @@ export class FirstAttempts {
 
   invalidate(): void {
     this.#stale = true
+  }
+
+  /** The rows could not be read. */
+  failLook(): void {
+    this.#stale = true
+    this.#rereading = false
   }
 
   peek(): DueDelivery | undefined {
@@ -41,6 +49,7 @@ export class FirstAttempts {
   beginLook(inFlight: number): { afterSeq: number; limit: number } {
     if (this.#stale) {
       this.#stale = false
+      this.#rereading = true
       this.#readUpTo = 0
     }
     return { afterSeq: this.#readUpTo, limit: PAGE + inFlight }
@@ -53,6 +62,7 @@ export class FirstAttempts {
     taken: (id: string) => boolean,
   ): void {
     if (asked.afterSeq === 0) this.#waiting = []
+    this.#rereading = false
     this.#waiting.push(...page.filter(delivery => !taken(delivery.id)))
     this.#mayHaveMore = page.length === asked.limit
     this.#readUpTo = page.at(-1)?.seq ?? this.#readUpTo

@@ -30,6 +30,9 @@ const MAX_OF_ONE_SORT = 6
 const FIRST_HOLD_MS = 100
 const LONGEST_HOLD_MS = 5_000
 
+/** What is to be done when a delivery is no longer in flight. */
+type Sequel = (() => void) | undefined
+
 const NEVER = Number.POSITIVE_INFINITY
 const WHENEVER_DUE = Number.MAX_SAFE_INTEGER
 const FROM_THE_START = { dueAt: -1, seq: -1 }
@@ -46,7 +49,8 @@ const FROM_THE_START = { dueAt: -1, seq: -1 }
  * While the store cannot be reached nothing starts, and what is known of ended attempts is recorded again and again.
  */
 export class Lane implements SlotUser {
-  slow = false
+  /** Until its consumer has shown to answer soon. */
+  slow = true
   /** Attempts that ended and were not recorded. */
   readonly leftovers: EndedAttempt[] = []
   readonly #with: LaneSurroundings
@@ -56,8 +60,8 @@ export class Lane implements SlotUser {
   /** Taken from the rows and not yet recorded, by the delivery's id. */
   readonly #inFlight = new Map<string, Promise<void>>()
   #firstsInFlight = 0
-  /** Recorded while a page was being read, which may show them as they were before. */
-  readonly #recordedMeanwhile = new Set<string>()
+  /** Gone on while a page was being read, which may show them as they were before. */
+  readonly #releasedMeanwhile = new Set<string>()
   readonly #broken = new AbortController()
   #lease: Lease
   #phase: 'running' | 'draining' | 'ended' = 'running'
@@ -125,25 +129,25 @@ export class Lane implements SlotUser {
   #goOn(): void {
     const { clock } = this.#with
     if (this.#phase !== 'running') return
-    if (clock.monotonic() >= this.#heldUntil) {
+    if (clock.steady() >= this.#heldUntil) {
       if (!this.#looking && this.#nextLook() !== null) this.#look().catch(error => this.#onTrouble(error))
       this.#startWhatCan(!this.#firsts.stale)
     }
     this.#cancelAlarm()
     const alarmAt = this.#nextAlarm()
-    if (alarmAt < NEVER) this.#cancelAlarm = clock.after(alarmAt - clock.monotonic(), () => this.#goOn())
+    if (alarmAt < NEVER) this.#cancelAlarm = clock.after(alarmAt - clock.steady(), () => this.#goOn())
   }
 
   /** Attempts that end, slots and hints call `#goOn`; only time itself needs an alarm. */
   #nextAlarm(): number {
-    const now = this.#with.clock.monotonic()
+    const now = this.#with.clock.steady()
     if (now < this.#heldUntil) return this.#heldUntil
-    const moments = [this.#looking ? NEVER : this.#retries.lookAt, this.#retries.peek()?.startAt ?? NEVER]
+    const moments = [this.#looking ? NEVER : this.#retries.lookAt, this.#retries.peek()?.dueAt ?? NEVER]
     return Math.min(...moments.map(at => (at > now ? at : NEVER)))
   }
 
   #nextLook(): 'retries' | 'firsts' | null {
-    if (this.#retries.lookAt <= this.#with.clock.monotonic()) return 'retries'
+    if (this.#retries.lookAt <= this.#with.clock.steady()) return 'retries'
     if (this.#firsts.stale ? this.#mayStart('first') : this.#firsts.runsLow) return 'firsts'
     return null
   }
@@ -159,9 +163,9 @@ export class Lane implements SlotUser {
   #startWhatCan(withFirsts: boolean): void {
     for (;;) {
       const retry = this.#mayStart('retry') ? this.#retries.peek() : undefined
-      const isRetryDue = retry !== undefined && retry.startAt <= this.#with.clock.monotonic()
+      const isRetryDue = retry !== undefined && retry.dueAt <= this.#with.clock.steady()
       const first = withFirsts && this.#mayStart('first') ? this.#firsts.peek() : undefined
-      const delivery = isRetryDue ? retry.delivery : first
+      const delivery = isRetryDue ? retry : first
       const slot = delivery && this.#with.slots.take(this)
       if (!delivery || !slot) return
       if (isRetryDue) this.#retries.shift()
@@ -170,18 +174,29 @@ export class Lane implements SlotUser {
     }
   }
 
-  /** Counts the delivery as in flight while `work` goes on. */
-  #track(delivery: DueDelivery, work: () => Promise<void>): void {
+  /** Counts the delivery as in flight while `work` goes on; what follows from it is done once it no longer is. */
+  #track(delivery: DueDelivery, work: () => Promise<Sequel>): void {
     const isFirst = delivery.attemptNumber === 1
     if (isFirst) this.#firstsInFlight += 1
     const done = work()
-      .catch(error => this.#onTrouble(error))
-      .finally(() => {
+      .catch(error => {
+        this.#onTrouble(error)
+        return () => this.#putBack(isFirst)
+      })
+      .then(sequel => {
         this.#inFlight.delete(delivery.id)
         if (isFirst) this.#firstsInFlight -= 1
+        if (this.#looking) this.#releasedMeanwhile.add(delivery.id)
+        sequel?.()
         this.#goOn()
       })
     this.#inFlight.set(delivery.id, done)
+  }
+
+  /** Only its row knows what comes next of a delivery. */
+  #putBack(isFirst: boolean): void {
+    if (isFirst) this.#firsts.invalidate()
+    this.#retries.invalidate()
   }
 
   // ── Reading ahead ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -190,7 +205,7 @@ export class Lane implements SlotUser {
     this.#looking = true
     try {
       for (let what = this.#nextLook(); what !== null && this.#phase === 'running'; what = this.#nextLook()) {
-        this.#recordedMeanwhile.clear()
+        this.#releasedMeanwhile.clear()
         if (what === 'retries') await this.#lookAtRetries()
         else await this.#lookAtFirsts()
         this.#holdMs = 0
@@ -208,7 +223,7 @@ export class Lane implements SlotUser {
       const page = await this.#with.store.deliveries.listFirst(this.#lease.instanceId, asked.afterSeq, asked.limit)
       this.#firsts.endLook(asked, page, id => this.#isTaken(id))
     } catch (error) {
-      this.#firsts.invalidate()
+      this.#firsts.failLook()
       throw error
     }
   }
@@ -219,8 +234,7 @@ export class Lane implements SlotUser {
     const limit = this.#retries.beginLook(this.#inFlight.size - this.#firstsInFlight)
     try {
       const page = await store.deliveries.listRetries(instanceId, FROM_THE_START, WHENEVER_DUE, limit)
-      const at = { now: clock.now(), monotonic: clock.monotonic() }
-      this.#retries.endLook(limit, page, id => this.#isTaken(id), at)
+      this.#retries.endLook(limit, page, id => this.#isTaken(id), clock.steady())
     } catch (error) {
       this.#retries.invalidate()
       throw error
@@ -228,39 +242,31 @@ export class Lane implements SlotUser {
   }
 
   #isTaken(id: string): boolean {
-    return this.#inFlight.has(id) || this.#recordedMeanwhile.has(id)
+    return this.#inFlight.has(id) || this.#releasedMeanwhile.has(id)
   }
 
   // ── One attempt ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async #attempt(delivery: DueDelivery, slot: Slot): Promise<void> {
-    const ended = await this.#secretsFor(delivery)
+  async #attempt(delivery: DueDelivery, slot: Slot): Promise<Sequel> {
+    const ended = await this.#secrets
+      .get()
       .then(secrets => makeAttempt(delivery, secrets, this.#broken.signal, this.#with))
       .finally(() => slot.release())
     // Broken off: nothing is known of it.
     if (this.#phase === 'ended') return
     logAttempt(ended, this.#with.logger)
     const lease = this.#lease
-    if (!(await this.#record(ended)) || ended.next.kind !== 'retry') return
-    if (lease !== this.#lease) return this.#retries.invalidate()
+    const recorded = await this.#record(ended)
+    if (!recorded || ended.next.kind !== 'retry') return
+    if (lease !== this.#lease) return () => this.#retries.invalidate()
     const next = { ...delivery, attemptNumber: delivery.attemptNumber + 1, dueAt: ended.next.dueAt }
-    this.#retries.add(next, ended.retryAt, this.#with.clock.monotonic())
+    return () => this.#retries.add(next, this.#with.clock.steady())
   }
 
   /** Another owner may have been at work since: only the rows know what comes next. */
-  async #recordLeftover(ended: EndedAttempt): Promise<void> {
-    if (await this.#record(ended)) this.#retries.invalidate()
-  }
-
-  /** Without secrets nothing can be attempted: the delivery goes back to its rows. */
-  async #secretsFor(delivery: DueDelivery): Promise<SigningSecrets> {
-    try {
-      return await this.#secrets.get()
-    } catch (error) {
-      if (delivery.attemptNumber === 1) this.#firsts.invalidate()
-      else this.#retries.invalidate()
-      throw error
-    }
+  async #recordLeftover(ended: EndedAttempt): Promise<Sequel> {
+    await this.#record(ended)
+    return () => this.#retries.invalidate()
   }
 
   async #readSecrets(): Promise<SigningSecrets> {
@@ -277,7 +283,6 @@ export class Lane implements SlotUser {
       const lease = this.#lease
       try {
         await deliveries.recordAttempt(lease, ended.delivery, ended.attempt, ended.next)
-        if (this.#looking) this.#recordedMeanwhile.add(ended.delivery.id)
         return true
       } catch (error) {
         if (!(error instanceof LeaseLost)) this.#warn(error, 'delivery.unrecorded')
@@ -314,7 +319,7 @@ export class Lane implements SlotUser {
 
   /** Nothing starts for a while, longer each time until a look succeeds. */
   #onTrouble(error: unknown): void {
-    const now = this.#with.clock.monotonic()
+    const now = this.#with.clock.steady()
     if (now >= this.#heldUntil) {
       this.#holdMs = Math.min(Math.max(FIRST_HOLD_MS, 2 * this.#holdMs), LONGEST_HOLD_MS)
       this.#heldUntil = now + this.#holdMs

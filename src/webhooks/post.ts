@@ -61,16 +61,12 @@ export function createPoster({ guard, timeoutMs, resolve = createResolver() }: P
 
   async function answerTo(request: PostRequest, signal: AbortSignal): Promise<PostOutcome> {
     const { origin, pathname, search } = new URL(request.url)
-    const { statusCode, headers, body } = await agent.request({
-      origin,
-      path: pathname + search,
-      method: 'POST',
-      headers: request.headers,
-      body: request.body,
-      signal,
-    })
-    const excerpt = excerptOf(await readBeginning(body), redirectNote(statusCode, headers['location']))
-    return { kind: 'answered', status: statusCode, excerpt }
+    const { headers, body } = request
+    const answer = agent.request({ origin, path: pathname + search, method: 'POST', headers, body, signal })
+    // undici heeds the signal only once it is connected.
+    const head = await Promise.race([answer, rejectionBy(signal)])
+    const note = redirectNote(head.statusCode, head.headers['location'])
+    return { kind: 'answered', status: head.statusCode, excerpt: excerptOf(await readBeginning(head.body), note) }
   }
 
   async function send(request: PostRequest): Promise<PostOutcome> {
@@ -89,6 +85,10 @@ export function createPoster({ guard, timeoutMs, resolve = createResolver() }: P
   }
 
   return { send, close: () => agent.destroy() }
+}
+
+function rejectionBy(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 }
 
 /** Tells where a redirect, which is not followed, pointed to. */

@@ -62,7 +62,7 @@ export function createResolver(options: ResolverOptions = {}): Lookup {
 
   function remember(hostname: string, addresses: readonly ResolvedAddress[]): void {
     known.delete(hostname)
-    known.set(hostname, { addresses, readAt: clock.monotonic() })
+    known.set(hostname, { addresses, readAt: clock.steady() })
     for (const oldest of known.keys()) {
       if (known.size <= MAX_NAMES) break
       known.delete(oldest)
@@ -85,7 +85,7 @@ export function createResolver(options: ResolverOptions = {}): Lookup {
     return new Promise((resolve, reject) => {
       const cancel = clock.after(TIMEOUT_MS, () => {
         const old = known.get(hostname)
-        if (old && clock.monotonic() - old.readAt < STALE_MS) resolve(old.addresses)
+        if (old && clock.steady() - old.readAt < STALE_MS) resolve(old.addresses)
         else reject(new LookupTimedOut(`The look-up of ${hostname} did not end within ${TIMEOUT_MS} ms.`))
       })
       answer.then(resolve, reject).finally(cancel)
@@ -94,7 +94,7 @@ export function createResolver(options: ResolverOptions = {}): Lookup {
 
   return hostname => {
     const old = known.get(hostname)
-    if (old && clock.monotonic() - old.readAt < FRESH_MS) return Promise.resolve(old.addresses)
+    if (old && clock.steady() - old.readAt < FRESH_MS) return Promise.resolve(old.addresses)
     const answer = underWay.get(hostname) ?? ask(hostname)
     if (!underWay.has(hostname)) underWay.set(hostname, answer)
     return inTime(hostname, answer)

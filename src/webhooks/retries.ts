@@ -1,16 +1,5 @@
 import type { DueDelivery } from '../store/store.ts'
 
-interface Appointment {
-  delivery: DueDelivery
-  /** On the monotonic clock. */
-  startAt: number
-}
-
-export interface Moment {
-  now: number
-  monotonic: number
-}
-
 /** Rows read at once. */
 const PAGE = 32
 /** Rows are read ahead only when fewer than this are at hand. */
@@ -20,18 +9,17 @@ const MAX_WAITING = 64
 const LOOK_AHEAD_MS = 5_000
 /** So long before it is due, the first of the rows left is read. */
 const LEAD_MS = 2_000
+/** The rows hold whole milliseconds. */
+const ROUNDING_MS = 1
 
 /**
- * The lane's next retries, each with its moment on the monotonic clock. A retry that is due soon stays in memory as soon
- * as its attempt has failed; later ones are read shortly before they are due. Whatever waits here is due no later than
- * anything left in the rows, so the earliest always starts first.
- *
- * A wall clock that jumps leaves what waits here alone. A retry still in the rows comes early by a jump forward, and late by
- * a jump back, but never later than its whole delay from when it was read; the lane's cap holds either way.
+ * The lane's next retries. A retry that is due soon stays in memory as soon as its attempt has failed; later ones are read
+ * shortly before they are due. Whatever waits here is due no later than anything left in the rows, so the earliest always
+ * starts first. Times are those of the steady clock.
  */
 export class Retries {
   readonly #delaysMs: readonly number[]
-  #waiting: Appointment[] = []
+  #waiting: DueDelivery[] = []
   /** No row left unread is due before this. */
   #restFrom = Number.NEGATIVE_INFINITY
 
@@ -39,7 +27,8 @@ export class Retries {
     this.#delaysMs = delaysMs
   }
 
-  peek(): Appointment | undefined {
+  /** The one to start next, at its `dueAt`. */
+  peek(): DueDelivery | undefined {
     return this.#waiting[0]
   }
 
@@ -47,20 +36,20 @@ export class Retries {
     this.#waiting.shift()
   }
 
-  /** When to read rows, on the monotonic clock; Infinity while there is no need to. */
+  /** When to read rows; Infinity while there is no need to. */
   get lookAt(): number {
     return this.#waiting.length < LOW ? this.#restFrom - LEAD_MS : Number.POSITIVE_INFINITY
   }
 
   /** A retry that was just recorded. */
-  add(delivery: DueDelivery, startAt: number, monotonic: number): void {
-    if (startAt > Math.min(this.#restFrom, monotonic + LOOK_AHEAD_MS)) {
-      this.#restFrom = Math.min(this.#restFrom, startAt)
+  add(delivery: DueDelivery, now: number): void {
+    if (delivery.dueAt > Math.min(this.#restFrom, now + LOOK_AHEAD_MS)) {
+      this.#restFrom = Math.min(this.#restFrom, delivery.dueAt)
       return
     }
-    this.#insert({ delivery, startAt })
+    this.#insert(delivery)
     const evicted = this.#waiting.length > MAX_WAITING ? this.#waiting.pop() : undefined
-    if (evicted) this.#restFrom = Math.min(this.#restFrom, evicted.startAt)
+    if (evicted) this.#restFrom = Math.min(this.#restFrom, evicted.dueAt)
   }
 
   /** How many rows to read, earliest due first. @param inFlight retries under way, which the rows still show */
@@ -75,27 +64,27 @@ export class Retries {
   }
 
   /** @param taken whether a row is under way, or was while the page was read */
-  endLook(limit: number, page: readonly DueDelivery[], taken: (id: string) => boolean, at: Moment): void {
-    const known = new Set(this.#waiting.map(({ delivery }) => delivery.id))
-    const found = page
-      .filter(({ id }) => !taken(id) && !known.has(id))
-      .map(delivery => ({ delivery, startAt: this.#startOf(delivery, at) }))
-    const last = page.at(-1)
-    if (last && page.length === limit) this.#restFrom = Math.min(this.#restFrom, this.#startOf(last, at))
-    for (const appointment of found) {
-      if (appointment.startAt <= at.monotonic + LOOK_AHEAD_MS) this.#insert(appointment)
-      else this.#restFrom = Math.min(this.#restFrom, appointment.startAt)
+  endLook(limit: number, page: readonly DueDelivery[], taken: (id: string) => boolean, now: number): void {
+    const rows = page.map(row => this.#withPossibleDue(row, now))
+    const known = new Set(this.#waiting.map(({ id }) => id))
+    const last = rows.at(-1)
+    if (last && rows.length === limit) this.#restFrom = Math.min(this.#restFrom, last.dueAt)
+    for (const row of rows) {
+      if (taken(row.id) || known.has(row.id)) continue
+      if (row.dueAt <= now + LOOK_AHEAD_MS) this.#insert(row)
+      else this.#restFrom = Math.min(this.#restFrom, row.dueAt)
     }
-    this.#waiting = this.#waiting.filter(({ startAt }) => startAt <= this.#restFrom)
+    this.#waiting = this.#waiting.filter(({ dueAt }) => dueAt <= this.#restFrom)
   }
 
-  #startOf(delivery: DueDelivery, at: Moment): number {
-    const wholeDelay = this.#delaysMs[delivery.attemptNumber - 2] ?? Number.POSITIVE_INFINITY
-    return at.monotonic + Math.min(delivery.dueAt - at.now, wholeDelay)
+  /** Due further ahead than its whole delay, a row was written by a clock that was set back since: it is due now. */
+  #withPossibleDue(row: DueDelivery, now: number): DueDelivery {
+    const wholeDelayMs = this.#delaysMs[row.attemptNumber - 2] ?? Number.POSITIVE_INFINITY
+    return row.dueAt - now > wholeDelayMs + ROUNDING_MS ? { ...row, dueAt: now } : row
   }
 
-  #insert(appointment: Appointment): void {
-    const later = this.#waiting.findIndex(({ startAt }) => startAt > appointment.startAt)
-    this.#waiting.splice(later < 0 ? this.#waiting.length : later, 0, appointment)
+  #insert(delivery: DueDelivery): void {
+    const later = this.#waiting.findIndex(({ dueAt }) => dueAt > delivery.dueAt)
+    this.#waiting.splice(later < 0 ? this.#waiting.length : later, 0, delivery)
   }
 }

@@ -17,10 +17,10 @@ export class SecretsInForce {
   }
 
   get(): Promise<SigningSecrets> {
-    if (this.#reading && this.#clock.monotonic() < this.#freshUntil) return this.#reading
+    if (this.#reading && this.#clock.steady() < this.#freshUntil) return this.#reading
     const reading = this.#read()
     this.#reading = reading
-    this.#freshUntil = this.#clock.monotonic() + FRESH_MS
+    this.#freshUntil = this.#clock.steady() + FRESH_MS
     reading.catch(() => {
       if (this.#reading === reading) this.#reading = null
     })

@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts'
 
 /** Somebody who wants slots: a lane. */
 export interface SlotUser {
-  /** Its consumer answers slowly, as far as known. Kept up by the slots. */
+  /** Its consumer answers slowly, or is not known yet: true at first, then kept up by the slots. */
   slow: boolean
   /** A slot may be free now: take it, or leave it to the next. */
   onSlot(): void
@@ -63,8 +63,8 @@ class Pool {
 }
 
 /**
- * At most `capacity` requests open on this node. Half of them are for lanes whose consumers answer soon, the other half
- * for the slow ones, where a request that hangs is moved as soon as it is known to: so however many consumers hang,
+ * At most `capacity` requests open on this node. Half of them are for lanes whose consumers were seen to answer soon, the
+ * other half for the rest, where a request that hangs is moved to as soon as it is known to: so however many consumers hang,
  * those that answer find slots.
  */
 export function createSlots(capacity: number, clock: Clock): Slots {
