@@ -11,7 +11,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { createSqliteDatabase } from './harness/databases.ts'
+import { openDatabases } from './harness/databases.ts'
 import type { Figure, StoreKind } from './harness/figure.ts'
 import { describeMachine, type Machine } from './harness/machine.ts'
 import { tableOf } from './harness/report.ts'
@@ -63,15 +63,8 @@ async function measure(scenario: Scenario, store: StoreKind, quick: boolean): Pr
   await using cleanUp = new AsyncDisposableStack()
   const name = `${scenario.name}, ${store}`
   say(name)
-  return await scenario.measure(
-    {
-      store,
-      quick,
-      createDatabase: async () => createSqliteDatabase(cleanUp),
-      say: line => say(`${name}: ${line}`),
-    },
-    cleanUp,
-  )
+  const createDatabase = await openDatabases(store, cleanUp)
+  return await scenario.measure({ store, quick, createDatabase, say: line => say(`${name}: ${line}`) }, cleanUp)
 }
 
 function write(file: string, machine: Machine, quick: boolean, figures: readonly Figure[]): void {
@@ -79,6 +72,9 @@ function write(file: string, machine: Machine, quick: boolean, figures: readonly
   const result = { at: new Date().toISOString(), quick, machine, figures }
   writeFileSync(file, `${JSON.stringify(result, null, 2)}\n`)
 }
+
+// What was started ends with this process, however it ends.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
 const { scenarios, stores, quick, out } = readChoice()
 const machine = describeMachine()

@@ -3,9 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
+import pg from 'pg'
 import { pino } from 'pino'
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
+import { startPostgres } from '../../test/postgres.ts'
+import type { StoreKind } from './figure.ts'
 
 const MASTER_KEY_BYTES = 32
 /** No scenario is about being refused. */
@@ -20,8 +23,18 @@ export interface BenchDatabase {
   execute(statements: readonly string[]): Promise<void>
 }
 
-export function createSqliteDatabase(cleanUp: AsyncDisposableStack): BenchDatabase {
-  const dataDir = createFolder(cleanUp)
+/** Makes databases of one kind; PostgreSQL is started for them, and syncs its commits. */
+export async function openDatabases(
+  kind: StoreKind,
+  cleanUp: AsyncDisposableStack,
+): Promise<() => Promise<BenchDatabase>> {
+  if (kind === 'sqlite') return async () => createSqliteDatabase(createFolder(cleanUp))
+  const server = await startPostgres({ fsync: true })
+  cleanUp.defer(() => server.stop())
+  return async () => createPostgresDatabase(createFolder(cleanUp), await server.createDatabase())
+}
+
+function createSqliteDatabase(dataDir: string): BenchDatabase {
   const storeOptions = optionsFor(dataDir)
   return {
     storeOptions,
@@ -30,6 +43,20 @@ export function createSqliteDatabase(cleanUp: AsyncDisposableStack): BenchDataba
       const db = new Sqlite(join(dataDir, 'pombal.db'))
       for (const statement of statements) db.exec(statement)
       db.close()
+    },
+  }
+}
+
+function createPostgresDatabase(dataDir: string, databaseUrl: string): BenchDatabase {
+  const storeOptions = { ...optionsFor(dataDir), databaseUrl }
+  return {
+    storeOptions,
+    openStore: () => open(storeOptions),
+    async execute(statements) {
+      const client = new pg.Client(databaseUrl)
+      await client.connect()
+      for (const statement of statements) await client.query(statement)
+      await client.end()
     },
   }
 }
