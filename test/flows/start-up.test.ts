@@ -79,6 +79,13 @@ describe('a start', () => {
     }
   })
 
+  test('stops also when nobody reads its output any more', async () => {
+    const service = await makeService().start()
+    service.closeOutput()
+    expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
+    expect(await service.kill('SIGTERM')).toEqual({ code: 0, signal: null })
+  })
+
   test('with bad settings lists every problem, makes nothing and exits 1', async () => {
     const dataDir = join(makeFolder(), 'data')
     const env = {
