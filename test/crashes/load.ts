@@ -6,7 +6,7 @@ import type { AcceptedText, WrittenText } from './facts.ts'
 import type { Random } from './random.ts'
 
 const SENDERS = 3
-const SEND_EVERY_MS = [20, 160] as const
+const SEND_EVERY_MS = [0, 80] as const
 const WRITE_EVERY_MS = [80, 300] as const
 const REPEAT_AFTER_MS = 25
 const KNOWN_CONTACTS = 4
