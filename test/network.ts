@@ -53,6 +53,15 @@ export async function startNetwork() {
     inbox: async (number: string) =>
       (await call<{ messages: PhoneMessage[] }>('GET', `/phones/${number}/messages`)).messages,
 
+    /** From now on it reads and answers nothing: what is written to it stays on the way. */
+    pause(): void {
+      child.kill('SIGSTOP')
+    },
+
+    resume(): void {
+      child.kill('SIGCONT')
+    },
+
     async close(): Promise<void> {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
       await exited

@@ -42,7 +42,7 @@ export async function runKills(options: KillRunOptions): Promise<KillReport> {
     for (let n = 1; n <= kills; n++) {
       const point = nextKillPoint(random, stage.startUpMs)
       await killAt(stage, point)
-      say(`kill ${n}/${kills} ${point.kind}, ${Math.round(point.afterMs)} ms`)
+      say(`kill ${n}/${kills} ${point.kind}, ${Math.round(point.afterMs)} + ${Math.round(point.thenMs)} ms`)
       await stage.expireLeases()
     }
     await stage.service.start()
@@ -69,18 +69,20 @@ export async function runKills(options: KillRunOptions): Promise<KillReport> {
   }
 }
 
-async function killAt(stage: Stage, { kind, afterMs }: KillPoint): Promise<void> {
+async function killAt(stage: Stage, { kind, afterMs, thenMs }: KillPoint): Promise<void> {
   const { service } = stage
-  if (kind === 'during start-up') {
-    // The first one is up already: then it is a kill at a moment like others.
-    if (service.url === null) service.boot()
-  } else if (service.url === null) {
-    await service.start()
+  // The first time it is up already: then a kill during start-up is one at a moment.
+  if (service.url === null) {
+    service.boot()
+    if (kind !== 'during start-up') await service.ready()
   }
   await sleep(afterMs)
-  if (kind === 'right after a 202') await stage.nextAccepted(TRIGGER_WITHIN_MS)
+  if (kind === 'before WhatsApp answers') stage.pauseWhatsapp()
+  if (kind === 'before WhatsApp answers' || kind === 'right after a 202') await stage.nextAccepted(TRIGGER_WITHIN_MS)
   if (kind === 'in an attempt') await stage.nextArrival(TRIGGER_WITHIN_MS)
+  if (thenMs > 0) await sleep(thenMs)
   await service.kill('SIGKILL')
+  stage.resumeWhatsapp()
 }
 
 async function stopAndCheck(stage: Stage, sqlite: boolean): Promise<string[]> {

@@ -5,9 +5,9 @@ import type { Network } from '../network.ts'
 import type { AcceptedText, WrittenText } from './facts.ts'
 import type { Random } from './random.ts'
 
-const SENDERS = 3
-const SEND_EVERY_MS = [0, 80] as const
-const WRITE_EVERY_MS = [80, 300] as const
+const SENDERS = 5
+const SEND_EVERY_MS = [0, 60] as const
+const WRITE_EVERY_MS = [100, 400] as const
 const REPEAT_AFTER_MS = 25
 const KNOWN_CONTACTS = 4
 /** Shares of the texts that go to a number never written to before, and to the group. */

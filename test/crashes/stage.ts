@@ -110,6 +110,15 @@ export class Stage {
     return this.#onArrival.next(withinMs)
   }
 
+  /** WhatsApp answers nothing until it is resumed. */
+  pauseWhatsapp(): void {
+    this.#network.pause()
+  }
+
+  resumeWhatsapp(): void {
+    this.#network.resume()
+  }
+
   /** Lets the time pass after which another node may take over what a killed one held (15 s on PostgreSQL). */
   async expireLeases(): Promise<void> {
     const { url } = this.#options.database
