@@ -156,7 +156,7 @@ class WhatsappConnection implements Connection {
   }
 
   async #putDown(recordReconnecting: boolean): Promise<void> {
-    await this.#credentials?.flush().catch(() => undefined)
+    await this.#credentials?.settled().catch(() => undefined)
     this.#closeLink()
     await Promise.all([this.#sender.stop(), this.#recorder.drained(), this.#steps])
     this.#closeLink()
@@ -343,7 +343,7 @@ class WhatsappConnection implements Connection {
     const lasted = this.#openedAt !== null && performance.now() - this.#openedAt > LASTED_MS
     const wasLinking = this.#credentials?.creds.account === undefined
     // Before the next socket reads them (515 follows the linking at once).
-    await this.#credentials?.flush()
+    await this.#credentials?.settled()
     this.#closeLink()
     if (lasted) this.#failures = 0
     this.#logger.info({ instanceId: this.#instanceId, code: end.code }, 'connection.closed')

@@ -38,19 +38,32 @@ export interface CredentialStoreOptions {
   onBroken(error: unknown): void
 }
 
+/** A row of the store, by type and id. */
+interface Row {
+  type: RowType
+  id: string
+  value: unknown
+}
+
 /**
  * The credentials and Signal keys of one socket: a cache in front of the store, thrown away with the socket, so that
- * the next one starts from what is stored. Every `set` is one commit, and takes changed credentials along, so that
- * pre-keys and the counter that numbers them never part.
+ * the next one starts from what is stored. Changes are seen at once and committed in order, one commit at a time, each with
+ * all that has gathered meanwhile; credentials that changed go along, so that pre-keys and the counter that numbers
+ * them never part. Whoever lets something out that depends on a change waits for `settled` first.
  */
 export class CredentialStore {
   readonly creds: AuthenticationCreds
   readonly #options: CredentialStoreOptions
   readonly #cache = new MemoryCache(CACHED_ENTRIES)
   readonly #closed = new AbortController()
+  /** Not committed yet, by type and id. */
+  #gathered = new Map<string, Row>()
+  #committing = new Map<string, Row>()
   #credsChanged = false
-  /** Writes of the credentials go one after another: an older state must never land on a newer one. */
-  #credsWritten: Promise<void> = Promise.resolve()
+  /** The commit that runs, and the one after it, which takes what is gathered. */
+  #current: Promise<void> = Promise.resolve()
+  #next: Promise<void> | null = null
+  #broken = false
 
   private constructor(options: CredentialStoreOptions, creds: AuthenticationCreds) {
     this.#options = options
@@ -76,10 +89,13 @@ export class CredentialStore {
       return found
     },
     set: async (data: SignalDataSet) => {
-      const changes = Object.entries(data).flatMap(([type, rows]) =>
-        Object.entries(rows).map(([id, value]) => ({ type: type as RowType, id, value: value ?? null })),
+      const written = this.write(
+        Object.entries(data).flatMap(([type, rows]) =>
+          Object.entries(rows).map(([id, value]) => ({ type: type as RowType, id, value: value ?? null })),
+        ),
       )
-      await this.write(changes)
+      // WhatsApp is given their public halves next. Whatever else depends on a change waits for `settled`.
+      if (data['pre-key']) await written
     },
   }
 
@@ -87,74 +103,94 @@ export class CredentialStore {
     const found = new Map<string, unknown>()
     const missing: string[] = []
     for (const id of ids) {
-      const key = `${type}/${id}`
-      if (!this.#cache.has(key)) missing.push(id)
-      else if (this.#cache.get(key) !== null) found.set(id, this.#cache.get(key))
+      const known = this.#known(`${type}/${id}`)
+      if (known === undefined) missing.push(id)
+      else if (known !== null) found.set(id, known)
     }
     if (missing.length === 0) return found
+    const { credentials, lease } = this.#options
     const rows = await untilStored(
-      () => this.#options.credentials.get(this.#options.lease.instanceId, type, missing),
+      () => credentials.get(lease.instanceId, type, missing),
       this.#closed.signal,
       STORE_PATIENCE_MS,
     )
     for (const id of missing) {
       const row = rows.get(id)
-      const value = row ? decode(row) : null
       const key = `${type}/${id}`
-      // A write that came in between is newer than what was read.
+      // What was written meanwhile is newer than what was read.
+      const value = this.#known(key) ?? (row ? decode(row) : null)
       if (CACHED.has(type) && !this.#cache.has(key)) this.#cache.set(key, value)
       if (value !== null) found.set(id, value)
     }
     return found
   }
 
-  /** All changes in one commit, with the credentials if they changed; null deletes. Resolves once they are durable. */
-  async write(changes: readonly { type: RowType; id: string; value: unknown }[]): Promise<void> {
-    const rows = changes.map(({ type, id, value }) => ({ type, id, value: value === null ? null : encode(value) }))
-    if (this.#credsChanged) await this.#inOrder(() => this.#commit([...rows, ...this.#takeCreds()]))
-    else if (rows.length > 0) await this.#commit(rows)
-    for (const { type, id, value } of changes) if (CACHED.has(type)) this.#cache.set(`${type}/${id}`, value)
+  /** Visible at once; resolves when durable. Null deletes. A failure also ends the socket. */
+  write(rows: readonly Row[]): Promise<void> {
+    for (const row of rows) {
+      const key = `${row.type}/${row.id}`
+      this.#gathered.set(key, row)
+      if (CACHED.has(row.type)) this.#cache.set(key, row.value)
+    }
+    return this.settled()
   }
 
-  /** Notes that `creds` changed; they are stored with the next write, or by `flush`. */
+  /** Notes that `creds` changed; they are stored with the next commit. */
   touchCreds(): void {
     // Before the phone's signature is there, a login with these credentials would be refused.
     this.#credsChanged = this.creds.account !== undefined
   }
 
-  /** Resolves once the credentials as they are now are stored. */
-  async flush(): Promise<void> {
-    if (this.#credsChanged) await this.write([])
-    else await this.#credsWritten
+  /** Resolves when all that was changed so far is durable. */
+  settled(): Promise<void> {
+    if (this.#gathered.size === 0 && !this.#credsChanged) return this.#next ?? this.#current
+    this.#next ??= this.#current.then(() => {
+      this.#next = null
+      this.#current = this.#commit()
+      return this.#current
+    })
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#next.then(resolve, reject)
+    // Not everybody waits; a failure has ended the socket already.
+    promise.catch(() => undefined)
+    return promise
   }
 
-  /** No more patience with the store: writes that wait for it fail. */
+  /** No more patience with the store: what waits for it fails. */
   close(): void {
     this.#closed.abort()
   }
 
-  #takeCreds(): { type: string; id: string; value: Uint8Array }[] {
-    if (!this.#credsChanged) return []
+  /** Undefined: only the store knows. Null: there is none. */
+  #known(key: string): unknown {
+    const row = this.#gathered.get(key) ?? this.#committing.get(key)
+    return row ? row.value : this.#cache.get(key)
+  }
+
+  async #commit(): Promise<void> {
+    // Over a gap nothing may be stored: the next socket starts from the last whole state.
+    if (this.#broken) throw new BrokenKeys()
+    this.#committing = this.#gathered
+    this.#gathered = new Map()
+    const changes: Row[] = [...this.#committing.values()]
+    if (this.#credsChanged) changes.push({ ...CREDS, value: this.creds })
     this.#credsChanged = false
-    return [{ ...CREDS, value: encode(this.creds) }]
-  }
-
-  #inOrder(commit: () => Promise<void>): Promise<void> {
-    const written = this.#credsWritten.then(commit)
-    this.#credsWritten = written.catch(() => undefined)
-    return written
-  }
-
-  async #commit(rows: { type: string; id: string; value: Uint8Array | null }[]): Promise<void> {
-    if (rows.length === 0) return
+    const rows = changes.map(({ type, id, value }) => ({ type, id, value: value === null ? null : encode(value) }))
+    const { credentials, lease, onBroken } = this.#options
     try {
-      const { credentials, lease } = this.#options
       await untilStored(() => credentials.set(lease, rows), this.#closed.signal, STORE_PATIENCE_MS)
     } catch (error) {
-      this.#options.onBroken(error)
+      this.#broken = true
+      onBroken(error)
       throw error
     }
+    this.#committing = new Map()
   }
+}
+
+/** A change of the keys could not be stored: none after it may be. */
+class BrokenKeys extends Error {
+  override readonly name = 'BrokenKeys'
 }
 
 function encode(value: unknown): Uint8Array {

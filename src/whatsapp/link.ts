@@ -94,6 +94,7 @@ export class Link {
           createSignalRepository(auth, logger, pnToLid, {
             journal,
             onDecrypted: (ciphertext, plaintext) => this.#decrypted(ciphertext, plaintext),
+            settled: () => credentials.settled(),
             onClose: () => this.#ending(),
           }),
         getMessage: async key => {
@@ -187,7 +188,7 @@ export class Link {
     ev.on('creds.update', () => {
       credentials.touchCreds()
       // A failure has ended the socket already.
-      credentials.flush().catch(error => this.#log(error, 'creds'))
+      credentials.settled().catch(error => this.#log(error, 'creds'))
     })
     ev.on('connection.update', update => {
       if (update.qr) events.qr(update.qr)

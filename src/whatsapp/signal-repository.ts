@@ -28,7 +28,7 @@ export function createSignalRepository(
   auth: SignalAuthState,
   logger: ILogger,
   pnToLid: PnToLid,
-  ours: { journal: Journal; onDecrypted: OnDecrypted; onClose(): void },
+  ours: { journal: Journal; onDecrypted: OnDecrypted; settled(): Promise<void>; onClose(): void },
 ): SignalRepositoryWithLIDStore {
   const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid)
   const keys = auth.keys as SignalKeyStoreWithTransaction
@@ -44,6 +44,13 @@ export function createSignalRepository(
     return turn
   }
 
+  /** The same, and the result leaves only once the changed keys are durable; the next one need not wait for that. */
+  async function durably<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const result = await alone(key, work)
+    await ours.settled()
+    return result
+  }
+
   /** Number and LID of a contact lead to the same key. */
   async function contactOf(jid: string): Promise<string> {
     const user = jidDecode(jid)?.user ?? jid
@@ -56,7 +63,7 @@ export function createSignalRepository(
     const known = await outside(() => ours.journal.find(ciphertext))
     const plaintext =
       known ??
-      (await alone(key, () =>
+      (await durably(key, () =>
         keys.transaction(async () => {
           const fresh = await decrypt()
           const entry = ours.journal.entryFor(ciphertext, fresh)
@@ -71,7 +78,7 @@ export function createSignalRepository(
   return {
     ...base,
     async encryptMessage(message) {
-      return alone(await contactOf(message.jid), () => base.encryptMessage(message))
+      return durably(await contactOf(message.jid), () => base.encryptMessage(message))
     },
     async injectE2ESession(session) {
       return alone(await contactOf(session.jid), () => base.injectE2ESession(session))
@@ -83,13 +90,13 @@ export function createSignalRepository(
       return once(message.group, message.msg, () => base.decryptGroupMessage(message))
     },
     encryptGroupMessage(message) {
-      return alone(message.group, () => base.encryptGroupMessage(message))
+      return durably(message.group, () => base.encryptGroupMessage(message))
     },
     processSenderKeyDistributionMessage(message) {
       return alone(message.item.groupId ?? '', () => base.processSenderKeyDistributionMessage(message))
     },
     getSenderKeyDistributionMessage(message) {
-      return alone(message.group, () => base.getSenderKeyDistributionMessage(message))
+      return durably(message.group, () => base.getSenderKeyDistributionMessage(message))
     },
     validateSession: jid => outside(() => base.validateSession(jid)),
     getSessionInfo: jid => outside(() => base.getSessionInfo(jid)),
