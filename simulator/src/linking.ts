@@ -34,6 +34,8 @@ export class LinkingClient implements Role, WaitingClient {
   readonly #refs: string[] = []
   #codePhone: string | null = null
   #code: PairingCodeExchange | null = null
+  /** Once a phone has begun to link it, no other can. */
+  #taken = false
   #iqs = 0
   /** The iq that the client has to answer with its signature. */
   #confirmation: { id: string; details: Buffer; accountKey: Buffer; settle: (error?: Error) => void } | null = null
@@ -75,7 +77,8 @@ export class LinkingClient implements Role, WaitingClient {
   }
 
   async link(account: Account, advSecret: Buffer): Promise<void> {
-    if (this.#confirmation) throw new SimulatorError('unknown_qr', 'this client is being linked already')
+    if (this.#taken) throw new SimulatorError('unknown_qr', 'this client has been linked already')
+    this.#taken = true
     let device = 0
     await account.applyDurably(() => {
       device = account.nextDevice()

@@ -38,6 +38,8 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
     maxPayload: MAX_SOCKET_MESSAGE_BYTES,
     perMessageDeflate: false,
   })
+  // it passes on the server's errors, which `listen` rejects with
+  sockets.on('error', () => undefined)
   sockets.on('connection', socket => {
     const connection = new Connection(socket, network.identity, admitTo(network), network.log)
     connections.add(connection)

@@ -43,6 +43,8 @@ export class BaileysClient {
   isOpen = false
   readonly #url: string
   readonly #config: Partial<UserFacingSocketConfig>
+  /** What it may be asked to send again. */
+  readonly #sent = new Map<string, NonNullable<WAMessage['message']>>()
   #stopped = false
 
   constructor(url: string, state?: ClientState, config: Partial<UserFacingSocketConfig> = {}) {
@@ -71,6 +73,7 @@ export class BaileysClient {
 
   async send(jid: string, text: string): Promise<string> {
     const sent = await this.sock.sendMessage(jid, { text })
+    this.#sent.set(sent!.key.id!, sent!.message!)
     return sent!.key.id!
   }
 
@@ -96,6 +99,7 @@ export class BaileysClient {
       fireInitQueries: false,
       markOnlineOnConnect: false,
       shouldSyncHistoryMessage: () => false,
+      getMessage: async ({ id }) => this.#sent.get(id ?? ''),
       ...this.#config,
     })
     const { seen } = this

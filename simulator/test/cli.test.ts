@@ -57,6 +57,18 @@ describe('the stand-alone program', () => {
     expect(await once(program, 'exit')).toEqual([0, null])
   })
 
+  it('says why it cannot start', async () => {
+    const { url } = await startProgram()
+    for (const args of [['--port', new URL(url).port], ['--port', 'x'], ['--nonsense']]) {
+      const program = spawn('node', [CLI, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
+      let printed = ''
+      program.stderr.on('data', chunk => (printed += chunk))
+      expect(await once(program, 'close')).toEqual([1, null])
+      expect(printed).toContain('usage:')
+      expect(printed).not.toContain('    at ')
+    }
+  })
+
   it('answers bad requests with 4xx, and outlives hostile clients', async () => {
     const { url, http, program } = await startProgram()
     const expectError = async (path: string, method: string, body: unknown, status: number) => {

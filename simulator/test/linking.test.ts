@@ -30,6 +30,15 @@ describe('linking by QR code', () => {
     await until(async () => (await scan()) === 'unknown_qr')
   })
 
+  it('lets only one of two phones that scan the same QR code link the client', async () => {
+    const simulator = await startSimulator()
+    const client = startClient(simulator.url)
+    const qr = await until(() => client.seen.qrs[0])
+    const scans = await Promise.allSettled([simulator.scanQr(qr, 'a'), simulator.scanQr(qr, 'b')])
+    expect(scans.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    await until(() => client.isOpen)
+  })
+
   it('puts the newly linked client in the place of the old one, which is told that it was removed', async () => {
     const simulator = await startSimulator()
     const first = await link(simulator, 'a')

@@ -48,6 +48,19 @@ it('two clients hear each other in a group', async () => {
   expect((await simulator.inbox(a.phone)).map(({ text }) => text)).toEqual(['three'])
 })
 
+it('a client that could not read the other has the message sent again', async () => {
+  const simulator = await startSimulator()
+  const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
+  await a.send(jid(b.phone), 'one')
+  await until(() => b.texts().includes('one'))
+  await b.send(jid(a.phone), 'two')
+  await until(() => a.texts().includes('two'))
+  for (const key of b.state.keys.keys()) if (key.startsWith('session/')) b.state.keys.delete(key)
+  await a.send(jid(b.phone), 'three')
+  await until(() => b.texts().includes('three'))
+  expect((await simulator.inbox(b.phone)).map(({ text }) => text)).toEqual(['one', 'three'])
+})
+
 it('a client hears that the other account has another client now, and writes to that one', async () => {
   const simulator = await startSimulator()
   const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
