@@ -65,7 +65,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       post: poster,
       settings: { retryDelaysMs: settings.webhook.retryDelaysMs, version: settings.version },
       logger,
-      onLeaseLost: instanceId => logger.warn({ instanceId }, 'lane.lease_lost'),
+      onLeaseLost: instanceId => supervisor.lost(instanceId),
     })
     takeDown.push(() => dispatcher.close())
 

@@ -1,10 +1,12 @@
-import { pino } from 'pino'
+import { destination, pino } from 'pino'
 import { type App, startApp } from './app.ts'
 import { BadSettings, readSettings, type Settings } from './config.ts'
 import { silenceSignalConsole } from './whatsapp/silence.ts'
 
 /** A stop that takes longer is cut off: the store is consistent at every moment. */
 const STOP_WITHIN_MS = 9_500
+/** Errors of the store at a start (`store/errors.ts`) whose message is for the operator. */
+const REFUSED_BY_STORE: readonly string[] = ['WrongMasterKey', 'StoreUnavailable', 'DataDirInUse', 'NewerSchema']
 
 function readSettingsOrExit(): Settings {
   try {
@@ -26,7 +28,7 @@ function problemsOf(error: unknown, settings: Settings): readonly string[] | nul
   const { name, message, code } = error as NodeJS.ErrnoException
   if (code === 'EADDRINUSE') return [`Port ${settings.port} of ${settings.host} is taken: set PORT to a free one.`]
   if (code === 'EACCES' || code === 'EADDRNOTAVAIL') return [message]
-  if (name === 'WrongMasterKey' || name === 'StoreUnavailable' || name === 'StoreRefused') return [message]
+  if (REFUSED_BY_STORE.includes(name)) return [message]
   return null
 }
 
@@ -56,7 +58,8 @@ function adminKeyInShell(app: App): string {
 
 silenceSignalConsole()
 const settings = readSettingsOrExit()
-const logger = pino({ level: settings.logLevel })
+// Synchronous: the default destination waits for ever, at exit, for a pipe that nobody reads any more.
+const logger = pino({ level: settings.logLevel }, destination({ fd: process.stdout.fd, sync: true }))
 
 let app: App
 try {

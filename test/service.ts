@@ -65,6 +65,11 @@ class Boot {
     return this.#ended ? null : (BANNER_URL.exec(this.#output)?.[1] ?? null)
   }
 
+  closeOutput(): void {
+    this.#child.stdout?.destroy()
+    this.#child.stderr?.destroy()
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal)
   }
@@ -110,6 +115,11 @@ export class Service {
     if (!this.#current) throw new Error('The service was never started.')
     this.#current.signal(signal)
     return this.#current.exited
+  }
+
+  /** Whoever read its output is gone. */
+  closeOutput(): void {
+    this.#current?.closeOutput()
   }
 
   async exited(): Promise<Exit> {

@@ -4,7 +4,7 @@ import type { Node } from './nodes.ts'
 import { Records } from './records.ts'
 import { type KeyBundle, type PreKey, SignalDevice, type SignedPreKey } from './signal-device.ts'
 import { StanzaQueue } from './stanza-queue.ts'
-import type { NetworkStorage } from './types.ts'
+import { type NetworkStorage, SimulatorError } from './types.ts'
 
 /** The linked client of an account, as the network knows it. */
 export interface Companion {
@@ -33,6 +33,9 @@ export interface Client {
 export type Effect = () => void
 
 const SECRET_BYTES = 32
+/** One event's changes; what it returns is done once they are durable. */
+export type Event = () => Promise<Effect[] | undefined> | Effect[] | undefined
+
 /** Contacts whose keys and sessions are kept ready in memory. */
 const MAX_READY_DEVICES = 256
 const MAX_RETRIES_COUNTED = 1000
@@ -68,6 +71,7 @@ export class Account {
   readonly #devices = new Map<string, SignalDevice>()
   #lastDevice: number
   #lane: Promise<unknown> = Promise.resolve()
+  #closed = false
 
   private constructor(key: string, records: Records, stored: StoredAccount) {
     this.key = key
@@ -94,7 +98,9 @@ export class Account {
   static async create(key: string, phone: string, storage: NetworkStorage | null): Promise<Account> {
     const secret = randomBytes(SECRET_BYTES).toString('base64')
     const account = new Account(key, new Records(storage, key), { phone, secret, lastDevice: 0 })
-    await (await account.apply(async () => account.#recordOwn())).durable
+    await account.applyDurably(() => {
+      account.#recordOwn()
+    })
     return account
   }
 
@@ -102,9 +108,10 @@ export class Account {
    * Runs one event after those before it. Resolves, or rejects with the event's own error, when the event has ended;
    * `durable` settles when its changes are written and its effects have run.
    */
-  apply(event: () => Promise<Effect[] | void> | Effect[] | void): Promise<{ durable: Promise<void> }> {
+  apply(event: Event): Promise<{ durable: Promise<void> }> {
+    if (this.#closed) return Promise.reject(new SimulatorError('closed', `the account ${this.key} is closed`))
     const ended = this.#lane.then(async () => {
-      let effects: Effect[] | void
+      let effects: Effect[] | undefined
       try {
         effects = await event()
       } finally {
@@ -121,8 +128,23 @@ export class Account {
   }
 
   /** As {@link apply}, and waits for the effects. */
-  async applyDurably(event: () => Promise<Effect[] | void> | Effect[] | void): Promise<void> {
+  async applyDurably(event: Event): Promise<void> {
     await (await this.apply(event)).durable
+  }
+
+  /** No event is taken any more. When this resolves the last write has ended: nothing of the scope changes after it. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#lane
+    await this.#records.commit()
+  }
+
+  /** Closes the account and deletes all that its scope holds. */
+  async erase(): Promise<void> {
+    await this.close()
+    for (const key of (await this.#records.load()).keys()) this.#records.drop(key)
+    this.#records.seal()
+    await this.#records.commit()
   }
 
   /** The device of a simulated phone: this account's own, or a contact's. */
@@ -229,11 +251,6 @@ export class Account {
     this.preKeys.delete(id)
     this.#records.drop(`prekey/${id}`)
     return { registrationId, identity, signedPreKey, preKey: { id, publicKey } }
-  }
-
-  /** Drops every record of the scope that the account has; to be called in an event. */
-  async erase(): Promise<void> {
-    for (const key of (await this.#records.load()).keys()) this.#records.drop(key)
   }
 
   #recordOwn(): void {

@@ -52,7 +52,7 @@ interface Chat {
 }
 
 /** What a phone made of what it got: nothing when there was no message in it for this phone. */
-type Reading = { kind: 'read'; content: Content; first: boolean } | { kind: 'unreadable' } | { kind: 'nothing' }
+type Reading = { kind: 'read'; text: string; first: boolean } | { kind: 'unreadable' } | { kind: 'nothing' }
 
 /** Resolves when the message has been taken in; `durable` settles when it is recorded and acknowledged. */
 export async function handleMessage(
@@ -114,14 +114,11 @@ async function receiveBySimulated(
   for (const member of simulated.slice(0, DECRYPTING_MEMBERS)) {
     readings.set(member, await receive(account, member, account.phone, message, group))
   }
-  const [content] = [...readings.values()].flatMap(reading => (reading.kind === 'read' ? [reading.content] : []))
-  if (!content || !message.groupCiphertext) return
+  const read = [...readings.values()].find(reading => reading.kind === 'read')
+  if (!read || !message.groupCiphertext) return
   for (const member of simulated.slice(DECRYPTING_MEMBERS)) {
-    readings.set(member, {
-      kind: 'read',
-      content,
-      first: record(account, member, account.phone, message, content, group),
-    })
+    const first = record(account, member, account.phone, message, read.text, group)
+    readings.set(member, { kind: 'read', text: read.text, first })
   }
 }
 
@@ -176,10 +173,13 @@ async function receive(
   try {
     content = await decrypt(scope, number, message, group)
   } catch {
+    // a ciphertext that comes twice cannot be decrypted twice; what the phone has already, it need not read
+    if (scope.inboxes.receiveAgain(number, message.id)) return { kind: 'read', text: '', first: false }
     return { kind: 'unreadable' }
   }
   if (!content?.isMessage) return { kind: 'nothing' }
-  return { kind: 'read', content, first: record(scope, number, from, message, content, group) }
+  const first = record(scope, number, from, message, content.text, group)
+  return { kind: 'read', text: content.text, first }
 }
 
 async function decrypt(scope: Account, number: string, message: Outgoing, group: string | null) {
@@ -202,11 +202,11 @@ function record(
   number: string,
   from: string,
   message: Outgoing,
-  content: Content,
+  text: string,
   group: string | null,
 ): boolean {
   const { id, receivedAt } = message
-  return scope.inboxes.receive(number, { id, from, text: content.text, ...(group && { group }), receivedAt })
+  return scope.inboxes.receive(number, { id, from, text, ...(group && { group }), receivedAt })
 }
 
 /** Queues what the recipient's phone says about the message. To be called in an event of the sender's account. */
@@ -231,12 +231,12 @@ async function react(
   }
   const effects = entries.map(entry => release(network, account, entry))
   if (!echoes(behaviour, reading, chat)) return effects
-  const answered = { from: number, text: reading.content.text, at: at + answeredAfterMs }
+  const answered = { from: number, text: reading.text, at: at + answeredAfterMs }
   return [...effects, ...(await writeToAccount(network, account, answered)).effects]
 }
 
-function echoes(behaviour: Behaviour, reading: { content: Content; first: boolean }, chat: Chat): boolean {
-  return behaviour.echoes && reading.first && !chat.group && reading.content.text !== ''
+function echoes(behaviour: Behaviour, reading: { text: string; first: boolean }, chat: Chat): boolean {
+  return behaviour.echoes && reading.first && !chat.group && reading.text !== ''
 }
 
 function queueReceipt(account: Account, id: string, number: string, chat: Chat, at: number, type?: string) {

@@ -80,6 +80,7 @@ const statuses = {
   unknown_account: 404,
   not_a_member: 422,
   invalid_argument: 400,
+  failed: 500,
   crashed: 503,
   closed: 503,
 } as const satisfies Record<SimulatorErrorCode, number>
@@ -102,7 +103,8 @@ interface Answer {
 }
 
 async function answer(simulator: Simulator, request: IncomingMessage): Promise<Answer> {
-  const url = new URL(request.url ?? '/', 'http://localhost')
+  const url = URL.parse(`http://localhost${request.url}`)
+  if (!url) return failure(400, 'invalid_argument', 'the path cannot be read')
   const matching = routes.filter(({ path }) => path.test(url.pathname))
   const route = matching.find(({ method }) => method === request.method)
   if (!route) return failure(matching.length > 0 ? 405 : 404, 'not_found', `no ${request.method} ${url.pathname}`)
@@ -127,10 +129,9 @@ async function readBody(request: IncomingMessage): Promise<string | null> {
   let length = 0
   for await (const chunk of request) {
     length += chunk.length
-    if (length > MAX_BODY_BYTES) return null
-    chunks.push(chunk)
+    if (length <= MAX_BODY_BYTES) chunks.push(chunk)
   }
-  return Buffer.concat(chunks).toString()
+  return length <= MAX_BODY_BYTES ? Buffer.concat(chunks).toString() : null
 }
 
 function parseObject(body: string): Record<string, unknown> {

@@ -28,6 +28,13 @@ export class Inboxes {
     this.#of(number!).set(message.id, { sequence: Number(sequence), message })
   }
 
+  /** Counts another copy of a message that the phone has; false when it has none with this id. */
+  receiveAgain(number: string, id: string): boolean {
+    const known = this.#byNumber.get(number)?.get(id)
+    if (known) this.receive(number, known.message)
+    return known !== undefined
+  }
+
   /** Whether this is the first copy that the phone of `number` gets. */
   receive(number: string, message: Omit<ReceivedMessage, 'copies'>): boolean {
     const inbox = this.#of(number)

@@ -89,7 +89,9 @@ async function rotateKey({ account }: Asker, iq: Node): Promise<Answer> {
   const signed = preKeyIn(skey)
   const signature = bytes(skey, 'signature')
   if (!signed || !signature) return { error: '406', text: 'not-acceptable' }
-  await account.applyDurably(() => account.replaceSignedPreKey({ ...signed, signature }))
+  await account.applyDurably(() => {
+    account.replaceSignedPreKey({ ...signed, signature })
+  })
   return []
 }
 

@@ -1,4 +1,4 @@
-import { createPrivateKey, createPublicKey, hkdfSync } from 'node:crypto'
+import { createPrivateKey, createPublicKey, hkdfSync, verify } from 'node:crypto'
 import * as curve from 'libsignal/src/curve.js'
 
 /** An X25519 key pair, both halves 32 bytes, without libsignal's type byte. */
@@ -11,6 +11,13 @@ const KEY_TYPE = Buffer.from([5])
 const KEY_BYTES = 32
 /** DER header of a PKCS #8 X25519 private key (RFC 8410). */
 const PRIVATE_KEY_DER = Buffer.from('302e020100300506032b656e04220420', 'hex')
+
+/** DER header of an Ed25519 public key (RFC 8410). */
+const ED25519_PUBLIC_DER = Buffer.from('302a300506032b6570032100', 'hex')
+const SIGNATURE_BYTES = 64
+const SIGN_BIT = 0x80
+const PRIME = 2n ** 255n - 19n
+const FIELD_MASK = 2n ** 255n - 1n
 
 /** The 33-byte form that libsignal and the signatures use: type byte 05, then the key. */
 export function typed(publicKey: Uint8Array): Buffer {
@@ -41,12 +48,33 @@ export function sign(privateKey: Buffer, message: Uint8Array): Buffer {
   return Buffer.from(curve.calculateSignature(privateKey, message))
 }
 
+/** Checks an XEdDSA signature as Ed25519, by Node: libsignal's own check is some twenty times slower. */
 export function isSignedBy(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
-  try {
-    return curve.verifySignature(typed(publicKey), message, signature)
-  } catch {
-    return false
+  if (publicKey.length !== KEY_BYTES || signature.length !== SIGNATURE_BYTES) return false
+  const ed25519Signature = Buffer.from(signature)
+  const sign = ed25519Signature[SIGNATURE_BYTES - 1]! & SIGN_BIT
+  ed25519Signature[SIGNATURE_BYTES - 1]! &= ~SIGN_BIT
+  const der = Buffer.concat([ED25519_PUBLIC_DER, edwardsPoint(publicKey, sign)])
+  return verify(null, message, createPublicKey({ key: der, format: 'der', type: 'spki' }), ed25519Signature)
+}
+
+/** The Ed25519 form of an X25519 key: y = (u - 1) / (u + 1), with the sign of x in the highest bit. */
+function edwardsPoint(publicKey: Uint8Array, sign: number): Buffer {
+  const u = BigInt(`0x${Buffer.from(publicKey).reverse().toString('hex')}`) & FIELD_MASK
+  const y = ((u - 1n + PRIME) * power(u + 1n, PRIME - 2n)) % PRIME
+  const encoded = Buffer.from(y.toString(16).padStart(2 * KEY_BYTES, '0'), 'hex').reverse()
+  encoded[KEY_BYTES - 1]! |= sign
+  return encoded
+}
+
+function power(base: bigint, exponent: bigint): bigint {
+  let result = 1n
+  let square = base % PRIME
+  for (let rest = exponent; rest > 0n; rest >>= 1n) {
+    if (rest & 1n) result = (result * square) % PRIME
+    square = (square * square) % PRIME
   }
+  return result
 }
 
 export function hkdf(secret: Uint8Array, info: string, bytes: number, salt: Uint8Array = Buffer.alloc(0)): Buffer {

@@ -2,11 +2,12 @@ import type { Account, Client } from './account.ts'
 import { lidJid } from './addresses.ts'
 import { handleMessage } from './client-messages.ts'
 import type { Connection, Hello, Role } from './connection.ts'
+import { announceDevices } from './device-lists.ts'
+import { unlinkClient } from './dismissal.ts'
 import { handleIq } from './iqs.ts'
 import type { Network } from './network.ts'
 import { child, type Node, node, SERVER, seconds } from './nodes.ts'
 import { handleAck, handleReceipt } from './receipts.ts'
-import { unlinkClient } from './unlink.ts'
 
 /** A client that is logged in. What comes in is taken one after the other; recording and answering may overlap. */
 export class LinkedClient implements Role, Client {
@@ -70,13 +71,19 @@ export class LinkedClient implements Role, Client {
   }
 
   async #logout(iq: Node): Promise<void> {
-    await this.#account.applyDurably(() => this.#account.unlink())
-    this.send(node('iq', { type: 'result', from: SERVER, id: iq.attrs['id'] }))
-    unlinkClient(this.#account)
+    await this.#account.applyDurably(() => {
+      this.#account.unlink()
+      const result = node('iq', { type: 'result', from: SERVER, id: iq.attrs['id'] })
+      return [() => this.send(result), () => unlinkClient(this.#account)]
+    })
+    await announceDevices(this.#network, this.#account)
   }
 
   async #rename(name: string | undefined): Promise<{ durable: Promise<void> } | null> {
-    return name ? this.#account.apply(() => this.#account.setName(name)) : null
+    if (!name) return null
+    return this.#account.apply(() => {
+      this.#account.setName(name)
+    })
   }
 }
 

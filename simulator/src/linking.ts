@@ -12,12 +12,13 @@ import { proto } from 'baileys/WAProto/index.js'
 import type { Account, Companion } from './account.ts'
 import { lidJid, parseAddress, pnJid } from './addresses.ts'
 import type { Connection, Hello, Role } from './connection.ts'
+import { announceDevices } from './device-lists.ts'
+import { unlinkClient } from './dismissal.ts'
 import { isSignedBy, sign } from './keys.ts'
 import type { Network, WaitingClient } from './network.ts'
 import { bytes, child, type Node, node, SERVER, seconds, uint } from './nodes.ts'
 import { PairingCodeExchange } from './pairing-code.ts'
 import { SimulatorError } from './types.ts'
-import { unlinkClient } from './unlink.ts'
 
 const QR_REFS = 6
 const REF_BYTES = 24
@@ -33,6 +34,8 @@ export class LinkingClient implements Role, WaitingClient {
   readonly #refs: string[] = []
   #codePhone: string | null = null
   #code: PairingCodeExchange | null = null
+  /** Once a phone has begun to link it, no other can. */
+  #taken = false
   #iqs = 0
   /** The iq that the client has to answer with its signature. */
   #confirmation: { id: string; details: Buffer; accountKey: Buffer; settle: (error?: Error) => void } | null = null
@@ -67,22 +70,22 @@ export class LinkingClient implements Role, WaitingClient {
 
   closed(): void {
     for (const ref of this.#refs) this.#network.qrRefs.delete(ref)
-    if (this.#codePhone && this.#network.codeRequests.get(this.#codePhone) === this) {
-      this.#network.codeRequests.delete(this.#codePhone)
-    }
+    if (this.#codePhone) this.#network.codeRequests.remove(this.#codePhone, this)
     const gone = new SimulatorError('unknown_qr', 'the client closed its connection before it was linked')
     this.#code?.abandon(gone)
     this.#confirmation?.settle(gone)
   }
 
   async link(account: Account, advSecret: Buffer): Promise<void> {
-    if (this.#confirmation) throw new SimulatorError('unknown_qr', 'this client is being linked already')
+    if (this.#taken) throw new SimulatorError('unknown_qr', 'this client has been linked already')
+    this.#taken = true
     let device = 0
-    unlinkClient(account)
     await account.applyDurably(() => {
       device = account.nextDevice()
       account.link({ ...this.#companion, device })
+      return [() => unlinkClient(account)]
     })
+    await announceDevices(this.#network, account)
     if (this.#connection.isClosed) throw new SimulatorError('unknown_qr', 'the client has closed its connection')
     await this.#askToSign(account, device, advSecret)
   }
@@ -157,7 +160,7 @@ export class LinkingClient implements Role, WaitingClient {
       if (!address) return undefined
       this.#code = new PairingCodeExchange(request, this.#companion.identity)
       this.#codePhone = address.number
-      this.#network.codeRequests.set(address.number, this)
+      this.#network.codeRequests.add(address.number, this)
       return [node('link_code_companion_reg', {}, [node('link_code_pairing_ref', {}, this.#code.ref)])]
     }
     if (stage === 'companion_finish') this.#code?.finish(request)

@@ -3,6 +3,7 @@ import { isNumber, numberOfKey } from './addresses.ts'
 import { Agenda } from './agenda.ts'
 import { hasMeaning } from './behaviour.ts'
 import { createServerIdentity, type ServerIdentity } from './certificate.ts'
+import { CodeRequests } from './code-requests.ts'
 import { type NetworkStorage, SimulatorError, type SimulatorOptions } from './types.ts'
 
 /** A client that waits to be linked, as the phone that links it needs it. */
@@ -26,8 +27,7 @@ export class Network {
   readonly log: (line: string) => void
   /** By the reference in the QR code. */
   readonly qrRefs = new Map<string, WaitingClient>()
-  /** By the phone number that a pairing code was asked for. */
-  readonly codeRequests = new Map<string, WaitingClient>()
+  readonly codeRequests = new CodeRequests<WaitingClient>()
   readonly #storage: NetworkStorage | null
   readonly #accounts = new Map<string, Account>()
   readonly #byPhone = new Map<string, Account>()
@@ -65,13 +65,13 @@ export class Network {
     if (open) return Promise.resolve(open)
     const underWay = this.#opening.get(key)
     if (underWay) return underWay
-    const opening = this.#loadOrCreate(key).finally(() => this.#opening.delete(key))
+    const opening = this.#open(key).finally(() => this.#opening.delete(key))
     this.#opening.set(key, opening)
     return opening
   }
 
-  /** The account is no longer part of the network; its scope is left as it is. */
-  async closeAccount(key: string): Promise<Account | null> {
+  /** Takes the account out of the network; its scope is left as it is. Null when it was not open. */
+  async takeOut(key: string): Promise<Account | null> {
     await this.#opening.get(key)?.catch(() => undefined)
     const account = this.#accounts.get(key)
     if (!account) return null
@@ -80,9 +80,14 @@ export class Network {
     return account
   }
 
-  async #loadOrCreate(key: string): Promise<Account> {
+  /** The account of a scope that is not open; null when the scope has none. */
+  load(key: string): Promise<Account | null> {
+    return Account.load(key, this.#storage)
+  }
+
+  async #open(key: string): Promise<Account> {
     if (key === '') throw new SimulatorError('invalid_argument', 'an account key may not be empty')
-    const account = (await Account.load(key, this.#storage)) ?? (await this.#create(key))
+    const account = (await this.load(key)) ?? (await this.#create(key))
     if (this.#byPhone.has(account.phone)) {
       throw new SimulatorError('invalid_argument', `another account has the number ${account.phone}`)
     }

@@ -34,7 +34,9 @@ export async function handleReceipt(network: Network, account: Account, client: 
 export async function handleAck(account: Account, stanza: Node): Promise<{ durable: Promise<void> }> {
   const { class: tag = '', id = '', type, to, participant, error } = stanza.attrs
   const party = tag === 'receipt' ? receiptParty(type, to, participant) : ''
-  return account.apply(() => settle(account, tag, id, party, error !== undefined))
+  return account.apply(() => {
+    settle(account, tag, id, party, error !== undefined)
+  })
 }
 
 function settle(account: Account, tag: string, id: string, party = '', refused = false): void {

@@ -1,14 +1,7 @@
 import { randomBytes, randomInt } from 'node:crypto'
-import {
-  GroupCipher,
-  GroupSessionBuilder,
-  SenderKeyDistributionMessage,
-  SenderKeyName,
-  SenderKeyRecord,
-} from 'baileys/lib/Signal/Group/index.js'
-import { BufferJSON } from 'baileys/lib/Utils/generics.js'
 import { ProtocolAddress, SessionBuilder, SessionCipher, SessionRecord, type SignalStorage } from 'libsignal'
 import { deriveKeyPair, hkdf, type KeyPair, sign, typed } from './keys.ts'
+import { SenderKeys, type SessionStore } from './sender-keys.ts'
 
 /** A key with the number that its owner knows it by. */
 export interface PreKey {
@@ -34,12 +27,6 @@ export interface Encrypted {
   ciphertext: Buffer
 }
 
-/** Where a device keeps its sessions and sender keys, as text. */
-export interface SessionStore {
-  get(key: string): string | undefined
-  put(key: string, value: string): void
-}
-
 const SIGNED_PRE_KEY_ID = 1
 const MAX_KEY_ID = 0xffffff
 const MAX_REGISTRATION_ID = 0x3fff
@@ -57,7 +44,10 @@ export class SignalDevice {
   readonly #secret: Buffer
   readonly #registrationId: number
   readonly #signedPreKey: KeyPair
+  /** Signing takes milliseconds, and many devices are never asked for their keys. */
+  #signature: Buffer | null = null
   readonly #store: SessionStore
+  readonly #senderKeys: SenderKeys
   /** libsignal queues its work by address in one map for the whole process: a private prefix keeps devices apart. */
   readonly #prefix = `sim${++devicesMade}`
   readonly #sessions = new Map<string, SessionRecord>()
@@ -66,6 +56,7 @@ export class SignalDevice {
   constructor(secret: Buffer, store: SessionStore) {
     this.#secret = secret
     this.#store = store
+    this.#senderKeys = new SenderKeys(store)
     this.identity = deriveKeyPair(secret, 'identity')
     this.#signedPreKey = deriveKeyPair(secret, 'signed pre-key')
     this.#registrationId = (hkdf(secret, 'registration', 2).readUInt16BE() % MAX_REGISTRATION_ID) + 1
@@ -75,13 +66,14 @@ export class SignalDevice {
   /** Each bundle has a one-time key of its own. */
   bundle(): KeyBundle {
     const id = randomInt(1, MAX_KEY_ID)
+    this.#signature ??= sign(this.identity.privateKey, typed(this.#signedPreKey.publicKey))
     return {
       registrationId: this.#registrationId,
       identity: this.identity.publicKey,
       signedPreKey: {
         id: SIGNED_PRE_KEY_ID,
         publicKey: this.#signedPreKey.publicKey,
-        signature: sign(this.identity.privateKey, typed(this.#signedPreKey.publicKey)),
+        signature: this.#signature,
       },
       preKey: { id, publicKey: this.#preKey(id).publicKey },
     }
@@ -123,35 +115,16 @@ export class SignalDevice {
     }
   }
 
-  /** The message for all members, and what each of them needs once to read it. */
-  async encryptForGroup(group: string, message: Uint8Array): Promise<{ ciphertext: Buffer; distribution: Buffer }> {
-    const name = this.#senderKeyName(group, 'own')
-    const distribution = (await new GroupSessionBuilder(this.#senderKeys).create(name)).serialize()
-    const ciphertext = await new GroupCipher(this.#senderKeys, name).encrypt(pad(message))
-    return { ciphertext: Buffer.from(ciphertext), distribution: Buffer.from(distribution) }
+  async encryptForGroup(group: string, message: Uint8Array): ReturnType<SenderKeys['encrypt']> {
+    return this.#senderKeys.encrypt(group, pad(message))
   }
 
   async acceptSenderKey(group: string, peer: string, distribution: Uint8Array): Promise<void> {
-    const message = new SenderKeyDistributionMessage(null, null, null, null, distribution)
-    await new GroupSessionBuilder(this.#senderKeys).process(this.#senderKeyName(group, peer), message)
+    await this.#senderKeys.accept(group, peer, distribution)
   }
 
   async decryptFromGroup(group: string, peer: string, ciphertext: Buffer): Promise<Buffer> {
-    return unpad(await new GroupCipher(this.#senderKeys, this.#senderKeyName(group, peer)).decrypt(ciphertext))
-  }
-
-  readonly #senderKeys = {
-    loadSenderKey: async (name: SenderKeyName): Promise<SenderKeyRecord> => {
-      const stored = this.#store.get(`senderkey/${name.toString()}`)
-      return stored === undefined ? new SenderKeyRecord() : SenderKeyRecord.deserialize(Buffer.from(stored))
-    },
-    storeSenderKey: async (name: SenderKeyName, record: SenderKeyRecord): Promise<void> => {
-      this.#store.put(`senderkey/${name.toString()}`, JSON.stringify(record.serialize(), BufferJSON.replacer))
-    },
-  }
-
-  #senderKeyName(group: string, peer: string): SenderKeyName {
-    return new SenderKeyName(group, { id: peer, deviceId: 0, toString: () => peer })
+    return unpad(await this.#senderKeys.decrypt(group, peer, ciphertext))
   }
 
   #preKey(id: number): KeyPair {

@@ -7,6 +7,8 @@ import { isGroup, isNumber } from './addresses.ts'
 import { hasMeaning } from './behaviour.ts'
 import { type Admit, Connection } from './connection.ts'
 import { join, writeToAccount } from './contact-messages.ts'
+import { announceDevices } from './device-lists.ts'
+import { dismissClient, unlinkClient } from './dismissal.ts'
 import { isMember } from './groups.ts'
 import { findLinkedAccount, LinkedClient } from './linked-client.ts'
 import { LinkingClient } from './linking.ts'
@@ -14,7 +16,6 @@ import { Network } from './network.ts'
 import { node } from './nodes.ts'
 import { quietLibsignal } from './quiet-libsignal.ts'
 import { type ContactMessage, type Simulator, SimulatorError, type SimulatorOptions } from './types.ts'
-import { unlinkClient } from './unlink.ts'
 
 const PATH = '/ws/chat'
 const MAX_SOCKET_MESSAGE_BYTES = 17 * 1024 * 1024
@@ -37,6 +38,8 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
     maxPayload: MAX_SOCKET_MESSAGE_BYTES,
     perMessageDeflate: false,
   })
+  // it passes on the server's errors, which `listen` rejects with
+  sockets.on('error', () => undefined)
   sockets.on('connection', socket => {
     const connection = new Connection(socket, network.identity, admitTo(network), network.log)
     connections.add(connection)
@@ -51,7 +54,7 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
     async () => {
       network.agenda.close()
       for (const connection of connections) connection.close()
-      await Promise.all(network.accounts().map(account => account.applyDurably(() => undefined).catch(() => undefined)))
+      await Promise.all(network.accounts().map(account => account.close().catch(() => undefined)))
       sockets.close()
       server.closeAllConnections()
       await new Promise<void>(resolve => server.close(() => resolve()))
@@ -90,12 +93,18 @@ class ListeningSimulator implements Simulator {
 
   async closeAccount(key: string): Promise<void> {
     this.#checkOpen()
-    const account = await this.#network.closeAccount(key)
+    const account = await this.#network.takeOut(key)
     if (!account) return
-    const { client } = account
-    account.client = null
-    client?.end(node('stream:error', { code: '503' }))
-    await account.applyDurably(() => undefined)
+    dismissClient(account, node('stream:error', { code: '503' }))
+    await account.close()
+  }
+
+  async removeAccount(key: string): Promise<void> {
+    this.#checkOpen()
+    const account = (await this.#network.takeOut(key)) ?? (await this.#network.load(key))
+    if (!account) return
+    unlinkClient(account)
+    await account.erase()
   }
 
   async scanQr(qr: string, key: string = randomUUID()): Promise<{ phone: string }> {
@@ -112,26 +121,21 @@ class ListeningSimulator implements Simulator {
 
   async enterPairingCode(code: string, phone: string): Promise<{ phone: string }> {
     this.#checkOpen()
-    const waiting = this.#network.codeRequests.get(phone)
+    const waiting = await this.#network.codeRequests.find(phone)
     if (!waiting) throw new SimulatorError('unknown_pairing_code', `no client asks for a pairing code for ${phone}`)
     const account = this.#network.findAccount(phone) ?? (await this.#open(phone))
     await waiting.linkByCode(account, code.replace(/[^0-9A-Za-z]/g, '').toUpperCase())
     return { phone }
   }
 
-  async removeAccount(key: string): Promise<void> {
-    const account = await this.#open(key)
-    await this.#network.closeAccount(key)
-    unlinkClient(account)
-    await account.applyDurably(() => account.unlink())
-    await account.applyDurably(() => account.erase())
-  }
-
   async unlink(phone: string): Promise<void> {
     this.#checkOpen()
     const account = this.#network.getAccount(phone)
-    await account.applyDurably(() => account.unlink())
-    unlinkClient(account)
+    await account.applyDurably(() => {
+      account.unlink()
+      return [() => unlinkClient(account)]
+    })
+    await announceDevices(this.#network, account)
   }
 
   async writeAs(message: ContactMessage): Promise<{ id: string }> {

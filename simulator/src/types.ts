@@ -88,6 +88,9 @@ export type SimulatorErrorCode =
   | 'unknown_account'
   | 'not_a_member'
   | 'invalid_argument'
+  /** The storage, or something else that should not, failed. */
+  | 'failed'
+  /** The network's thread died. */
   | 'crashed'
   | 'closed'
 

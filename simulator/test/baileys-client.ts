@@ -10,6 +10,10 @@ import makeWASocket, {
 } from 'baileys'
 import { createSilentLogger } from './silent-logger.ts'
 
+export function textOf({ message }: WAMessage): string | undefined {
+  return message?.conversation ?? message?.extendedTextMessage?.text ?? undefined
+}
+
 /** Everything a Baileys client keeps between two connections. */
 export interface ClientState {
   creds: AuthenticationCreds
@@ -39,6 +43,8 @@ export class BaileysClient {
   isOpen = false
   readonly #url: string
   readonly #config: Partial<UserFacingSocketConfig>
+  /** What it may be asked to send again. */
+  readonly #sent = new Map<string, NonNullable<WAMessage['message']>>()
   #stopped = false
 
   constructor(url: string, state?: ClientState, config: Partial<UserFacingSocketConfig> = {}) {
@@ -57,14 +63,17 @@ export class BaileysClient {
   }
 
   texts(): string[] {
-    return this.seen.messages.flatMap(({ message }) => {
-      const text = message.message?.conversation ?? message.message?.extendedTextMessage?.text
-      return text ? [text] : []
-    })
+    return this.seen.messages.flatMap(({ message }) => textOf(message) ?? [])
+  }
+
+  /** The message with this text. */
+  find(text: string): WAMessage | undefined {
+    return this.seen.messages.find(({ message }) => textOf(message) === text)?.message
   }
 
   async send(jid: string, text: string): Promise<string> {
     const sent = await this.sock.sendMessage(jid, { text })
+    this.#sent.set(sent!.key.id!, sent!.message!)
     return sent!.key.id!
   }
 
@@ -90,6 +99,7 @@ export class BaileysClient {
       fireInitQueries: false,
       markOnlineOnConnect: false,
       shouldSyncHistoryMessage: () => false,
+      getMessage: async ({ id }) => this.#sent.get(id ?? ''),
       ...this.#config,
     })
     const { seen } = this

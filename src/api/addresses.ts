@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../domain/refusal.ts'
 
-const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i
+const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*\/?/i
 
 /**
  * The request's target as a path that the router can read, whatever was sent: the absolute form (RFC 9112 §3.2.2)
@@ -9,7 +9,7 @@ const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i
  * that does not exist.
  */
 export function readableTarget(target: string): string {
-  const local = target.startsWith('/') ? target : target.replace(ABSOLUTE_FORM, '')
+  const local = target.startsWith('/') ? target : target.replace(ABSOLUTE_FORM, '/')
   if (!local.includes('%')) return local
   const end = local.search(/[?#]/)
   const path = end === -1 ? local : local.slice(0, end)

@@ -5,6 +5,7 @@ import { registerAdmin } from './admin/routes.ts'
 import { AllowedMethods } from './allowed-methods.ts'
 import type { Api, ApiContext, ApiOptions } from './context.ts'
 import { registerDocs } from './docs.ts'
+import { drainOnClose } from './draining.ts'
 import { createErrorHandler, unavailable } from './errors.ts'
 import { registerHealth } from './health.ts'
 import { acceptJsonBodies, MAX_BODY_BYTES } from './json-body.ts'
@@ -31,10 +32,8 @@ export type { ApiOptions, ApiSettings, ContactMessage } from './context.ts'
  * `close()` refuses what still comes with 503, ends the streams and lets what is in flight finish.
  */
 export async function createServer(options: ApiOptions): Promise<Api> {
-  const closing = new AbortController()
-  const context: ApiContext = { now: Date.now, ...options, closing: closing.signal }
   const newRequestId = createRequestIds()
-  const answerError = createErrorHandler(context.logger)
+  const answerError = createErrorHandler(options.logger)
   const api: Api = Fastify({
     // Fastify's own lines would cost a child logger per request: `createRequestLog` writes one wide line instead.
     logger: false,
@@ -50,6 +49,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     clientErrorHandler: createClientErrorHandler(newRequestId),
     frameworkErrors: answerError,
   })
+  const context: ApiContext = { now: Date.now, ...options, closing: drainOnClose(api) }
   answerOddRequests(api.server, newRequestId)
   acceptJsonBodies(api)
   api.setValidatorCompiler(compileValidator)
@@ -63,10 +63,9 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   })
   api.addHook('onRequest', (request, reply, done) => {
     reply.headers(SECURITY_HEADERS).header('x-request-id', request.id)
-    done(closing.signal.aborted ? unavailable() : checkHost(request.raw))
+    done(context.closing.aborted ? unavailable() : checkHost(request.raw))
   })
   api.addHook('onResponse', createRequestLog(context.logger))
-  api.addHook('preClose', async () => closing.abort())
 
   await api.register(fastifySwagger, openApiOptions(context))
   refuseUnknownPaths(api, allowed)

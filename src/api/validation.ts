@@ -1,23 +1,35 @@
 import type { FastifySchemaCompiler } from 'fastify'
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
-import { Convert } from 'typebox/value'
 import { Refusal, type RefusalDetail } from '../domain/refusal.ts'
 
 /** Enough to see what is wrong, bounded whatever was sent. */
 const MAX_DETAILS = 10
 
+const INTEGER = /^[0-9]{1,9}$/
+
 /**
- * Compiles a route's schema into a check. Only query strings, which are all text, are converted to the types asked for;
- * a body must have the right types. No body (null here) counts as an empty object, which lacks what is required.
+ * Compiles a route's schema into a check. A body must have the right types; only in a query string, which is all text,
+ * integers are read where they are asked for. No body (null here) counts as an empty object, which lacks what is required.
  */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const validator = Compile(schema)
   return (given: unknown) => {
-    const value = httpPart === 'querystring' ? Convert(schema, given) : (given ?? {})
+    const value = httpPart === 'querystring' ? readIntegers(schema, given) : (given ?? {})
     if (!validator.Check(value)) return { error: createRefusal(httpPart ?? 'request', validator.Errors(value)) }
     return value === given ? true : { value }
   }
+}
+
+function readIntegers(schema: TSchema, query: unknown): unknown {
+  const { properties = {} } = schema as { properties?: Record<string, { type?: string }> }
+  const entries = Object.entries(query as Record<string, unknown>)
+  return Object.fromEntries(
+    entries.map(([name, value]) => {
+      const isInteger = properties[name]?.type === 'integer' && typeof value === 'string' && INTEGER.test(value)
+      return [name, isInteger ? Number(value) : value]
+    }),
+  )
 }
 
 interface Problem {

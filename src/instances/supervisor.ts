@@ -63,6 +63,11 @@ export class Supervisor {
     return this.#running.size
   }
 
+  /** A write for the instance was refused by the fence: it is put down here, and taken up again if it is free. */
+  lost(instanceId: InstanceId): void {
+    this.#putDown(instanceId, false)
+  }
+
   /** Puts every instance down and gives its lease up, so that another node can take over at once. */
   async close(): Promise<void> {
     this.#closed = true

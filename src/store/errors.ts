@@ -17,6 +17,32 @@ export class StoreUnavailable extends Error {
 /** The master key does not fit the data; nothing was written. */
 export class WrongMasterKey extends Error {
   override readonly name = 'WrongMasterKey'
+
+  constructor() {
+    super(
+      'The master key does not fit the data: start with the key that the data was written with. Nothing was changed.',
+    )
+  }
+}
+
+/** Another process works on the same data folder; nothing was touched. */
+export class DataDirInUse extends Error {
+  override readonly name = 'DataDirInUse'
+
+  constructor(dataDir: string) {
+    super(`Another process works on ${dataDir}: stop it, or give this one a DATA_DIR of its own.`)
+  }
+}
+
+/** The database was written by a newer version of the service; nothing was touched. */
+export class NewerSchema extends Error {
+  override readonly name = 'NewerSchema'
+
+  constructor(unknownMigrations: readonly string[]) {
+    super(
+      `The database was written by a newer version (it has ${unknownMigrations.join(', ')}): start that version or a later one.`,
+    )
+  }
 }
 
 /** A page was asked for with a cursor that no page gave out; nothing was read. */

@@ -1,0 +1,66 @@
+import { type IncomingMessage, incomingBody } from '../../src/domain/event.ts'
+import { type InstanceId, newInstanceId } from '../../src/domain/ids.ts'
+import type { Lease, Store } from '../../src/store/store.ts'
+import { newWebhookSecret } from '../../src/webhooks/signature.ts'
+
+/** Writes in flight while a backlog is recorded. */
+const AT_ONCE = 500
+const MANY_INSTANCES = 1_000
+const DIGEST_BYTES = 32
+
+/** An instance without a number, that owes its webhook what is recorded for it. */
+export interface Consumer {
+  instanceId: InstanceId
+  secret: string
+}
+
+/** Makes an instance with a webhook straight in the store, while no service runs on it. */
+export async function createConsumer(store: Store, url: string): Promise<Consumer> {
+  const instanceId = newInstanceId()
+  const secret = newWebhookSecret()
+  const tokenDigest = crypto.getRandomValues(new Uint8Array(DIGEST_BYTES))
+  await store.instances.create(
+    { id: instanceId, name: 'bench', kind: 'whatsapp', tokenDigest, webhookSecret: secret, goal: 'idle' },
+    Date.now(),
+  )
+  await store.instances.setWebhookUrl(instanceId, url)
+  return { instanceId, secret }
+}
+
+/** Records `count` incoming messages for each consumer, in turn; returns the bytes that are now owed. */
+export async function recordBacklog(store: Store, consumers: readonly Consumer[], count: number): Promise<string[]> {
+  const leases = await acquireAll(store)
+  const bodies: string[] = []
+  let recording: Promise<unknown>[] = []
+  const now = Date.now()
+  for (let index = 0; index < count; index += 1) {
+    for (const { instanceId } of consumers) {
+      const message = incomingMessage(`${now}-${index}`, now)
+      bodies.push(incomingBody(instanceId, message))
+      recording.push(store.events.recordIncoming(leases.get(instanceId)!, message, now))
+      if (recording.length < AT_ONCE) continue
+      await Promise.all(recording)
+      recording = []
+    }
+  }
+  await Promise.all(recording)
+  await Promise.all([...leases.values()].map(lease => store.leases.release(lease)))
+  return bodies
+}
+
+/** Every lease there is, by instance. */
+export async function acquireAll(store: Store): Promise<Map<InstanceId, Lease>> {
+  const leases = await store.leases.acquire('bench', MANY_INSTANCES)
+  return new Map(leases.map(lease => [lease.instanceId, lease]))
+}
+
+export function incomingMessage(id: string, sentAt: number): IncomingMessage {
+  return {
+    id,
+    from: '5511987650001',
+    type: 'text',
+    text: 'Is my order 4711 on its way already? 🚚',
+    name: 'Ana',
+    sentAt,
+  }
+}

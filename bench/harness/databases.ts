@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import pg from 'pg'
+import { pino } from 'pino'
+import { openStore, type StoreOptions } from '../../src/store/open-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { startPostgres } from '../../test/postgres.ts'
+import type { StoreKind } from './figure.ts'
+
+const MASTER_KEY_BYTES = 32
+/** No scenario is about being refused. */
+const RATE_PER_MINUTE = 1_000_000_000
+
+/** A data folder for one service, and on PostgreSQL a database. */
+export interface BenchDatabase {
+  readonly storeOptions: Omit<StoreOptions, 'logger'>
+  /** While no service runs on it. */
+  openStore(): Promise<Store>
+  /** Straight to the database, while nothing else works on it. */
+  execute(statements: readonly string[]): Promise<void>
+}
+
+/** Makes databases of one kind; PostgreSQL is started for them, and syncs its commits. */
+export async function openDatabases(
+  kind: StoreKind,
+  cleanUp: AsyncDisposableStack,
+): Promise<() => Promise<BenchDatabase>> {
+  if (kind === 'sqlite') return async () => createSqliteDatabase(createFolder(cleanUp))
+  const server = await startPostgres({ fsync: true })
+  cleanUp.defer(() => server.stop())
+  return async () => createPostgresDatabase(createFolder(cleanUp), await server.createDatabase())
+}
+
+function createSqliteDatabase(dataDir: string): BenchDatabase {
+  const storeOptions = optionsFor(dataDir)
+  return {
+    storeOptions,
+    openStore: () => open(storeOptions),
+    async execute(statements) {
+      const db = new Sqlite(join(dataDir, 'pombal.db'))
+      for (const statement of statements) db.exec(statement)
+      db.close()
+    },
+  }
+}
+
+function createPostgresDatabase(dataDir: string, databaseUrl: string): BenchDatabase {
+  const storeOptions = { ...optionsFor(dataDir), databaseUrl }
+  return {
+    storeOptions,
+    openStore: () => open(storeOptions),
+    async execute(statements) {
+      const client = new pg.Client(databaseUrl)
+      await client.connect()
+      for (const statement of statements) await client.query(statement)
+      await client.end()
+    },
+  }
+}
+
+function createFolder(cleanUp: AsyncDisposableStack): string {
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-bench-'))
+  cleanUp.defer(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+function optionsFor(dataDir: string): Omit<StoreOptions, 'logger'> {
+  return { dataDir, masterKey: randomBytes(MASTER_KEY_BYTES), ratePerMinute: RATE_PER_MINUTE }
+}
+
+function open(options: Omit<StoreOptions, 'logger'>): Promise<Store> {
+  return openStore({ ...options, logger: pino({ level: 'silent' }) })
+}

@@ -1,0 +1,74 @@
+import { median, spread } from './statistics.ts'
+
+export type StoreKind = 'sqlite' | 'postgres'
+
+export type Unit = 'per second' | 'MB' | 'ms'
+
+/** What is asked of a ratio; shown, never enforced. */
+export type Floor = { kind: 'at least'; ratio: number } | { kind: 'at most'; ratio: number }
+
+/** One measured ratio, with every round it comes from. */
+export interface Figure {
+  name: string
+  store: StoreKind
+  unit: Unit
+  reference: { what: string; rounds: number[]; median: number }
+  ours: { rounds: number[]; median: number }
+  /** Of the medians. */
+  ratio: number
+  /** Spread of the reference over its rounds: the machine's noise. */
+  noise: number
+  floor: Floor | null
+  met: boolean | null
+  notes: string[]
+}
+
+export interface Measured {
+  name: string
+  store: StoreKind
+  unit: Unit
+  /** What the reference is, in a few words. */
+  against: string
+  reference: number[]
+  ours: number[]
+  floor?: Floor
+  notes?: string[]
+}
+
+export function figureOf({ name, store, unit, against, reference, ours, floor, notes = [] }: Measured): Figure {
+  const ratio = median(ours) / median(reference)
+  return {
+    name,
+    store,
+    unit,
+    reference: { what: against, rounds: reference, median: median(reference) },
+    ours: { rounds: ours, median: median(ours) },
+    ratio,
+    noise: spread(reference),
+    floor: floor ?? null,
+    met: floor === undefined ? null : floor.kind === 'at least' ? ratio >= floor.ratio : ratio <= floor.ratio,
+    notes,
+  }
+}
+
+/** Reference, ours, reference, ours …: what the machine does meanwhile befalls both. */
+export async function alternate(
+  rounds: number,
+  measureReference: () => Promise<number>,
+  measureOurs: () => Promise<number>,
+  say: (line: string) => void,
+): Promise<{ reference: number[]; ours: number[] }> {
+  const reference: number[] = []
+  const ours: number[] = []
+  for (let round = 1; round <= rounds; round += 1) {
+    reference.push(await measureReference())
+    ours.push(await measureOurs())
+    say(`round ${round}/${rounds}: reference ${short(reference.at(-1)!)}, ours ${short(ours.at(-1)!)}`)
+  }
+  return { reference, ours }
+}
+
+/** Three or four digits are what the noise leaves. */
+export function short(value: number): string {
+  return value >= 100 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)
+}

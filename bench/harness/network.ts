@@ -1,0 +1,52 @@
+import type { NewInstance } from '../../test/api-client.ts'
+import { until } from '../../test/until.ts'
+import type { SimulatorProcess } from '../processes/simulator.ts'
+import { startProcess } from './remote.ts'
+import type { RunningService } from './service.ts'
+
+const LINKING_AT_ONCE = 8
+const LINK_WITHIN_MS = 60_000
+
+/** A simulated WhatsApp in a process of its own. */
+export interface SimulatedNetwork {
+  url: string
+  scanQr(qr: string): Promise<void>
+  /** Stops its process in its tracks: sockets stay open, and nothing is answered any more. */
+  fallSilent(): void
+  goOn(): void
+}
+
+export async function startNetwork(cleanUp: AsyncDisposableStack): Promise<SimulatedNetwork> {
+  const simulator = await startProcess<SimulatorProcess>('simulator.ts')
+  cleanUp.defer(() => simulator.stop())
+  return {
+    url: await simulator.call('listen'),
+    scanQr: qr => simulator.call('scanQr', qr),
+    fallSilent: () => void process.kill(simulator.pid, 'SIGSTOP'),
+    goOn: () => void process.kill(simulator.pid, 'SIGCONT'),
+  }
+}
+
+/** Makes `count` instances and links each to a simulated phone; resolves when all are connected. */
+export async function linkInstances(
+  { admin }: RunningService,
+  network: SimulatedNetwork,
+  count: number,
+): Promise<NewInstance[]> {
+  const instances: NewInstance[] = []
+  let left = count
+
+  async function linkSome(): Promise<void> {
+    while (left-- > 0) {
+      const instance = await admin.createInstance('whatsapp', 'bench')
+      await admin.connect(instance.id)
+      const qr = await until('a QR code', async () => (await admin.connection(instance.id)).qr, LINK_WITHIN_MS)
+      await network.scanQr(qr)
+      await admin.untilState(instance.id, 'connected', LINK_WITHIN_MS)
+      instances.push(instance)
+    }
+  }
+
+  await Promise.all(Array.from({ length: LINKING_AT_ONCE }, linkSome))
+  return instances
+}

@@ -1,0 +1,33 @@
+import { type Figure, type Floor, short } from './figure.ts'
+
+const HEADINGS = ['', 'what', 'store', 'reference', 'ours', 'unit', 'ratio', 'floor', 'noise']
+
+/** The figures as a table for a terminal, each followed by what there is to say about it. */
+export function tableOf(figures: readonly Figure[]): string {
+  const rows = figures.map(rowOf)
+  const widths = HEADINGS.map((heading, column) => Math.max(heading.length, ...rows.map(row => row[column]!.length)))
+  const lineOf = (cells: readonly string[]) => cells.map((cell, column) => cell.padEnd(widths[column]!)).join('  ')
+  const lines = [lineOf(HEADINGS), widths.map(width => '─'.repeat(width)).join('  ')]
+  figures.forEach((figure, index) => {
+    lines.push(lineOf(rows[index]!).trimEnd(), ...figure.notes.map(note => `   ${note}`))
+  })
+  return lines.join('\n')
+}
+
+function rowOf({ name, store, unit, reference, ours, ratio, floor, met, noise }: Figure): string[] {
+  return [
+    met === null ? ' ' : met ? '✓' : '✗',
+    `${name} / ${reference.what}`,
+    store,
+    short(reference.median),
+    short(ours.median),
+    unit,
+    ratio.toFixed(2),
+    floor === null ? '' : floorText(floor),
+    `±${Math.round(noise * 50)} %`,
+  ]
+}
+
+function floorText({ kind, ratio }: Floor): string {
+  return `${kind === 'at least' ? '≥' : '≤'} ${ratio.toFixed(2)}`
+}

@@ -1,0 +1,83 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type AdminClient, adminClient } from '../../test/api-client.ts'
+import { until } from '../../test/until.ts'
+import type { BenchDatabase } from './databases.ts'
+
+const PROGRAM = join(import.meta.dirname, '../../bin/pombal.js')
+const START_WITHIN_MS = 60_000
+const STOP_WITHIN_MS = 20_000
+
+export interface RunningService {
+  readonly pid: number
+  readonly url: string
+  readonly admin: AdminClient
+  /** SIGTERM, as an operator would. */
+  stop(): Promise<void>
+}
+
+/**
+ * The service as `npm start` runs it, in a process of its own with its usual log (to a file): only the rate limit is
+ * raised, the sandbox off, and `env` added.
+ */
+export async function startService(
+  { storeOptions }: BenchDatabase,
+  env: Record<string, string> = {},
+  nodeArguments: readonly string[] = [],
+): Promise<RunningService> {
+  const { dataDir, databaseUrl, masterKey, ratePerMinute } = storeOptions
+  const adminKey = randomBytes(32).toString('hex')
+  const logFile = join(dataDir, 'service.log')
+  const log = openSync(logFile, 'w')
+  const child = spawn(process.execPath, [...nodeArguments, ...extraArguments(), PROGRAM], {
+    env: {
+      PATH: process.env['PATH'],
+      HOST: '127.0.0.1',
+      PORT: '0',
+      DATA_DIR: dataDir,
+      ADMIN_KEY: adminKey,
+      MASTER_KEY: Buffer.from(masterKey).toString('base64'),
+      RATE_LIMIT_PER_MINUTE: ratePerMinute.toString(),
+      SANDBOX: 'off',
+      ...(databaseUrl && { DATABASE_URL: databaseUrl }),
+      ...env,
+    },
+    stdio: ['ignore', log, log],
+  })
+  closeSync(log)
+  const endWithUs = () => child.kill('SIGKILL')
+  process.on('exit', endWithUs)
+  child.on('exit', () => process.off('exit', endWithUs))
+  const url = await until(
+    'the service to listen',
+    () => {
+      const text = readFileSync(logFile, 'utf8')
+      if (child.exitCode !== null) throw new Error(`The service ended at once:\n${text}`)
+      return /listens on (\S+)/.exec(text)?.[1]
+    },
+    START_WITHIN_MS,
+  )
+  return { pid: child.pid!, url, admin: adminClient(() => url, adminKey), stop: () => stop(child) }
+}
+
+/** Options for Node in every service process, such as `--cpu-prof`, to see where the time goes. */
+function extraArguments(): string[] {
+  return (process.env['BENCH_SERVICE_NODE_OPTIONS'] ?? '').split(' ').filter(Boolean)
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exited = once(child, 'exit')
+  child.kill('SIGTERM')
+  const giveUp = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS)
+  await exited
+  clearTimeout(giveUp)
+}
+
+/** Resident memory of a process, in MB. */
+export function residentMb(pid: number): number {
+  return Number(execFileSync('ps', ['-o', 'rss=', '-p', pid.toString()], { encoding: 'utf8' })) / 1024
+}

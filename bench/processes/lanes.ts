@@ -1,0 +1,63 @@
+/**
+ * The webhooks room alone on a store, as app.ts puts it together: lanes for every instance there is. Told to, it records
+ * an incoming message for one of them and says when it set out to.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pino } from 'pino'
+import type { InstanceId } from '../../src/domain/ids.ts'
+import { openStore, type StoreOptions } from '../../src/store/open-store.ts'
+import type { Lease, Store } from '../../src/store/store.ts'
+import { createAddressGuard } from '../../src/webhooks/address-guard.ts'
+import { createDispatcher, type Dispatcher } from '../../src/webhooks/dispatcher.ts'
+import { createPoster, type Poster } from '../../src/webhooks/post.ts'
+import { monotonicMs } from '../harness/clock.ts'
+import { acquireAll, incomingMessage } from '../harness/consumers.ts'
+import { serve } from '../harness/remote.ts'
+
+/** The schedule of the contract. */
+const RETRY_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 600_000]
+
+const logger = pino({ level: 'silent' })
+let store: Store
+let leases: Map<InstanceId, Lease>
+let poster: Poster
+let dispatcher: Dispatcher
+
+/** @param timeoutMs of one attempt */
+async function open(options: Omit<StoreOptions, 'logger'>, timeoutMs: number): Promise<void> {
+  store = await openStore({ ...options, logger })
+  leases = await acquireAll(store)
+  const guard = createAddressGuard({ loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] })
+  poster = createPoster({ guard, timeoutMs })
+  dispatcher = createDispatcher({
+    store,
+    post: poster,
+    settings: { retryDelaysMs: RETRY_DELAYS_MS, version: 'bench' },
+    logger,
+    onLeaseLost: () => process.exit(1),
+  })
+  for (const lease of leases.values()) dispatcher.open(lease)
+}
+
+/** One event after another, `everyMs` apart; returns when each was begun. */
+async function record(instanceId: InstanceId, count: number, everyMs: number): Promise<number[]> {
+  const begunAt: number[] = []
+  for (let index = 0; index < count; index += 1) {
+    const now = Date.now()
+    begunAt.push(monotonicMs())
+    await store.events.recordIncoming(leases.get(instanceId)!, incomingMessage(`lane-${now}-${index}`, now), now)
+    await sleep(everyMs)
+  }
+  return begunAt
+}
+
+async function close(): Promise<void> {
+  await dispatcher.close()
+  await poster.close()
+  await Promise.all([...leases.values()].map(lease => store.leases.release(lease)))
+  await store.close()
+}
+
+const methods = { open, record, close }
+export type LanesProcess = typeof methods
+serve(methods)

@@ -1,0 +1,112 @@
+/**
+ * `npm run bench`: what Pombal costs, as ratios to something barer that does the same without the promises, measured in
+ * the same run, in turn with it. Prints a table, writes JSON. Floors are shown, not enforced: the exit code is 1 only if a
+ * measurement could not be made.
+ *
+ *   --only NAME     one scenario; may be repeated
+ *   --store KIND    sqlite or postgres alone
+ *   --quick         fewer rounds and smaller sizes, in under two minutes: whether it runs, not how fast it is
+ *   --out FILE      where the JSON goes; results/latest.local.json beside this file otherwise
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { openDatabases } from './harness/databases.ts'
+import type { Figure, StoreKind } from './harness/figure.ts'
+import { describeMachine, type Machine } from './harness/machine.ts'
+import { tableOf } from './harness/report.ts'
+import type { Scenario } from './harness/scenario.ts'
+import { accept } from './scenarios/accept.ts'
+import { lanes } from './scenarios/lanes.ts'
+import { memory } from './scenarios/memory.ts'
+import { texts } from './scenarios/texts.ts'
+import { webhooks } from './scenarios/webhooks.ts'
+
+const SCENARIOS: readonly Scenario[] = [accept, webhooks, texts, memory, lanes]
+const STORES: readonly StoreKind[] = ['sqlite', 'postgres']
+
+interface Choice {
+  scenarios: readonly Scenario[]
+  stores: readonly StoreKind[]
+  quick: boolean
+  out: string
+}
+
+function readChoice(): Choice {
+  const { values } = parseArgs({
+    options: {
+      only: { type: 'string', multiple: true },
+      store: { type: 'string' },
+      quick: { type: 'boolean', default: false },
+      out: { type: 'string', default: join(import.meta.dirname, 'results/latest.local.json') },
+    },
+  })
+  const scenarios = values.only?.map(name => oneOf(SCENARIOS, name, scenario => scenario.name)) ?? SCENARIOS
+  const stores = values.store === undefined ? STORES : [oneOf(STORES, values.store, kind => kind)]
+  return { scenarios, stores, quick: values.quick, out: resolve(values.out) }
+}
+
+function oneOf<T>(all: readonly T[], name: string, nameOf: (one: T) => string): T {
+  const found = all.find(one => nameOf(one) === name)
+  if (found === undefined) throw new Error(`"${name}" is none of ${all.map(nameOf).join(', ')}.`)
+  return found
+}
+
+const startedAt = performance.now()
+
+function say(line: string): void {
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(0).padStart(4)
+  process.stderr.write(`${seconds} s  ${line}\n`)
+}
+
+async function measure(scenario: Scenario, store: StoreKind, quick: boolean): Promise<Figure[]> {
+  await using cleanUp = new AsyncDisposableStack()
+  const name = `${scenario.name}, ${store}`
+  say(name)
+  const createDatabase = await openDatabases(store, cleanUp)
+  return await scenario.measure({ store, quick, createDatabase, say: line => say(`${name}: ${line}`) }, cleanUp)
+}
+
+function write(file: string, machine: Machine, quick: boolean, figures: readonly Figure[]): void {
+  mkdirSync(dirname(file), { recursive: true })
+  const result = { at: new Date().toISOString(), quick, machine, figures }
+  writeFileSync(file, `${JSON.stringify(result, null, 2)}\n`)
+}
+
+// What was started ends with this process, however it ends.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
+
+const { scenarios, stores, quick, out } = readChoice()
+const machine = describeMachine()
+const figures: Figure[] = []
+const failures: string[] = []
+
+for (const scenario of scenarios) {
+  for (const store of scenario.stores.filter(kind => stores.includes(kind))) {
+    try {
+      figures.push(...(await measure(scenario, store, quick)))
+    } catch (error) {
+      failures.push(`${scenario.name}, ${store}: ${(error as Error).stack}`)
+      say(failures.at(-1)!)
+    }
+  }
+}
+
+write(out, machine, quick, figures)
+process.stdout.write(
+  [
+    '',
+    `Medians of alternating rounds; noise: how far the reference strayed over its rounds.${quick ? ' QUICK: not to be quoted.' : ''}`,
+    `${machine.cores} × ${machine.processor}, Node ${machine.node.slice(1)}, load before ${machine.loadBefore.toFixed(1)}, ` +
+      `4 KiB synced in ${machine.syncMs.toFixed(2)} ms`,
+    '',
+    tableOf(figures),
+    '',
+    `Written to ${out}`,
+    '',
+  ].join('\n'),
+)
+if (failures.length > 0) {
+  process.stdout.write(`\nNot measured:\n${failures.map(failure => `  ${failure}\n`).join('')}`)
+  process.exitCode = 1
+}

@@ -1,0 +1,103 @@
+/**
+ * Accepting messages: `POST /v1/messages/text` over 64 instances and as many keep-alive connections, one request at a
+ * time on each, from a process of its own; every 202 committed and synced, with token, rate limit (raised) and log.
+ *
+ * The reference is a bare Fastify route, in its own process under the same load, that parses the same body and answers
+ * 202 with the same shape.
+ *
+ * The instances are linked to a simulated WhatsApp. For the first figure its process is stopped once they are: sockets
+ * stay open and nothing is answered, so that every instance has one message under way (all go to one recipient, in
+ * order), and what is measured is acceptance alone. For the second one it goes on, and the messages go out meanwhile, on
+ * the same cores: no floor, since the simulator's work is in it.
+ *
+ * Left out: idempotency keys, webhooks, TLS, the network.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { alternate, type Figure, figureOf, short } from '../harness/figure.ts'
+import { linkInstances, startNetwork } from '../harness/network.ts'
+import { startProcess } from '../harness/remote.ts'
+import type { Bench, Scenario } from '../harness/scenario.ts'
+import { startService } from '../harness/service.ts'
+import { median } from '../harness/statistics.ts'
+import type { BareFastify } from '../processes/bare-fastify.ts'
+import type { LoadProcess, LoadResult, TimedLoad } from '../processes/load.ts'
+
+const INSTANCES = 64
+const RECIPIENT = '5511987650001'
+const TEXT = 'Your order 4711 is on its way and should be with you tomorrow 🚚'
+const PATH = '/v1/messages/text'
+const FLOOR = { sqlite: 0.2, postgres: 0.25 }
+/** What linking left to do is done by then. */
+const SETTLE_MS = 2_000
+const RECONNECT_WITHIN_MS = 120_000
+
+export const accept: Scenario = {
+  name: 'accept',
+  stores: ['sqlite', 'postgres'],
+
+  async measure(bench, cleanUp) {
+    const network = await startNetwork(cleanUp)
+    const service = await startService(await bench.createDatabase(), { WHATSAPP_URL: network.url })
+    cleanUp.defer(() => service.stop())
+    bench.say(`linking ${INSTANCES} instances`)
+    const instances = await linkInstances(service, network, INSTANCES)
+
+    const bare = await startProcess<BareFastify>('bare-fastify.ts')
+    cleanUp.defer(() => bare.stop())
+    const load = await startProcess<LoadProcess>('load.ts')
+    cleanUp.defer(() => load.stop())
+    const bareUrl = await bare.call('listen')
+
+    const requests = instances.map(({ token }) => ({ path: PATH, token, body: { to: RECIPIENT, text: TEXT } }))
+    const times = bench.quick ? { warmUpMs: 300, durationMs: 1_000 } : { warmUpMs: 500, durationMs: 3_000 }
+    const run = (url: string): Promise<LoadResult> =>
+      load.call('run', { url, requests, expectedStatus: 202, ...times } satisfies TimedLoad)
+    const rounds = (name: string, count: number, floor?: number) =>
+      measureRounds({ bench, name, count, floor, reference: () => run(bareUrl), ours: () => run(service.url) })
+
+    network.fallSilent()
+    await sleep(SETTLE_MS)
+    bench.say('while WhatsApp is silent')
+    const alone = await rounds('accepted', bench.quick ? 2 : 5, FLOOR[bench.store])
+
+    network.goOn()
+    await Promise.all(instances.map(({ id }) => service.admin.untilState(id, 'connected', RECONNECT_WITHIN_MS)))
+    bench.say('while the messages go out')
+    const sending = await rounds('accepted while sending', bench.quick ? 1 : 3)
+    return [alone, sending]
+  },
+}
+
+interface Rounds {
+  bench: Bench
+  name: string
+  count: number
+  floor: number | undefined
+  reference(): Promise<LoadResult>
+  ours(): Promise<LoadResult>
+}
+
+async function measureRounds({ bench, name, count, floor, reference, ours }: Rounds): Promise<Figure> {
+  const results: LoadResult[] = []
+  const rates = await alternate(
+    count,
+    async () => (await reference()).perSecond,
+    async () => {
+      const result = await ours()
+      results.push(result)
+      return result.perSecond
+    },
+    bench.say,
+  )
+  const medianMs = median(results.map(result => result.medianMs))
+  const p99Ms = median(results.map(result => result.p99Ms))
+  return figureOf({
+    name,
+    store: bench.store,
+    unit: 'per second',
+    against: 'bare Fastify',
+    ...rates,
+    ...(floor !== undefined && { floor: { kind: 'at least', ratio: floor } }),
+    notes: [`answered within ${short(medianMs)} ms (median), ${short(p99Ms)} ms (p99)`],
+  })
+}

@@ -1,0 +1,90 @@
+/**
+ * Texts through one instance to known contacts: posted over HTTP as fast as they are accepted, timed from the first
+ * post until WhatsApp has acknowledged the last one and this is recorded. Delivery and read receipts come in meanwhile
+ * and are recorded as well, each with its event.
+ *
+ * The reference is bare Baileys with its keys in memory, which sends the same texts to as many contacts, one at a time to
+ * each, timed until the last acknowledgement. Both speak to the same simulated WhatsApp, in a process of its own, whose work
+ * (it decrypts every copy) is in both figures.
+ *
+ * Left out: first messages to a contact (look-up and new session), groups, a webhook.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { AdminClient } from '../../test/api-client.ts'
+import { until } from '../../test/until.ts'
+import { alternate, figureOf } from '../harness/figure.ts'
+import { linkInstances, startNetwork } from '../harness/network.ts'
+import { startProcess } from '../harness/remote.ts'
+import type { Scenario } from '../harness/scenario.ts'
+import { startService } from '../harness/service.ts'
+import type { BareBaileys } from '../processes/bare-baileys.ts'
+import type { LoadProcess } from '../processes/load.ts'
+
+const CONTACTS = Array.from({ length: 16 }, (_, index) => `55119876600${10 + index}`)
+const TEXT = 'Your order 4711 is on its way and should be with you tomorrow 🚚'
+const FLOOR = { kind: 'at least', ratio: 0.5 } as const
+const PATH = '/v1/messages/text'
+const SENT_WITHIN_MS = 120_000
+/** The last read receipts are due 600 ms after the acknowledgement, and belong to the round that caused them. */
+const RECEIPTS_MS = 1_500
+
+export const texts: Scenario = {
+  name: 'texts',
+  stores: ['sqlite', 'postgres'],
+
+  async measure(bench, cleanUp) {
+    const network = await startNetwork(cleanUp)
+    const service = await startService(await bench.createDatabase(), { WHATSAPP_URL: network.url })
+    cleanUp.defer(() => service.stop())
+    const [instance] = await linkInstances(service, network, 1)
+    const load = await startProcess<LoadProcess>('load.ts')
+    cleanUp.defer(() => load.stop())
+    const bare = await startProcess<BareBaileys>('bare-baileys.ts')
+    cleanUp.defer(() => bare.stop())
+    await network.scanQr(await bare.call('link', network.url))
+    await bare.call('linked')
+
+    async function sendBare(count: number): Promise<number> {
+      const seconds = await bare.call('send', { contacts: CONTACTS, text: TEXT, count })
+      await sleep(RECEIPTS_MS)
+      return count / seconds
+    }
+
+    const { id, token } = instance!
+    const requests = CONTACTS.map(to => ({ path: PATH, token, body: { to, text: TEXT } }))
+    async function sendThroughPombal(count: number): Promise<number> {
+      const startedAt = performance.now()
+      await load.call('post', { url: service.url, requests, count, expectedStatus: 202 })
+      await untilSent(service.admin, id)
+      const seconds = (performance.now() - startedAt) / 1000
+      await sleep(RECEIPTS_MS)
+      return count / seconds
+    }
+
+    bench.say(`getting to know ${CONTACTS.length} contacts`)
+    await sendBare(CONTACTS.length * 2)
+    await sendThroughPombal(CONTACTS.length * 2)
+    const count = bench.quick ? 500 : 2_000
+    const rounds = await alternate(
+      bench.quick ? 2 : 5,
+      () => sendBare(count),
+      () => sendThroughPombal(count),
+      bench.say,
+    )
+    return [
+      figureOf({
+        name: 'texts through one instance',
+        store: bench.store,
+        unit: 'per second',
+        against: 'bare Baileys',
+        ...rounds,
+        floor: FLOOR,
+      }),
+    ]
+  },
+}
+
+async function untilSent(admin: AdminClient, instanceId: string): Promise<void> {
+  const nothingQueued = async () => (await admin.listMessages(instanceId, '?state=queued&limit=1')).length === 0
+  await until('every message to be sent', nothingQueued, SENT_WITHIN_MS)
+}

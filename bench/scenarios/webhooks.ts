@@ -1,0 +1,119 @@
+/**
+ * Webhook deliveries from a backlog over 32 instances: incoming messages are recorded through the store while no service
+ * runs; then the service is started, and the time is taken at the receiver, from the first request to the last. A round
+ * counts only if every attempt was recorded: once the service has stopped, nothing may be owed any more.
+ *
+ * The reference is a bare undici loop that signs (both signatures) and posts the same bytes to the same receiver, as many
+ * at a time as Pombal has first attempts open. Both are started anew for each round.
+ *
+ * Left out: consumers that are slow or fail, TLS, name look-ups, the network; the instances are not linked to WhatsApp.
+ */
+
+import { type Consumer, createConsumer, recordBacklog } from '../harness/consumers.ts'
+import type { BenchDatabase } from '../harness/databases.ts'
+import { alternate, figureOf } from '../harness/figure.ts'
+import { type Remote, startProcess } from '../harness/remote.ts'
+import type { Scenario } from '../harness/scenario.ts'
+import { type RunningService, startService } from '../harness/service.ts'
+import type { BarePoster } from '../processes/bare-poster.ts'
+import type { ReceiverProcess } from '../processes/receiver.ts'
+
+const INSTANCES = 32
+/** First attempts of one instance in flight: 8, less the 2 kept for retries (decisions §5). */
+const IN_FLIGHT_EACH = 6
+const FLOOR = { kind: 'at least', ratio: 0.15 } as const
+
+export const webhooks: Scenario = {
+  name: 'webhooks',
+  stores: ['sqlite', 'postgres'],
+
+  async measure(bench, cleanUp) {
+    const receiver = await startProcess<ReceiverProcess>('receiver.ts')
+    cleanUp.defer(() => receiver.stop())
+    const url = `${await receiver.call('listen')}/events`
+    const database = await bench.createDatabase()
+    const consumers = await createConsumers(database, url)
+    const each = bench.quick ? 100 : 400
+    const backlog = { receiver, database, consumers, each, url }
+
+    let bodies = await prepare(backlog)
+    const rounds = await alternate(
+      bench.quick ? 2 : 5,
+      () => postBare(backlog, bodies),
+      async () => {
+        const rate = await postThroughPombal(backlog)
+        bodies = await prepare(backlog)
+        return rate
+      },
+      bench.say,
+    )
+    return [
+      figureOf({
+        name: 'webhooks delivered',
+        store: bench.store,
+        unit: 'per second',
+        against: 'bare undici',
+        ...rounds,
+        floor: FLOOR,
+      }),
+    ]
+  },
+}
+
+interface Backlog {
+  receiver: Remote<ReceiverProcess>
+  database: BenchDatabase
+  consumers: readonly Consumer[]
+  each: number
+  url: string
+}
+
+async function createConsumers(database: BenchDatabase, url: string): Promise<Consumer[]> {
+  const store = await database.openStore()
+  const consumers: Consumer[] = []
+  for (let index = 0; index < INSTANCES; index += 1) consumers.push(await createConsumer(store, url))
+  await store.close()
+  return consumers
+}
+
+/** @throws when something is owed from before: an attempt was made and not recorded */
+async function prepare({ database, consumers, each }: Backlog): Promise<string[]> {
+  const store = await database.openStore()
+  for (const { instanceId } of consumers) {
+    const owed = await store.deliveries.listFirst(instanceId, 0, 1)
+    const retryAt = await store.deliveries.findNextRetryAt(instanceId)
+    if (owed.length > 0 || retryAt !== null) throw new Error('Not every attempt was recorded.')
+  }
+  const bodies = await recordBacklog(store, consumers, each)
+  await store.close()
+  return bodies
+}
+
+async function postBare({ receiver, consumers, url }: Backlog, bodies: string[]): Promise<number> {
+  const poster = await startProcess<BarePoster>('bare-poster.ts')
+  try {
+    const posting = { url, secret: consumers[0]!.secret, bodies, concurrency: INSTANCES * IN_FLIGHT_EACH }
+    return await rateAt(receiver, bodies.length, () => poster.call('post', posting))
+  } finally {
+    await poster.stop()
+  }
+}
+
+async function postThroughPombal({ receiver, database, consumers, each }: Backlog): Promise<number> {
+  let service: RunningService | undefined
+  try {
+    return await rateAt(receiver, consumers.length * each, async () => {
+      service = await startService(database)
+    })
+  } finally {
+    await service?.stop()
+  }
+}
+
+/** Requests per second, from the first that arrives to the last of `count`. */
+async function rateAt(receiver: Remote<ReceiverProcess>, count: number, post: () => Promise<void>): Promise<number> {
+  await receiver.call('expect', count)
+  await post()
+  const arrivals = await receiver.call('arrivals')
+  return (count - 1) / ((arrivals.at(-1)! - arrivals[0]!) / 1000)
+}

@@ -1,0 +1,36 @@
+import fc from 'fast-check'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { Agenda } from './agenda.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+it('runs everything at its time, the earliest first, whatever the order it was added in', () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 500 }), { maxLength: 60 }), delays => {
+      const agenda = new Agenda()
+      const start = Date.now()
+      const ran: number[] = []
+      for (const delay of delays) agenda.add(start + delay, () => ran.push(Date.now() - start))
+      vi.advanceTimersByTime(500)
+      expect(ran).toEqual([...delays].sort((a, b) => a - b))
+      expect(vi.getTimerCount()).toBe(0)
+    }),
+  )
+})
+
+it('holds one timer, and none once closed', () => {
+  const agenda = new Agenda()
+  const ran: number[] = []
+  for (let n = 0; n < 100; n++) agenda.add(Date.now() + n, () => ran.push(n))
+  expect(vi.getTimerCount()).toBe(1)
+  agenda.close()
+  agenda.add(Date.now(), () => ran.push(-1))
+  vi.advanceTimersByTime(1000)
+  expect(vi.getTimerCount()).toBe(0)
+  expect(ran).toEqual([])
+})

@@ -1,0 +1,22 @@
+import type { Account } from './account.ts'
+import { lidJid, pnJid } from './addresses.ts'
+import { createMessageId } from './content.ts'
+import { release } from './delivery.ts'
+import type { Network } from './network.ts'
+import { node, seconds } from './nodes.ts'
+
+/** Tells the clients that have written to this account that its list of devices has changed. */
+export async function announceDevices(network: Network, account: Account): Promise<void> {
+  const writers = new Set(account.inboxes.list(account.phone).map(({ from }) => from))
+  for (const writer of writers) {
+    const other = network.findAccount(writer)
+    if (!other?.companion || other === account) continue
+    await other.applyDurably(() => {
+      const now = Date.now()
+      const attrs = { from: pnJid(account.phone), type: 'devices', id: createMessageId(), t: seconds(now) }
+      const names = [pnJid(account.phone), lidJid(account.phone)].map(jid => node('device', { jid }))
+      const notification = node('notification', attrs, [node('update', {}, names)])
+      return [release(network, other, other.queue.add(notification, now))]
+    })
+  }
+}

@@ -1,0 +1,110 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { WebSocket } from 'ws'
+import { until } from './wait.ts'
+import { startClient } from './world.ts'
+
+const CLI = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+
+async function startProgram(...args: string[]): Promise<{ url: string; http: string; program: ChildProcess }> {
+  const program = spawn('node', [CLI, '--port', '0', ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(() => void program.kill('SIGKILL'))
+  let printed = ''
+  program.stdout!.on('data', chunk => (printed += chunk))
+  const [url] = await until(() => /ws:\S+/.exec(printed), 'the line with the URL')
+  return { url, http: url.replace('ws:', 'http:').replace('/ws/chat', ''), program }
+}
+
+async function call(url: string, method = 'GET', body?: unknown) {
+  const response = await fetch(url, {
+    method,
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  return { status: response.status, body: (await response.json()) as Record<string, never> }
+}
+
+describe('the stand-alone program', () => {
+  it('links a client by HTTP, writes to it, and tells what phones have received', async () => {
+    const { url, http, program } = await startProgram('--claimed-pre-keys', '500')
+    const client = startClient(url)
+    const qr = await until(() => client.seen.qrs[0])
+    const scanned = await call(`${http}/admin/mock-phone/scan-qr?phone=5511987650000`, 'POST', qr)
+    expect(scanned).toEqual({ status: 200, body: { phone: '5511987650000' } })
+    await until(() => client.isOpen)
+    const contact = { from: '5511999990001', to: client.phone, text: 'hello', name: 'Ana' }
+    const { body: sent } = await call(`${http}/admin/messages`, 'POST', contact)
+    await until(() => client.texts().includes('hello'))
+    expect((await call(`${http}/admin/phones/${client.phone}/messages`)).body).toMatchObject({ messages: [sent] })
+    expect((await call(`${http}/admin/accounts`)).body).toMatchObject({
+      accounts: [{ phone: client.phone, linked: true, online: true }],
+    })
+    const group = '120363000000000009@g.us'
+    await call(`${http}/admin/groups/${group}/members`, 'POST', { members: [client.phone, '5511999990002'] })
+    expect((await client.sock.groupMetadata(group)).participants).toHaveLength(4)
+    await call(`${http}/admin/mock-phone/unlink`, 'POST', { phone: client.phone })
+    await until(() => client.seen.closes.includes(401))
+
+    const coded = startClient(url)
+    await until(() => coded.seen.qrs[0])
+    const code = await coded.sock.requestPairingCode(client.phone)
+    const entered = await call(`${http}/admin/mock-phone/pairing-code`, 'POST', { code, phone: client.phone })
+    expect(entered).toEqual({ status: 200, body: { phone: client.phone } })
+    await until(() => coded.isOpen)
+
+    program.kill('SIGTERM')
+    expect(await once(program, 'exit')).toEqual([0, null])
+  })
+
+  it('says why it cannot start', async () => {
+    const { url } = await startProgram()
+    for (const args of [['--port', new URL(url).port], ['--port', 'x'], ['--nonsense']]) {
+      const program = spawn('node', [CLI, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
+      let printed = ''
+      program.stderr.on('data', chunk => (printed += chunk))
+      expect(await once(program, 'close')).toEqual([1, null])
+      expect(printed).toContain('usage:')
+      expect(printed).not.toContain('    at ')
+    }
+  })
+
+  it('answers bad requests with 4xx, and outlives hostile clients', async () => {
+    const { url, http, program } = await startProgram()
+    const expectError = async (path: string, method: string, body: unknown, status: number) => {
+      const answer = await call(`${http}${path}`, method, method === 'GET' ? undefined : body)
+      expect(answer).toMatchObject({
+        status,
+        body: { error: { code: expect.any(String), message: expect.any(String) } },
+      })
+    }
+    await expectError('/admin/mock-phone/scan-qr', 'POST', 'nonsense', 404)
+    await expectError('/admin/mock-phone/scan-qr', 'GET', '', 405)
+    await expectError('/admin/messages', 'POST', '{', 400)
+    await expectError('/admin/messages', 'POST', '[]', 400)
+    await expectError('/admin/messages', 'POST', { from: 1 }, 400)
+    await expectError('/admin/messages', 'POST', { from: '55119999', to: '5511999990001', text: 'x' }, 404)
+    await expectError('/admin/messages', 'POST', 'x'.repeat(2 * 1024 * 1024), 413)
+    await expectError('/admin/mock-phone/unlink', 'POST', { phone: '5511999990001' }, 404)
+    await expectError('/admin/groups/120363000000000001@g.us/members', 'POST', { members: [] }, 400)
+    await expectError('/admin/groups/1-2@g.us/members', 'POST', { members: 'x' }, 400)
+    await expectError('//', 'GET', undefined, 404)
+    for (const garbage of [
+      '',
+      'GET / HTTP/1.1',
+      '\u0057A\u0006\u0003',
+      '\u0057A\u0006\u0003\0\0\u0005hello',
+      'ED\0\u0001',
+    ]) {
+      const socket = new WebSocket(url)
+      await once(socket, 'open')
+      socket.send(Buffer.from(garbage, 'latin1'))
+      socket.send(Buffer.alloc(100_000, 0xff))
+      await once(socket, 'close')
+    }
+    expect(program.exitCode).toBe(null)
+    expect((await call(`${http}/admin/accounts`)).status).toBe(200)
+    program.kill('SIGINT')
+    expect(await once(program, 'exit')).toEqual([0, null])
+  })
+})

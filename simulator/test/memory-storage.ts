@@ -1,0 +1,35 @@
+import type { NetworkStorage, StorageChange } from '@pombal/simulator'
+
+/** A storage in memory that outlives simulators, and can fail like a real one. */
+export class MemoryStorage implements NetworkStorage {
+  readonly scopes: Map<string, Map<string, Uint8Array>>
+  writes = 0
+  /** While set, writes fail. */
+  broken = false
+
+  constructor(scopes = new Map<string, Map<string, Uint8Array>>()) {
+    this.scopes = scopes
+  }
+
+  async read(scope: string): Promise<ReadonlyMap<string, Uint8Array>> {
+    return new Map(this.scopes.get(scope))
+  }
+
+  async write(scope: string, changes: readonly StorageChange[]): Promise<void> {
+    await new Promise(resolve => setImmediate(resolve))
+    if (this.broken) throw new Error('the storage is broken')
+    this.writes++
+    const records = this.scopes.get(scope) ?? new Map<string, Uint8Array>()
+    for (const { key, value } of changes) {
+      if (value === null) records.delete(key)
+      else records.set(key, value)
+    }
+    if (records.size > 0) this.scopes.set(scope, records)
+    else this.scopes.delete(scope)
+  }
+
+  /** What a process finds that starts now, this one having been killed. */
+  afterKill(): MemoryStorage {
+    return new MemoryStorage(new Map(Array.from(this.scopes, ([scope, records]) => [scope, new Map(records)])))
+  }
+}

@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest'
+import { MemoryStorage } from './memory-storage.ts'
+import { until } from './wait.ts'
+import { jid, link, startClient, startSimulator, statuses } from './world.ts'
+
+const CONTACT = '5511999990001'
+const GROUP = '120363000000000055@g.us'
+
+/** Ends the network as a kill would, as far as the storage can tell, and starts another on what was stored. */
+async function restart(storage: MemoryStorage, simulator: Awaited<ReturnType<typeof startSimulator>>, key: string) {
+  const stored = storage.afterKill()
+  await simulator.close()
+  const next = await startSimulator({ storage: stored })
+  await next.openAccount(key)
+  return { simulator: next, storage: stored }
+}
+
+describe('a network started again on the same storage', () => {
+  it('owes a client the receipts that were not yet due, and the answer', async () => {
+    const storage = new MemoryStorage()
+    const timings = { deliveredAfterMs: 300, readAfterMs: 350, answeredAfterMs: 300 }
+    const first = await startSimulator({ storage, timings })
+    const client = await link(first, 'a')
+    const id = await client.send(jid(CONTACT), 'hello')
+    const echoed = await client.send(jid('15005550005'), 'echo')
+    await until(() => client.seen.acks.length === 2)
+    client.stop()
+    const { simulator } = await restart(storage, first, 'a')
+    const again = startClient(simulator.url, client.state)
+    await until(() => statuses(again, id).includes('read') && statuses(again, echoed).includes('read'))
+    expect(statuses(again, id)).toEqual(['delivered', 'read'])
+    await until(() => again.texts().includes('echo'))
+    expect(client.seen.receipts).toEqual([])
+    expect(await simulator.inbox(CONTACT)).toMatchObject([{ id, text: 'hello', copies: 1 }])
+  })
+
+  it('delivers what contacts wrote while the client was away, and knows the sessions of before', async () => {
+    const storage = new MemoryStorage()
+    const first = await startSimulator({ storage })
+    const client = await link(first, 'a')
+    await client.send(jid(CONTACT), 'one')
+    await first.writeAs({ from: CONTACT, to: client.phone, text: 'two', name: 'Ana' })
+    await client.send(GROUP, 'group one')
+    await until(() => client.seen.acks.length === 2)
+    await first.writeAs({ from: CONTACT, to: client.phone, text: 'group two', group: GROUP })
+    await until(() => client.texts().length === 2)
+    client.stop()
+    await until(async () => !(await first.listAccounts())[0]!.online)
+    await first.writeAs({ from: CONTACT, to: client.phone, text: 'three' })
+    await first.writeAs({ from: CONTACT, to: client.phone, text: 'group three', group: GROUP })
+
+    const { simulator } = await restart(storage, first, 'a')
+    const again = startClient(simulator.url, client.state)
+    await until(() => again.texts().length === 2)
+    expect(again.texts()).toEqual(['three', 'group three'])
+    expect(again.find('three')).toMatchObject({ pushName: 'Ana' })
+    await again.send(jid(CONTACT), 'four')
+    await again.send(GROUP, 'group four')
+    await simulator.writeAs({ from: CONTACT, to: client.phone, text: 'group five', group: GROUP })
+    await until(() => again.texts().includes('group five') && again.seen.acks.length === 2)
+    const received = await simulator.inbox(CONTACT)
+    expect(received.map(({ text }) => text)).toEqual(['one', 'four', 'group four'])
+    expect(again.seen.messages.every(({ message }) => !message.messageStubType)).toBe(true)
+  })
+
+  it('still counts a second copy of an id as the same message', async () => {
+    const storage = new MemoryStorage()
+    const first = await startSimulator({ storage })
+    const client = await link(first, 'a')
+    const messageId = '3EB0AAAAAAAAAAAAAAAA03'
+    await client.sock.sendMessage(jid('15005550005'), { text: 'once' }, { messageId })
+    await until(() => client.seen.acks.length === 1)
+    client.stop()
+    const { simulator } = await restart(storage, first, 'a')
+    const again = startClient(simulator.url, client.state)
+    await until(() => again.isOpen)
+    await again.sock.sendMessage(jid('15005550005'), { text: 'once' }, { messageId })
+    await until(() => again.seen.acks.length === 1)
+    await until(() => again.texts().length > 0)
+    expect(await simulator.inbox('15005550005')).toMatchObject([{ id: messageId, copies: 2 }])
+    expect(again.texts()).toEqual(['once'])
+  })
+
+  it('keeps the phone, and the one-time keys not yet used', async () => {
+    const storage = new MemoryStorage()
+    const first = await startSimulator({ storage, claimedPreKeys: 0 })
+    const client = await link(first, 'a')
+    client.stop()
+    const { simulator, storage: stored } = await restart(storage, first, 'a')
+    const again = startClient(simulator.url, client.state)
+    await until(() => again.isOpen)
+    const kept = () => [...(stored.scopes.get('a')?.keys() ?? [])].filter(key => key.startsWith('prekey/')).length
+    const before = kept()
+    await simulator.writeAs({ from: CONTACT, to: client.phone, text: 'takes one' })
+    await until(() => again.texts().includes('takes one'))
+    expect(kept()).toBe(before - 1)
+  })
+})
+
+describe('the storage', () => {
+  it('is written before a message is acknowledged: while it fails there is no acknowledgement', async () => {
+    const storage = new MemoryStorage()
+    const faults: string[] = []
+    const simulator = await startSimulator({ storage }, faults)
+    const client = await link(simulator, 'a')
+    await client.send(jid(CONTACT), 'first')
+    await until(() => client.seen.acks.length === 1)
+    storage.broken = true
+    const write = simulator.writeAs({ from: CONTACT, to: client.phone, text: 'x' })
+    await expect(write).rejects.toThrow('the storage is broken')
+    await client.send(jid(CONTACT), 'second').catch(() => undefined)
+    await until(() => client.seen.closes.includes(428))
+    expect(client.seen.acks).toHaveLength(1)
+    expect(faults.length).toBeGreaterThan(0)
+    storage.broken = false
+    client.reconnect()
+    await until(() => client.isOpen)
+    const id = await client.send(jid(CONTACT), 'third')
+    await until(() => statuses(client, id).includes('read'))
+  })
+
+  it('holds nothing of an account that was removed, and all of one that was only closed', async () => {
+    const storage = new MemoryStorage()
+    const simulator = await startSimulator({ storage })
+    const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
+    await a.send(jid(CONTACT), 'x')
+    await simulator.removeAccount('a')
+    await simulator.removeAccount('never opened')
+    await simulator.closeAccount('b')
+    await until(() => a.seen.closes.includes(401) && b.seen.closes.includes(503))
+    expect([...storage.scopes.keys()]).toEqual(['b'])
+    const other = await startSimulator({ storage })
+    await other.openAccount('b')
+    const moved = startClient(other.url, b.state)
+    await until(() => moved.isOpen)
+  })
+})

@@ -1,0 +1,76 @@
+import { expect, it } from 'vitest'
+import { until } from './wait.ts'
+import { jid, link, startSimulator, statuses } from './world.ts'
+
+const GROUP = '120363000000000077@g.us'
+
+it('two clients write to each other, and what one reads the other is told', async () => {
+  const simulator = await startSimulator()
+  const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
+  const id = await a.send(jid(b.phone), 'hello b')
+  const received = await until(() => b.find('hello b'))
+  expect(received.key).toMatchObject({ id, remoteJidAlt: jid(a.phone) })
+  await until(() => statuses(a, id).includes('read'))
+  const answer = await b.send(jid(a.phone), 'hello a')
+  await until(() => a.texts().includes('hello a'))
+  await until(() => statuses(b, answer).includes('read'))
+  expect(await simulator.inbox(b.phone)).toMatchObject([{ id, from: a.phone, text: 'hello b', copies: 1 }])
+  expect(await simulator.inbox(a.phone)).toMatchObject([{ id: answer, from: b.phone, text: 'hello a', copies: 1 }])
+  for (let n = 0; n < 5; n++) {
+    await a.send(jid(b.phone), `a ${n}`)
+    await b.send(jid(a.phone), `b ${n}`)
+  }
+  await until(() => a.texts().length === 6 && b.texts().length === 6)
+})
+
+it('a message waits for the other client while it is away', async () => {
+  const simulator = await startSimulator()
+  const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
+  b.stop()
+  await until(async () => !(await simulator.listAccounts()).every(({ online }) => online))
+  await a.send(jid(b.phone), 'kept')
+  await until(() => a.seen.acks.length === 1)
+  b.reconnect()
+  await until(() => b.texts().includes('kept'))
+})
+
+it('two clients hear each other in a group', async () => {
+  const simulator = await startSimulator()
+  const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
+  await simulator.joinGroup(GROUP, [a.phone, b.phone])
+  expect((await a.sock.groupMetadata(GROUP)).participants).toHaveLength(4)
+  for (const text of ['one', 'two']) await a.send(GROUP, text)
+  await until(() => b.texts().length === 2)
+  expect(b.texts()).toEqual(['one', 'two'])
+  await b.send(GROUP, 'three')
+  await until(() => a.texts().includes('three'))
+  expect(a.find('three')?.key).toMatchObject({ remoteJid: GROUP, participantAlt: jid(b.phone) })
+  expect((await simulator.inbox(a.phone)).map(({ text }) => text)).toEqual(['three'])
+})
+
+it('a client that could not read the other has the message sent again', async () => {
+  const simulator = await startSimulator()
+  const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
+  await a.send(jid(b.phone), 'one')
+  await until(() => b.texts().includes('one'))
+  await b.send(jid(a.phone), 'two')
+  await until(() => a.texts().includes('two'))
+  for (const key of b.state.keys.keys()) if (key.startsWith('session/')) b.state.keys.delete(key)
+  await a.send(jid(b.phone), 'three')
+  await until(() => b.texts().includes('three'))
+  expect((await simulator.inbox(b.phone)).map(({ text }) => text)).toEqual(['one', 'three'])
+})
+
+it('a client hears that the other account has another client now, and writes to that one', async () => {
+  const simulator = await startSimulator()
+  const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
+  await a.send(jid(b.phone), 'to the first')
+  await until(() => b.texts().includes('to the first'))
+  const second = await link(simulator, 'b')
+  await until(() => b.seen.closes.includes(401))
+  const text = 'to the second'
+  await until(async () => {
+    await a.send(jid(b.phone), text)
+    return second.texts().includes(text)
+  })
+})

@@ -1,0 +1,56 @@
+import { createSimulatorWorker } from '@pombal/simulator/worker'
+import { expect, it, onTestFinished } from 'vitest'
+import { MemoryStorage } from './memory-storage.ts'
+import { until } from './wait.ts'
+import { jid, link, startClient, statuses } from './world.ts'
+
+async function startWorker(storage: MemoryStorage) {
+  const simulator = await createSimulatorWorker({
+    storage,
+    claimedPreKeys: 500,
+    timings: { deliveredAfterMs: 20, readAfterMs: 60 },
+  })
+  onTestFinished(() => simulator.terminate())
+  return simulator
+}
+
+it('a network in a thread does what one in this thread does, and survives the death of its thread in the storage', async () => {
+  const storage = new MemoryStorage()
+  const simulator = await startWorker(storage)
+  const client = await link(simulator, 'a')
+  const id = await client.send(jid('5511999990001'), 'hello')
+  await until(() => statuses(client, id).includes('read'))
+  await expect(simulator.writeAs({ from: 'x', to: client.phone, text: 'x' })).rejects.toMatchObject({
+    code: 'invalid_argument',
+  })
+  await simulator.terminate()
+  await expect(simulator.inbox(client.phone)).rejects.toMatchObject({ code: 'closed' })
+  client.stop()
+
+  const next = await startWorker(storage)
+  await next.openAccount('a')
+  const again = startClient(next.url, client.state)
+  await until(() => again.isOpen)
+  expect(await next.inbox('5511999990001')).toMatchObject([{ id, text: 'hello' }])
+  await next.close()
+})
+
+it('a thread that cannot start says so', async () => {
+  const simulator = await startWorker(new MemoryStorage())
+  const port = Number(new URL(simulator.url).port)
+  await expect(createSimulatorWorker({ port })).rejects.toMatchObject({
+    code: 'crashed',
+    message: expect.stringContaining('EADDRINUSE'),
+  })
+})
+
+it('a scope that cannot be read is a refusal, not the end', async () => {
+  const storage = new MemoryStorage()
+  const simulator = await startWorker(storage)
+  const exits: string[] = []
+  simulator.onExit(error => exits.push(error.code))
+  storage.scopes.set('bad', new Map([['account', Buffer.from('not JSON')]]))
+  await expect(simulator.openAccount('bad')).rejects.toMatchObject({ code: 'failed' })
+  await simulator.openAccount('good')
+  expect(exits).toEqual([])
+})

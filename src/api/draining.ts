@@ -1,0 +1,26 @@
+import type { Api } from './context.ts'
+
+const SWEEP_MS = 50
+/** How long what is in flight may take to finish; a request that is still arriving then is cut off. */
+const DRAIN_MS = 5_000
+
+/**
+ * Closes the server without waiting for callers that keep their connections: whatever becomes idle is closed at once,
+ * and after `DRAIN_MS` the rest. (`server.close()` alone closes only what is idle when it is called.)
+ * @returns aborted when the closing begins
+ */
+export function drainOnClose(api: Api): AbortSignal {
+  const closing = new AbortController()
+  let sweep: NodeJS.Timeout | undefined
+  let deadline: NodeJS.Timeout | undefined
+  api.addHook('preClose', async () => {
+    closing.abort()
+    sweep = setInterval(() => api.server.closeIdleConnections(), SWEEP_MS)
+    deadline = setTimeout(() => api.server.closeAllConnections(), DRAIN_MS)
+  })
+  api.addHook('onClose', async () => {
+    clearInterval(sweep)
+    clearTimeout(deadline)
+  })
+  return closing.signal
+}

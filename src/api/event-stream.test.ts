@@ -1,0 +1,55 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { EventStream } from './event-stream.ts'
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
+afterEach(() => void vi.useRealTimers())
+
+function open(closing = new AbortController().signal): EventStream {
+  return new EventStream(closing)
+}
+
+test('an event has its name and its data on one line each, however many lines the data holds', () => {
+  const stream = open()
+  stream.send('connection', { reason: 'a\nb' })
+  expect(stream.body.read().toString()).toBe('event: connection\ndata: {"reason":"a\\nb"}\n\n')
+})
+
+test('a comment every 15 s keeps proxies from closing an idle stream', () => {
+  const stream = open()
+  vi.advanceTimersByTime(45_000)
+  expect(stream.body.read().toString()).toBe(':\n\n'.repeat(3))
+})
+
+test('for a reader that does not read nothing piles up', () => {
+  const stream = open()
+  let sent = 0
+  while (stream.send('e', 'x'.repeat(1_000))) sent += 1
+  expect(sent).toBeLessThan(100)
+  vi.advanceTimersByTime(3_600_000)
+  expect(stream.body.readableLength).toBeLessThan(100_000)
+  stream.body.read()
+  expect(stream.send('e', 'x')).toBe(true)
+})
+
+test('it ends once, with the reader or with the server, and leaves no timer behind', async () => {
+  const closing = new AbortController()
+  const [left, closed] = [open(closing.signal), open(closing.signal)]
+  const ended: string[] = []
+  left.onEnd(() => ended.push('left'))
+  closed.onEnd(() => ended.push('closed'))
+  left.body.destroy()
+  await vi.waitFor(() => expect(ended).toEqual(['left']))
+  closing.abort()
+  closed.body.resume()
+  await vi.waitFor(() => expect(ended).toEqual(['left', 'closed']))
+  expect(left.send('e', 1)).toBe(false)
+  left.end()
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+test('opened while the server closes, it is over at once', async () => {
+  const stream = open(AbortSignal.abort())
+  stream.body.resume()
+  await vi.waitFor(() => expect(stream.ended).toBe(true))
+  expect(stream.send('e', 1)).toBe(false)
+})

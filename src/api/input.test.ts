@@ -1,0 +1,106 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { newEventId, newInstanceId, newMessageId } from '../domain/ids.ts'
+import { checkText, checkWebhookUrl, isId, parseIdempotencyKey, parseMoment, parseName } from './input.ts'
+
+const anywhere = () => 'not_literal' as const
+
+test('a text is refused for its length in UTF-16 units, U+0000 or a lone surrogate, and for nothing else', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', minLength: 1 }), text => {
+      const good = text.isWellFormed() && !text.includes('\u0000')
+      if (good) expect(() => checkText(text)).not.toThrow()
+      else expect(() => checkText(text)).toThrow()
+    }),
+  )
+  expect(() => checkText('x'.repeat(65_536))).not.toThrow()
+  expect(() => checkText('x'.repeat(65_537))).toThrow(/65,536/)
+})
+
+test('an idempotency key is 1 to 255 visible ASCII characters', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 300 }), key => {
+      const good = key.length >= 1 && key.length <= 255 && [...key].every(c => c > ' ' && c < '\u007f')
+      if (good) expect(parseIdempotencyKey(key)).toBe(key)
+      else expect(() => parseIdempotencyKey(key)).toThrow()
+    }),
+  )
+  expect(parseIdempotencyKey(undefined)).toBeUndefined()
+})
+
+test('every id that we give out looks like one, and what could harm a query does not', () => {
+  for (const id of [newInstanceId(), newMessageId(Date.now()), newEventId(0)]) expect(isId(id)).toBe(true)
+  for (const text of ['', 'x', 'msg_', 'msg_\u0000', 'msg_A', 'msg_1 ', "msg_1'", `msg_${'0'.repeat(41)}`, 'msg_1\n']) {
+    expect(isId(text)).toBe(false)
+  }
+})
+
+describe('a moment', () => {
+  test.each([
+    ['2026-11-21T12:00:00Z', Date.UTC(2026, 10, 21, 12)],
+    ['2026-11-21T12:00:00.123Z', Date.UTC(2026, 10, 21, 12, 0, 0, 123)],
+    ['2026-11-21T14:00+02:00', Date.UTC(2026, 10, 21, 12)],
+  ])('%s', (text, at) => {
+    expect(parseMoment('since', text)).toBe(at)
+  })
+
+  test.each([
+    '',
+    'now',
+    '1700000000000',
+    '2026-11-21',
+    '2026-11-21T12:00:00',
+    '2026-13-01T00:00:00Z',
+    '2026-11-21T25:00:00Z',
+  ])('%j is none', text => {
+    expect(() => parseMoment('since', text)).toThrow(/"since" must be an ISO 8601 moment/)
+  })
+})
+
+describe('a name', () => {
+  test('loses the space around it', () => {
+    expect(parseName('name', ' \u00a0Shop one\t')).toBe('Shop one')
+  })
+
+  test.each(['', ' ', 'x'.repeat(101), 'a\u0000', 'a\nb', '\ud800'])('%j is none', name => {
+    expect(() => parseName('name', name)).toThrow(/"name"/)
+  })
+})
+
+describe('a webhook URL', () => {
+  test('any text is either refused with a sentence or an http(s) URL without credentials', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.webUrl(),
+          fc.string(),
+          fc.string().map(text => `https://${text}`),
+        ),
+        url => {
+          let refused = false
+          try {
+            checkWebhookUrl(url, anywhere)
+          } catch (error) {
+            expect((error as Error).message).toMatch(/^"url" /)
+            refused = true
+          }
+          if (refused) return
+          const { protocol, username, password, href } = new URL(url)
+          expect(['http:', 'https:']).toContain(protocol)
+          expect([username, password]).toEqual(['', ''])
+          expect(href.length).toBeLessThanOrEqual(2_048)
+        },
+      ),
+    )
+  })
+
+  test('a literal address is asked about, and refused when blocked', () => {
+    const asked: string[] = []
+    const block = (url: URL) => {
+      asked.push(url.hostname)
+      return 'blocked' as const
+    }
+    expect(() => checkWebhookUrl('http://0x7f.1/', block)).toThrow(/may not reach/)
+    expect(asked).toEqual(['127.0.0.1'])
+  })
+})

@@ -1,0 +1,43 @@
+import { Type } from 'typebox'
+import { describe, expect, test } from 'vitest'
+import { compileValidator } from './validation.ts'
+
+function check(httpPart: string, schema: object, value: unknown) {
+  const validate = compileValidator({ schema: schema as never, httpPart, method: 'GET', url: '/' }) as (
+    given: unknown,
+  ) => true | { value?: unknown; error?: Error & { code: string; details: unknown } }
+  return validate(value)
+}
+
+const body = Type.Object({
+  to: Type.String(),
+  n: Type.Optional(Type.Integer()),
+  in: Type.Optional(Type.Object({ a: Type.String() })),
+})
+const query = Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1 })), to: Type.Optional(Type.String()) })
+
+describe('a body', () => {
+  test('passes as it is, with the fields that nobody knows', () => {
+    expect(check('body', body, { to: 'x', more: 1 })).toBe(true)
+  })
+
+  test.each([
+    [{}, '"to" is required.', [{ field: 'to', message: 'is required' }]],
+    [null, '"to" is required.', [{ field: 'to', message: 'is required' }]],
+    [{ to: 1 }, '"to" must be string.', [{ field: 'to', message: 'must be string' }]],
+    [{ to: 'x', n: '1' }, '"n" must be integer.', [{ field: 'n', message: 'must be integer' }]],
+    [{ to: 'x', in: {} }, '"in.a" is required.', [{ field: 'in.a', message: 'is required' }]],
+  ])('%j is refused, the field named', (value, message, details) => {
+    const { error } = check('body', body, value) as { error: Error }
+    expect(error).toMatchObject({ code: 'invalid_request', message, details })
+  })
+})
+
+describe('a query string', () => {
+  test('gives integers where they are asked for, and only whole decimal ones', () => {
+    expect(check('querystring', query, { limit: '10', to: '10' })).toEqual({ value: { limit: 10, to: '10' } })
+    for (const limit of ['', '1.5', '1e3', '0x1', '-1', ' 1', '0', ['1', '2'], '9'.repeat(30)]) {
+      expect(check('querystring', query, { limit })).toMatchObject({ error: { code: 'invalid_request' } })
+    }
+  })
+})

@@ -1,0 +1,118 @@
+import { sql } from 'kysely'
+import type { InstanceId } from '../domain/ids.ts'
+import type { Core } from './core.ts'
+import type { Operation } from './operation.ts'
+import type { Admission, Admitted } from './store.ts'
+
+const WINDOW_MS = 60_000
+
+/** Counts in memory: one process sees every call. */
+export class LocalAdmission implements Admission {
+  readonly #core: Core
+  readonly #ratePerMinute: number
+  readonly #clock: () => number
+  readonly #windows = new Map<InstanceId, { opensAt: number; calls: number }>()
+  readonly #find
+
+  /** @param clock milliseconds that never go back */
+  constructor(core: Core, ratePerMinute: number, clock: () => number = () => performance.now()) {
+    this.#core = core
+    this.#ratePerMinute = ratePerMinute
+    this.#clock = clock
+    this.#find = core.statements.one((p: { digest: Uint8Array }) =>
+      core.statements.db.selectFrom('instances').select('id').where('token_digest', '=', p.digest),
+    )
+  }
+
+  async admit(tokenDigest: Uint8Array): Promise<Admitted | null> {
+    const [instance] = await this.#core.reader.run(this.#find, { digest: tokenDigest })
+    return instance === undefined ? null : this.#count(instance.id)
+  }
+
+  #count(instanceId: InstanceId): Admitted {
+    const now = this.#clock()
+    let window = this.#windows.get(instanceId)
+    if (window === undefined || now >= window.opensAt + WINDOW_MS) {
+      window = { opensAt: now, calls: 0 }
+      this.#windows.set(instanceId, window)
+    }
+    window.calls += 1
+    return admitted(instanceId, window.calls, window.opensAt + WINDOW_MS - now, this.#ratePerMinute)
+  }
+}
+
+/** Counts in the database, on its clock, for all nodes alike. */
+export class SharedAdmission implements Admission {
+  readonly #core: Core
+  readonly #count: Operation<{ digest: string }, Admitted | null>
+
+  constructor(core: Core, ratePerMinute: number) {
+    this.#core = core
+    this.#count = countCalls(core, ratePerMinute)
+  }
+
+  admit(tokenDigest: Uint8Array): Promise<Admitted | null> {
+    return this.#core.write(this.#count, { digest: Buffer.from(tokenDigest).toString('hex') })
+  }
+}
+
+function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: string }, Admitted | null> {
+  const { statements } = core
+  const count = statements.rows({ token_digest: 'blob', calls: 'integer' }, db =>
+    db
+      .with('called', qb =>
+        qb
+          .selectFrom('input')
+          .innerJoin('instances', 'instances.token_digest', 'input.token_digest')
+          .select(['instances.id', 'input.token_digest', 'input.calls', statements.now.as('now')])
+          // One order for every node, so that no two wait for each other.
+          .orderBy('instances.id'),
+      )
+      .with('counted', qb =>
+        qb
+          .insertInto('rate_windows')
+          .columns(['instance_id', 'opened_at', 'calls'])
+          .expression(eb => eb.selectFrom('called').select(['called.id', 'called.now', 'called.calls']))
+          .onConflict(oc =>
+            oc.column('instance_id').doUpdateSet(eb => {
+              const over = sql`${eb.ref('rate_windows.opened_at')} + ${sql.lit(WINDOW_MS)} <= excluded.opened_at`
+              return {
+                opened_at: sql<number>`case when ${over} then excluded.opened_at else rate_windows.opened_at end`,
+                calls: sql<number>`case when ${over} then 0 else rate_windows.calls end + excluded.calls`,
+              }
+            }),
+          )
+          .returning(['instance_id', 'opened_at', 'rate_windows.calls']),
+      )
+      .selectFrom('called')
+      .innerJoin('counted', 'counted.instance_id', 'called.id')
+      .select(['called.token_digest', 'called.id', 'called.now', 'counted.opened_at', 'counted.calls']),
+  )
+  return {
+    name: 'admission.count',
+    instanceId: () => '',
+    keys: () => [],
+    async run(tx, inputs) {
+      const callsByDigest = new Map<string, number>()
+      for (const { digest } of inputs) callsByDigest.set(digest, (callsByDigest.get(digest) ?? 0) + 1)
+      const rows = await tx.each(
+        count,
+        [...callsByDigest].map(([digest, calls]) => ({ token_digest: Buffer.from(digest, 'hex'), calls })),
+      )
+      const windows = new Map(rows.map(row => [Buffer.from(row.token_digest).toString('hex'), row]))
+      const before = new Map(callsByDigest)
+      return inputs.map(({ digest }) => {
+        const window = windows.get(digest)
+        if (window === undefined) return null
+        const later = before.get(digest)! - 1
+        before.set(digest, later)
+        const resetMs = Math.max(0, window.opened_at + WINDOW_MS - window.now)
+        return admitted(window.id, window.calls - later, resetMs, ratePerMinute)
+      })
+    },
+  }
+}
+
+function admitted(instanceId: InstanceId, calls: number, resetMs: number, limit: number): Admitted {
+  return { instanceId, withinRate: calls <= limit, limit, remaining: Math.max(0, limit - calls), resetMs }
+}

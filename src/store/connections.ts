@@ -1,0 +1,129 @@
+import type { StoredConnection } from '../domain/connection.ts'
+import type { InstanceId } from '../domain/ids.ts'
+import type { PhoneNumber } from '../domain/recipient.ts'
+import type { Core } from './core.ts'
+import { fencedOneByOne, oneByOne } from './operation.ts'
+import type { ConnectionRecord, Connections, Lease } from './store.ts'
+
+type Change = Parameters<Connections['record']>[1]
+
+export class StoredConnections implements Connections {
+  readonly #core: Core
+  readonly #operations
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#operations = operations(core)
+  }
+
+  async find(id: InstanceId): Promise<ConnectionRecord | null> {
+    const { db } = this.#core.statements
+    const [row] = await this.#core.reader.query(
+      db
+        .selectFrom('connections')
+        .innerJoin('instances', 'instances.id', 'connections.instance_id')
+        .selectAll('connections')
+        .select(['instances.kind', 'instances.deleted_at'])
+        .where('connections.instance_id', '=', id),
+    )
+    if (row === undefined) return null
+    return {
+      instanceId: row.instance_id,
+      kind: row.kind,
+      deleted: row.deleted_at !== null,
+      state: row.state,
+      reason: row.reason,
+      since: row.since,
+      goal: row.goal,
+      goalVersion: row.goal_version,
+      pairingPhone: row.pairing_phone,
+      qr: row.qr,
+      qrExpiresAt: row.qr_expires_at,
+      pairingCode: row.pairing_code,
+      phone: row.phone,
+      lastConnectedAt: row.last_connected_at,
+    }
+  }
+
+  requestConnect(id: InstanceId, pairingPhone: PhoneNumber | null): Promise<boolean> {
+    return this.#request({ id, goal: 'online', pairingPhone })
+  }
+
+  requestLogout(id: InstanceId): Promise<boolean> {
+    return this.#request({ id, goal: 'logged_out', pairingPhone: null })
+  }
+
+  async record(lease: Lease, change: Change, now: number): Promise<void> {
+    await this.#core.write(this.#operations.record, { lease, change, now })
+    this.#core.hints.give('connection', lease.instanceId)
+  }
+
+  async #request(wish: { id: InstanceId; goal: 'online' | 'logged_out'; pairingPhone: string | null }) {
+    const asked = await this.#core.write(this.#operations.request, wish)
+    if (asked) {
+      this.#core.hints.give('goal', wish.id)
+      this.#core.hints.give('connection', wish.id)
+    }
+    return asked
+  }
+}
+
+function operations(core: Core) {
+  const { statements } = core
+  const { db } = statements
+
+  return {
+    request: oneByOne(
+      'connections.request',
+      (input: { id: InstanceId; goal: 'online' | 'logged_out'; pairingPhone: string | null }) => input.id,
+      async (tx, { id, goal, pairingPhone }): Promise<boolean> => {
+        const asked = await tx.query(
+          db
+            .updateTable('connections')
+            .set(eb => ({ goal, goal_version: eb('goal_version', '+', 1), pairing_phone: pairingPhone }))
+            .where('instance_id', '=', id)
+            .where(eb =>
+              eb.exists(
+                eb
+                  .selectFrom('instances')
+                  .select('instances.id')
+                  .where('instances.id', '=', id)
+                  .where('instances.deleted_at', 'is', null),
+              ),
+            )
+            .returning('instance_id'),
+        )
+        return asked.length > 0
+      },
+    ),
+
+    record: fencedOneByOne(
+      'connections.record',
+      async (tx, { lease, change, now }: { lease: Lease; change: Change; now: number }) => {
+        const ofInstance = db.selectFrom('connections').where('instance_id', '=', lease.instanceId)
+        const [before] = await tx.query(
+          statements.locking(ofInstance.select(['state', statements.now.as('now')]), 'update', 'connections'),
+        )
+        if (before === undefined) return
+        const state = change.state ?? before.state
+        await tx.query(
+          db
+            .updateTable('connections')
+            .set({
+              ...columns(change),
+              state,
+              ...(state !== before.state && { since: now }),
+              ...((state === 'connected' || before.state === 'connected') && { last_connected_at: before.now }),
+            })
+            .where('instance_id', '=', lease.instanceId),
+        )
+      },
+    ),
+  }
+}
+
+function columns({ reason, goal, qr, qrExpiresAt, pairingCode, phone }: Change) {
+  const all: Partial<StoredConnection> = { reason, goal, qr, phone } as Partial<StoredConnection>
+  const named = { ...all, qr_expires_at: qrExpiresAt, pairing_code: pairingCode }
+  return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))
+}

@@ -1,0 +1,16 @@
+import type { LocalHints } from './hints.ts'
+import type { Operation } from './operation.ts'
+import type { Sealing } from './sealing.ts'
+import type { Session } from './session.ts'
+import type { Statements } from './statement.ts'
+
+/** What every part of the store works with. */
+export interface Core {
+  readonly statements: Statements
+  /** Reads what is committed; one query sees one consistent state. */
+  readonly reader: Session
+  readonly sealing: Sealing
+  readonly hints: LocalHints
+  /** Resolves after the commit. */
+  write<I, O>(operation: Operation<I, O>, input: I): Promise<O>
+}

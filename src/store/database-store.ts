@@ -1,0 +1,106 @@
+import type { InstanceId } from '../domain/ids.ts'
+import { LocalAdmission, SharedAdmission } from './admission.ts'
+import { Appending } from './appending.ts'
+import { StoredConnections } from './connections.ts'
+import type { Core } from './core.ts'
+import { StoredCredentials } from './credentials.ts'
+import { StoredDeliveries } from './deliveries.ts'
+import { StoredEvents } from './events.ts'
+import { Fence } from './fence.ts'
+import { LocalHints } from './hints.ts'
+import { StoredInstances } from './instances.ts'
+import { StoredLeases } from './leases.ts'
+import { StoredMessages } from './messages.ts'
+import { StoredNumbers } from './numbers.ts'
+import { type Operation, oneByOne } from './operation.ts'
+import { Progress } from './progress.ts'
+import { GuardedReader } from './reader.ts'
+import { StoredRetention } from './retention.ts'
+import { StoredSandbox } from './sandbox-records.ts'
+import type { Sealing } from './sealing.ts'
+import type { Backend } from './session.ts'
+import type { Statements } from './statement.ts'
+import type { Store } from './store.ts'
+import { Writer } from './writer.ts'
+
+const PING: Operation<null, void> = oneByOne(
+  'ping',
+  () => '',
+  async () => undefined,
+)
+
+/** The store over either database. */
+export class DatabaseStore implements Store {
+  readonly hints = new LocalHints()
+  readonly admission
+  readonly instances
+  readonly connections
+  readonly messages
+  readonly events
+  readonly deliveries
+  readonly leases
+  readonly credentials
+  readonly numbers
+  readonly sandbox
+  readonly retention
+  readonly #backend: Backend
+  /** An instance's writes all go through the same one, which keeps their order. */
+  readonly #writers: readonly Writer[]
+  /** For what concerns no single instance. */
+  readonly #commonWriter: Writer
+  readonly #afterClose: () => void
+
+  constructor(
+    backend: Backend,
+    statements: Statements,
+    sealing: Sealing,
+    ratePerMinute: number,
+    afterClose: () => void = () => undefined,
+  ) {
+    this.#backend = backend
+    this.#afterClose = afterClose
+    const fence = new Fence(statements)
+    this.#writers = Array.from({ length: backend.writers }, () => new Writer(backend, fence))
+    this.#commonWriter = backend.writers === 1 ? this.#writers[0]! : new Writer(backend, fence)
+    const core: Core = {
+      statements,
+      sealing,
+      hints: this.hints,
+      reader: new GuardedReader(backend),
+      write: (operation, input) => this.#writerOf(operation.instanceId(input)).write(operation, input),
+    }
+    const appending = new Appending(statements)
+    this.admission =
+      statements.kind === 'sqlite' ? new LocalAdmission(core, ratePerMinute) : new SharedAdmission(core, ratePerMinute)
+    this.instances = new StoredInstances(core)
+    this.connections = new StoredConnections(core)
+    this.messages = new StoredMessages(core, new Progress(statements, appending))
+    this.events = new StoredEvents(core, appending)
+    this.deliveries = new StoredDeliveries(core)
+    this.leases = new StoredLeases(core)
+    this.credentials = new StoredCredentials(core)
+    this.numbers = new StoredNumbers(core)
+    this.sandbox = new StoredSandbox(core)
+    this.retention = new StoredRetention(core)
+  }
+  ping(): Promise<void> {
+    return this.#commonWriter.write(PING, null)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#writers, this.#commonWriter].map(writer => writer.close()))
+    await this.#backend.close()
+    this.#afterClose()
+  }
+
+  #writerOf(instanceId: InstanceId): Writer {
+    if (instanceId === '') return this.#commonWriter
+    return this.#writers[checksum(instanceId) % this.#writers.length]!
+  }
+}
+
+function checksum(text: string): number {
+  let sum = 0
+  for (let index = 0; index < text.length; index += 1) sum = (sum * 31 + text.charCodeAt(index)) >>> 0
+  return sum
+}

@@ -1,0 +1,125 @@
+import { sql } from 'kysely'
+import type { Core } from './core.ts'
+import { oneByOne } from './operation.ts'
+import type { Transaction } from './session.ts'
+import type { Statements } from './statement.ts'
+import type { Lease, Leases } from './store.ts'
+
+const LEASE_MS = 15_000
+
+interface LeaseRow {
+  instance_id: string
+  owner: string | null
+  epoch: number
+}
+
+export class StoredLeases implements Leases {
+  readonly #core: Core
+  readonly #operations
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#operations = operations(core.statements)
+  }
+
+  acquire(owner: string, limit: number): Promise<Lease[]> {
+    return this.#core.write(this.#operations.acquire, { owner, limit })
+  }
+
+  renew(owner: string): Promise<Lease[]> {
+    return this.#core.write(this.#operations.renew, { owner })
+  }
+
+  async release(lease: Lease): Promise<void> {
+    await this.#core.write(this.#operations.release, { lease })
+  }
+}
+
+function operations({ db, now, kind }: Statements) {
+  const until = sql<number>`${now} + ${sql.lit(LEASE_MS)}`
+  /** What somebody else is writing right now is passed over. */
+  const free = kind === 'postgres' ? sql`for update skip locked` : sql``
+
+  async function renew(tx: Transaction, { owner }: { owner: string }): Promise<Lease[]> {
+    const rows = await tx.query(
+      db
+        .updateTable('leases')
+        .set({ lease_until: until })
+        .where('owner', '=', owner)
+        .where('lease_until', '>', now)
+        .returning(['instance_id', 'owner', 'epoch']),
+    )
+    // A connection being recorded at this moment is passed over: the record says when it was last open.
+    await tx.query(
+      db
+        .with('open', qb =>
+          qb
+            .selectFrom('connections')
+            .select('instance_id')
+            .where('state', '=', 'connected')
+            .where('instance_id', 'in', eb =>
+              eb
+                .selectFrom('leases')
+                .select('leases.instance_id')
+                .where('owner', '=', owner)
+                .where('lease_until', '>', now),
+            )
+            .modifyEnd(free),
+        )
+        .updateTable('connections')
+        .set({ last_connected_at: now })
+        .where('instance_id', 'in', eb => eb.selectFrom('open').select('open.instance_id')),
+    )
+    return rows.map(toLease)
+  }
+
+  return {
+    acquire: oneByOne(
+      'leases.acquire',
+      () => '',
+      async (tx, { owner, limit }: { owner: string; limit: number }) => {
+        const rows = await tx.query(
+          db
+            .with('free', qb =>
+              qb
+                .selectFrom('leases')
+                .select('instance_id')
+                .where('lease_until', '<=', now)
+                .orderBy('instance_id')
+                .limit(limit)
+                .modifyEnd(free),
+            )
+            .updateTable('leases')
+            .set(eb => ({ owner, epoch: eb('epoch', '+', 1), lease_until: until }))
+            .where('instance_id', 'in', eb => eb.selectFrom('free').select('free.instance_id'))
+            .returning(['instance_id', 'owner', 'epoch']),
+        )
+        return rows.map(toLease)
+      },
+    ),
+
+    renew: {
+      ...oneByOne('leases.renew', () => '', renew),
+      urgent: true,
+    },
+
+    release: oneByOne(
+      'leases.release',
+      ({ lease }: { lease: Lease }) => lease.instanceId,
+      async (tx, { lease }: { lease: Lease }) => {
+        await tx.query(
+          db
+            .updateTable('leases')
+            .set({ owner: null, lease_until: 0 })
+            .where('instance_id', '=', lease.instanceId)
+            .where('owner', '=', lease.owner)
+            .where('epoch', '=', lease.epoch),
+        )
+      },
+    ),
+  }
+}
+
+function toLease({ instance_id, owner, epoch }: LeaseRow): Lease {
+  return { instanceId: instance_id, owner: owner!, epoch }
+}

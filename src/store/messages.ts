@@ -1,0 +1,209 @@
+import type { Selectable } from 'kysely'
+import type { InstanceId, MessageId } from '../domain/ids.ts'
+import type { Message, MessageFailure, MessageProgress } from '../domain/message.ts'
+import { acceptOperation } from './accepting.ts'
+import type { Core } from './core.ts'
+import { seqBefore, toPage } from './cursor.ts'
+import { toSummary, withLatestDelivery } from './delivery-summary.ts'
+import type { Operation } from './operation.ts'
+import type { Progress, ProgressInput } from './progress.ts'
+import type { MessagesTable } from './schema/messages.ts'
+import type {
+  AcceptOutcome,
+  Lease,
+  MessageEvent,
+  MessageFilter,
+  Messages,
+  NewMessage,
+  Page,
+  PageRequest,
+  PreparedMessage,
+  ProgressOutcome,
+  QueuedMessage,
+} from './store.ts'
+
+interface PrepareInput {
+  lease: Lease
+  id: MessageId
+  prepared: PreparedMessage
+}
+
+export class StoredMessages implements Messages {
+  readonly #core: Core
+  readonly #progress: Progress
+  readonly #accept
+  readonly #prepare
+  readonly #statements
+
+  constructor(core: Core, progress: Progress) {
+    this.#core = core
+    this.#progress = progress
+    this.#accept = acceptOperation(core)
+    this.#prepare = prepareOperation(core)
+    this.#statements = prepareReads(core)
+  }
+
+  async accept(message: NewMessage, now: number): Promise<AcceptOutcome> {
+    const outcome = await this.#core.write(this.#accept, { message, now })
+    if (outcome.kind === 'accepted') this.#core.hints.give('queued', message.instanceId)
+    return outcome
+  }
+
+  async find(instanceId: InstanceId, id: MessageId): Promise<Message | null> {
+    const [row] = await this.#core.reader.run(this.#statements.find, { instanceId, id })
+    return row === undefined ? null : toMessage(row)
+  }
+
+  async list(instanceId: InstanceId, page: PageRequest, filter: MessageFilter = {}): Promise<Page<Message>> {
+    let query = this.#core.statements.db
+      .selectFrom('messages')
+      .selectAll()
+      .where('instance_id', '=', instanceId)
+      .where('seq', '<', seqBefore(page))
+    if (filter.state !== undefined) query = query.where('state', '=', filter.state)
+    if (filter.to !== undefined) query = query.where('recipient', '=', filter.to)
+    if (filter.since !== undefined) query = query.where('created_at', '>=', filter.since)
+    if (filter.until !== undefined) query = query.where('created_at', '<', filter.until)
+    const rows = await this.#core.reader.query(query.orderBy('seq', 'desc').limit(page.limit + 1))
+    return toPage(rows, page.limit, toMessage)
+  }
+
+  async listEvents(instanceId: InstanceId, id: MessageId): Promise<MessageEvent[]> {
+    const { db } = this.#core.statements
+    const rows = await this.#core.reader.query(
+      withLatestDelivery(db.selectFrom('events'))
+        .select(['events.id', 'events.kind', 'events.timestamp'])
+        .where('events.instance_id', '=', instanceId)
+        .where('events.message_id', '=', id)
+        .orderBy('events.seq'),
+    )
+    return rows.map(row => ({ id: row.id, kind: row.kind, timestamp: row.timestamp, delivery: toSummary(row) }))
+  }
+
+  async listQueued(instanceId: InstanceId, limit: number, afterSeq = 0): Promise<QueuedMessage[]> {
+    const rows = await this.#core.reader.run(this.#statements.listQueued, { instanceId, limit, afterSeq })
+    return rows.map(toQueued)
+  }
+
+  recordPrepared(lease: Lease, id: MessageId, prepared: PreparedMessage): Promise<PreparedMessage> {
+    return this.#core.write(this.#prepare, { lease, id, prepared })
+  }
+
+  recordProgress(lease: Lease, whatsappId: string, reached: MessageProgress, now: number): Promise<ProgressOutcome> {
+    return this.#record({ lease, whatsappId, news: reached, now })
+  }
+
+  recordFailure(lease: Lease, whatsappId: string, failure: MessageFailure, now: number): Promise<ProgressOutcome> {
+    return this.#record({ lease, whatsappId, news: failure, now })
+  }
+
+  async recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number> {
+    const { count, owed } = await this.#core.write(this.#progress.failQueue, { lease, failure, now, limit })
+    if (owed) this.#core.hints.give('owed', lease.instanceId)
+    return count
+  }
+
+  async findSentContent(instanceId: InstanceId, whatsappId: string): Promise<Uint8Array | null> {
+    const [row] = await this.#core.reader.run(this.#statements.findContent, { instanceId, whatsappId })
+    return row?.content ?? null
+  }
+
+  async #record(input: ProgressInput): Promise<ProgressOutcome> {
+    const { outcome, owed } = await this.#core.write(this.#progress.record, input)
+    if (owed) this.#core.hints.give('owed', input.lease.instanceId)
+    return outcome
+  }
+}
+
+function prepareReads({ statements }: Core) {
+  const { db } = statements
+  return {
+    find: statements.one((p: { instanceId: InstanceId; id: MessageId }) =>
+      db.selectFrom('messages').selectAll().where('instance_id', '=', p.instanceId).where('id', '=', p.id),
+    ),
+    listQueued: statements.one((p: { instanceId: InstanceId; limit: number; afterSeq: number }) =>
+      db
+        .selectFrom('messages')
+        .select(['seq', 'id', 'instance_id', 'recipient', 'text', 'whatsapp_id', 'created_at', 'address', 'content'])
+        .where('instance_id', '=', p.instanceId)
+        .where('state', '=', 'queued')
+        .where('seq', '>', p.afterSeq)
+        .orderBy('seq')
+        .limit(p.limit),
+    ),
+    findContent: statements.one((p: { instanceId: InstanceId; whatsappId: string }) =>
+      db
+        .selectFrom('messages')
+        .select('content')
+        .where('instance_id', '=', p.instanceId)
+        .where('whatsapp_id', '=', p.whatsappId),
+    ),
+  }
+}
+
+function prepareOperation({ statements }: Core): Operation<PrepareInput, PreparedMessage> {
+  // Address and content are set together, so that whoever comes first fixes both.
+  const fix = statements.rows({ instance_id: 'text', id: 'text', address: 'text', content: 'blob' }, db =>
+    db
+      .updateTable('messages')
+      .from('input')
+      .set(eb => ({
+        address: eb.fn.coalesce('messages.address', 'input.address'),
+        content: eb.fn.coalesce('messages.content', 'input.content'),
+      }))
+      .whereRef('messages.instance_id', '=', 'input.instance_id')
+      .whereRef('messages.id', '=', 'input.id')
+      .returning(['messages.instance_id', 'messages.id', 'messages.address', 'messages.content']),
+  )
+  return {
+    name: 'messages.prepare',
+    instanceId: ({ lease }) => lease.instanceId,
+    keys: ({ id }) => [id],
+    lease: ({ lease }) => lease,
+    async run(tx, inputs) {
+      const rows = await tx.each(
+        fix,
+        inputs.map(({ lease, id, prepared }) => ({ instance_id: lease.instanceId, id, ...prepared })),
+      )
+      const fixed = new Map(rows.map(row => [`${row.instance_id}/${row.id}`, row]))
+      return inputs.map(({ lease, id }) => {
+        const row = fixed.get(`${lease.instanceId}/${id}`)
+        if (row === undefined) throw new Error(`There is no message ${id} to prepare.`)
+        return { address: row.address!, content: row.content! }
+      })
+    },
+  }
+}
+
+function toMessage(row: Selectable<MessagesTable>): Message {
+  return {
+    id: row.id,
+    state: row.state,
+    to: row.recipient,
+    text: row.text,
+    createdAt: row.created_at,
+    sentAt: row.sent_at,
+    deliveredAt: row.delivered_at,
+    readAt: row.read_at,
+    failedAt: row.failed_at,
+    failure: row.failure_code === null ? null : { code: row.failure_code, message: row.failure_message! },
+  }
+}
+
+function toQueued(row: QueuedRow): QueuedMessage {
+  return {
+    seq: row.seq,
+    id: row.id,
+    instanceId: row.instance_id,
+    to: row.recipient,
+    text: row.text,
+    whatsappId: row.whatsapp_id,
+    createdAt: row.created_at,
+    prepared: row.address === null ? null : { address: row.address, content: row.content! },
+  }
+}
+
+type QueuedRow = Pick<
+  Selectable<MessagesTable>,
+  'seq' | 'id' | 'instance_id' | 'recipient' | 'text' | 'whatsapp_id' | 'created_at' | 'address' | 'content'
+>

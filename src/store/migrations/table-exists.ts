@@ -1,0 +1,13 @@
+import { type Kysely, sql } from 'kysely'
+import type { Database } from '../schema/database.ts'
+import type { Flavour } from './flavour.ts'
+
+/** Whether the database, or on PostgreSQL the schema in use, has the table. */
+export async function tableExists(db: Kysely<Database>, kind: Flavour['kind'], table: string): Promise<boolean> {
+  const found =
+    kind === 'postgres'
+      ? sql`select 1 from pg_tables where schemaname = current_schema() and tablename = ${table}`
+      : sql`select 1 from sqlite_master where type = 'table' and name = ${table}`
+  const { rows } = await found.execute(db)
+  return rows.length > 0
+}

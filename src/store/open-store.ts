@@ -1,0 +1,77 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Kysely, PostgresDialect } from 'kysely'
+import { DatabaseStore } from './database-store.ts'
+import { KeyCheck } from './key-check.ts'
+import type { StoreLogger } from './logger.ts'
+import { migrate } from './migrations/migrate.ts'
+import { createPool, reach } from './postgres/pools.ts'
+import { PostgresBackend } from './postgres/postgres-backend.ts'
+import type { Database } from './schema/database.ts'
+import { Sealing } from './sealing.ts'
+import { lockDataDir } from './sqlite/data-dir-lock.ts'
+import { openSqlite, SqliteBackend } from './sqlite/sqlite-backend.ts'
+import { TransactionalSqliteDialect } from './sqlite/transactional-dialect.ts'
+import { Statements } from './statement.ts'
+import type { Store } from './store.ts'
+
+export interface StoreOptions {
+  /** Where the SQLite database is, unless `databaseUrl` is given. */
+  dataDir: string
+  /** `postgres://…` */
+  databaseUrl?: string | undefined
+  /** 32 bytes, under which secrets are sealed. */
+  masterKey: Uint8Array
+  /** Calls per instance in a window of 60 s. */
+  ratePerMinute: number
+  logger?: StoreLogger | undefined
+}
+
+/** The migrator works on one connection. */
+const MIGRATING_CONNECTIONS = 2
+
+/**
+ * Opens the store and brings its schema up to date. Throws `DataDirInUse`, `NewerSchema` or `WrongMasterKey` before
+ * anything is written, `StoreUnavailable` when the database cannot be reached.
+ */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const sealing = new Sealing(options.masterKey)
+  const { databaseUrl } = options
+  return databaseUrl === undefined ? openOnSqlite(options, sealing) : openOnPostgres(databaseUrl, options, sealing)
+}
+
+async function openOnSqlite({ dataDir, ratePerMinute }: StoreOptions, sealing: Sealing): Promise<Store> {
+  mkdirSync(dataDir, { recursive: true })
+  const unlock = lockDataDir(dataDir)
+  try {
+    const path = join(dataDir, 'pombal.db')
+    const db = new Kysely<Database>({ dialect: new TransactionalSqliteDialect({ database: openSqlite(path) }) })
+    try {
+      await migrate(db, 'sqlite', new KeyCheck(sealing))
+      // Whoever held them is gone: this process has the folder to itself.
+      await db.updateTable('leases').set({ owner: null, lease_until: 0 }).where('owner', 'is not', null).execute()
+    } finally {
+      await db.destroy()
+    }
+    return new DatabaseStore(new SqliteBackend(path), new Statements('sqlite'), sealing, ratePerMinute, unlock)
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+async function openOnPostgres(
+  databaseUrl: string,
+  { ratePerMinute, logger }: StoreOptions,
+  sealing: Sealing,
+): Promise<Store> {
+  const pool = createPool(databaseUrl, MIGRATING_CONNECTIONS, logger)
+  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
+  try {
+    await reach(pool.query('select 1'))
+    await migrate(db, 'postgres', new KeyCheck(sealing))
+  } finally {
+    await pool.end()
+  }
+  return new DatabaseStore(new PostgresBackend(databaseUrl, logger), new Statements('postgres'), sealing, ratePerMinute)
+}

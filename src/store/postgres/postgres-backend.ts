@@ -1,0 +1,128 @@
+import type { Compilable } from 'kysely'
+import pg from 'pg'
+import { StoreUnavailable } from '../errors.ts'
+import type { StoreLogger } from '../logger.ts'
+import type { Backend, Session, Transaction } from '../session.ts'
+import { fill, fillColumns, type RowsStatement, type Statement } from '../statement.ts'
+import { createPool, reach } from './pools.ts'
+
+/** Each commits on its own; all units of an instance go through the same one. */
+const WRITERS = 4
+/** One more for what concerns no single instance. */
+const WRITING_CONNECTIONS = WRITERS + 1
+const READING_CONNECTIONS = 5
+
+/** Reads have connections of their own, so that a long list does not hold a write up. */
+export class PostgresBackend implements Backend {
+  readonly reader: Session
+  readonly writers = WRITERS
+  readonly #writing: pg.Pool
+  readonly #reading: pg.Pool
+
+  constructor(url: string, logger: StoreLogger | undefined) {
+    this.#writing = createPool(url, WRITING_CONNECTIONS, logger)
+    this.#reading = createPool(url, READING_CONNECTIONS, logger)
+    this.reader = new PostgresSession(this.#reading)
+  }
+
+  async begin(): Promise<Transaction> {
+    const client = await reach(this.#writing.connect())
+    const transaction = new PostgresTransaction(client)
+    await transaction.begin()
+    return transaction
+  }
+
+  classify(error: unknown): 'unavailable' | 'conflict' | 'unit' {
+    if (error instanceof StoreUnavailable) return 'unavailable'
+    if (!(error instanceof pg.DatabaseError)) return 'unit'
+    const code = error.code ?? ''
+    if (CONFLICTS.has(code)) return 'conflict'
+    return UNAVAILABLE.test(code) ? 'unavailable' : 'unit'
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#writing.end(), this.#reading.end()])
+  }
+}
+
+/** Serialization failure and deadlock (SQLSTATE). */
+const CONFLICTS = new Set(['40001', '40P01'])
+/**
+ * SQLSTATE classes: connection, refused login, no such database, resources, operator intervention (shutdown, timeout),
+ * system; and read-only, a session ended for idling in a transaction, a lock not to be had.
+ */
+const UNAVAILABLE = /^(08|28|3D|53|57|58)|^(25006|25P03|55P03)$/
+
+class PostgresSession implements Session {
+  protected readonly client: pg.Pool | pg.PoolClient
+
+  constructor(client: pg.Pool | pg.PoolClient) {
+    this.client = client
+  }
+
+  async query<O>(query: Compilable<O>): Promise<O[]> {
+    const { sql, parameters } = query.compile()
+    return this.#send<O>({ text: sql, values: parameters.map(storable) })
+  }
+
+  run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
+    return this.#send<O>({
+      name: nameOf(statement),
+      text: statement.sql,
+      values: fill(statement, values).map(storable),
+    })
+  }
+
+  async each<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): Promise<O[]> {
+    if (rows.length === 0) return []
+    const values = fillColumns(statement, rows).map(storable)
+    return this.#send<O>({ name: nameOf(statement), text: statement.sql, values })
+  }
+
+  async #send<O>(config: pg.QueryConfig): Promise<O[]> {
+    const result = await reach(this.client.query(config))
+    return result.rows as O[]
+  }
+}
+
+class PostgresTransaction extends PostgresSession implements Transaction {
+  readonly #client: pg.PoolClient
+
+  constructor(client: pg.PoolClient) {
+    super(client)
+    this.#client = client
+  }
+
+  async begin(): Promise<void> {
+    try {
+      await reach(this.#client.query('begin'))
+    } catch (error) {
+      this.#client.release(true)
+      throw error
+    }
+  }
+
+  async commit(): Promise<void> {
+    await reach(this.#client.query('commit'))
+    this.#client.release()
+  }
+
+  async rollback(): Promise<void> {
+    try {
+      await this.#client.query('rollback')
+      this.#client.release()
+    } catch {
+      this.#client.release(true)
+    }
+  }
+}
+
+function nameOf(statement: { id: number }): string {
+  return `pombal_${statement.id}`
+}
+
+/** PostgreSQL's text cannot hold U+0000: no row has it, and what a stranger sends with it is kept without. */
+function storable(value: unknown): unknown {
+  if (typeof value === 'string') return value.includes('\0') ? value.replaceAll('\0', '\uFFFD') : value
+  return Array.isArray(value) ? value.map(storable) : value
+}

@@ -1,0 +1,26 @@
+import type { AttemptsTable, DeliveriesTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
+import type { ConnectionsTable, InstancesTable, LeasesTable, RateWindowsTable } from './instances.ts'
+import type { IdempotencyKeysTable, MessagesTable, NumbersTable } from './messages.ts'
+import type { CredentialsTable, MetaTable, SandboxRecordsTable } from './secrets.ts'
+
+/**
+ * Every table. Moments are milliseconds since 1970; `seq` columns are given out by the database and only grow.
+ * Each key but the token's and the meta table's begins with the instance, so that a larger installation can shard by it.
+ */
+export interface Database {
+  instances: InstancesTable
+  connections: ConnectionsTable
+  leases: LeasesTable
+  /** PostgreSQL only. */
+  rate_windows: RateWindowsTable
+  messages: MessagesTable
+  idempotency_keys: IdempotencyKeysTable
+  numbers: NumbersTable
+  events: EventsTable
+  deliveries: DeliveriesTable
+  finished_deliveries: FinishedDeliveriesTable
+  attempts: AttemptsTable
+  credentials: CredentialsTable
+  sandbox_records: SandboxRecordsTable
+  meta: MetaTable
+}

@@ -1,0 +1,41 @@
+import type { Generated } from 'kysely'
+import type { FailureCode, MessageState } from '../../domain/message.ts'
+
+export interface MessagesTable {
+  seq: Generated<number>
+  instance_id: string
+  id: string
+  /** As the caller wrote it. */
+  recipient: string
+  text: string
+  whatsapp_id: string
+  state: MessageState
+  created_at: number
+  sent_at: number | null
+  delivered_at: number | null
+  read_at: number | null
+  failed_at: number | null
+  failure_code: FailureCode | null
+  failure_message: string | null
+  /** Timestamp of the latest event. */
+  last_event_at: number | null
+  /** Set together with `content`, by the first preparation. */
+  address: string | null
+  content: Uint8Array | null
+}
+
+export interface IdempotencyKeysTable {
+  instance_id: string
+  key: string
+  digest: Uint8Array
+  message_id: string
+  /** On the database's clock. */
+  expires_at: number
+}
+
+export interface NumbersTable {
+  instance_id: string
+  number: string
+  address: string | null
+  expires_at: number
+}

@@ -1,0 +1,50 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+
+const CIPHER = 'aes-256-gcm'
+const KEY_BYTES = 32
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+/** First byte of every envelope: version | nonce | ciphertext | tag. */
+const VERSION = 1
+const HEADER_BYTES = 1 + NONCE_BYTES
+
+/**
+ * Encrypts what must not be read off the disk (decisions §6). Every scope (an instance) has a key of its own, derived from
+ * the master key, so that random nonces stay far from their limit; the row's place is authenticated with it, so that
+ * a value copied into another row does not open.
+ */
+export class Sealing {
+  readonly #masterKey: Uint8Array
+  readonly #keys = new Map<string, Uint8Array>()
+
+  /** @param masterKey 32 bytes */
+  constructor(masterKey: Uint8Array) {
+    if (masterKey.length !== KEY_BYTES) throw new RangeError(`The master key must be ${KEY_BYTES} bytes.`)
+    this.#masterKey = masterKey
+  }
+
+  seal(scope: string, place: string, plain: Uint8Array): Uint8Array {
+    const nonce = randomBytes(NONCE_BYTES)
+    const cipher = createCipheriv(CIPHER, this.#key(scope), nonce).setAAD(Buffer.from(place))
+    return Buffer.concat([Buffer.of(VERSION), nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
+  }
+
+  /** Throws when the bytes were sealed under another key or for another place, or were changed. */
+  open(scope: string, place: string, sealed: Uint8Array): Buffer {
+    if (sealed[0] !== VERSION) throw new Error(`Unknown version of a sealed value: ${sealed[0]}.`)
+    const tagAt = sealed.length - TAG_BYTES
+    const decipher = createDecipheriv(CIPHER, this.#key(scope), sealed.subarray(1, HEADER_BYTES), {
+      authTagLength: TAG_BYTES,
+    })
+    decipher.setAAD(Buffer.from(place)).setAuthTag(sealed.subarray(tagAt))
+    return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES, tagAt)), decipher.final()])
+  }
+
+  #key(scope: string): Uint8Array {
+    const known = this.#keys.get(scope)
+    if (known !== undefined) return known
+    const key = new Uint8Array(hkdfSync('sha256', this.#masterKey, '', `pombal:${scope}`, KEY_BYTES))
+    this.#keys.set(scope, key)
+    return key
+  }
+}

@@ -1,0 +1,120 @@
+import Sqlite from 'better-sqlite3'
+import type { Compilable } from 'kysely'
+import type { Backend, Session, Transaction } from '../session.ts'
+import { fill, type RowsStatement, type Statement } from '../statement.ts'
+
+/** Pages of the log after which it is written back into the database: 16 MiB. */
+const CHECKPOINT_PAGES = 4_000
+/** KiB of pages kept in memory by each connection. */
+const CACHE_KIB = 65_536
+const BUSY_TIMEOUT_MS = 5_000
+
+/** Opens the file as every connection to it must be: write-ahead log, synced at every commit. */
+export function openSqlite(path: string, options: { readonly?: boolean } = {}): Sqlite.Database {
+  const db = new Sqlite(path, { timeout: BUSY_TIMEOUT_MS, ...options })
+  if (!options.readonly) {
+    db.pragma('journal_mode = WAL')
+    db.pragma('synchronous = FULL')
+    db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+  }
+  db.pragma(`cache_size = -${CACHE_KIB}`)
+  return db
+}
+
+/** One connection that writes, and one that reads, so that a long list does not hold a write up. */
+export class SqliteBackend implements Backend {
+  readonly reader: Session
+  readonly writers = 1
+  readonly #writing: Sqlite.Database
+  readonly #reading: Sqlite.Database
+  readonly #transaction: SqliteTransaction
+
+  constructor(path: string) {
+    this.#writing = openSqlite(path)
+    this.#reading = openSqlite(path, { readonly: true })
+    this.reader = new SqliteSession(this.#reading)
+    this.#transaction = new SqliteTransaction(this.#writing)
+  }
+
+  async begin(): Promise<Transaction> {
+    this.#transaction.begin()
+    return this.#transaction
+  }
+
+  classify(error: unknown): 'unavailable' | 'unit' {
+    if (!(error instanceof Sqlite.SqliteError)) return this.#writing.open ? 'unit' : 'unavailable'
+    return /^SQLITE_(FULL|IOERR|READONLY|BUSY|LOCKED|CANTOPEN|CORRUPT|NOTADB|NOMEM|PERM|AUTH)/.test(error.code)
+      ? 'unavailable'
+      : 'unit'
+  }
+
+  async close(): Promise<void> {
+    this.#reading.close()
+    this.#writing.close()
+  }
+}
+
+class SqliteSession implements Session {
+  protected readonly db: Sqlite.Database
+  readonly #prepared = new Map<string, Sqlite.Statement>()
+
+  constructor(db: Sqlite.Database) {
+    this.db = db
+  }
+
+  async query<O>(query: Compilable<O>): Promise<O[]> {
+    const { sql, parameters } = query.compile()
+    return execute(this.db.prepare(sql), parameters as unknown[])
+  }
+
+  async run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
+    return execute(this.#prepare(statement.sql), fill(statement, values))
+  }
+
+  async each<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): Promise<O[]> {
+    const prepared = this.#prepare(statement.sql)
+    const answers: O[] = []
+    for (const row of rows) {
+      for (const answer of execute<O>(prepared, fill(statement, row))) answers.push(answer)
+    }
+    return answers
+  }
+
+  #prepare(sql: string): Sqlite.Statement {
+    const known = this.#prepared.get(sql)
+    if (known !== undefined) return known
+    const prepared = this.db.prepare(sql)
+    this.#prepared.set(sql, prepared)
+    return prepared
+  }
+}
+
+class SqliteTransaction extends SqliteSession implements Transaction {
+  readonly #begin: Sqlite.Statement
+  readonly #commit: Sqlite.Statement
+
+  constructor(db: Sqlite.Database) {
+    super(db)
+    this.#begin = db.prepare('begin immediate')
+    this.#commit = db.prepare('commit')
+  }
+
+  begin(): void {
+    this.#begin.run()
+  }
+
+  async commit(): Promise<void> {
+    this.#commit.run()
+  }
+
+  async rollback(): Promise<void> {
+    // A full disk may have rolled back by itself.
+    if (this.db.open && this.db.inTransaction) this.db.exec('rollback')
+  }
+}
+
+function execute<O>(statement: Sqlite.Statement, parameters: unknown[]): O[] {
+  if (statement.reader) return statement.all(parameters) as O[]
+  statement.run(parameters)
+  return []
+}

@@ -1,0 +1,152 @@
+import {
+  type Compilable,
+  type CompiledQuery,
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type QueryCreator,
+  type RawBuilder,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  sql,
+} from 'kysely'
+import type { Database } from './schema/database.ts'
+
+/** Stands in a compiled query for a value that each run gives anew. */
+class Slot {
+  readonly name: string
+
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
+/** A query compiled once and run often. */
+export interface Statement<I, O> {
+  readonly sql: string
+  readonly parameters: readonly unknown[]
+  readonly id: number
+  /** Phantoms that carry the types of what goes in and comes out. */
+  readonly input?: (input: I) => void
+  readonly output?: () => O
+}
+
+/** A statement that takes many rows at once: one round trip on PostgreSQL, a loop on SQLite. */
+export interface RowsStatement<I, O> extends Statement<I, O> {
+  readonly columns: readonly (keyof I & string)[]
+}
+
+interface ColumnTypes {
+  text: string
+  integer: number
+  blob: Uint8Array
+  'text?': string | null
+  'integer?': number | null
+  'blob?': Uint8Array | null
+}
+
+type Columns = Record<string, keyof ColumnTypes>
+type RowOf<C extends Columns> = { [K in keyof C]: ColumnTypes[C[K]] }
+
+const ARRAY_TYPES: Record<string, string> = { text: 'text[]', integer: 'bigint[]', blob: 'bytea[]' }
+
+/** SQLite needs a condition between a `select` and the `on conflict` that follows it. */
+export const ALWAYS = sql<boolean>`true`
+
+type LockMode = 'update' | 'share' | 'key share'
+
+/** Builds the queries of one database. Nothing here runs them. */
+export class Statements {
+  readonly kind: 'sqlite' | 'postgres'
+  readonly db: Kysely<Database>
+  /** The database's clock, in milliseconds since 1970. */
+  readonly now: RawBuilder<number>
+  #count = 0
+
+  constructor(kind: 'sqlite' | 'postgres') {
+    this.kind = kind
+    this.db = kind === 'sqlite' ? sqliteBuilder() : postgresBuilder()
+    this.now =
+      kind === 'sqlite'
+        ? sql<number>`cast(unixepoch('subsec') * 1000 as integer)`
+        : sql<number>`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`
+  }
+
+  /** A query whose values are named by the fields of `values`. */
+  one<I extends object, O>(build: (values: I) => Compilable<O>): Statement<I, O> {
+    const values = new Proxy({}, { get: (_, name) => new Slot(String(name)) }) as I
+    return this.#statement(build(values).compile())
+  }
+
+  /** A query over the table `input`, which holds the given rows. */
+  rows<C extends Columns, O>(
+    columns: C,
+    build: (db: QueryCreator<Database & { input: RowOf<C> }>) => Compilable<O>,
+  ): RowsStatement<RowOf<C>, O> {
+    const names = Object.keys(columns)
+    const input = this.kind === 'sqlite' ? sqliteInput(names) : postgresInput(columns)
+    const db = this.db.with('input', () => input) as unknown as QueryCreator<Database & { input: RowOf<C> }>
+    return { ...this.#statement<RowOf<C>, O>(build(db).compile()), columns: names }
+  }
+
+  /** Locks the rows of `table` that a query finds until the transaction ends. SQLite has one writer and needs none. */
+  locking<Q extends { modifyEnd(modifier: RawBuilder<unknown>): unknown }>(query: Q, mode: LockMode, table: string): Q {
+    if (this.kind === 'sqlite') return query
+    return query.modifyEnd(sql`for ${sql.raw(mode)} of ${sql.ref(table)}`) as Q
+  }
+
+  #statement<I, O>(compiled: CompiledQuery<O>): Statement<I, O> {
+    this.#count += 1
+    return { sql: compiled.sql, parameters: compiled.parameters, id: this.#count }
+  }
+}
+
+/** The parameters of one run. */
+export function fill(statement: Statement<never, unknown>, input: object): unknown[] {
+  const values = input as Record<string, unknown>
+  return statement.parameters.map(parameter => (parameter instanceof Slot ? values[parameter.name] : parameter))
+}
+
+/** The parameters of one run over many rows: an array for each column. */
+export function fillColumns(statement: RowsStatement<never, unknown>, rows: readonly object[]): unknown[] {
+  return statement.parameters.map(parameter =>
+    parameter instanceof Slot ? rows.map(row => (row as Record<string, unknown>)[parameter.name]) : parameter,
+  )
+}
+
+function sqliteInput(names: readonly string[]): RawBuilder<object> {
+  return sql`(select ${sql.join(names.map(name => sql`${new Slot(name)} as ${sql.id(name)}`))})`
+}
+
+function postgresInput(columns: Columns): RawBuilder<object> {
+  const arrays = Object.entries(columns).map(([name, type]) => {
+    const arrayType = ARRAY_TYPES[type.replace('?', '')]!
+    return sql`${new Slot(name)}::${sql.raw(arrayType)}`
+  })
+  return sql`(select * from unnest(${sql.join(arrays)}) as rows(${sql.join(Object.keys(columns).map(name => sql.id(name)))}))`
+}
+
+function sqliteBuilder(): Kysely<Database> {
+  return new Kysely({
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: db => new SqliteIntrospector(db),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+  })
+}
+
+function postgresBuilder(): Kysely<Database> {
+  return new Kysely({
+    dialect: {
+      createAdapter: () => new PostgresAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: db => new PostgresIntrospector(db),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+    },
+  })
+}

@@ -1,0 +1,299 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { createServer as createTcpServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Answer } from '../../test/receiver.ts'
+import { createReceiver, type Receiver } from '../../test/receiver.ts'
+import { type AddressPolicy, createAddressGuard } from './address-guard.ts'
+import { createPoster, type Poster, type PosterOptions } from './post.ts'
+
+const TIMEOUT_MS = 400
+const ON_LOOPBACK: AddressPolicy = { loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] }
+
+let receiver: Receiver
+const disposals: (() => unknown)[] = []
+
+beforeEach(async () => {
+  receiver = await createReceiver()
+  disposals.push(() => receiver.close())
+})
+
+afterEach(async () => {
+  for (const dispose of disposals.splice(0).reverse()) await dispose()
+})
+
+function poster(options: Partial<PosterOptions> = {}): Poster {
+  const created = createPoster({ guard: createAddressGuard(ON_LOOPBACK), timeoutMs: TIMEOUT_MS, ...options })
+  disposals.push(() => created.close())
+  return created
+}
+
+function post(url: string, by = poster()) {
+  return by.send({ url, headers: { 'Content-Type': 'application/json' }, body: Buffer.from('{"a":"é"}') })
+}
+
+async function timed<T>(work: Promise<T>): Promise<{ outcome: T; ms: number }> {
+  const start = performance.now()
+  return { outcome: await work, ms: performance.now() - start }
+}
+
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  disposals.push(() => server.close())
+  return (server.address() as AddressInfo).port
+}
+
+describe('an attempt', () => {
+  test('posts the bytes and headers it was given, and asks for no compression', async () => {
+    const url = `${receiver.url}?token=x%20y#fragment`
+    expect(await post(url)).toEqual({ kind: 'answered', status: 200, excerpt: null })
+    const [request] = receiver.requests
+    expect(request).toMatchObject({ method: 'POST', path: '/hook?token=x%20y' })
+    expect(request?.body.toString()).toBe('{"a":"é"}')
+    expect(request?.headers['content-type']).toBe('application/json')
+    expect(request?.headers['content-length']).toBe('10')
+    expect(request?.headers).not.toHaveProperty('accept-encoding')
+    expect(request?.headers).not.toHaveProperty('transfer-encoding')
+  })
+
+  test.each([200, 201, 204, 299, 301, 302, 307, 400, 401, 404, 410, 429, 500, 503])(
+    'is answered by a %i',
+    async status => {
+      receiver.answerWith({ kind: 'status', status })
+      expect(await post(receiver.url)).toMatchObject({ kind: 'answered', status })
+      expect(receiver.requests).toHaveLength(1)
+    },
+  )
+
+  test('does not follow a redirect, and says where it pointed to', async () => {
+    receiver.answerWith({ kind: 'redirect', to: 'https://example.com/new', status: 308 })
+    expect(await post(receiver.url)).toEqual({
+      kind: 'answered',
+      status: 308,
+      excerpt: 'Location: https://example.com/new\n\n',
+    })
+    expect(receiver.requests).toHaveLength(1)
+  })
+
+  test('that gets no status line ends at the deadline', async () => {
+    receiver.answerWith({ kind: 'hang' })
+    const { outcome, ms } = await timed(post(receiver.url))
+    expect(outcome).toEqual({ kind: 'failed', error: 'timeout' })
+    expect(ms).toBeGreaterThanOrEqual(TIMEOUT_MS - 2)
+    expect(ms).toBeLessThan(TIMEOUT_MS + 500)
+  })
+
+  test('answered just before the deadline is answered, whatever its body does then', async () => {
+    receiver.answerWith({ kind: 'drip', status: 200, everyMs: 20 })
+    const { outcome, ms } = await timed(post(receiver.url))
+    expect(outcome).toMatchObject({ kind: 'answered', status: 200, excerpt: expect.stringMatching(/^\.+$/) })
+    expect(ms).toBeLessThan(TIMEOUT_MS + 500)
+  })
+
+  test('reads a body that never ends for 2 s after the status line', async () => {
+    receiver.answerWith({ kind: 'drip', status: 503, everyMs: 50 })
+    const { outcome, ms } = await timed(post(receiver.url, poster({ timeoutMs: 10_000 })))
+    expect(outcome).toMatchObject({ kind: 'answered', status: 503 })
+    expect(ms).toBeGreaterThan(1_900)
+    expect(ms).toBeLessThan(3_000)
+  })
+
+  test('reads 64 KiB of a huge body and keeps 1 KiB', async () => {
+    receiver.answerWith({ kind: 'huge', status: 200, bytes: 200 * 1024 * 1024 })
+    const { outcome, ms } = await timed(post(receiver.url, poster({ timeoutMs: 10_000 })))
+    expect(outcome).toEqual({ kind: 'answered', status: 200, excerpt: 'x'.repeat(1024) })
+    expect(ms).toBeLessThan(1_500)
+  })
+
+  test('whose answer breaks off after the status line is answered', async () => {
+    receiver.answerWith({ kind: 'reset', after: 'status', status: 202 })
+    expect(await post(receiver.url)).toMatchObject({ kind: 'answered', status: 202 })
+  })
+
+  test('keeps valid text without U+0000, cut at a character', async () => {
+    const body = Buffer.concat([Buffer.from([0xff, 0]), Buffer.from('é'.repeat(1_000))])
+    receiver.answerWith({ kind: 'status', status: 200, body })
+    const outcome = await post(receiver.url)
+    const excerpt = outcome.kind === 'answered' ? outcome.excerpt : null
+    expect(excerpt).toMatch(/^\uFFFD\uFFFDé+\uFFFD?$/)
+    expect(Buffer.byteLength(excerpt ?? '')).toBeLessThanOrEqual(1_024)
+  })
+
+  const failures: [string, Answer, string][] = [
+    ['a reset', { kind: 'reset', after: 'request' }, 'connection_reset'],
+    ['a connection closed without a word', { kind: 'raw', text: '' }, 'connection_reset'],
+    ['something that is not HTTP', { kind: 'raw', text: 'SSH-2.0-OpenSSH_9.9\r\n' }, 'protocol_error'],
+    [
+      'headers without end',
+      { kind: 'raw', text: `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}\r\n\r\n` },
+      'protocol_error',
+    ],
+    [
+      'an unasked upgrade',
+      { kind: 'raw', text: 'HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n' },
+      'connection_reset',
+    ],
+  ]
+
+  test.each(failures)('fails by %s, in one request', async (_, answer, error) => {
+    receiver.answerWith(answer)
+    expect(await post(receiver.url)).toEqual({ kind: 'failed', error })
+    expect(receiver.requests).toHaveLength(1)
+  })
+
+  test('fails where nobody listens', async () => {
+    const port = await listen(createTcpServer())
+    await (disposals.pop() as () => unknown)()
+    expect(await post(`http://127.0.0.1:${port}/`)).toEqual({ kind: 'failed', error: 'connection_refused' })
+  })
+
+  test('is broken off by its signal', async () => {
+    receiver.answerWith({ kind: 'hang' })
+    const abort = new AbortController()
+    const sent = poster({ timeoutMs: 10_000 }).send({
+      url: receiver.url,
+      headers: {},
+      body: Buffer.from('{}'),
+      signal: abort.signal,
+    })
+    await receiver.waitFor(1)
+    abort.abort()
+    expect((await timed(sent)).ms).toBeLessThan(500)
+  })
+
+  test('uses an open connection again, but not one idle for long enough that the consumer may be closing it', async () => {
+    const by = poster()
+    await post(receiver.url, by)
+    await sleep(20)
+    await post(receiver.url, by)
+    await sleep(1_200)
+    await post(receiver.url, by)
+    const [first, second, third] = receiver.requests.map(({ remotePort }) => remotePort)
+    expect(second).toBe(first)
+    expect(third).not.toBe(first)
+  })
+})
+
+describe('over TLS', () => {
+  test('a certificate nobody vouches for is refused before the request is written', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'pombal-tls-'))
+    disposals.push(() => rmSync(dir, { recursive: true }))
+    const [key, cert] = [join(dir, 'key.pem'), join(dir, 'cert.pem')]
+    const subject = ['-subj', '/CN=localhost', '-days', '1', '-keyout', key, '-out', cert]
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...subject], { stdio: 'ignore' })
+    let requests = 0
+    const server = createTlsServer({ key: readFileSync(key), cert: readFileSync(cert) }, (_, response) => {
+      requests += 1
+      response.end()
+    })
+    const port = await listen(server)
+    expect(await post(`https://127.0.0.1:${port}/`)).toEqual({ kind: 'failed', error: 'tls_failed' })
+    expect(requests).toBe(0)
+  })
+
+  test('a consumer that speaks plain HTTP there fails the handshake', async () => {
+    expect(await post(`https://127.0.0.1:${receiver.port}/`)).toEqual({ kind: 'failed', error: 'tls_failed' })
+  })
+})
+
+describe('names', () => {
+  const at =
+    (...addresses: string[]) =>
+    async () =>
+      addresses.map(address => ({ address, family: address.includes(':') ? 6 : 4 }))
+
+  test('are posted to at the address they resolve to', async () => {
+    const outcome = await post(`http://consumer.test:${receiver.port}/`, poster({ resolve: at('127.0.0.1') }))
+    expect(outcome).toMatchObject({ kind: 'answered', status: 200 })
+    expect(receiver.requests[0]?.headers.host).toBe(`consumer.test:${receiver.port}`)
+  })
+
+  test.each([
+    ['a refused address', ['169.254.169.254']],
+    ['a good and a refused address', ['127.0.0.1', '169.254.169.254']],
+    ['a refused address in IPv6', ['::ffff:169.254.169.254']],
+    ['nothing', []],
+  ])('that resolve to %s are blocked without a connection', async (_, addresses) => {
+    const outcome = await post(`http://consumer.test:${receiver.port}/`, poster({ resolve: at(...addresses) }))
+    expect(outcome).toEqual({ kind: 'failed', error: 'blocked_address' })
+    expect(receiver.requests).toHaveLength(0)
+  })
+
+  test('that resolve to this machine are blocked at our own port', async () => {
+    const guard = createAddressGuard({ ...ON_LOOPBACK, ownPorts: [receiver.port] })
+    const by = poster({ guard, resolve: at('127.0.0.1') })
+    expect(await post(`http://consumer.test:${receiver.port}/`, by)).toEqual({
+      kind: 'failed',
+      error: 'blocked_address',
+    })
+    expect(await post(receiver.url, by)).toEqual({ kind: 'failed', error: 'blocked_address' })
+    expect(await post(`http://0.0.0.0:${receiver.port}/`, by)).toEqual({ kind: 'failed', error: 'blocked_address' })
+    expect(receiver.requests).toHaveLength(0)
+  })
+
+  test('that change their address after the check gain nothing: each connection dials what was checked', async () => {
+    const answers = [['127.0.0.1'], ['169.254.169.254']]
+    let asked = 0
+    const resolve = () => at(...(answers[asked++] ?? []))()
+    receiver.answerWith({ kind: 'status', status: 200, headers: { connection: 'close' } })
+    const by = poster({ resolve })
+    const url = `http://rebinds.test:${receiver.port}/`
+    expect(await post(url, by)).toMatchObject({ kind: 'answered' })
+    expect(await post(url, by)).toEqual({ kind: 'failed', error: 'blocked_address' })
+    expect(receiver.requests).toHaveLength(1)
+  })
+
+  test('are blocked by the peer that was reached, should the look-up ever be passed by', async () => {
+    const real = createAddressGuard(ON_LOOPBACK)
+    let judged = 0
+    const guard = {
+      ...real,
+      allows: (address: string, port: number) => (judged++ === 0 ? real.allows(address, port) : false),
+    }
+    const by = poster({ guard, resolve: at('127.0.0.1') })
+    expect(await post(`http://consumer.test:${receiver.port}/`, by)).toEqual({
+      kind: 'failed',
+      error: 'blocked_address',
+    })
+    expect(judged).toBe(2)
+    expect(receiver.requests).toHaveLength(0)
+  })
+
+  test('that do not exist fail', async () => {
+    const notFound = () => Promise.reject(Object.assign(new Error('none'), { code: 'ENOTFOUND' }))
+    expect(await post('http://gone.test/', poster({ resolve: notFound }))).toEqual({
+      kind: 'failed',
+      error: 'dns_failed',
+    })
+  })
+
+  test('whose look-up hangs fail at the deadline', async () => {
+    const { outcome, ms } = await timed(post('http://hangs.test/', poster({ resolve: () => new Promise(() => {}) })))
+    expect(outcome).toEqual({ kind: 'failed', error: 'timeout' })
+    expect(ms).toBeLessThan(TIMEOUT_MS + 500)
+  })
+})
+
+test('literals are judged without a look-up', async () => {
+  let asked = 0
+  const by = poster({
+    guard: createAddressGuard({ ...ON_LOOPBACK, loopbackAndPrivateAllowed: false }),
+    resolve: async () => {
+      asked += 1
+      return []
+    },
+  })
+  for (const host of ['127.0.0.1', '127.1', '0x7f000001', '[::ffff:127.0.0.1]', '169.254.169.254', '[::7f00:1]']) {
+    expect(await post(`http://${host}:${receiver.port}/`, by), host).toEqual({
+      kind: 'failed',
+      error: 'blocked_address',
+    })
+  }
+  expect(asked).toBe(0)
+  expect(receiver.requests).toHaveLength(0)
+})

@@ -1,0 +1,52 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import type { EventKind } from '../domain/event.ts'
+import type { EventId } from '../domain/ids.ts'
+import type { SigningSecrets } from '../domain/instance.ts'
+
+const SECRET_PREFIX = 'whsec_'
+const SECRET_BYTES = 32
+
+/** `whsec_` and the base64 of 32 random bytes: what the Standard Webhooks libraries take as it is. */
+export function newWebhookSecret(): string {
+  return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64')
+}
+
+export interface SignedAttempt {
+  /** The bytes as they will be posted. */
+  body: Uint8Array
+  secrets: SigningSecrets
+  eventId: EventId
+  kind: EventKind
+  /** From 1. */
+  attemptNumber: number
+  /** The attempt's time, milliseconds since 1970. */
+  now: number
+  /** Of Pombal. */
+  version: string
+}
+
+/**
+ * All headers of one attempt (decisions §5). `X-Service-Signature` is made with the current secret alone, the key being
+ * the whole secret string in UTF-8; `webhook-signature` with both secrets while both hold, the key being the bytes after
+ * `whsec_` (Standard Webhooks 1.0, "Webhook headers").
+ */
+export function signatureHeaders(attempt: SignedAttempt): Record<string, string> {
+  const { body, secrets, eventId } = attempt
+  const timestamp = Math.floor(attempt.now / 1000).toString()
+  const held = secrets.previous === null ? [secrets.current] : [secrets.current, secrets.previous]
+  return {
+    'Content-Type': 'application/json',
+    'User-Agent': `Pombal/${attempt.version}`,
+    'X-Service-Signature': `sha256=${createHmac('sha256', secrets.current).update(body).digest('hex')}`,
+    'X-Service-Event': attempt.kind,
+    'X-Service-Attempt': attempt.attemptNumber.toString(),
+    'webhook-id': eventId,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': held.map(secret => standardSignature(secret, eventId, timestamp, body)).join(' '),
+  }
+}
+
+function standardSignature(secret: string, id: string, timestamp: string, body: Uint8Array): string {
+  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64')
+  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`
+}

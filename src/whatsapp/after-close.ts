@@ -1,0 +1,73 @@
+import { RECONNECTING_MS } from '../domain/connection.ts'
+import type { LinkEnd } from './link-end.ts'
+
+/**
+ * What follows the end of a socket.
+ *
+ * - `restart`: WhatsApp asked for a new socket (after linking); at once, no error.
+ * - `retry`: the line or the server failed; a new socket after a pause that doubles, with jitter. `slow` starts longer.
+ * - `stop`: trying again would not help or would harm; a person is needed. Credentials stay.
+ * - `logged_out`: the phone removed this device. The only end that erases credentials.
+ */
+export type AfterClose =
+  | { kind: 'restart' }
+  | { kind: 'retry'; reason: string; slow?: true }
+  | { kind: 'stop'; reason: string }
+  | { kind: 'logged_out' }
+
+/**
+ * Every code that is known (Baileys `DisconnectReason`; WhatsApp's `<failure reason>`; whatsmeow's names for them).
+ * One that is not here is a `retry`.
+ */
+const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
+  515: { kind: 'restart' },
+  401: { kind: 'logged_out' },
+  402: { kind: 'stop', reason: 'WhatsApp has banned the number for some time. Look at the phone, then connect again.' },
+  403: {
+    kind: 'stop',
+    reason: 'WhatsApp refused the number: it may be banned. Look at the phone, then connect again.',
+  },
+  405: {
+    kind: 'stop',
+    reason:
+      'WhatsApp refused this version of WhatsApp Web. Set WHATSAPP_VERSION to a current one (such as 2.3000.1043857760), ' +
+      'restart, and connect again.',
+  },
+  406: { kind: 'stop', reason: 'WhatsApp refused the login. Look at the phone, then connect again.' },
+  409: {
+    kind: 'stop',
+    reason: 'WhatsApp refused this client as unknown. Set WHATSAPP_VERSION, restart, connect again.',
+  },
+  411: {
+    kind: 'stop',
+    reason: 'The phone does not take part in linked devices. Update WhatsApp on it, then connect again.',
+  },
+  440: {
+    kind: 'stop',
+    reason: 'The connection was opened elsewhere with the same credentials. Close it there, connect again.',
+  },
+  408: { kind: 'retry', reason: 'WhatsApp did not answer in time.' },
+  428: { kind: 'retry', reason: 'The connection to WhatsApp was cut.' },
+  500: { kind: 'retry', reason: 'WhatsApp ended the connection without saying why.' },
+  503: { kind: 'retry', reason: 'WhatsApp is not available right now.', slow: true },
+  516: { kind: 'retry', reason: 'WhatsApp asked for a new connection.' },
+}
+
+export function afterClose(end: LinkEnd): AfterClose {
+  if (end.deviceRemoved) return { kind: 'logged_out' }
+  return AFTER_CLOSE[end.code] ?? { kind: 'retry', reason: `WhatsApp ended the connection (code ${end.code}).` }
+}
+
+const FIRST_PAUSE_MS = 1_000
+const SLOW_FIRST_PAUSE_MS = 10_000
+const LONGEST_PAUSE_MS = RECONNECTING_MS
+
+/**
+ * The pause before the next socket: doubles up to 5 minutes; at random between half of it and all, so that many
+ * instances that were cut together do not come back together.
+ * @param failures ends in a row without a connection that lasted, from 1
+ */
+export function pauseBefore(failures: number, slow: boolean, random: number): number {
+  const fullMs = Math.min((slow ? SLOW_FIRST_PAUSE_MS : FIRST_PAUSE_MS) * 2 ** (failures - 1), LONGEST_PAUSE_MS)
+  return fullMs * (0.5 + random / 2)
+}

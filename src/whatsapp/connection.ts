@@ -1,0 +1,496 @@
+import type { Logger } from 'pino'
+import type { StoredConnection } from '../domain/connection.ts'
+import { messageFailure } from '../domain/message.ts'
+import { LeaseLost, StoreUnavailable } from '../store/errors.ts'
+import type { ConnectionRecord, Lease, Store } from '../store/store.ts'
+import { numberOf } from './addresses.ts'
+import { afterClose, pauseBefore } from './after-close.ts'
+import { CredentialStore } from './credential-store.ts'
+import { DeviceCache } from './device-cache.ts'
+import { GroupDirectory } from './group-directory.ts'
+import { Link } from './link.ts'
+import type { LinkEnd } from './link-end.ts'
+import { MemoryCache } from './memory-cache.ts'
+import { untilStored } from './patience.ts'
+import { Recorder } from './recorder.ts'
+import { Sender } from './sender.ts'
+import type { Network } from './socket-options.ts'
+
+/*
+ * How a connection lives. At every moment it is in one of these modes; `after-close.ts` says what each close code does.
+ *
+ * - resting: no socket. Left when the stored goal asks for something else.
+ * - linking: a socket without credentials shows QR codes (or has a pairing code). A phone that links us leads to
+ *   logging in, over a new socket (close code 515), once the credentials are stored. When the codes run out it rests:
+ *   `unlinked`. Every new wish to connect starts it again from nothing.
+ * - logging in: a socket with credentials that is not open yet. Leads to connected, pausing or resting.
+ * - connected: the sender has the link. A cut leads to pausing.
+ * - pausing: waits for the next socket; a new wish to connect ends the pause. `reconnecting` to the world.
+ * - winding up: logged out by us, by the phone, or deleted. Credentials go, the queue fails, then it rests. It is
+ *   told by the goal `logged_out`, so that a kill in between is taken up again.
+ *
+ * There is at most one socket: a link is closed, and its credentials are stored, before the next one is made.
+ */
+
+/** Behind the hints, which may be lost. */
+const LOOK_EVERY_MS = 10_000
+/** WhatsApp's life of a QR code: the first one, then each next (Baileys `socket.js`). */
+const FIRST_QR_MS = 60_000
+const NEXT_QR_MS = 20_000
+/** Codes run out on Baileys' timer and ours at the same moment. */
+const QR_TOLERANCE_MS = 1_500
+/** A connection that lasted this long ends the count of failures. */
+const LASTED_MS = 60_000
+/** In a row without being connected in between: more is a loop, and is slowed down like any failure. */
+const MAX_RESTARTS = 5
+const MAX_LINKING_FAILURES = 5
+const LOGOUT_WITHIN_MS = 8_000
+const STOP_WITHIN_MS = 2_500
+const QUEUE_STEP = 200
+const RETRY_COUNTERS = 2_000
+
+export interface ConnectionOptions {
+  lease: Lease
+  store: Pick<Store, 'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'hints'>
+  network: Network
+  settings: {
+    /** Of WhatsApp Web; default: the one that ships with the driver. */
+    version?: [number, number, number]
+    messageTtlMs: number
+    ackTimeoutMs?: number
+  }
+  logger: Logger
+  now?: () => number
+  /** A write was refused by the fence: whoever started the connection must stop it. Called once at most. */
+  onLeaseLost(): void
+}
+
+/** One instance's live link to WhatsApp, for as long as the lease lasts. */
+export interface Connection {
+  /** Converges on the stored goal, and keeps looking whether it changed. */
+  start(): void
+  /**
+   * Puts the connection down within 3 s: buffers are given out, sends in flight are settled, `reconnecting` is recorded.
+   * `logOut`: the instance was deleted; WhatsApp is logged out with what is in memory, and nothing is written.
+   */
+  stop(options?: { logOut?: boolean }): Promise<void>
+}
+
+export function createConnection(options: ConnectionOptions): Connection {
+  return new WhatsappConnection(options)
+}
+
+class WhatsappConnection implements Connection {
+  readonly #options: ConnectionOptions
+  readonly #now: () => number
+  readonly #logger: Logger
+  readonly #instanceId: string
+  readonly #sender: Sender
+  readonly #recorder: Recorder
+  readonly #groups: GroupDirectory
+  readonly #devices: DeviceCache
+  readonly #caches = {
+    msgRetryCounterCache: new MemoryCache(RETRY_COUNTERS),
+    placeholderResendCache: new MemoryCache(RETRY_COUNTERS),
+    callOfferCache: new MemoryCache(RETRY_COUNTERS),
+  }
+  readonly #stopped = new AbortController()
+  /** Everything that changes the mode runs here, one step at a time. */
+  #steps: Promise<void> = Promise.resolve()
+  #link: Link | null = null
+  #credentials: CredentialStore | null = null
+  /** The wish that is being fulfilled; null before the first look. */
+  #goalVersion: number | null = null
+  #pairingPhone: string | null = null
+  #qrs = 0
+  #qrExpiresAt = 0
+  /** Linked, and never connected since. */
+  #firstLogin = false
+  #failures = 0
+  #restarts = 0
+  #openedAt: number | null = null
+  #pause: NodeJS.Timeout | undefined
+  #poll: NodeJS.Timeout | undefined
+  #unsubscribe: () => void = () => undefined
+  #leaseLost = false
+
+  constructor(options: ConnectionOptions) {
+    const { lease, store, settings, logger } = options
+    this.#options = options
+    this.#now = options.now ?? Date.now
+    this.#logger = logger
+    this.#instanceId = lease.instanceId
+    this.#groups = new GroupDirectory(this.#now)
+    this.#devices = new DeviceCache(this.#now)
+    this.#recorder = new Recorder({ lease, store, logger, now: this.#now, onFailed: error => this.#failed(error) })
+    this.#sender = new Sender({
+      lease,
+      store,
+      groups: this.#groups,
+      messageTtlMs: settings.messageTtlMs,
+      ackTimeoutMs: settings.ackTimeoutMs,
+      logger,
+      now: this.#now,
+      onFailed: error => this.#failed(error),
+    })
+  }
+
+  start(): void {
+    this.#unsubscribe = this.#options.store.hints.on('goal', instanceId => {
+      if (instanceId === this.#instanceId) this.#step(() => this.#look())
+    })
+    this.#poll = setInterval(() => this.#step(() => this.#look()), LOOK_EVERY_MS)
+    this.#sender.start()
+    this.#step(() => this.#look())
+  }
+
+  async stop({ logOut = false }: { logOut?: boolean } = {}): Promise<void> {
+    this.#unsubscribe()
+    clearInterval(this.#poll)
+    clearTimeout(this.#pause)
+    this.#stopped.abort()
+    const link = this.#link
+    if (logOut) await within(LOGOUT_WITHIN_MS, link?.logOut())
+    const wasConnected = link?.isOpen === true
+    await within(STOP_WITHIN_MS, this.#putDown(wasConnected && !logOut && !this.#leaseLost))
+  }
+
+  async #putDown(recordReconnecting: boolean): Promise<void> {
+    await this.#credentials?.settled().catch(() => undefined)
+    this.#closeLink()
+    await Promise.all([this.#sender.stop(), this.#recorder.drained(), this.#steps])
+    this.#closeLink()
+    if (!recordReconnecting) return
+    const reason = this.#say('Pombal is being stopped; it connects again when it starts.')
+    const { store, lease } = this.#options
+    await store.connections.record(lease, { state: 'reconnecting', reason }, this.#now()).catch(() => undefined)
+  }
+
+  /** Runs a step after the ones before it; a step that fails is logged and, where it matters, repeated by the poll. */
+  #step(work: () => Promise<void>): void {
+    this.#steps = this.#steps.then(async () => {
+      if (this.#stopped.signal.aborted || this.#leaseLost) return
+      await work().catch(error => this.#failed(error))
+    })
+  }
+
+  // ── The goal ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #look(): Promise<void> {
+    const record = await this.#options.store.connections.find(this.#instanceId)
+    if (!record) return
+    if (record.deleted) return this.#windUpDeleted()
+    if (record.goalVersion === this.#goalVersion) return
+    this.#goalVersion = record.goalVersion
+    try {
+      await this.#pursue(record)
+    } catch (error) {
+      // Taken up again at the next look.
+      this.#goalVersion = null
+      throw error
+    }
+  }
+
+  async #pursue(record: ConnectionRecord): Promise<void> {
+    const { goal, state } = record
+    this.#firstLogin ||= state === 'connecting'
+    if (goal === 'online') await this.#goOnline(record)
+    else if (goal === 'logged_out') await this.#logOut()
+    else if (!this.#link && (state === 'linking' || state === 'connecting')) {
+      await this.#record({ ...NO_CODES, state: 'unlinked', reason: 'Linking was interrupted. Connect again.' })
+    }
+  }
+
+  async #goOnline(record: ConnectionRecord): Promise<void> {
+    // What works is left alone; a socket that shows codes starts clean.
+    if (this.#link?.isOpen) return
+    this.#closeLink()
+    clearTimeout(this.#pause)
+    this.#failures = 0
+    this.#restarts = 0
+    this.#pairingPhone = record.pairingPhone
+    await this.#open()
+  }
+
+  async #logOut(): Promise<void> {
+    clearTimeout(this.#pause)
+    const link = this.#link?.isOpen ? this.#link : await this.#openForLogout()
+    await within(LOGOUT_WITHIN_MS, link?.logOut())
+    await this.#windUp('Logged out, as asked for.')
+  }
+
+  /** An open link to say goodbye through; null when there is none in time: then the phone lists us until it notices. */
+  async #openForLogout(): Promise<Link | null> {
+    this.#closeLink()
+    await this.#open({ onlyWithCredentials: true })
+    const link = this.#link
+    if (!link) return null
+    const deadline = performance.now() + LOGOUT_WITHIN_MS
+    while (!link.isOpen && !link.closed.aborted && performance.now() < deadline) {
+      await new Promise(resolve => setTimeout(resolve, 50))
+    }
+    return link.isOpen ? link : null
+  }
+
+  // ── Sockets ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #open({ onlyWithCredentials = false } = {}): Promise<void> {
+    const { lease, store, network, settings } = this.#options
+    const options = {
+      lease,
+      credentials: store.credentials,
+      onBroken: (error: unknown) => this.#keysRefused(credentials, error),
+    }
+    const found = await this.#stored(() => CredentialStore.find(options))
+    if (!found && onlyWithCredentials) return
+    const credentials: CredentialStore = found ?? CredentialStore.create(options)
+    this.#credentials = credentials
+    this.#qrs = 0
+    if (found) await this.#record({ ...NO_CODES, ...this.#loggingIn() })
+    if (this.#stopped.signal.aborted) return
+    const link: Link = new Link({
+      network,
+      version: settings.version,
+      credentials,
+      devices: this.#devices,
+      caches: this.#caches,
+      findGroup: group => this.#groups.get(group),
+      findSentContent: id => store.messages.findSentContent(lease.instanceId, id),
+      logger: this.#logger.child({ instanceId: lease.instanceId }),
+      events: {
+        qr: text => this.#step(() => this.#showCode(link, text)),
+        paired: () => this.#step(() => this.#notePaired(link)),
+        opened: () => this.#step(() => this.#noteOpened(link)),
+        closed: end => this.#step(() => this.#noteClosed(link, end)),
+        acknowledged: ack => this.#sender.acknowledged(ack),
+        receipt: async receipt => {
+          await this.#recorder.recordReceipt(receipt, link.closed)
+          this.#sender.received(receipt.whatsappIds)
+        },
+        received: message => this.#recorder.recordIncoming(message, link.closed),
+        groupChanged: group => this.#groups.forget(group),
+      },
+    })
+    this.#link = link
+  }
+
+  /** Memory is ahead of the store: nothing more may be encrypted or acknowledged with these keys. */
+  #keysRefused(credentials: CredentialStore, error: unknown): void {
+    if (credentials !== this.#credentials) return
+    this.#failed(error)
+    if (error instanceof LeaseLost) return
+    this.#link?.close()
+    this.#step(async () => {
+      if (credentials === this.#credentials) await this.#reopenAfter('The keys of the connection could not be stored.')
+    })
+  }
+
+  #loggingIn(): Pick<StoredConnection, 'state' | 'reason'> {
+    return this.#firstLogin
+      ? { state: 'connecting', reason: this.#say('Linked; logging in for the first time.') }
+      : { state: 'reconnecting', reason: this.#say('Connecting to WhatsApp.') }
+  }
+
+  #closeLink(): void {
+    this.#sender.detach()
+    this.#link?.close()
+    this.#credentials?.close()
+    this.#link = null
+    this.#credentials = null
+    this.#openedAt = null
+  }
+
+  async #showCode(link: Link, qr: string): Promise<void> {
+    if (link !== this.#link) return
+    const lifeMs = this.#qrs === 0 ? FIRST_QR_MS : NEXT_QR_MS
+    this.#qrs += 1
+    this.#qrExpiresAt = this.#now() + lifeMs
+    if (this.#pairingPhone !== null) {
+      // One code for the whole attempt; WhatsApp keeps offering QR codes beside it.
+      if (this.#qrs > 1) return
+      const pairingCode = await link.requestPairingCode(this.#pairingPhone)
+      const reason = this.#say('Type the code on the phone: Linked devices, Link with phone number.')
+      return this.#record({ ...NO_CODES, state: 'linking', reason, pairingCode })
+    }
+    const reason = this.#say('Scan the QR code with the phone: Linked devices, Link a device.')
+    await this.#record({ ...NO_CODES, state: 'linking', reason, qr, qrExpiresAt: this.#qrExpiresAt })
+    const { network } = this.#options
+    if (network.kind === 'simulated' && network.linkBy) {
+      network.linkBy(qr).catch(error => {
+        this.#logger.warn({ err: error, instanceId: this.#instanceId }, 'sandbox.scan_failed')
+      })
+    }
+  }
+
+  async #notePaired(link: Link): Promise<void> {
+    if (link !== this.#link) return
+    this.#firstLogin = true
+    await this.#record({ ...NO_CODES, ...this.#loggingIn() })
+  }
+
+  async #noteOpened(link: Link): Promise<void> {
+    if (link !== this.#link || !link.isOpen) return
+    this.#openedAt = performance.now()
+    this.#restarts = 0
+    this.#firstLogin = false
+    const phone = numberOf(link.self.id) ?? null
+    await this.#record({ ...NO_CODES, state: 'connected', reason: this.#say('Connected to WhatsApp.'), phone })
+    this.#sender.attach(link)
+  }
+
+  async #noteClosed(link: Link, end: LinkEnd): Promise<void> {
+    if (link !== this.#link) return
+    const lasted = this.#openedAt !== null && performance.now() - this.#openedAt > LASTED_MS
+    const wasLinking = this.#credentials?.creds.account === undefined
+    // Before the next socket reads them (515 follows the linking at once).
+    await this.#credentials?.settled()
+    this.#closeLink()
+    if (lasted) this.#failures = 0
+    this.#logger.info({ instanceId: this.#instanceId, code: end.code }, 'connection.closed')
+    if (wasLinking) return this.#noteLinkingEnded(end)
+    const next = afterClose(end)
+    if (next.kind === 'logged_out') return this.#windUp('Logged out from the phone.')
+    if (next.kind === 'stop') return this.#rest('stopped', next.reason)
+    if (next.kind === 'restart' && this.#restarts < MAX_RESTARTS) {
+      this.#restarts += 1
+      return this.#open()
+    }
+    const reason = next.kind === 'restart' ? 'WhatsApp keeps asking for a new connection.' : next.reason
+    await this.#reopenAfter(reason, next.kind === 'retry' && next.slow === true)
+  }
+
+  async #noteLinkingEnded(end: LinkEnd): Promise<void> {
+    const next = afterClose(end)
+    const ranOut = this.#qrs > 0 && this.#now() >= this.#qrExpiresAt - QR_TOLERANCE_MS
+    const alone = this.#options.network.kind === 'simulated' && this.#options.network.linkBy !== undefined
+    if (next.kind === 'stop') return this.#rest('unlinked', next.reason)
+    if (ranOut && !alone)
+      return this.#rest('unlinked', 'Nobody linked the number in time. Connect again for a new code.')
+    if (this.#failures >= MAX_LINKING_FAILURES && !alone) {
+      return this.#rest('unlinked', 'WhatsApp could not be reached to link the number. Connect again later.')
+    }
+    const reason = next.kind === 'retry' ? next.reason : 'WhatsApp ended the attempt to link.'
+    await this.#openAfterPause('linking', reason, false)
+  }
+
+  async #reopenAfter(reason: string, slow = false): Promise<void> {
+    this.#closeLink()
+    await this.#openAfterPause('reconnecting', reason, slow)
+  }
+
+  async #openAfterPause(state: 'linking' | 'reconnecting', reason: string, slow: boolean): Promise<void> {
+    this.#failures += 1
+    const pauseMs = pauseBefore(this.#failures, slow, Math.random())
+    clearTimeout(this.#pause)
+    this.#pause = setTimeout(() => this.#step(() => (this.#link ? Promise.resolve() : this.#open())), pauseMs)
+    const when = `Trying again in ${Math.max(1, Math.round(pauseMs / 1_000))} s.`
+    const told = state === 'reconnecting' ? this.#loggingIn().state : state
+    await this.#record({ ...NO_CODES, state: told, reason: this.#say(`${reason} ${when}`) })
+  }
+
+  // ── Ends ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Nothing more is tried until somebody asks for it. */
+  async #rest(state: 'unlinked' | 'stopped', reason: string): Promise<void> {
+    await this.#record({ ...NO_CODES, state, reason: this.#say(reason) })
+    await this.#settleGoal()
+  }
+
+  /** First the state, so that nothing more is accepted; the goal last, so that a kill in between is taken up again. */
+  async #windUp(reason: string): Promise<void> {
+    this.#closeLink()
+    const goal = (await this.#isNewerWish()) ? {} : { goal: 'logged_out' as const }
+    await this.#record({ ...NO_CODES, ...goal, state: 'logged_out', reason: this.#say(reason), phone: null })
+    this.#devices.flushAll()
+    const { store, lease } = this.#options
+    await this.#stored(() => store.credentials.clear(lease))
+    await this.#failQueue('instance_logged_out')
+    await this.#settleGoal()
+  }
+
+  /** The rows of its credentials are gone already; what it was in memory, `stop({ logOut })` takes care of. */
+  async #windUpDeleted(): Promise<void> {
+    if (this.#link) return this.#leaseGone()
+    await this.#failQueue('instance_deleted')
+  }
+
+  async #failQueue(code: 'instance_logged_out' | 'instance_deleted'): Promise<void> {
+    const { store, lease } = this.#options
+    let failed = 0
+    for (;;) {
+      const step = await this.#stored(() =>
+        store.messages.recordQueueFailed(lease, messageFailure(code), this.#now(), QUEUE_STEP),
+      )
+      failed += step
+      if (step === 0) break
+    }
+    if (failed > 0) this.#logger.info({ instanceId: this.#instanceId, code, count: failed }, 'queue.failed')
+  }
+
+  /** The goal becomes `idle`, unless somebody asked for something new in the meantime. */
+  async #settleGoal(): Promise<void> {
+    if (!(await this.#isNewerWish())) await this.#record({ goal: 'idle' })
+    else this.#step(() => this.#look())
+  }
+
+  async #isNewerWish(): Promise<boolean> {
+    const record = await this.#stored(() => this.#options.store.connections.find(this.#instanceId))
+    return record !== null && this.#goalVersion !== null && record.goalVersion > this.#goalVersion
+  }
+
+  // ── Telling ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #record(change: Parameters<Store['connections']['record']>[1]): Promise<void> {
+    const { store, lease } = this.#options
+    await this.#stored(() => store.connections.record(lease, change, this.#now()))
+    const { state, reason } = change
+    if (state) this.#logger.info({ instanceId: this.#instanceId, state, reason }, 'connection.changed')
+  }
+
+  #say(reason: string): string {
+    return this.#options.network.kind === 'simulated' ? `${reason} (WhatsApp is simulated.)` : reason
+  }
+
+  #stored<T>(work: () => Promise<T>): Promise<T> {
+    return untilStored(work, this.#stopped.signal)
+  }
+
+  #failed(error: unknown): void {
+    if (error instanceof LeaseLost) {
+      this.#leaseGone()
+      return
+    }
+    const level = error instanceof StoreUnavailable ? 'warn' : 'error'
+    this.#logger[level]({ err: error, instanceId: this.#instanceId }, 'connection.step_failed')
+  }
+
+  /**
+   * Nothing that needs a write gets through any more: no send, no receipt. The socket ends at once; if the instance was
+   * deleted, WhatsApp is told first.
+   */
+  #leaseGone(): void {
+    if (this.#leaseLost) return
+    this.#leaseLost = true
+    this.#sender.detach()
+    if (!this.#stopped.signal.aborted) this.#options.onLeaseLost()
+    const link = this.#link
+    if (!link) return
+    this.#options.store.connections
+      .find(this.#instanceId)
+      .then(record => (record === null || record.deleted ? within(LOGOUT_WITHIN_MS, link.logOut()) : undefined))
+      .catch(() => undefined)
+      .finally(() => link.close())
+  }
+}
+
+const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null } as const
+
+/** Resolves when `work` has settled, after `limitMs` at the latest. */
+async function within(limitMs: number, work: Promise<unknown> | undefined): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise(resolve => {
+    timer = setTimeout(resolve, limitMs)
+  })
+  await Promise.race([work?.catch(() => undefined), limit])
+  clearTimeout(timer)
+}

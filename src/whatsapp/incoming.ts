@@ -1,0 +1,113 @@
+import {
+  isJidBroadcast,
+  isJidGroup,
+  isJidNewsletter,
+  isJidStatusBroadcast,
+  normalizeMessageContent,
+  type proto,
+  type WAMessage,
+} from 'baileys'
+import type { IncomingMessage, IncomingType } from '../domain/event.ts'
+import { lidOf, numberOf } from './addresses.ts'
+
+/** Finds the number behind a LID in what WhatsApp told us before; null if it never did. */
+export type ResolveLid = (lid: string) => Promise<string | null>
+
+type Content = proto.IMessage
+
+export type IncomingContent = Pick<IncomingMessage, 'type' | 'text'>
+
+/** What the content of a message is, by the field that is set; the first that is decides. */
+const KINDS: readonly (readonly [keyof Content, IncomingType, ((content: Content) => string | null | undefined)?])[] = [
+  ['conversation', 'text', content => content.conversation],
+  ['extendedTextMessage', 'text', content => content.extendedTextMessage?.text],
+  ['imageMessage', 'image', content => content.imageMessage?.caption],
+  ['videoMessage', 'video', content => content.videoMessage?.caption],
+  ['ptvMessage', 'video', content => content.ptvMessage?.caption],
+  ['audioMessage', 'audio'],
+  ['documentMessage', 'document', content => content.documentMessage?.caption],
+  ['stickerMessage', 'sticker'],
+  ['lottieStickerMessage', 'sticker'],
+  ['locationMessage', 'location', content => content.locationMessage?.comment],
+  ['liveLocationMessage', 'location', content => content.liveLocationMessage?.caption],
+  ['contactMessage', 'contact'],
+  ['contactsArrayMessage', 'contact'],
+  ['reactionMessage', 'reaction', content => content.reactionMessage?.text],
+  ['encReactionMessage', 'reaction'],
+  ['pollCreationMessage', 'poll'],
+  ['pollCreationMessageV2', 'poll'],
+  ['pollCreationMessageV3', 'poll'],
+  ['pollCreationMessageV5', 'poll'],
+  ['pollUpdateMessage', 'poll'],
+]
+
+/** Fields that are housekeeping between WhatsApp's programs, not something that a person wrote. */
+const HOUSEKEEPING: ReadonlySet<string> = new Set<keyof Content>([
+  'protocolMessage',
+  'senderKeyDistributionMessage',
+  'fastRatchetKeySenderKeyDistributionMessage',
+  'messageContextInfo',
+  'deviceSentMessage',
+  'keepInChatMessage',
+  'pinInChatMessage',
+  'secretEncryptedMessage',
+  'placeholderMessage',
+  'call',
+])
+
+/**
+ * @returns null for what is not an event (decisions §4): own messages, status broadcasts, newsletters, protocol
+ * messages, stubs and placeholders
+ */
+export async function parseIncoming(message: WAMessage, resolveLid: ResolveLid): Promise<IncomingMessage | null> {
+  const { key } = message
+  const chat = key.remoteJid
+  if (!chat || !key.id || key.fromMe || isJidNewsletter(chat) || isJidStatusBroadcast(chat)) return null
+  const kind = parseContent(message.message)
+  if (!kind) return null
+  const group = isJidGroup(chat)
+  const [sender, alternate] =
+    group || isJidBroadcast(chat) ? [key.participant, key.participantAlt] : [chat, key.remoteJidAlt]
+  const from = await findSender(sender, alternate, resolveLid)
+  if (!from) return null
+  const sentAtSeconds = Number(message.messageTimestamp)
+  return {
+    id: key.id,
+    ...from,
+    ...kind,
+    ...(group && { group: chat }),
+    ...(message.pushName && { name: message.pushName }),
+    sentAt: sentAtSeconds > 0 ? sentAtSeconds * 1_000 : Date.now(),
+  }
+}
+
+/** Type and text; null for what nobody wrote. */
+export function parseContent(wrapped: Content | null | undefined): IncomingContent | null {
+  const content = normalizeMessageContent(wrapped)
+  if (!content || content.protocolMessage) return null
+  for (const [field, type, textOf] of KINDS) {
+    if (!isSet(content, field)) continue
+    const text = textOf?.(content)
+    return text || (type === 'text' && text === '') ? { type, text } : { type }
+  }
+  const rest = Object.keys(content).filter(field => isSet(content, field as keyof Content) && !HOUSEKEEPING.has(field))
+  return rest.length > 0 ? { type: 'other' } : null
+}
+
+function isSet(content: Content, field: keyof Content): boolean {
+  return Object.hasOwn(content, field) && content[field] !== null && content[field] !== undefined
+}
+
+/** The number wherever it can be known: the address itself, the alternate one, or the stored mapping. */
+async function findSender(
+  sender: string | null | undefined,
+  alternate: string | null | undefined,
+  resolveLid: ResolveLid,
+): Promise<Pick<IncomingMessage, 'from' | 'addressing'> | null> {
+  const told = numberOf(sender) ?? numberOf(alternate)
+  if (told) return { from: told }
+  const lid = lidOf(sender)
+  if (!sender || !lid) return null
+  const mapped = numberOf(await resolveLid(sender))
+  return mapped ? { from: mapped } : { from: lid, addressing: 'lid' }
+}

@@ -1,0 +1,338 @@
+import {
+  type BinaryNode,
+  decodeMessageNode,
+  type GroupMetadata,
+  getBinaryNodeChildren,
+  jidNormalizedUser,
+  makeWASocket,
+  proto,
+  unpadRandomMax16,
+  type WAMessage,
+  type WASocket,
+} from 'baileys'
+import type { Logger } from 'pino'
+import type { IncomingMessage } from '../domain/event.ts'
+import { isSelf, lidOf, numberOf, type Self, userOf } from './addresses.ts'
+import { decodeContent } from './content.ts'
+import type { CredentialStore } from './credential-store.ts'
+import type { DeviceCache } from './device-cache.ts'
+import { parseIncoming } from './incoming.ts'
+import { Journal } from './journal.ts'
+import { createLibraryLogger } from './library-logger.ts'
+import { type LinkEnd, parseLinkEnd } from './link-end.ts'
+import type { MemoryCache } from './memory-cache.ts'
+import { parseReceipt, type Receipt } from './receipts.ts'
+import { createSignalRepository } from './signal-repository.ts'
+import { type Network, socketOptions } from './socket-options.ts'
+
+/** After this a socket that was told to close is torn down: a dead peer never answers the close frame. */
+const CLOSE_GRACE_MS = 1_000
+/** WhatsApp's token bookkeeping goes by weeks (Baileys `tc-token-utils.js`). */
+const TOKEN_WEEK_SECONDS = 604_800
+
+/** WhatsApp's answer to a message of ours. */
+export interface Acknowledgement {
+  whatsappId: string
+  /** Set when WhatsApp refused the message. */
+  error: number | undefined
+  /** WhatsApp knows other devices of the recipient than we wrote to. */
+  devicesDiffer: boolean
+}
+
+export interface LinkEvents {
+  /** A new QR code to show, in place of the one before. */
+  qr(text: string): void
+  /** A phone has linked us; WhatsApp asks for a new socket next. */
+  paired(): void
+  opened(): void
+  /** It ended by itself: the last event of a link; everything buffered was given out before. */
+  closed(end: LinkEnd): void
+  acknowledged(ack: Acknowledgement): void
+  /** WhatsApp is told that we have the receipt once this resolves; it comes again if it rejects. */
+  receipt(receipt: Receipt): Promise<void>
+  /** The same for a message. */
+  received(message: IncomingMessage): Promise<void>
+  groupChanged(group: string): void
+}
+
+export interface LinkOptions {
+  network: Network
+  version?: [number, number, number] | undefined
+  credentials: CredentialStore
+  devices: DeviceCache
+  caches: Record<'msgRetryCounterCache' | 'placeholderResendCache' | 'callOfferCache', MemoryCache>
+  findGroup(group: string): GroupMetadata | undefined
+  findSentContent(whatsappId: string): Promise<Uint8Array | null>
+  events: LinkEvents
+  logger: Logger
+}
+
+/** What WhatsApp says of a number; `silent`: nothing, ask again later. */
+export type LookUp = { kind: 'found'; address: string } | { kind: 'absent' } | { kind: 'silent' }
+
+/** One socket to WhatsApp, from opening to its end. It is never opened again: the next one is a new link. */
+export class Link {
+  readonly #options: LinkOptions
+  readonly #socket: WASocket
+  readonly #closed = new AbortController()
+  /** Which stanza a ciphertext came in: Baileys hands the very same bytes to the Signal repository. */
+  readonly #stanzas = new WeakMap<Uint8Array, BinaryNode>()
+  #isOpen = false
+  #ended = false
+
+  constructor(options: LinkOptions) {
+    this.#options = options
+    const { credentials, caches, network, version } = options
+    const journal = new Journal(credentials)
+    this.#socket = makeWASocket(
+      socketOptions({
+        network,
+        version,
+        auth: { creds: credentials.creds, keys: credentials.keys },
+        logger: createLibraryLogger(options.logger),
+        makeSignalRepository: (auth, logger, pnToLid) =>
+          createSignalRepository(auth, logger, pnToLid, {
+            journal,
+            onDecrypted: (ciphertext, plaintext) => this.#decrypted(ciphertext, plaintext),
+            settled: () => credentials.settled(),
+            onClose: () => this.#ending(),
+          }),
+        getMessage: async key => {
+          const content = key.id ? await options.findSentContent(key.id) : null
+          return content ? decodeContent(content) : undefined
+        },
+        cachedGroupMetadata: async group => options.findGroup(group),
+        userDevicesCache: options.devices,
+        ...caches,
+      }),
+    )
+    options.devices.attach(credentials)
+    this.#listen()
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  /** Aborted when the link has ended. */
+  get closed(): AbortSignal {
+    return this.#closed.signal
+  }
+
+  get self(): Self {
+    return this.#options.credentials.creds.me ?? {}
+  }
+
+  /**
+   * Resolves once the message is written to the socket, which says nothing of its fate. Runs in a transaction of its
+   * own: in Baileys' one for the whole account, an unanswered query for one recipient would hold up all others.
+   */
+  async write(address: string, content: Uint8Array, whatsappId: string): Promise<void> {
+    const relayed = this.#socket.authState.keys.transaction(
+      () => this.#socket.relayMessage(address, decodeContent(content), { messageId: whatsappId }),
+      `send ${address}`,
+    )
+    await this.#orClosed(relayed)
+    this.#noteToken(address).catch(error => this.#log(error, 'token'))
+  }
+
+  async lookUp(number: string): Promise<LookUp> {
+    const found = await this.#orClosed(this.#socket.onWhatsApp(number))
+    // Undefined is a query that timed out; a number that is not on WhatsApp is missing from the list.
+    if (!found) return { kind: 'silent' }
+    const [first] = found
+    return first?.exists ? { kind: 'found', address: jidNormalizedUser(first.jid) } : { kind: 'absent' }
+  }
+
+  /** @throws what WhatsApp answered; its code is `data` */
+  queryGroup(group: string): Promise<GroupMetadata> {
+    return this.#orClosed(this.#socket.groupMetadata(group))
+  }
+
+  isMember(group: GroupMetadata): boolean {
+    const { participants } = group
+    return (
+      participants.length === 0 ||
+      participants.some(({ id, lid, phoneNumber }) => [id, lid, phoneNumber].some(jid => isSelf(jid, this.self)))
+    )
+  }
+
+  /** The next message to this address asks WhatsApp anew for its devices. */
+  async forgetDevices(address: string): Promise<void> {
+    const user = userOf(address)
+    const lid = await this.#socket.signalRepository.lidMapping.getLIDForPN(address).catch(() => null)
+    for (const one of [user, userOf(lid)]) if (one) await this.#options.devices.del(one)
+  }
+
+  requestPairingCode(phone: string): Promise<string> {
+    return this.#orClosed(this.#socket.requestPairingCode(phone))
+  }
+
+  /** Unlinks the account from the phone; resolves once that is written, or at once when there is no way to. */
+  async logOut(): Promise<void> {
+    if (!this.#isOpen) return
+    await this.#socket.logout().catch(error => this.#log(error, 'logout'))
+  }
+
+  /** Gives out what is buffered, then closes, without an event. Idempotent. */
+  close(): void {
+    if (this.#ended) return
+    // Not awaited: it waits for the peer to answer the close frame.
+    this.#socket.end(undefined).catch(error => this.#log(error, 'end'))
+    this.#markEnded()
+  }
+
+  #listen(): void {
+    const { ev, ws } = this.#socket
+    const { credentials, events } = this.#options
+    ev.on('creds.update', () => {
+      credentials.touchCreds()
+      // A failure has ended the socket already.
+      credentials.settled().catch(error => this.#log(error, 'creds'))
+    })
+    ev.on('connection.update', update => {
+      if (update.qr) events.qr(update.qr)
+      if (update.isNewLogin) events.paired()
+      if (update.connection === 'open') {
+        this.#isOpen = true
+        events.opened()
+      }
+      if (update.connection === 'close') this.#end(parseLinkEnd(update.lastDisconnect?.error))
+    })
+    ev.on('messages.upsert', ({ messages }) => {
+      for (const message of messages) this.#upserted(message)
+    })
+    ev.on('groups.update', groups => {
+      for (const { id } of groups) if (id) events.groupChanged(id)
+    })
+    ev.on('group-participants.update', ({ id }) => events.groupChanged(id))
+    ws.prependListener('CB:message', (node: BinaryNode) => this.#noteCiphertexts(node))
+    // Baileys tells of refusals only, and of those after the fact.
+    ws.on('CB:ack,class:message', ({ attrs }: BinaryNode) => {
+      if (!attrs['id']) return
+      const error = attrs['error'] ? Number(attrs['error']) : undefined
+      events.acknowledged({ whatsappId: attrs['id'], error, devicesDiffer: attrs['phash'] !== undefined })
+    })
+    this.#recordFirst('CB:receipt', node => {
+      const receipt = parseReceipt(node, this.self)
+      return receipt && events.receipt(receipt)
+    })
+  }
+
+  /** Holds a stanza back from Baileys, who would acknowledge it, until what it tells is recorded. */
+  #recordFirst(event: string, record: (node: BinaryNode) => Promise<void> | null): void {
+    const { ws } = this.#socket
+    const baileys = ws.listeners(event)
+    ws.removeAllListeners(event)
+    ws.on(event, (node: BinaryNode) => {
+      const handOn = () => {
+        if (this.#ended) return
+        for (const listener of baileys) listener.call(ws, node)
+      }
+      const recorded = record(node)
+      if (recorded === null) handOn()
+      else recorded.then(handOn, error => this.#log(error, event))
+    })
+  }
+
+  #noteCiphertexts(node: BinaryNode): void {
+    for (const { content } of getBinaryNodeChildren(node, 'enc')) {
+      if (content instanceof Uint8Array) this.#stanzas.set(content, node)
+    }
+  }
+
+  /** @throws when the message could not be recorded: the link is ending, and no receipt goes out any more */
+  async #decrypted(ciphertext: Uint8Array, plaintext: Uint8Array): Promise<void> {
+    const node = this.#stanzas.get(ciphertext)
+    if (!node || node.attrs['category'] === 'peer') return
+    const { id = '', lid = '' } = this.self
+    let content: proto.IMessage
+    try {
+      content = proto.Message.decode(unpadRandomMax16(plaintext))
+    } catch {
+      // Not for us to judge: Baileys asks the sender to send it again.
+      return
+    }
+    const { fullMessage } = decodeMessageNode(node, id, lid)
+    await this.#receive({ ...fullMessage, message: content })
+  }
+
+  /** Messages that come by other ways than a ciphertext, such as one that the phone sends again. */
+  #upserted(message: WAMessage): void {
+    this.#receive(message).catch(error => this.#log(error, 'upsert'))
+  }
+
+  async #receive(message: WAMessage): Promise<void> {
+    const { lidMapping } = this.#socket.signalRepository
+    const incoming = await parseIncoming(message, lid => lidMapping.getPNForLID(lid))
+    if (incoming) await this.#options.events.received(incoming)
+  }
+
+  /**
+   * Baileys loses its note that a contact got a token from us (it is written to a transaction that has ended) and so
+   * would send one after every message. The note goes straight to the store.
+   */
+  async #noteToken(address: string): Promise<void> {
+    if (!numberOf(address) && !lidOf(address)) return
+    const { keys } = this.#options.credentials
+    const lid = lidOf(address) ? address : await this.#socket.signalRepository.lidMapping.getLIDForPN(address)
+    const contact = jidNormalizedUser(lid ?? address)
+    const seconds = Math.floor(Date.now() / 1_000)
+    const row = (await keys.get('tctoken', [contact]))[contact]
+    const week = (at: number) => Math.floor(at / TOKEN_WEEK_SECONDS)
+    if (row?.senderTimestamp !== undefined && week(row.senderTimestamp) === week(seconds)) return
+    await keys.set({ tctoken: { [contact]: { token: Buffer.alloc(0), ...row, senderTimestamp: seconds } } })
+  }
+
+  /** Called as the socket starts to end, while its events still have listeners. */
+  #ending(): void {
+    if (this.#ended) return
+    this.#isOpen = false
+    // What Baileys has buffered it would throw away.
+    this.#socket?.ev.flush()
+    setTimeout(() => this.#tearDown(), CLOSE_GRACE_MS).unref()
+  }
+
+  #tearDown(): void {
+    // The WebSocket behind Baileys' client is not in its types; without this a dead peer keeps it for 30 s.
+    const { socket } = this.#socket.ws as unknown as { socket: { terminate(): void } | null }
+    socket?.terminate()
+  }
+
+  #end(end: LinkEnd): void {
+    if (this.#ended) return
+    this.#markEnded()
+    this.#options.events.closed(end)
+  }
+
+  #markEnded(): void {
+    this.#ended = true
+    this.#isOpen = false
+    this.#closed.abort()
+  }
+
+  /** Baileys leaves calls hanging when a socket ends; and rejects with a bare number when it is cut. */
+  #orClosed<T>(work: Promise<T>): Promise<T> {
+    const { signal } = this.#closed
+    return new Promise((resolve, reject) => {
+      const onClose = () => reject(new LinkClosed())
+      signal.addEventListener('abort', onClose, { once: true })
+      if (signal.aborted) onClose()
+      work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onClose))
+    })
+  }
+
+  #log(error: unknown, step: string): void {
+    if (this.#ended) return
+    const { name, output } = (error ?? {}) as { name?: string; output?: { statusCode?: number } }
+    this.#options.logger.debug({ step, error: name, code: output?.statusCode }, 'whatsapp.step_failed')
+  }
+}
+
+/** The socket ended while something was under way. */
+export class LinkClosed extends Error {
+  override readonly name = 'LinkClosed'
+  constructor() {
+    super('The link to WhatsApp has ended.')
+  }
+}

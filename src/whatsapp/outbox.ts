@@ -1,0 +1,133 @@
+import type { MessageId } from '../domain/ids.ts'
+import type { QueuedMessage } from '../store/store.ts'
+
+/** Messages kept in memory for one recipient; the rest is read again when these are through. */
+const KEPT_PER_RECIPIENT = 64
+/** Messages kept in memory in all. */
+const KEPT_IN_ALL = 2_048
+
+/** The messages to one recipient, in the order accepted, one in flight at most. */
+export interface Lane {
+  readonly to: string
+  readonly messages: QueuedMessage[]
+  /** Set while its first message is being sent. */
+  busy: boolean
+  /** Attempts at the first message that came to nothing since the link was opened. */
+  failures: number
+  /** Nothing is tried before; milliseconds since 1970. */
+  notBefore: number
+  /** The first message that did not fit: what comes after it must not overtake it. */
+  overflowFrom: number | null
+}
+
+/**
+ * What of the queue is in memory: lanes by recipient. It holds a window of the rows, in order; the rows are the truth.
+ * One recipient who has to wait fills at most a lane, never the window.
+ */
+export class Outbox {
+  readonly #lanes = new Map<string, Lane>()
+  readonly #known = new Set<MessageId>()
+  /** Set while rows are being read. The rows may show messages as still queued that ended meanwhile. */
+  #reading: { ended: Set<MessageId>; askedAgain: 'no' | 'on' | 'from_start' } | null = null
+  #scannedTo = 0
+  #complete = false
+
+  /** Where the next page of rows starts. */
+  get scannedTo(): number {
+    return this.#scannedTo
+  }
+
+  /** Whether there may be rows that are not in memory, and room for them. */
+  get wantsMore(): boolean {
+    return !this.#complete && this.#known.size < KEPT_IN_ALL
+  }
+
+  get size(): number {
+    return this.#known.size
+  }
+
+  lanes(): Iterable<Lane> {
+    return this.#lanes.values()
+  }
+
+  /** New rows may be there; `fromStart` also looks for rows that were committed out of order. */
+  lookAgain(fromStart: boolean): void {
+    this.#complete = false
+    if (!this.#reading) {
+      if (fromStart) this.#scannedTo = 0
+    } else if (fromStart) this.#reading.askedAgain = 'from_start'
+    else if (this.#reading.askedAgain === 'no') this.#reading.askedAgain = 'on'
+  }
+
+  beginRead(): void {
+    this.#reading = { ended: new Set(), askedAgain: 'no' }
+  }
+
+  /** Takes a page of rows in; `isLast`: there are none after it. */
+  endRead(rows: readonly QueuedMessage[], isLast: boolean): void {
+    const { ended, askedAgain } = this.#reading ?? { ended: new Set(), askedAgain: 'no' }
+    this.#reading = null
+    for (const message of rows) {
+      this.#scannedTo = Math.max(this.#scannedTo, message.seq)
+      if (!ended.has(message.id) && !this.#known.has(message.id)) this.#add(message)
+    }
+    if (askedAgain === 'from_start') this.#scannedTo = 0
+    else if (askedAgain === 'no' && isLast) this.#complete = true
+  }
+
+  /** The message needs nothing more, and that is recorded: its row is not queued any more. */
+  end(message: QueuedMessage): void {
+    this.#reading?.ended.add(message.id)
+    this.pass(message)
+    this.#known.delete(message.id)
+  }
+
+  /** The next one to the recipient can go: this one is acknowledged, refused or too old. */
+  pass(message: QueuedMessage): void {
+    const lane = this.#lanes.get(message.to)
+    const index = lane?.messages.findIndex(({ id }) => id === message.id) ?? -1
+    if (!lane || index < 0) return
+    lane.messages.splice(index, 1)
+    if (index === 0) {
+      lane.failures = 0
+      lane.notBefore = 0
+    }
+    if (lane.messages.length === 0) this.#emptied(lane)
+  }
+
+  /** The link is open (again): everything is tried at once. */
+  tryAllAgain(): void {
+    for (const lane of this.#lanes.values()) {
+      lane.failures = 0
+      lane.notBefore = 0
+    }
+  }
+
+  #add(message: QueuedMessage): void {
+    const lane = this.#lanes.get(message.to) ?? newLane(message.to)
+    this.#lanes.set(message.to, lane)
+    if (lane.overflowFrom !== null && message.seq >= lane.overflowFrom) return
+    if (lane.messages.length >= KEPT_PER_RECIPIENT) {
+      lane.overflowFrom = message.seq
+      return
+    }
+    this.#known.add(message.id)
+    // A row that was committed late may belong before others, but never before the one in flight.
+    let index = lane.messages.length
+    while (index > (lane.busy ? 1 : 0) && (lane.messages[index - 1]?.seq ?? 0) > message.seq) index -= 1
+    lane.messages.splice(index, 0, message)
+  }
+
+  #emptied(lane: Lane): void {
+    if (lane.overflowFrom !== null) {
+      this.#scannedTo = Math.min(this.#scannedTo, lane.overflowFrom - 1)
+      this.#complete = false
+      lane.overflowFrom = null
+    }
+    this.#lanes.delete(lane.to)
+  }
+}
+
+function newLane(to: string): Lane {
+  return { to, messages: [], busy: false, failures: 0, notBefore: 0, overflowFrom: null }
+}

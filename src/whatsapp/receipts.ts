@@ -1,0 +1,41 @@
+import { type BinaryNode, getBinaryNodeChildren } from 'baileys'
+import type { MessageProgress } from '../domain/message.ts'
+import { isSelf, type Self } from './addresses.ts'
+
+/** How far some of our messages got, as one receipt tells it; by WhatsApp's ids, whatever address it came from. */
+export interface Receipt {
+  whatsappIds: readonly string[]
+  reached: MessageProgress
+}
+
+/**
+ * Receipt types that tell of progress. `inactive` comes from a device that has the message and shows no presence;
+ * `retry`, `server-error`, `peer_msg` and `hist_sync` tell of none.
+ */
+const REACHED: Readonly<Record<string, MessageProgress>> = {
+  '': 'delivered',
+  inactive: 'delivered',
+  read: 'read',
+  played: 'read',
+  sender: 'sent',
+}
+
+/**
+ * Reads a receipt from the wire. Not from Baileys' events: those merge receipts (a `read` swallows the `delivered`
+ * before it, a late `delivered` hides a `read`), name the first group member for all, and come after WhatsApp was told
+ * that we have them.
+ * @returns null for a receipt that tells nothing about a message of ours
+ */
+export function parseReceipt(node: BinaryNode, self: Self): Receipt | null {
+  const { id, from, participant, recipient, type = '' } = node.attrs
+  const reached = REACHED[type]
+  if (!reached || !id) return null
+  // Our own other devices receive and read too; that is nothing the recipient did. Without `recipient` it is a chat
+  // with ourselves, where they are the recipient.
+  const ownDevice = isSelf(participant ?? from, self)
+  if (ownDevice && type !== 'sender' && (participant || recipient)) return null
+  if (!ownDevice && type === 'sender') return null
+  const [list] = getBinaryNodeChildren(node, 'list')
+  const more = getBinaryNodeChildren(list, 'item').map(item => item.attrs['id'])
+  return { whatsappIds: [id, ...more.filter(one => one !== undefined)], reached }
+}

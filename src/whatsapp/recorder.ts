@@ -1,0 +1,85 @@
+import type { Logger } from 'pino'
+import { type IncomingMessage, incomingKey } from '../domain/event.ts'
+import type { Lease, Store } from '../store/store.ts'
+import { MemoryCache } from './memory-cache.ts'
+import { untilStored } from './patience.ts'
+import type { Receipt } from './receipts.ts'
+
+/** Messages that come a second time by another way within one link. */
+const RECENT = 1_000
+
+export interface RecorderOptions {
+  lease: Lease
+  store: Pick<Store, 'messages' | 'events'>
+  logger: Logger
+  now: () => number
+  onFailed(error: unknown): void
+}
+
+/**
+ * Records what comes in. WhatsApp is told that we have something only after it is recorded, so what is lost here (a kill,
+ * a store that stays away) is delivered again with the next link. What is on the way is bounded by what WhatsApp sends
+ * unacknowledged.
+ */
+export class Recorder {
+  readonly #options: RecorderOptions
+  readonly #recent = new MemoryCache(RECENT)
+  readonly #underWay = new Set<Promise<void>>()
+
+  constructor(options: RecorderOptions) {
+    this.#options = options
+  }
+
+  /** @param closed of the link that it came by; a store that is away is waited for only as long as that link lasts */
+  recordReceipt(receipt: Receipt, closed: AbortSignal): Promise<void> {
+    return this.#track(this.#recordReceipt(receipt, closed))
+  }
+
+  recordIncoming(message: IncomingMessage, closed: AbortSignal): Promise<void> {
+    return this.#track(this.#recordIncoming(message, closed))
+  }
+
+  /** Resolves when nothing is being recorded any more. */
+  async drained(): Promise<void> {
+    await Promise.allSettled(this.#underWay)
+  }
+
+  async #recordReceipt({ whatsappIds, reached }: Receipt, closed: AbortSignal): Promise<void> {
+    const { store, lease, logger, now } = this.#options
+    await Promise.all(
+      whatsappIds.map(async whatsappId => {
+        const outcome = await untilStored(
+          () => store.messages.recordProgress(lease, whatsappId, reached, now()),
+          closed,
+        )
+        logger.debug({ instanceId: lease.instanceId, whatsappId, reached, outcome }, 'receipt.recorded')
+      }),
+    )
+  }
+
+  async #recordIncoming(message: IncomingMessage, closed: AbortSignal): Promise<void> {
+    const key = incomingKey(message)
+    if (this.#recent.has(key)) return
+    const { store, lease, logger, now } = this.#options
+    const startedAt = performance.now()
+    const outcome = await untilStored(() => store.events.recordIncoming(lease, message, now()), closed)
+    this.#recent.set(key, true)
+    if (outcome === 'duplicate') return
+    const durationMs = Math.round(performance.now() - startedAt)
+    logger.info(
+      { instanceId: lease.instanceId, whatsappId: message.id, type: message.type, durationMs },
+      'message.received',
+    )
+  }
+
+  #track(work: Promise<void>): Promise<void> {
+    const tracked = work.catch(error => {
+      this.#options.onFailed(error)
+      throw error
+    })
+    this.#underWay.add(tracked)
+    const done = () => this.#underWay.delete(tracked)
+    tracked.then(done, done)
+    return tracked
+  }
+}

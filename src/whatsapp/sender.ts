@@ -1,0 +1,392 @@
+import type { Logger } from 'pino'
+import { type MessageFailure, messageFailure } from '../domain/message.ts'
+import { parseRecipient } from '../domain/recipient.ts'
+import type { Lease, PreparedMessage, QueuedMessage, Store } from '../store/store.ts'
+import { encodeText } from './content.ts'
+import type { GroupDirectory } from './group-directory.ts'
+import type { Acknowledgement, Link } from './link.ts'
+import { type Lane, Outbox } from './outbox.ts'
+import { untilStored } from './patience.ts'
+
+/** Recipients written to at the same time. */
+const MAX_IN_FLIGHT = 24
+/** Outcomes being recorded at the same time; a store that is slower than WhatsApp slows the sending down. */
+const MAX_RECORDS = 256
+const PAGE = 256
+/** Behind the hints, which may be lost. */
+const LOOK_EVERY_MS = 5_000
+const EXPIRE_EVERY_MS = 30_000
+const FIRST_RETRY_MS = 2_000
+const LONGEST_RETRY_MS = 300_000
+const DEFAULT_ACK_TIMEOUT_MS = 20_000
+
+/** WhatsApp's code for a stanza that names devices the recipient no longer has (Baileys `SERVER_ERROR_CODES`). */
+const STALE_DEVICES = 479
+
+/** What came of handing one message to WhatsApp. Every branch is finished by `#settle`. */
+export type SendOutcome =
+  | { kind: 'acknowledged' }
+  /** Try again, under the same id with the same content. */
+  | { kind: 'unanswered'; why: string }
+  | { kind: 'refused'; failure: MessageFailure }
+
+/** An attempt's first half: where the message goes, or why it cannot. */
+type Addressed = { kind: 'ready'; prepared: PreparedMessage } | Exclude<SendOutcome, { kind: 'acknowledged' }>
+
+export type SendingLink = Pick<
+  Link,
+  'isOpen' | 'closed' | 'write' | 'lookUp' | 'queryGroup' | 'isMember' | 'forgetDevices'
+>
+
+export interface SenderOptions {
+  lease: Lease
+  store: Pick<Store, 'messages' | 'numbers' | 'hints'>
+  groups: GroupDirectory
+  messageTtlMs: number
+  ackTimeoutMs?: number | undefined
+  logger: Logger
+  now: () => number
+  /** A write was refused by the fence, or went wrong in a way that nobody foresaw. */
+  onFailed(error: unknown): void
+}
+
+/**
+ * Sends the instance's queue for as long as its lease lasts, whether a link is open or not: per recipient one message at a
+ * time in the order accepted, many recipients at once. A kill at any step leaves the row queued, and the message goes
+ * out again under the same id with the same content.
+ */
+export class Sender {
+  readonly #options: SenderOptions
+  readonly #outbox = new Outbox()
+  readonly #stopped = new AbortController()
+  /** Attempts that wait for WhatsApp's acknowledgement, by WhatsApp id. */
+  readonly #waiting = new Map<string, (ack: Acknowledgement) => void>()
+  /** Messages that WhatsApp refused once for stale devices: the second time is final. */
+  readonly #retriedDevices = new Set<string>()
+  readonly #attempts = new Set<Promise<void>>()
+  /** Outcomes on their way into the store, by WhatsApp id. */
+  readonly #records = new Map<string, Promise<void>>()
+  #link: SendingLink | null = null
+  #reading: Promise<void> | null = null
+  #timer: NodeJS.Timeout | undefined
+  #timers: NodeJS.Timeout[] = []
+  #unsubscribe: () => void = () => undefined
+
+  constructor(options: SenderOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    const { store, lease, messageTtlMs } = this.#options
+    this.#unsubscribe = store.hints.on('queued', instanceId => {
+      if (instanceId === lease.instanceId) this.#look(false)
+    })
+    const expireEveryMs = Math.min(EXPIRE_EVERY_MS, Math.max(messageTtlMs / 10, 100))
+    this.#timers = [
+      setInterval(() => this.#look(true), LOOK_EVERY_MS),
+      setInterval(() => this.#guard(this.#expire()), expireEveryMs),
+    ]
+    this.#look(true)
+  }
+
+  /** What is queued goes out through this link from now on. */
+  attach(link: SendingLink): void {
+    this.#link = link
+    this.#outbox.tryAllAgain()
+    this.#look(true)
+  }
+
+  /** No link any more; attempts in flight end with it. */
+  detach(): void {
+    this.#link = null
+  }
+
+  /** Resolves when no attempt is in flight. The link must be closed first. */
+  async stop(): Promise<void> {
+    this.#unsubscribe()
+    clearTimeout(this.#timer)
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#stopped.abort()
+    this.#link = null
+    await Promise.all([...this.#attempts, this.#reading])
+    await Promise.all(this.#records.values())
+  }
+
+  /** WhatsApp's acknowledgement or refusal of a message, expected or late. */
+  acknowledged(ack: Acknowledgement): void {
+    const waiting = this.#waiting.get(ack.whatsappId)
+    if (waiting) waiting(ack)
+    else this.#guard(this.#recordLate(ack))
+  }
+
+  /** A receipt counts as an acknowledgement (decisions §3). */
+  received(whatsappIds: readonly string[]): void {
+    for (const whatsappId of whatsappIds) {
+      this.#waiting.get(whatsappId)?.({ whatsappId, error: undefined, devicesDiffer: false })
+    }
+  }
+
+  #look(fromStart: boolean): void {
+    if (this.#stopped.signal.aborted) return
+    this.#outbox.lookAgain(fromStart)
+    if (this.#link?.isOpen) this.#read()
+  }
+
+  #read(): void {
+    if (this.#reading || this.#stopped.signal.aborted) return
+    this.#reading = this.#readPages().finally(() => {
+      this.#reading = null
+      this.#startLanes()
+    })
+    this.#guard(this.#reading)
+  }
+
+  async #readPages(): Promise<void> {
+    const { store, lease } = this.#options
+    while (this.#outbox.wantsMore && this.#link?.isOpen) {
+      this.#outbox.beginRead()
+      const rows = await untilStored(
+        () => store.messages.listQueued(lease.instanceId, PAGE, this.#outbox.scannedTo),
+        this.#stopped.signal,
+      )
+      this.#outbox.endRead(rows, rows.length < PAGE)
+      this.#startLanes()
+    }
+  }
+
+  #startLanes(): void {
+    clearTimeout(this.#timer)
+    if (!this.#link?.isOpen || this.#stopped.signal.aborted) return
+    const now = this.#options.now()
+    let nextAt = Number.POSITIVE_INFINITY
+    for (const lane of this.#outbox.lanes()) {
+      if (this.#attempts.size >= MAX_IN_FLIGHT || this.#records.size >= MAX_RECORDS) return
+      if (lane.busy) continue
+      if (lane.notBefore > now) nextAt = Math.min(nextAt, lane.notBefore)
+      else this.#start(lane, this.#link)
+    }
+    if (nextAt < Number.POSITIVE_INFINITY) this.#timer = setTimeout(() => this.#startLanes(), nextAt - now)
+  }
+
+  #start(lane: Lane, link: SendingLink): void {
+    const [message] = lane.messages
+    if (!message) return
+    lane.busy = true
+    const startedAt = performance.now()
+    const attempt = this.#attempt(message, link)
+      .then(outcome => this.#settle(lane, message, outcome, Math.round(performance.now() - startedAt)))
+      .catch(error => {
+        this.#postpone(lane)
+        this.#failed(error)
+      })
+      .finally(() => {
+        lane.busy = false
+        this.#attempts.delete(attempt)
+        if (this.#outbox.wantsMore) this.#read()
+        this.#startLanes()
+      })
+    this.#attempts.add(attempt)
+  }
+
+  async #attempt(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
+    if (this.#isTooOld(message)) return this.#tooOld(message)
+    const addressed = message.prepared
+      ? { kind: 'ready' as const, prepared: message.prepared }
+      : await this.#prepare(message, link)
+    if (addressed.kind !== 'ready') return addressed
+    message.prepared = addressed.prepared
+    // The listener is there before the first byte is: the acknowledgement may come before `write` returns.
+    const answer = this.#answerTo(message.whatsappId, link)
+    try {
+      // Killed in here: the row is queued and prepared, and the message goes out again as it is.
+      await Promise.race([
+        link.write(addressed.prepared.address, addressed.prepared.content, message.whatsappId),
+        answer.acked,
+      ])
+    } catch (error) {
+      answer.give()
+      return { kind: 'unanswered', why: nameOf(error) }
+    }
+    const ack = await answer.promise
+    if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
+    return this.#judge(message, addressed.prepared, ack, link)
+  }
+
+  /** Look-up and content; recorded before anything is written to the socket. */
+  async #prepare(message: QueuedMessage, link: SendingLink): Promise<Addressed> {
+    const found = await this.#findAddress(message, link)
+    if (found.kind !== 'found') return found
+    const { store, lease } = this.#options
+    const content = encodeText(message.text)
+    const prepared = await this.#stored(() =>
+      store.messages.recordPrepared(lease, message.id, { address: found.address, content }),
+    )
+    return { kind: 'ready', prepared }
+  }
+
+  async #findAddress(
+    message: QueuedMessage,
+    link: SendingLink,
+  ): Promise<{ kind: 'found'; address: string } | Exclude<SendOutcome, { kind: 'acknowledged' }>> {
+    const recipient = parseRecipient(message.to)
+    if (recipient?.kind === 'group') {
+      const group = await this.#options.groups.find(recipient.group, link)
+      if (group.kind === 'member') return { kind: 'found', address: recipient.group }
+      if (group.kind === 'silent') return { kind: 'unanswered', why: 'group_query' }
+      this.#options.groups.forget(recipient.group)
+      return { kind: 'refused', failure: messageFailure('not_a_group_member') }
+    }
+    const address = await this.#lookUp(recipient?.number ?? message.to, link)
+    if (address === undefined) return { kind: 'unanswered', why: 'look_up' }
+    return address === null
+      ? { kind: 'refused', failure: messageFailure('recipient_not_on_whatsapp') }
+      : { kind: 'found', address }
+  }
+
+  /** Null: not on WhatsApp. Undefined: WhatsApp did not say. */
+  async #lookUp(number: string, link: SendingLink): Promise<string | null | undefined> {
+    const { store, lease, now } = this.#options
+    const cached = await this.#stored(() => store.numbers.find(lease.instanceId, number, now()))
+    if (cached) return cached.address
+    const answer = await link.lookUp(number).catch(() => ({ kind: 'silent' as const }))
+    if (answer.kind === 'silent') return undefined
+    const address = answer.kind === 'found' ? answer.address : null
+    await this.#stored(() => store.numbers.record(lease, number, { address }, now()))
+    return address
+  }
+
+  async #judge(
+    message: QueuedMessage,
+    prepared: PreparedMessage,
+    ack: Acknowledgement,
+    link: SendingLink,
+  ): Promise<SendOutcome> {
+    if (ack.devicesDiffer || ack.error === STALE_DEVICES) {
+      await link.forgetDevices(prepared.address).catch(() => undefined)
+      this.#options.groups.forget(prepared.address)
+    }
+    if (ack.error === undefined) return { kind: 'acknowledged' }
+    if (ack.error === STALE_DEVICES && !this.#retriedDevices.has(message.whatsappId)) {
+      this.#retriedDevices.add(message.whatsappId)
+      return { kind: 'unanswered', why: 'stale_devices' }
+    }
+    // 463 above all: to try again counts as another approach and makes the restriction worse.
+    return { kind: 'refused', failure: messageFailure('rejected_by_whatsapp', ack.error) }
+  }
+
+  /** What is settled is recorded beside the next attempt: killed in between, it goes out again under the same id. */
+  #settle(lane: Lane, message: QueuedMessage, outcome: SendOutcome, durationMs: number): void {
+    const { store, lease, now, logger } = this.#options
+    const { whatsappId } = message
+    const facts = { instanceId: lease.instanceId, messageId: message.id, whatsappId, durationMs }
+    if (outcome.kind === 'unanswered') {
+      // New devices are asked for at once; after a cut the next link forgets the pause.
+      if (outcome.why !== 'stale_devices') this.#postpone(lane)
+      logger.info({ ...facts, why: outcome.why }, 'message.unanswered')
+      return
+    }
+    this.#outbox.pass(message)
+    this.#retriedDevices.delete(whatsappId)
+    if (outcome.kind === 'acknowledged') {
+      this.#record(message, () => store.messages.recordProgress(lease, whatsappId, 'sent', now()))
+      logger.info(facts, 'message.sent')
+    } else {
+      const { failure } = outcome
+      this.#record(message, () => store.messages.recordFailure(lease, whatsappId, failure, now()))
+      logger.info({ ...facts, code: failure.code }, 'message.failed')
+    }
+  }
+
+  #record(message: QueuedMessage, work: () => Promise<unknown>): void {
+    const recorded = this.#stored(work)
+      .then(() => this.#outbox.end(message))
+      .catch(error => this.#failed(error))
+      .finally(() => {
+        this.#records.delete(message.whatsappId)
+        if (this.#records.size === MAX_RECORDS - 1) this.#startLanes()
+      })
+    this.#records.set(message.whatsappId, recorded)
+  }
+
+  #postpone(lane: Lane): void {
+    const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** lane.failures, LONGEST_RETRY_MS)
+    lane.failures += 1
+    lane.notBefore = this.#options.now() + pauseMs
+  }
+
+  /** An acknowledgement that nobody waits for any more still tells the truth; a refusal fails what was sent. */
+  async #recordLate({ whatsappId, error }: Acknowledgement): Promise<void> {
+    const { store, lease, now } = this.#options
+    if (error === undefined) {
+      await this.#stored(() => store.messages.recordProgress(lease, whatsappId, 'sent', now()))
+    } else if (error !== STALE_DEVICES) {
+      const failure = messageFailure('rejected_by_whatsapp', error)
+      await this.#stored(() => store.messages.recordFailure(lease, whatsappId, failure, now()))
+    }
+  }
+
+  /** Fails what is too old, oldest first, also while nothing is connected. */
+  async #expire(): Promise<void> {
+    const { store, lease, now, logger } = this.#options
+    for (;;) {
+      const rows = await store.messages.listQueued(lease.instanceId, PAGE)
+      const inHand = (id: string) => this.#waiting.has(id) || this.#records.has(id)
+      const old = rows.filter(message => this.#isTooOld(message) && !inHand(message.whatsappId))
+      for (const message of old) {
+        const { failure } = this.#tooOld(message)
+        await store.messages.recordFailure(lease, message.whatsappId, failure, now())
+        this.#outbox.end(message)
+        logger.info({ instanceId: lease.instanceId, messageId: message.id, code: failure.code }, 'message.failed')
+      }
+      if (rows.length < PAGE || old.length < rows.length) return
+    }
+  }
+
+  #isTooOld(message: QueuedMessage): boolean {
+    return this.#options.now() - message.createdAt >= this.#options.messageTtlMs
+  }
+
+  #tooOld(message: QueuedMessage): Extract<SendOutcome, { kind: 'refused' }> {
+    return { kind: 'refused', failure: messageFailure(message.prepared ? 'unconfirmed' : 'expired') }
+  }
+
+  /** WhatsApp's answer; null when the time is up or the link has ended. `acked` settles only when one came. */
+  #answerTo(
+    whatsappId: string,
+    link: SendingLink,
+  ): { promise: Promise<Acknowledgement | null>; acked: Promise<unknown>; give(): void } {
+    const { promise, resolve } = Promise.withResolvers<Acknowledgement | null>()
+    const acked = Promise.withResolvers<void>()
+    const timer = setTimeout(() => give(null), this.#options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS)
+    const onClosed = () => give(null)
+    const give = (ack: Acknowledgement | null) => {
+      clearTimeout(timer)
+      link.closed.removeEventListener('abort', onClosed)
+      this.#waiting.delete(whatsappId)
+      resolve(ack)
+      acked.resolve()
+    }
+    link.closed.addEventListener('abort', onClosed, { once: true })
+    this.#waiting.set(whatsappId, give)
+    if (link.closed.aborted) give(null)
+    return { promise, acked: acked.promise, give: () => give(null) }
+  }
+
+  #stored<T>(work: () => Promise<T>): Promise<T> {
+    return untilStored(work, this.#stopped.signal)
+  }
+
+  #guard(work: Promise<unknown>): void {
+    work.catch(error => this.#failed(error))
+  }
+
+  #failed(error: unknown): void {
+    if (!this.#stopped.signal.aborted) this.#options.onFailed(error)
+  }
+}
+
+function nameOf(error: unknown): string {
+  const { name, data, output } = (error ?? {}) as { name?: string; data?: unknown; output?: { statusCode?: number } }
+  const code = typeof data === 'number' ? data : output?.statusCode
+  return [name ?? 'error', code].filter(part => part !== undefined).join(' ')
+}

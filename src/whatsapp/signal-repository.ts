@@ -1,0 +1,111 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import {
+  DEFAULT_CONNECTION_CONFIG,
+  jidDecode,
+  type SignalAuthState,
+  type SignalKeyStoreWithTransaction,
+  type SignalRepositoryWithLIDStore,
+} from 'baileys'
+import type { ILogger } from 'baileys/lib/Utils/logger.js'
+import type { Journal } from './journal.ts'
+
+type PnToLid = Parameters<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>[2]
+
+/** Told of everything decrypted, before Baileys answers WhatsApp; while it waits, no receipt goes out. */
+export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Promise<void>
+
+/**
+ * Baileys' Signal repository with three things changed.
+ *
+ * 1. Every change of a session is durable before its result leaves: Baileys commits the keys of a send after writing to
+ *    the socket, so that a crash in between would use a counter twice and the recipient could not decrypt. Each
+ *    operation therefore runs outside the send's transaction, as one of its own.
+ * 2. Operations on one contact are serialised. Baileys locks by JID, but number and LID share one session.
+ * 3. A plaintext is journalled in the commit that uses its key up, and recorded as an event before Baileys sends the
+ *    receipt: a message is either still WhatsApp's to deliver again, or already ours.
+ */
+export function createSignalRepository(
+  auth: SignalAuthState,
+  logger: ILogger,
+  pnToLid: PnToLid,
+  ours: { journal: Journal; onDecrypted: OnDecrypted; settled(): Promise<void>; onClose(): void },
+): SignalRepositoryWithLIDStore {
+  const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid)
+  const keys = auth.keys as SignalKeyStoreWithTransaction
+  const outside = AsyncLocalStorage.snapshot()
+  const locks = new Map<string, Promise<unknown>>()
+
+  /** One at a time for each key, and outside of any transaction of the caller's. */
+  function alone<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const turn = (locks.get(key) ?? Promise.resolve()).then(() => outside(work))
+    const settled = turn.catch(() => undefined)
+    locks.set(key, settled)
+    void settled.then(() => locks.get(key) === settled && locks.delete(key))
+    return turn
+  }
+
+  /** The same, and the result leaves only once the changed keys are durable; the next one need not wait for that. */
+  async function durably<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const result = await alone(key, work)
+    await ours.settled()
+    return result
+  }
+
+  /** Number and LID of a contact lead to the same key. */
+  async function contactOf(jid: string): Promise<string> {
+    const user = jidDecode(jid)?.user ?? jid
+    if (jid.includes('lid')) return user
+    const mapped = await outside(() => keys.get('lid-mapping', [user]))
+    return mapped[user] ?? user
+  }
+
+  async function once(key: string, ciphertext: Uint8Array, decrypt: () => Promise<Uint8Array>): Promise<Uint8Array> {
+    const known = await outside(() => ours.journal.find(ciphertext))
+    const plaintext =
+      known ??
+      (await durably(key, () =>
+        keys.transaction(async () => {
+          const fresh = await decrypt()
+          const entry = ours.journal.entryFor(ciphertext, fresh)
+          if (entry) await keys.set(entry)
+          return fresh
+        }, key),
+      ))
+    await outside(() => ours.onDecrypted(ciphertext, plaintext))
+    return plaintext
+  }
+
+  return {
+    ...base,
+    async encryptMessage(message) {
+      return durably(await contactOf(message.jid), () => base.encryptMessage(message))
+    },
+    async injectE2ESession(session) {
+      return alone(await contactOf(session.jid), () => base.injectE2ESession(session))
+    },
+    async decryptMessage(message) {
+      return once(await contactOf(message.jid), message.ciphertext, () => base.decryptMessage(message))
+    },
+    decryptGroupMessage(message) {
+      return once(message.group, message.msg, () => base.decryptGroupMessage(message))
+    },
+    encryptGroupMessage(message) {
+      return durably(message.group, () => base.encryptGroupMessage(message))
+    },
+    processSenderKeyDistributionMessage(message) {
+      return alone(message.item.groupId ?? '', () => base.processSenderKeyDistributionMessage(message))
+    },
+    getSenderKeyDistributionMessage(message) {
+      return durably(message.group, () => base.getSenderKeyDistributionMessage(message))
+    },
+    validateSession: jid => outside(() => base.validateSession(jid)),
+    getSessionInfo: jid => outside(() => base.getSessionInfo(jid)),
+    hasSenderKey: message => outside(() => base.hasSenderKey(message)),
+    deleteSession: jids => outside(() => base.deleteSession(jids)),
+    migrateSession: (from, to) => outside(() => base.migrateSession(from, to)),
+    close() {
+      ours.onClose()
+      base.close?.()
+    },
+  }
+}

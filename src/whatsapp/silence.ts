@@ -1,0 +1,41 @@
+/**
+ * How the lines begin that libsignal 6.0.0 and Baileys write straight to the console (`session_record.js`,
+ * `session_cipher.js`, `session_builder.js`, `curve.js`, `queue_job.js`; `Socket/communities.js`). Those of
+ * `session_record.js` carry whole session objects, private keys included.
+ */
+const KNOWN_LINES = [
+  'Closing session:',
+  'Opening session:',
+  'Removing old closed session:',
+  'Migrating session to:',
+  'Session already closed',
+  'Session already open',
+  'Session error:',
+  'Failed to decrypt message with any known session',
+  'Decrypted message with closed session.',
+  'Closing open session in favor of incoming prekey bundle',
+  'V1 session storage migration error',
+  'WARNING: Expected pubkey of length 33',
+  'Unhandled bucket type (for naming):',
+  'Error parsing group metadata:',
+] as const
+
+const METHODS = ['log', 'info', 'warn', 'error'] as const
+
+/**
+ * Drops the console lines of the Signal library, which would print private keys; everything else passes. To be called
+ * before anything else runs. @returns puts the console back as it was
+ */
+export function silenceSignalConsole(target: Pick<Console, (typeof METHODS)[number]> = console): () => void {
+  const before = METHODS.map(method => [method, target[method]] as const)
+  for (const [method, write] of before) {
+    target[method] = (...line: unknown[]) => {
+      const [first] = line
+      if (typeof first === 'string' && KNOWN_LINES.some(known => first.startsWith(known))) return
+      write.apply(target, line)
+    }
+  }
+  return () => {
+    for (const [method, write] of before) target[method] = write
+  }
+}

@@ -1,0 +1,39 @@
+import type { Random } from './random.ts'
+
+/** When the service is killed. */
+export interface KillPoint {
+  /**
+   * - `during start-up`: before the banner, or just after it
+   * - `at a moment`
+   * - `right after a 202`
+   * - `before WhatsApp answers`: WhatsApp has fallen silent, and a text that was accepted since is on the way to it
+   * - `in an attempt`: the receiver has the event, and has not answered
+   */
+  kind: 'during start-up' | 'at a moment' | 'right after a 202' | 'before WhatsApp answers' | 'in an attempt'
+  /** Counted from the banner, or from the start: when it happens, or when what it waits for may begin. */
+  afterMs: number
+  /** From what it waited for to the kill. */
+  thenMs: number
+}
+
+const KINDS = [
+  'during start-up',
+  'at a moment',
+  'right after a 202',
+  'before WhatsApp answers',
+  'in an attempt',
+] as const
+const LONGEST_MS = 900
+/** Where the driver logs in again and writes what is queued: most of what can go wrong is in the first moments. */
+const FIRST_MOMENTS_MS = 250
+/** From the 202 to the socket: look-up, content, encryption, each with its commit. */
+const ON_THE_WAY_MS = 80
+
+/** @param startUpMs how long a start takes on this machine */
+export function nextKillPoint(random: Random, startUpMs: number): KillPoint {
+  const kind = random.pick(KINDS)
+  const early = random.next() < 0.5
+  const afterMs = random.between(0, kind === 'during start-up' ? startUpMs : early ? FIRST_MOMENTS_MS : LONGEST_MS)
+  const thenMs = kind === 'before WhatsApp answers' ? random.between(0, ON_THE_WAY_MS) : 0
+  return { kind, afterMs, thenMs }
+}

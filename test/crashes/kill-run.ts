@@ -1,0 +1,96 @@
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import type { TestDatabase } from '../database.ts'
+import { judge, type Verdict } from './judge.ts'
+import { type KillPoint, nextKillPoint } from './kill-points.ts'
+import { Stage } from './stage.ts'
+
+/** Load after the last restart, before it ends. */
+const LAST_LOAD_MS = 500
+/** What a kill that follows a 202 or an attempt waits for it at most. */
+const TRIGGER_WITHIN_MS = 1_000
+
+export interface KillRunOptions {
+  database: TestDatabase
+  kills: number
+  instances: number
+  /** The same seed: the same kill points, recipients and pauses; what the machine makes of them differs. */
+  seed: number
+  say(line: string): void
+}
+
+export interface KillReport extends Verdict {
+  kills: number
+  accepted: number
+  incoming: number
+  /** Attempts that arrived, repeated ones included. */
+  arrivals: number
+  /** Attempts after the first of their delivery. */
+  retries: number
+  durationMs: number
+}
+
+/** Kills the service again and again under load, lets it come to rest, and counts. */
+export async function runKills(options: KillRunOptions): Promise<KillReport> {
+  const { kills, say, database, instances, seed } = options
+  const startedAt = performance.now()
+  const stage = await Stage.open({ database, instances, seed })
+  try {
+    const random = stage.random
+    stage.startLoad()
+    for (let n = 1; n <= kills; n++) {
+      const point = nextKillPoint(random, stage.startUpMs)
+      await killAt(stage, point)
+      say(`kill ${n}/${kills} ${point.kind}, ${Math.round(point.afterMs)} + ${Math.round(point.thenMs)} ms`)
+      await stage.expireLeases()
+    }
+    await stage.service.start()
+    await sleep(LAST_LOAD_MS)
+    await stage.stopLoad()
+    say('load ended')
+    await stage.untilQuiet()
+    const facts = await stage.collectFacts()
+    const verdict = judge(facts)
+    const violations = [...verdict.violations, ...(await stage.listOwed()), ...(await stage.replay())]
+    violations.push(...(await stopAndCheck(stage, database.url === null)))
+    return {
+      ...verdict,
+      violations,
+      kills,
+      accepted: facts.accepted.length,
+      incoming: facts.incoming.length,
+      arrivals: facts.arrivals.length,
+      retries: facts.arrivals.filter(({ attemptNumber }) => attemptNumber > 1).length,
+      durationMs: performance.now() - startedAt,
+    }
+  } finally {
+    await stage.dispose()
+  }
+}
+
+async function killAt(stage: Stage, { kind, afterMs, thenMs }: KillPoint): Promise<void> {
+  const { service } = stage
+  // The first time it is up already: then a kill during start-up is one at a moment.
+  if (service.url === null) {
+    service.boot()
+    if (kind !== 'during start-up') await service.ready()
+  }
+  await sleep(afterMs)
+  if (kind === 'before WhatsApp answers') stage.pauseWhatsapp()
+  if (kind === 'before WhatsApp answers' || kind === 'right after a 202') await stage.nextAccepted(TRIGGER_WITHIN_MS)
+  if (kind === 'in an attempt') await stage.nextArrival(TRIGGER_WITHIN_MS)
+  if (thenMs > 0) await sleep(thenMs)
+  await service.kill('SIGKILL')
+  stage.resumeWhatsapp()
+}
+
+async function stopAndCheck(stage: Stage, sqlite: boolean): Promise<string[]> {
+  const { code } = await stage.service.kill('SIGTERM')
+  const violations = code === 0 ? [] : [`The service ended with ${code} after SIGTERM.`]
+  if (!sqlite) return violations
+  const database = new Database(join(stage.service.dataDir, 'pombal.db'), { readonly: true })
+  const integrity = database.pragma('integrity_check', { simple: true })
+  database.close()
+  return integrity === 'ok' ? violations : [...violations, `The database's integrity: ${integrity}`]
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ApiError, type InstanceClient } from '../api-client.ts'
+import type { Network } from '../network.ts'
+import type { AcceptedText, WrittenText } from './facts.ts'
+import type { Random } from './random.ts'
+
+const SENDERS = 5
+const SEND_EVERY_MS = [0, 60] as const
+const WRITE_EVERY_MS = [100, 400] as const
+const REPEAT_AFTER_MS = 25
+const KNOWN_CONTACTS = 4
+/** Shares of the texts that go to a number never written to before, and to the group. */
+const TO_NEW = 0.2
+const TO_GROUP = 0.2
+
+export interface LoadOptions {
+  instance: InstanceClient
+  /** The instance's own number. */
+  phone: string
+  network: Network
+  random: Random
+  /** Told of every 202. */
+  onAccepted(): void
+}
+
+/** A text with the key under which it is repeated until it has its 202. */
+interface Offered extends AcceptedText {
+  to: string
+  idempotencyKey: string
+}
+
+/** Texts sent through one instance, and contacts that write to it, until it is stopped. */
+export class Load {
+  readonly accepted: Offered[] = []
+  readonly incoming: WrittenText[] = []
+  readonly #options: LoadOptions
+  readonly #group: string
+  readonly #member: string
+  readonly #contacts: [string, ...string[]]
+  readonly #work: Promise<void>
+  #stopped = false
+  #count = 0
+
+  constructor(options: LoadOptions) {
+    this.#options = options
+    const { phone, random } = options
+    // Phones of one instance are never another one's.
+    const own = phone.slice(-6)
+    this.#group = `120363${own}000042@g.us`
+    this.#member = `5531${own}99`
+    this.#contacts = [`5511${own}10`, ...Array.from({ length: KNOWN_CONTACTS - 1 }, (_, n) => `5511${own}1${n + 1}`)]
+    const senders = Array.from({ length: SENDERS }, () => this.#send(random.fork()))
+    this.#work = Promise.all([...senders, this.#write(random.fork())]).then(() => undefined)
+    // Whoever stops the load is told.
+    this.#work.catch(() => undefined)
+  }
+
+  /** Resolves once everything offered is accepted. @throws whatever the service answered that it must not */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#work
+  }
+
+  /** Sends everything once more. @returns what was not answered with the first message's id */
+  async replay(): Promise<string[]> {
+    const wrong: string[] = []
+    for (const { to, text, idempotencyKey, messageId } of this.accepted) {
+      const { id, replayed } = await this.#options.instance.send(to, text, idempotencyKey)
+      if (id !== messageId || !replayed) wrong.push(`${messageId} was accepted again as ${id}.`)
+    }
+    return wrong
+  }
+
+  async #send(random: Random): Promise<void> {
+    const { network, phone, instance, onAccepted } = this.#options
+    await network.joinGroup(this.#group, [phone, this.#member])
+    while (!this.#stopped) {
+      const { to, phones } = this.#recipient(random)
+      const text = `${instance.id} text ${++this.#count}`
+      const idempotencyKey = randomUUID()
+      const messageId = await this.#sendUntilAccepted(to, text, idempotencyKey)
+      this.accepted.push({ instanceId: instance.id, messageId, to, text, phones, idempotencyKey })
+      onAccepted()
+      await sleep(random.between(...SEND_EVERY_MS))
+    }
+  }
+
+  async #sendUntilAccepted(to: string, text: string, idempotencyKey: string): Promise<string> {
+    for (;;) {
+      try {
+        return (await this.#options.instance.send(to, text, idempotencyKey)).id
+      } catch (error) {
+        // A broken connection, or 503: whether it was accepted is unknown, so the same again.
+        if (error instanceof ApiError && error.status !== 503) throw error
+        await sleep(REPEAT_AFTER_MS)
+      }
+    }
+  }
+
+  #recipient(random: Random): { to: string; phones: string[] } {
+    const share = random.next()
+    if (share < TO_GROUP) return { to: this.#group, phones: [this.#member] }
+    const isNew = share < TO_GROUP + TO_NEW
+    const to = isNew
+      ? `5521${this.#options.phone.slice(-4)}${String(this.#count).padStart(5, '0')}`
+      : random.pick(this.#contacts)
+    return { to, phones: [to] }
+  }
+
+  async #write(random: Random): Promise<void> {
+    const { network, phone, instance } = this.#options
+    for (let n = 1; !this.#stopped; n++) {
+      const inGroup = random.next() < TO_GROUP
+      const { id } = await network.writeAs({
+        from: inGroup ? this.#member : random.pick(this.#contacts),
+        to: phone,
+        text: `${instance.id} incoming ${n}`,
+        ...(inGroup && { group: this.#group }),
+      })
+      this.incoming.push({ instanceId: instance.id, id })
+      await sleep(random.between(...WRITE_EVERY_MS))
+    }
+  }
+}

@@ -1,0 +1,59 @@
+import { type Answer, eventOf, isSigned, isStandardSigned, type ReceivedRequest, Receiver } from '../receiver.ts'
+import type { Arrival } from './facts.ts'
+import type { Random } from './random.ts'
+
+/** An answer takes up to this long, so that a kill finds attempts in flight. */
+const ANSWER_WITHIN_MS = 30
+
+export interface RecorderOptions {
+  /** Which run of the service is on. */
+  boot(): number
+  random: Random
+  onArrival(): void
+}
+
+/** A receiver that answers everything with 204 and writes down what came, in order. */
+export class Recorder {
+  readonly arrivals: Arrival[] = []
+  readonly #options: RecorderOptions
+  readonly #secrets = new Map<string, string>()
+  readonly #receiver = new Receiver()
+
+  constructor(options: RecorderOptions) {
+    this.#options = options
+    this.#receiver.answerWith(request => this.#record(request))
+  }
+
+  async listen(): Promise<void> {
+    await this.#receiver.listen()
+  }
+
+  get url(): string {
+    return this.#receiver.url
+  }
+
+  expect(instanceId: string, secret: string): void {
+    this.#secrets.set(instanceId, secret)
+  }
+
+  async close(): Promise<void> {
+    await this.#receiver.close()
+  }
+
+  #record(request: ReceivedRequest): Answer {
+    const { event, instanceId, data } = eventOf(request)
+    const secret = this.#secrets.get(instanceId) ?? ''
+    this.arrivals.push({
+      instanceId,
+      eventId: String(request.headers['webhook-id']),
+      kind: event,
+      subject: data.id,
+      body: request.body.toString(),
+      signed: isSigned(request, secret) && isStandardSigned(request, secret),
+      attemptNumber: Number(request.headers['x-service-attempt']),
+      boot: this.#options.boot(),
+    })
+    this.#options.onArrival()
+    return { kind: 'status', status: 204, delayMs: this.#options.random.between(0, ANSWER_WITHIN_MS) }
+  }
+}

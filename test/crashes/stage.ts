@@ -1,0 +1,243 @@
+import pg from 'pg'
+import type { InstanceClient } from '../api-client.ts'
+import type { TestDatabase } from '../database.ts'
+import { type Network, type PhoneMessage, startNetwork } from '../network.ts'
+import { Service } from '../service.ts'
+import { until } from '../until.ts'
+import type { Facts } from './facts.ts'
+import { Load } from './load.ts'
+import { Random } from './random.ts'
+import { Recorder } from './recorder.ts'
+
+/** Nothing new for so long: what has not come by then will not come. */
+const SILENCE_MS = 12_000
+/** Long enough to see an attempt that is one too many. */
+const AFTERMATH_MS = 1_000
+const READS_AT_ONCE = 8
+
+export interface StageOptions {
+  database: TestDatabase
+  instances: number
+  seed: number
+}
+
+interface Player {
+  client: InstanceClient
+  phone: string
+  load: Load | null
+}
+
+/**
+ * The service on a store of its own, between a simulated WhatsApp in another process, a receiver, and callers that
+ * repeat until they have their 202. Whoever makes one disposes of it.
+ */
+export class Stage {
+  readonly service: Service
+  readonly recorder: Recorder
+  readonly #network: Network
+  readonly #options: StageOptions
+  readonly #random: Random
+  readonly #onAccepted = new Moments()
+  readonly #onArrival: Moments
+  readonly #players: Player[] = []
+  /** How long the first start took. */
+  startUpMs = 0
+
+  private constructor(options: StageOptions, network: Network) {
+    this.#options = options
+    this.#random = new Random(options.seed)
+    this.#network = network
+    this.service = new Service({
+      env: {
+        LOG_LEVEL: 'info',
+        RATE_LIMIT_PER_MINUTE: '1000000',
+        WHATSAPP_URL: network.url,
+        SANDBOX: 'off',
+        ...options.database.env,
+      },
+    })
+    this.#onArrival = new Moments()
+    this.recorder = new Recorder({
+      boot: () => this.service.boots,
+      random: this.#random.fork(),
+      onArrival: () => this.#onArrival.happened(),
+    })
+  }
+
+  /** Every instance is linked and connected, and has its webhook. */
+  static async open(options: StageOptions): Promise<Stage> {
+    const stage = new Stage(options, await startNetwork())
+    try {
+      await stage.recorder.listen()
+      const startedAt = performance.now()
+      await stage.service.start()
+      stage.startUpMs = performance.now() - startedAt
+      for (let n = 0; n < options.instances; n++) await stage.#addPlayer()
+      return stage
+    } catch (error) {
+      await stage.dispose()
+      throw error
+    }
+  }
+
+  /** A random sequence for whoever directs the run. */
+  get random(): Random {
+    return this.#random.fork()
+  }
+
+  startLoad(): void {
+    for (const player of this.#players) {
+      player.load = new Load({
+        instance: player.client,
+        phone: player.phone,
+        network: this.#network,
+        random: this.#random.fork(),
+        onAccepted: () => this.#onAccepted.happened(),
+      })
+    }
+  }
+
+  /** Resolves once everything offered has its 202. */
+  async stopLoad(): Promise<void> {
+    await Promise.all(this.#loads.map(load => load.stop()))
+  }
+
+  nextAccepted(withinMs: number): Promise<void> {
+    return this.#onAccepted.next(withinMs)
+  }
+
+  nextArrival(withinMs: number): Promise<void> {
+    return this.#onArrival.next(withinMs)
+  }
+
+  /** WhatsApp answers nothing until it is resumed. */
+  pauseWhatsapp(): void {
+    this.#network.pause()
+  }
+
+  resumeWhatsapp(): void {
+    this.#network.resume()
+  }
+
+  /** Lets the time pass after which another node may take over what a killed one held (15 s on PostgreSQL). */
+  async expireLeases(): Promise<void> {
+    const { url } = this.#options.database
+    if (url === null) return
+    const client = new pg.Client(url)
+    await client.connect()
+    try {
+      await client.query('update leases set lease_until = 0')
+    } finally {
+      await client.end()
+    }
+  }
+
+  /** Resolves once every event has arrived, or none has for a long while. */
+  async untilQuiet(): Promise<void> {
+    let arrived = 0
+    let since = performance.now()
+    await until(
+      'silence',
+      () => {
+        const { length } = this.recorder.arrivals
+        if (length > arrived) since = performance.now()
+        arrived = length
+        const quietMs = performance.now() - since
+        return quietMs > SILENCE_MS || (quietMs > AFTERMATH_MS && this.#owed === 0)
+      },
+      10 * 60_000,
+    )
+  }
+
+  async collectFacts(): Promise<Facts> {
+    const accepted = this.#loads.flatMap(load => load.accepted)
+    const phones = new Map<string, PhoneMessage[]>()
+    for (const phone of new Set(accepted.flatMap(text => text.phones))) {
+      phones.set(phone, await this.#network.inbox(phone))
+    }
+    const clients = new Map(this.#players.map(({ client }) => [client.id, client]))
+    const states = new Map<string, string>()
+    await eachOf(accepted, READS_AT_ONCE, async ({ instanceId, messageId }) => {
+      states.set(messageId, (await clients.get(instanceId)?.message(messageId))?.status ?? 'unknown')
+    })
+    const incoming = this.#loads.flatMap(load => load.incoming)
+    return { accepted, incoming, arrivals: this.recorder.arrivals, phones, states }
+  }
+
+  /** Everything accepted is offered again. @returns what was not answered as a replay */
+  async replay(): Promise<string[]> {
+    return (await Promise.all(this.#loads.map(load => load.replay()))).flat()
+  }
+
+  /** Deliveries that are still owed, each as a sentence. */
+  async listOwed(): Promise<string[]> {
+    const owed: string[] = []
+    for (const { client } of this.#players) {
+      for (const state of ['pending', 'blocked', 'exhausted']) {
+        const events = await this.service.admin.listEvents(client.id, `?state=${state}`)
+        owed.push(...events.map(({ id }) => `${id} is ${state} in the end.`))
+      }
+    }
+    return owed
+  }
+
+  async dispose(): Promise<void> {
+    await this.service.dispose()
+    await this.recorder.close()
+    await this.#network.close()
+  }
+
+  get #loads(): Load[] {
+    return this.#players.map(({ load }) => load).filter(load => load !== null)
+  }
+
+  /** Events that have not arrived yet: three of each text, one of each incoming message. */
+  get #owed(): number {
+    const distinct = new Set(this.recorder.arrivals.map(({ eventId }) => eventId)).size
+    return this.#loads.reduce((sum, { accepted, incoming }) => sum + 3 * accepted.length + incoming.length, -distinct)
+  }
+
+  async #addPlayer(): Promise<void> {
+    const { admin } = this.service
+    const { id, token } = await admin.createInstance('whatsapp')
+    await admin.connect(id)
+    const qr = await until('a QR code', async () => (await admin.connection(id)).qr)
+    const { phone } = await this.#network.scanQr(qr)
+    await admin.untilState(id, 'connected')
+    const client = this.service.instance(id, token)
+    const { secret } = await client.setWebhook(this.recorder.url)
+    this.recorder.expect(id, secret)
+    this.#players.push({ client, phone, load: null })
+  }
+}
+
+/** Something that happens again and again, to be waited for. */
+class Moments {
+  #waiting: (() => void)[] = []
+
+  happened(): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const tell of waiting) tell()
+  }
+
+  /** Resolves, within the same turn, when it happens next; or when `withinMs` have passed without. */
+  next(withinMs: number): Promise<void> {
+    return new Promise(resolve => {
+      const timer = setTimeout(resolve, withinMs)
+      this.#waiting.push(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+}
+
+async function eachOf<T>(items: readonly T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
+  const rest = items.values()
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (const item of rest) await work(item)
+    }),
+  )
+}

@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import pg from 'pg'
+
+export const STORES = ['sqlite', 'postgres'] as const
+export type StoreKind = (typeof STORES)[number]
+
+/** What a service has to be started with to work on a store of its own. */
+export interface TestDatabase {
+  /** Null: SQLite, in the service's data folder. */
+  url: string | null
+  env: Record<string, string>
+  /** Rows that name the instance, in all tables. */
+  countRowsOf(instanceId: string, dataDir: string): Promise<number>
+  dispose(): Promise<void>
+}
+
+/** @param postgresUrl a server on which databases can be made; tests have it from `inject('postgresUrl')` */
+export async function createDatabase(store: StoreKind, postgresUrl: string): Promise<TestDatabase> {
+  return store === 'sqlite' ? sqlite : createPostgresDatabase(postgresUrl)
+}
+
+const sqlite: TestDatabase = {
+  url: null,
+  env: {},
+  async countRowsOf(instanceId, dataDir) {
+    const database = new Database(join(dataDir, 'pombal.db'), { readonly: true })
+    try {
+      const tables = database.prepare("select name from sqlite_schema where type = 'table'").pluck().all() as string[]
+      let count = 0
+      for (const table of tables) {
+        const columns = database.pragma(`table_info(${table})`) as { name: string }[]
+        const column = keyColumn(columns.map(({ name }) => name))
+        if (column === null) continue
+        count += database.prepare(`select count(*) from ${table} where ${column} = ?`).pluck().get(instanceId) as number
+      }
+      return count
+    } finally {
+      database.close()
+    }
+  },
+  async dispose() {},
+}
+
+/** A new, empty database on the server, with the keys that a service on it needs. */
+async function createPostgresDatabase(serverUrl: string): Promise<TestDatabase> {
+  const name = `pombal_${randomBytes(6).toString('hex')}`
+  await query(serverUrl, `create database ${name}`)
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  return {
+    url: url.href,
+    env: {
+      DATABASE_URL: url.href,
+      ADMIN_KEY: randomBytes(32).toString('hex'),
+      MASTER_KEY: randomBytes(32).toString('base64'),
+    },
+    async countRowsOf(instanceId) {
+      const columns = await query<{ table_name: string; names: string[] }>(
+        url.href,
+        `select table_name::text, array_agg(column_name::text) as names
+         from information_schema.columns where table_schema = 'public' group by table_name`,
+      )
+      let count = 0
+      for (const { table_name: table, names } of columns) {
+        const column = keyColumn(names)
+        if (column === null) continue
+        const [row] = await query<{ count: string }>(
+          url.href,
+          `select count(*) from ${table} where ${column} = '${instanceId}'`,
+        )
+        count += Number(row?.count)
+      }
+      return count
+    },
+    dispose: async () => {
+      await query(serverUrl, `drop database ${name} with (force)`)
+    },
+  }
+}
+
+/** Every table's key begins with the instance. */
+function keyColumn(columns: readonly string[]): string | null {
+  if (columns.includes('instance_id')) return 'instance_id'
+  return columns.includes('token_digest') ? 'id' : null
+}
+
+async function query<T extends object>(url: string, statement: string): Promise<T[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    return (await client.query<T>(statement)).rows
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,149 @@
+import { expect, test } from 'vitest'
+import { StoreUnavailable } from '../../src/store/errors.ts'
+import type { Store } from '../../src/store/store.ts'
+import { until } from '../until.ts'
+import { ADMIN_KEY, ApiHarness } from './api-harness.ts'
+
+const BODY = { to: '5511987654321', text: 'x' }
+
+test('a store that fails is 503 with Retry-After, everywhere, and the log knows why', async () => {
+  let down = false
+  /** Every method of every room throws while the store is down. */
+  function failing<T extends object>(room: T): T {
+    return new Proxy(room, {
+      get(target, name) {
+        const value = Reflect.get(target, name)
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]) => {
+          if (down) return Promise.reject(new StoreUnavailable('the disk is full'))
+          return Reflect.apply(value, target, args)
+        }
+      },
+    })
+  }
+  await using api = await ApiHarness.start({
+    store: store => ({
+      admission: failing(store.admission),
+      instances: failing(store.instances),
+      messages: failing(store.messages),
+    }),
+    options: { isReady: () => !down },
+  })
+  const instance = await api.createConnected()
+  down = true
+  const answers = [
+    await api.send(instance, BODY),
+    await api.call({ path: '/v1/instance', key: instance.token }),
+    await api.call({ path: '/v1/nope', key: instance.token }),
+    await api.admin('GET', '/instances'),
+    await api.admin('POST', '/instances'),
+    await api.call({ path: '/readyz' }),
+  ]
+  for (const answer of answers) {
+    expect([answer.status, answer.body.error.code]).toEqual([503, 'service_unavailable'])
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    expect(answer.text).not.toContain('disk')
+  }
+  const id = answers[0]!.headers.get('x-request-id')
+  const line = api.logged.find(({ requestId, msg }) => requestId === id && msg === 'request.unavailable')
+  expect(JSON.stringify(line)).toContain('the disk is full')
+  expect((await api.call({ path: '/healthz' })).status).toBe(200)
+
+  down = false
+  expect((await api.send(instance, BODY)).status).toBe(202)
+  expect((await api.call({ path: '/readyz' })).body).toEqual({ status: 'ready' })
+})
+
+test('a bug is 500 internal_error: the detail is in the log under the request id, not in the answer', async () => {
+  await using api = await ApiHarness.start({
+    store: store => ({
+      messages: Object.assign(Object.create(store.messages), {
+        accept: () => Promise.reject(new TypeError('secret detail of the bug')),
+      }) as Store['messages'],
+    }),
+  })
+  const instance = await api.createConnected()
+  const answer = await api.send(instance, BODY)
+  expect([answer.status, answer.body.error.code]).toEqual([500, 'internal_error'])
+  expect(answer.text).not.toContain('secret detail')
+  const id = answer.headers.get('x-request-id')
+  const line = api.logged.find(({ requestId, msg }) => requestId === id && msg === 'request.failed')
+  expect(JSON.stringify(line)).toContain('secret detail of the bug')
+  expect(answer.headers.get('ratelimit-limit')).not.toBeNull()
+})
+
+test('an answer that its own schema does not allow is a 500 too, in the envelope', async () => {
+  await using api = await ApiHarness.start({
+    store: store => ({
+      instances: Object.assign(Object.create(store.instances), {
+        find: async () => ({ id: 'inst_a', name: 'x', kind: 'whatsapp', reason: '', phone: null }),
+      }) as Store['instances'],
+    }),
+  })
+  const answer = await api.admin('GET', '/instances/inst_a')
+  expect([answer.status, answer.body.error.code]).toEqual([500, 'internal_error'])
+})
+
+test('while it closes, what is in flight finishes and what still comes is 503', async () => {
+  let release: (() => void) | undefined
+  const held = new Promise<void>(resolve => {
+    release = resolve
+  })
+  let reached = false
+  const api = await ApiHarness.start({
+    store: store => ({
+      messages: Object.assign(Object.create(store.messages), {
+        accept: async (...args: Parameters<Store['messages']['accept']>) => {
+          reached = true
+          await held
+          return store.messages.accept(...args)
+        },
+      }) as Store['messages'],
+    }),
+  })
+  const instance = await api.createConnected()
+  const inFlight = api.send(instance, BODY)
+  await until('the call to be in flight', () => reached)
+
+  // A second request on a connection that is busy: it is read after the closing has begun.
+  const { connect } = await import('node:net')
+  const socket = connect(api.port, '127.0.0.1')
+  let received = ''
+  socket.setEncoding('utf8').on('data', text => {
+    received += text
+  })
+  const request = (path: string, body: string) =>
+    `${body ? 'POST' : 'GET'} ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${instance.token}\r\n` +
+    `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  socket.write(request('/v1/messages/text', JSON.stringify(BODY)))
+  await new Promise(resolve => setTimeout(resolve, 50))
+  const closed = api[Symbol.asyncDispose]()
+  await new Promise(resolve => setTimeout(resolve, 50))
+  socket.write(request('/v1/instance', ''))
+  await new Promise(resolve => setTimeout(resolve, 50))
+  release?.()
+  expect((await inFlight).status).toBe(202)
+  await until('both answers', () => received.split('HTTP/1.1 ').length === 3 || socket.destroyed)
+  expect(received).toContain('HTTP/1.1 202')
+  if (received.split('HTTP/1.1 ').length === 3) {
+    expect(received).toContain('HTTP/1.1 503')
+    expect(received).toContain('"code":"service_unavailable"')
+    expect(received.toLowerCase()).toContain('retry-after:')
+  }
+  socket.destroy()
+  await closed
+})
+
+test('/readyz is 503 while the service cannot accept, and its callers share one look', async () => {
+  let looks = 0
+  const isReady = async () => {
+    looks += 1
+    await new Promise(resolve => setTimeout(resolve, 50))
+    return false
+  }
+  await using api = await ApiHarness.start({ options: { isReady } })
+  const answers = await Promise.all(Array.from({ length: 20 }, () => api.call({ path: '/readyz' })))
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
+  expect(looks).toBeLessThan(20)
+  expect((await api.call({ path: '/admin/v1/instances', key: ADMIN_KEY })).status).toBe(200)
+})

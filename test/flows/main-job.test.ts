@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import type { InstanceClient, NewInstance } from '../api-client.ts'
+import { createDatabase, STORES, type TestDatabase } from '../database.ts'
+import { eventOf, isSigned, isStandardSigned, type ReceivedEvent, Receiver } from '../receiver.ts'
+import { Service } from '../service.ts'
+import { until } from '../until.ts'
+
+const ORDINARY = '5511987654321'
+const GROUP = '120363000000000042@g.us'
+const ECHO = '15005550005'
+const ALL_THREE = ['message.sent', 'message.delivered', 'message.read']
+/** Enough, to one recipient, that some still wait when the next call comes. */
+const BURST = 60
+
+/** What is sent, and all that is ever told of it. */
+const MEANINGS: [to: string, events: string[], error?: { code: string; says: RegExp }][] = [
+  [ORDINARY, ALL_THREE],
+  ['15005550001', ['message.failed'], { code: 'recipient_not_on_whatsapp', says: /not on WhatsApp/ }],
+  ['15005550002', ['message.sent', 'message.delivered']],
+  ['15005550003', ['message.sent']],
+  ['15005550004', ['message.failed'], { code: 'rejected_by_whatsapp', says: /421/ }],
+  [ECHO, ALL_THREE],
+  ['15005550006', ALL_THREE],
+  [GROUP, ALL_THREE],
+  ['120363000000000001@g.us', ['message.failed'], { code: 'not_a_group_member', says: /not a member/ }],
+]
+
+describe.each(STORES)('the main job on %s', store => {
+  let database: TestDatabase
+  let service: Service
+  let receiver: Receiver
+  let instance: InstanceClient
+
+  beforeAll(async () => {
+    database = await createDatabase(store, inject('postgresUrl'))
+    service = new Service({ env: { ...database.env, RATE_LIMIT_PER_MINUTE: '100000' } })
+    receiver = await new Receiver().listen()
+    await service.start()
+    instance = await addInstance()
+  })
+
+  afterAll(async () => {
+    await service?.dispose()
+    await receiver?.close()
+    await database?.dispose()
+  })
+
+  /** Connected, and with the receiver as its webhook. */
+  async function addInstance(): Promise<InstanceClient> {
+    const { id, token }: NewInstance = await service.admin.createConnected()
+    const client = service.instance(id, token)
+    await client.setWebhook(receiver.url)
+    return client
+  }
+
+  function eventsOf(id: string): ReceivedEvent[] {
+    return receiver.events.filter(({ data }) => data.id === id)
+  }
+
+  function kindsOf(id: string): string[] {
+    return eventsOf(id).map(({ event }) => event)
+  }
+
+  function untilTold(id: string, kinds: readonly string[]): Promise<unknown> {
+    return until(`${kinds.at(-1)} of ${id}`, () => kindsOf(id).length >= kinds.length)
+  }
+
+  function untilReceived(text: string): Promise<ReceivedEvent> {
+    return until(`"${text}" to be received`, () =>
+      receiver.events.find(({ event, data }) => event === 'message.received' && data['text'] === text),
+    )
+  }
+
+  /** Accepted one after the other, faster than they can go out. */
+  async function sendBurst(client: InstanceClient): Promise<string[]> {
+    const ids: string[] = []
+    for (let n = 1; n <= BURST; n++) ids.push((await client.send(ORDINARY, `burst ${n}`)).id)
+    return ids
+  }
+
+  test('a text to every number with a meaning is told of, in order, to the end and no further', async () => {
+    const sent = await Promise.all(
+      MEANINGS.map(async ([to, kinds, error], n) => {
+        const { id } = await instance.send(to, `meaning ${n} 👋\nsecond line`)
+        return { to, id, kinds, error }
+      }),
+    )
+    for (const { id, kinds } of sent) await untilTold(id, kinds)
+    for (const { id, to, kinds, error } of sent) {
+      expect(kindsOf(id), to).toEqual(kinds)
+      for (const { event, data } of eventsOf(id)) {
+        expect(data).toMatchObject({ id, to, status: event.replace('message.', '') })
+      }
+      const { status, error: failure } = await instance.message(id)
+      expect(`message.${status}`).toBe(kinds.at(-1))
+      if (error) {
+        expect(failure).toMatchObject({ code: error.code, message: expect.stringMatching(error.says) })
+        expect(eventsOf(id)[0]?.data['error']).toEqual(failure)
+      }
+    }
+  })
+
+  test('the number that answers is heard', async () => {
+    const { id } = await instance.send(ECHO, 'are you there?')
+    const { data } = await untilReceived('are you there?')
+    expect(data).toMatchObject({ from: ECHO, type: 'text' })
+    expect(data).not.toHaveProperty('group')
+    await untilTold(id, ALL_THREE)
+  })
+
+  test('a group is read from, with who wrote it', async () => {
+    const written = { from: ORDINARY, text: 'hello, everybody', group: GROUP, name: 'Ana' }
+    const { id } = await service.admin.writeAsContact(instance.id, written)
+    const { data } = await untilReceived(written.text)
+    expect(data).toEqual({ id, from: ORDINARY, type: 'text', text: written.text, group: GROUP, name: 'Ana' })
+  })
+
+  test('an instance that was linked is connected again after a restart, and nothing is lost or repeated', async () => {
+    const { phone } = await service.admin.connection(instance.id)
+    const ids = await sendBurst(instance)
+    await service.restart()
+    const more = await instance.send(ORDINARY, 'accepted before it is connected again')
+    const connection = await service.admin.untilState(instance.id, 'connected')
+    expect(connection).toMatchObject({ phone, qr: null })
+    for (const id of [...ids, more.id]) await untilTold(id, ALL_THREE)
+    for (const id of [...ids, more.id]) expect(kindsOf(id)).toEqual(ALL_THREE)
+
+    await service.admin.writeAsContact(instance.id, { from: ORDINARY, text: 'still there?' })
+    await untilReceived('still there?')
+  })
+
+  test('deleting an instance fails what is queued, tells of it, and then leaves no row behind', async () => {
+    const other = await addInstance()
+    const ids = await sendBurst(other)
+    await service.admin.deleteInstance(other.id)
+
+    await expect(other.send(ORDINARY, 'too late')).rejects.toMatchObject({ status: 401, code: 'invalid_token' })
+    await expect(service.admin.connection(other.id)).rejects.toMatchObject({ code: 'instance_not_found' })
+    for (const id of ids) await untilTold(id, ['sent or failed'])
+    const failed = ids.flatMap(eventsOf).filter(({ event }) => event === 'message.failed')
+    expect(failed.length).toBeGreaterThan(0)
+    for (const { data } of failed) expect(data['error']).toMatchObject({ code: 'instance_deleted' })
+    await until('its rows to go', async () => (await database.countRowsOf(other.id, service.dataDir)) === 0)
+    expect((await instance.instance()).state).toBe('connected')
+  })
+
+  test('logging out fails what is queued, and a new message is refused', async () => {
+    const other = await addInstance()
+    const replayable = await other.send(ORDINARY, 'first', 'the-key')
+    const ids = await sendBurst(other)
+    await service.admin.logout(other.id)
+    await service.admin.untilState(other.id, 'logged_out')
+
+    for (const id of ids) await untilTold(id, ['sent or failed'])
+    const failed = ids.flatMap(eventsOf).filter(({ event }) => event === 'message.failed')
+    expect(failed.length).toBeGreaterThan(0)
+    for (const { data } of failed) expect(data['error']).toMatchObject({ code: 'instance_logged_out' })
+    await expect(other.send(ORDINARY, 'too late')).rejects.toMatchObject({
+      status: 422,
+      code: 'instance_not_connected',
+    })
+    expect(await other.send(ORDINARY, 'first', 'the-key')).toEqual({ id: replayable.id, replayed: true })
+  })
+
+  test('everything that was posted was one event, signed twice over, once', async () => {
+    const secrets = new Map([[instance.id, (await instance.webhook()).secret]])
+    const own = receiver.requests.filter(request => eventOf(request).instanceId === instance.id)
+    expect(own.length).toBeGreaterThan(BURST)
+    for (const request of own) {
+      const body = eventOf(request)
+      const secret = secrets.get(body.instanceId) ?? ''
+      expect(Object.keys(body)).toEqual(['event', 'instanceId', 'timestamp', 'data'])
+      expect(body.timestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+      expect(request.headers).toMatchObject({
+        'content-type': 'application/json',
+        'user-agent': expect.stringMatching(/^Pombal\/\d/),
+        'x-service-event': body.event,
+        'x-service-attempt': '1',
+      })
+      expect(isSigned(request, secret)).toBe(true)
+      expect(isStandardSigned(request, secret)).toBe(true)
+    }
+    const ids = receiver.requests.map(({ headers }) => headers['webhook-id'])
+    expect(new Set(ids).size).toBe(ids.length)
+  })
+
+  test('the timestamps of a message never go back', () => {
+    const byMessage = Map.groupBy(receiver.events, ({ data }) => data.id)
+    for (const events of byMessage.values()) {
+      const moments = events.map(({ timestamp }) => timestamp)
+      expect(moments).toEqual(moments.toSorted())
+    }
+  })
+})

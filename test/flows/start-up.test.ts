@@ -1,0 +1,182 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { Service, type ServiceOptions } from '../service.ts'
+
+const OLD_NODE = '20.20.2'
+const fakeNode = (version: string) =>
+  `--import=data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`
+
+const services: Service[] = []
+const folders: string[] = []
+
+function makeService(options: ServiceOptions = {}): Service {
+  const service = new Service(options)
+  services.push(service)
+  return service
+}
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-start-'))
+  folders.push(folder)
+  return folder
+}
+
+/** A start that ends by itself. */
+async function startInVain(options: ServiceOptions): Promise<{ code: number | null; output: string; dataDir: string }> {
+  const service = makeService(options)
+  service.boot()
+  const { code } = await service.exited()
+  return { code, output: service.output, dataDir: service.dataDir }
+}
+
+function hashFiles(folder: string): Record<string, string> {
+  const files = readdirSync(folder).filter(name => statSync(join(folder, name)).isFile())
+  return Object.fromEntries(
+    files.map(name => [
+      name,
+      createHash('sha256')
+        .update(readFileSync(join(folder, name)))
+        .digest('hex'),
+    ]),
+  )
+}
+
+afterEach(async () => {
+  await Promise.all(services.splice(0).map(service => service.dispose()))
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+describe('a start', () => {
+  test('prints where it listens, where data and admin key are, and a next step that works as it stands', async () => {
+    const service = makeService()
+    const url = await service.start().then(() => service.ready())
+    const keyFile = join(service.dataDir, 'admin.key')
+    expect(service.output).toContain(`listens on ${url}`)
+    expect(service.output).toMatch(new RegExp(`Data +${service.dataDir}\n`))
+    expect(service.output).toMatch(new RegExp(`Admin key +${keyFile}\n`))
+    expect(statSync(keyFile).mode & 0o777).toBe(0o600)
+
+    const next = /curl -s (\S+) -H "Authorization: Bearer \$\(cat '(.+)'\)" \\\n.*-d '(.+)'/.exec(service.output)
+    expect(next).not.toBeNull()
+    const [, address = '', file = '', body = ''] = next ?? []
+    const answer = await fetch(address, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${readFileSync(file, 'utf8').trim()}`, 'content-type': 'application/json' },
+      body,
+    })
+    expect(answer.status).toBe(201)
+  })
+
+  test('stops on SIGTERM and on SIGINT with exit 0', async () => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      const service = await makeService().start()
+      expect(await service.kill(signal)).toEqual({ code: 0, signal: null })
+    }
+  })
+
+  test('stops also when nobody reads its output any more', async () => {
+    const service = await makeService().start()
+    service.closeOutput()
+    expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
+    expect(await service.kill('SIGTERM')).toEqual({ code: 0, signal: null })
+  })
+
+  test('with bad settings lists every problem, makes nothing and exits 1', async () => {
+    const dataDir = join(makeFolder(), 'data')
+    const env = {
+      PORT: '99999',
+      LOG_LEVEL: 'loud',
+      DATABASE_URL: 'mysql://somewhere',
+      ADMIN_KEY: 'short',
+      MASTER_KEY: 'not base64',
+      WEBHOOK_RETRY_DELAYS_MS: '1,two',
+      WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/99',
+      WHATSAPP_URL: 'wss://web.whatsapp.com/ws/chat',
+    }
+    const { code, output } = await startInVain({ dataDir, env })
+    expect(code).toBe(1)
+    for (const name of Object.keys(env)) expect(output).toMatch(new RegExp(`- ${name} must be`))
+    expect(output).not.toContain('    at ')
+    expect(existsSync(dataDir)).toBe(false)
+  })
+
+  test('with PostgreSQL but without the keys that nodes share exits 1', async () => {
+    const { code, output } = await startInVain({ env: { DATABASE_URL: 'postgres://127.0.0.1:1/none' } })
+    expect(code).toBe(1)
+    expect(output).toMatch(/ADMIN_KEY is required/)
+    expect(output).toMatch(/MASTER_KEY is required/)
+  })
+
+  test('with a PostgreSQL that does not answer says so in a sentence and exits 1', async () => {
+    const { code, output } = await startInVain({
+      env: {
+        DATABASE_URL: 'postgres://127.0.0.1:1/none',
+        ADMIN_KEY: 'k'.repeat(32),
+        MASTER_KEY: randomBytes(32).toString('base64'),
+      },
+    })
+    expect(code).toBe(1)
+    expect(output).toMatch(/cannot start:\n {2}- .+\n$/)
+    expect(output).not.toContain('    at ')
+  })
+
+  test('on a folder that another process works on is refused, and that one goes on', async () => {
+    const first = await makeService().start()
+    const { code, output } = await startInVain({ dataDir: first.dataDir })
+    expect(code).toBe(1)
+    expect(output).toContain(first.dataDir)
+    expect(output).toMatch(/cannot start:\n {2}- .+\.\n$/)
+    expect((await fetch(`${first.url}/readyz`)).status).toBe(200)
+  })
+
+  test('on the folder of a killed process serves at once', async () => {
+    const service = await makeService().start()
+    const { id } = await service.admin.createInstance('whatsapp')
+    await service.restart('SIGKILL')
+    expect(await service.admin.connection(id)).toMatchObject({ state: 'unlinked' })
+  })
+
+  test('on a taken port names the port and exits 1', async () => {
+    const holder = createServer()
+    await new Promise<void>(resolve => holder.listen(0, '127.0.0.1', resolve))
+    const { port } = holder.address() as AddressInfo
+    try {
+      const { code, output } = await startInVain({ env: { PORT: String(port) } })
+      expect(code).toBe(1)
+      expect(output).toMatch(new RegExp(`Port ${port} of 127.0.0.1 is taken`))
+      expect(output).not.toContain('    at ')
+    } finally {
+      holder.close()
+    }
+  })
+
+  test('with a master key that does not fit the data is refused before anything is written', async () => {
+    const dataDir = makeFolder()
+    const first = makeService({ dataDir })
+    await first.start()
+    await first.admin.createInstance('whatsapp')
+    await first.kill('SIGTERM')
+    const before = hashFiles(dataDir)
+
+    const { code, output } = await startInVain({ dataDir, env: { MASTER_KEY: randomBytes(32).toString('base64') } })
+    expect(code).toBe(1)
+    expect(output).toMatch(/master key does not fit the data/)
+    expect(output).not.toContain('    at ')
+    expect(hashFiles(dataDir)).toEqual(before)
+    await makeService({ dataDir }).start()
+  })
+
+  test('on an older Node says in one sentence which one it needs, and exits 1', async () => {
+    for (const version of [OLD_NODE, '24.11.1', '25.0.0']) {
+      const { code, output } = await startInVain({ nodeOptions: [fakeNode(version)] })
+      expect(code).toBe(1)
+      expect(output).toMatch(/^Pombal needs Node 24\.12 or a later 24; this is \S+\. .+\n$/)
+      expect(output).toContain(version)
+    }
+  })
+})

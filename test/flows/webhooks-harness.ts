@@ -1,0 +1,199 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { newEventId, newInstanceId, newMessageId } from '../../src/domain/ids.ts'
+import { openStore } from '../../src/store/open-store.ts'
+import type { EventDetail, Lease, Store } from '../../src/store/store.ts'
+import { type AddressPolicy, createAddressGuard } from '../../src/webhooks/address-guard.ts'
+import { createDispatcher, type Dispatcher, type DispatcherOptions } from '../../src/webhooks/dispatcher.ts'
+import { createPoster, type Poster } from '../../src/webhooks/post.ts'
+import type { Lookup } from '../../src/webhooks/resolver.ts'
+import { newWebhookSecret } from '../../src/webhooks/signature.ts'
+import { createDatabase, type StoreKind, type TestDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+export interface RoomSettings {
+  timeoutMs: number
+  retryDelaysMs: readonly number[]
+  policy: AddressPolicy
+  resolve?: Lookup
+  /** Put between the dispatcher and the store. */
+  wrap?: (store: Store) => DispatcherOptions['store']
+}
+
+const SETTINGS: RoomSettings = {
+  timeoutMs: 2_000,
+  retryDelaysMs: [30, 60, 90, 120, 150],
+  policy: { loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] },
+}
+const RECORDED_AT_ONCE = 250
+const OWNER = 'test'
+
+/** The webhooks room on a real store, put together as app.ts does; no API and no WhatsApp. */
+export class Room {
+  store!: Store
+  dispatcher!: Dispatcher
+  #poster!: Poster
+  readonly #settings: RoomSettings
+  readonly #database: TestDatabase
+  readonly #dataDir = mkdtempSync(join(tmpdir(), 'pombal-webhooks-'))
+  readonly #masterKey = randomBytes(32)
+  readonly #leases = new Map<string, Lease>()
+
+  private constructor(database: TestDatabase, settings: RoomSettings) {
+    this.#database = database
+    this.#settings = settings
+  }
+
+  static async open(kind: StoreKind, postgresUrl: string, settings: Partial<RoomSettings> = {}): Promise<Room> {
+    const room = new Room(await createDatabase(kind, postgresUrl), { ...SETTINGS, ...settings })
+    await room.start()
+    return room
+  }
+
+  /** As after a boot: every instance that is stored gets a lane. */
+  async start(): Promise<void> {
+    const { url } = this.#database
+    this.store = await openStore({
+      dataDir: this.#dataDir,
+      ...(url !== null && { databaseUrl: url }),
+      masterKey: this.#masterKey,
+      ratePerMinute: 100,
+    })
+    this.startLanes()
+    await this.#acquire()
+  }
+
+  startLanes(settings: Partial<RoomSettings> = {}): void {
+    const { timeoutMs, retryDelaysMs, policy, resolve, wrap } = { ...this.#settings, ...settings }
+    this.#poster = createPoster({ guard: createAddressGuard(policy), timeoutMs, ...(resolve && { resolve }) })
+    this.dispatcher = createDispatcher({
+      store: wrap ? wrap(this.store) : this.store,
+      post: this.#poster,
+      settings: { retryDelaysMs, version: '0.0.0' },
+      logger: pino({ level: 'silent' }),
+      onLeaseLost: () => {},
+    })
+    for (const lease of this.#leases.values()) this.dispatcher.open(lease)
+  }
+
+  async stopLanes(graceMs?: number): Promise<void> {
+    await this.dispatcher.close(graceMs)
+    await this.#poster.close()
+  }
+
+  async stop(): Promise<void> {
+    await this.stopLanes()
+    for (const lease of this.#leases.values()) await this.store.leases.release(lease)
+    this.#leases.clear()
+    await this.store.close()
+  }
+
+  async restart(): Promise<void> {
+    await this.stop()
+    await this.start()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+    await this.#database.dispose()
+    rmSync(this.#dataDir, { recursive: true, force: true })
+  }
+
+  /** An instance with its webhook, owned by this node. */
+  async addInstance(url: string): Promise<Consumer> {
+    const id = newInstanceId()
+    const secret = newWebhookSecret()
+    const tokenDigest = randomBytes(32)
+    const instance = {
+      id,
+      name: 'test',
+      kind: 'whatsapp' as const,
+      tokenDigest,
+      webhookSecret: secret,
+      goal: 'idle' as const,
+    }
+    await this.store.instances.create(instance, Date.now())
+    await this.store.instances.setWebhookUrl(id, url)
+    await this.#acquire()
+    return new Consumer(this, id, secret)
+  }
+
+  leaseOf(instanceId: string): Lease {
+    const lease = this.#leases.get(instanceId)
+    if (!lease) throw new Error(`${instanceId} is not owned.`)
+    return lease
+  }
+
+  async #acquire(): Promise<void> {
+    for (const lease of await this.store.leases.acquire(OWNER, 1_000)) {
+      this.#leases.set(lease.instanceId, lease)
+      this.dispatcher.open(lease)
+    }
+  }
+}
+
+/** One instance, to which things happen that its webhook is told of. */
+export class Consumer {
+  readonly id: string
+  readonly secret: string
+  readonly #room: Room
+  #received = 0
+
+  constructor(room: Room, id: string, secret: string) {
+    this.#room = room
+    this.id = id
+    this.secret = secret
+  }
+
+  /** Somebody writes: one event that waits for nothing. */
+  async receive(text = 'hello'): Promise<string> {
+    this.#received += 1
+    const now = Date.now()
+    const id = `IN${this.#received}-${randomBytes(4).toString('hex')}`
+    const message = { id, from: '351912345678', type: 'text' as const, text, sentAt: now }
+    await this.#room.store.events.recordIncoming(this.#lease, message, now)
+    return id
+  }
+
+  async receiveMany(count: number): Promise<void> {
+    for (let left = count; left > 0; left -= RECORDED_AT_ONCE) {
+      await Promise.all(Array.from({ length: Math.min(left, RECORDED_AT_ONCE) }, () => this.receive()))
+    }
+  }
+
+  /** A message is sent, delivered and read at once: three events, each waiting for the one before. */
+  async sendAndRead(): Promise<string> {
+    const { store } = this.#room
+    await store.connections.record(this.#lease, { state: 'connected', reason: 'test' }, Date.now())
+    const now = Date.now()
+    const id = newMessageId(now)
+    const whatsappId = newEventId(now)
+    await store.messages.accept({ id, instanceId: this.id, to: '351912345678', text: 'hello', whatsappId }, now)
+    await store.messages.recordProgress(this.#lease, whatsappId, 'sent', now)
+    await store.messages.recordProgress(this.#lease, whatsappId, 'read', now + 1)
+    return id
+  }
+
+  /** The instance's events, oldest first, with their deliveries and attempts. */
+  async log(): Promise<EventDetail[]> {
+    const { data } = await this.#room.store.events.list(this.id, { limit: 200 })
+    const details = await Promise.all(data.toReversed().map(({ id }) => this.#room.store.events.find(this.id, id)))
+    return details.filter(detail => detail !== null)
+  }
+
+  /** Waits until every event of the instance has ended in `state`. */
+  async untilAll(state: 'delivered' | 'exhausted', withinMs?: number): Promise<EventDetail[]> {
+    const look = async () => {
+      const log = await this.log()
+      return log.length > 0 && log.every(({ delivery }) => delivery?.state === state) && log
+    }
+    return until(`all deliveries to be ${state}`, look, withinMs)
+  }
+
+  get #lease(): Lease {
+    return this.#room.leaseOf(this.id)
+  }
+}

@@ -1,0 +1,82 @@
+import { describe, expect, inject, test } from 'vitest'
+import { STORES } from '../database.ts'
+import { createReceiver, eventOf } from '../receiver.ts'
+import { until } from '../until.ts'
+import { Room } from './webhooks-harness.ts'
+
+const WAITING = 10_000
+const EVENTS = 40
+
+describe.each(STORES)('isolation on %s', kind => {
+  test('with 10,000 waiting for a consumer that hangs, another instance’s events arrive within a second', async () => {
+    await using room = await Room.open(kind, inject('postgresUrl'), { timeoutMs: 500, retryDelaysMs: [1_000, 5_000] })
+    await using dead = await createReceiver()
+    await using alive = await createReceiver()
+    dead.answerWith({ kind: 'hang' })
+    const [deaf, listener] = [await room.addInstance(dead.url), await room.addInstance(alive.url)]
+    await deaf.receiveMany(WAITING)
+    const tookMs: number[] = []
+    for (let count = 1; count <= EVENTS; count += 1) {
+      const begun = performance.now()
+      await listener.receive()
+      await alive.waitFor(count)
+      tookMs.push(alive.requests[count - 1]!.receivedAt - begun)
+    }
+    tookMs.sort((a, b) => a - b)
+    expect(tookMs[Math.floor(EVENTS * 0.95)]).toBeLessThan(1_000)
+    expect(dead.requests.length).toBeGreaterThan(0)
+    expect(dead.mostOpen).toBeLessThanOrEqual(8)
+  })
+
+  test('an instance has never more than 8 requests open, 6 of them first attempts', async () => {
+    await using room = await Room.open(kind, inject('postgresUrl'), { retryDelaysMs: [100, 100] })
+    await using receiver = await createReceiver()
+    const consumer = await room.addInstance(receiver.url)
+    const open = { first: 0, retry: 0 }
+    const most = { first: 0, all: 0 }
+    const sortOf = (attempt: unknown) => (attempt === '1' ? 'first' : 'retry')
+    receiver.answerWith(({ headers, index }) => {
+      const sort = sortOf(headers['x-service-attempt'])
+      open[sort] += 1
+      most.first = Math.max(most.first, open.first)
+      most.all = Math.max(most.all, open.first + open.retry)
+      const delayMs = sort === 'retry' ? 150 : 10
+      setTimeout(() => {
+        open[sort] -= 1
+      }, delayMs - 5)
+      return { kind: 'status', status: index < 60 ? 500 : 200, delayMs }
+    })
+    await consumer.receiveMany(150)
+    await consumer.untilAll('delivered')
+    expect(most.first).toBeLessThanOrEqual(6)
+    expect(most.all).toBe(8)
+    expect(receiver.mostOpen).toBe(8)
+  })
+
+  test('first attempts arrive in the order of the events where the consumer takes one at a time', async () => {
+    await using room = await Room.open(kind, inject('postgresUrl'))
+    await using receiver = await createReceiver()
+    const consumer = await room.addInstance(receiver.url)
+    const ids: string[] = []
+    for (let count = 0; count < 20; count += 1) {
+      ids.push(await consumer.receive())
+      await receiver.waitFor(count + 1)
+    }
+    expect(receiver.requests.map(request => eventOf(request).data.id)).toEqual(ids)
+  })
+
+  test('what is owed to a deleted instance’s webhook runs to its end', async () => {
+    await using room = await Room.open(kind, inject('postgresUrl'), { retryDelaysMs: [50, 50] })
+    await using receiver = await createReceiver()
+    receiver.answerWith({ kind: 'status', status: 500 })
+    const consumer = await room.addInstance(receiver.url)
+    await consumer.receive()
+    await receiver.waitFor(1)
+    await room.store.instances.delete(consumer.id, Date.now())
+    await room.restart()
+    await receiver.waitFor(3)
+    const lease = room.leaseOf(consumer.id)
+    expect(await until('the rows to go', () => room.store.instances.erase(lease))).toBe(true)
+    expect(receiver.requests.length).toBeLessThanOrEqual(4)
+  })
+})

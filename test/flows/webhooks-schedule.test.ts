@@ -1,0 +1,36 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { describe, expect, inject, test } from 'vitest'
+import { RETRY_DELAYS_MS } from '../../src/domain/delivery.ts'
+import { STORES } from '../database.ts'
+import { createReceiver } from '../receiver.ts'
+import { Room } from './webhooks-harness.ts'
+
+const SHOWN_DELAYS = RETRY_DELAYS_MS.slice(0, 3)
+const WITHIN_MS = 60_000
+const NANOSECONDS = 1e6
+const TOLERANCE_MS = 50
+
+describe('the contract’s own delays', () => {
+  test.concurrent.each(STORES)(
+    '1 s, 5 s and 30 s after the end of the attempt before, on %s',
+    async kind => {
+      await using room = await Room.open(kind, inject('postgresUrl'), { retryDelaysMs: RETRY_DELAYS_MS })
+      await using receiver = await createReceiver()
+      receiver.answerWith({ kind: 'status', status: 500, delayMs: 100 })
+      const consumer = await room.addInstance(receiver.url)
+      const loop = monitorEventLoopDelay({ resolution: 5 })
+      loop.enable()
+      await consumer.receive()
+      await receiver.waitFor(SHOWN_DELAYS.length + 1, WITHIN_MS)
+      loop.disable()
+      // A machine that was busy meanwhile is not held against the schedule.
+      const tolerance = TOLERANCE_MS + 2 * (loop.max / NANOSECONDS)
+      for (const [index, delay] of SHOWN_DELAYS.entries()) {
+        const gap = receiver.requests[index + 1]!.receivedAt - receiver.requests[index]!.endedAt!
+        expect(gap).toBeGreaterThanOrEqual(delay - 2)
+        expect(gap).toBeLessThan(delay + tolerance)
+      }
+    },
+    WITHIN_MS + 30_000,
+  )
+})

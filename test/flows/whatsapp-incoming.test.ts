@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest'
+import { until } from '../until.ts'
+import { Stage } from './whatsapp-stage.ts'
+
+const CONTACT = '5511987654321'
+const GROUP = '120363000000000777@g.us'
+
+test('a text to the instance is one event, with the number, the push name and the id of WhatsApp', async () => {
+  await using stage = await Stage.open()
+  const { id, phone } = await stage.link()
+  const sent = await stage.network.writeAs({ from: CONTACT, to: phone, text: 'hello', name: 'Ana' })
+  const [event] = await until('the event', async () => {
+    const events = await stage.received(id)
+    return events.length > 0 && events
+  })
+  expect(event).toEqual({ id: sent.id, from: CONTACT, type: 'text', text: 'hello', name: 'Ana' })
+})
+
+test('a text in a group names the group and the number of who wrote it', async () => {
+  await using stage = await Stage.open()
+  const { id, phone } = await stage.link()
+  await stage.network.joinGroup(GROUP, [CONTACT, phone])
+  for (const text of ['one', 'two']) await stage.network.writeAs({ from: CONTACT, to: phone, text, group: GROUP })
+  const events = await until('both events', async () => {
+    const all = await stage.received(id)
+    return all.length === 2 && all
+  })
+  expect(events).toMatchObject([
+    { from: CONTACT, group: GROUP, text: 'one' },
+    { from: CONTACT, group: GROUP, text: 'two' },
+  ])
+})
+
+test('messages that WhatsApp kept while the instance was away are events, each once, in order', async () => {
+  await using stage = await Stage.open()
+  const { id, phone, connection } = await stage.link()
+  await stage.stop(connection)
+  const texts = Array.from({ length: 40 }, (_, index) => `kept ${index}`)
+  for (const text of texts) await stage.network.writeAs({ from: CONTACT, to: phone, text })
+  await stage.connect(id)
+  const events = await until('all events', async () => {
+    const all = await stage.received(id)
+    return all.length >= texts.length && all
+  })
+  expect(events.map(({ text }) => text)).toEqual(texts)
+})
+
+test('an answer to what was sent comes as an event', async () => {
+  await using stage = await Stage.open()
+  const { id } = await stage.link()
+  await stage.accept(id, '15005550005', 'say it again')
+  const [event] = await until('the answer', async () => {
+    const all = await stage.received(id)
+    return all.length > 0 && all
+  })
+  expect(event).toMatchObject({ from: '15005550005', text: 'say it again' })
+})
+
+test('a message is recorded before WhatsApp hears of it: while the store refuses, WhatsApp keeps it', async () => {
+  await using stage = await Stage.open()
+  const { id, phone, connection } = await stage.link()
+  await stage.stop(connection)
+  const { events } = stage.store
+  const refusing = { ...stage.store, events: Object.assign(Object.create(events), { recordIncoming: refuse }) }
+  const second = await stage.connect(id, { store: refusing })
+  await stage.reaches(id, 'connected')
+  await stage.network.writeAs({ from: CONTACT, to: phone, text: 'held' })
+  await until('the refusal', () => stage.log.some(line => line.includes('not now')))
+  await stage.stop(second)
+  await stage.connect(id)
+  await until('the event', async () => (await stage.received(id)).length === 1)
+})
+
+async function refuse(): Promise<never> {
+  throw new Error('not now')
+}
+
+test('two linked clients write to each other', async () => {
+  await using stage = await Stage.open()
+  const a = await stage.link()
+  const b = await stage.link()
+  const { id: there } = await stage.accept(a.id, b.phone, 'ping')
+  await until('it to arrive', async () => (await stage.received(b.id)).some(({ text }) => text === 'ping'))
+  await stage.accept(b.id, a.phone, 'pong')
+  await until('the answer', async () => (await stage.received(a.id)).some(({ text }) => text === 'pong'))
+  await stage.becomes(a.id, there, 'delivered')
+})

@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest'
+import type { ConnectionRecord } from '../../src/store/store.ts'
+import { until } from '../until.ts'
+import { Stage } from './whatsapp-stage.ts'
+
+const CONTACT = '5511987654321'
+
+test('an instance shows a QR code with its expiry, and is connected once a phone has scanned it', async () => {
+  await using stage = await Stage.open()
+  const id = await stage.createInstance()
+  await stage.connect(id, { scan: false })
+  await stage.store.connections.requestConnect(id, null)
+  const linking = await stage.reaches(id, 'linking')
+  expect(linking.qr).toMatch(/#.*,.*,.*,/)
+  expect(linking.qrExpiresAt).toBeGreaterThan(Date.now())
+  const { phone } = await stage.network.scanQr(linking.qr as string)
+  expect(await stage.reaches(id, 'connected')).toMatchObject({ phone, qr: null, qrExpiresAt: null, pairingCode: null })
+})
+
+test('an instance shows a pairing code, and is connected once the phone has typed it', async () => {
+  await using stage = await Stage.open()
+  const id = await stage.createInstance()
+  await stage.connect(id, { scan: false })
+  await stage.store.connections.requestConnect(id, '5511912345678')
+  const { pairingCode, qr } = await until('a code', async () => {
+    const record = await stage.store.connections.find(id)
+    return record?.pairingCode ? record : null
+  })
+  expect(pairingCode).toMatch(/^[0-9A-Z]{8}$/)
+  expect(qr).toBeNull()
+  await stage.network.enterPairingCode(pairingCode as string, '5511912345678')
+  expect(await stage.reaches(id, 'connected')).toMatchObject({ phone: '5511912345678', pairingCode: null })
+})
+
+test('an abandoned pairing code leaves nothing behind: a new wish to connect starts clean', async () => {
+  await using stage = await Stage.open()
+  const id = await stage.createInstance()
+  const connection = await stage.connect(id, { scan: false })
+  await stage.store.connections.requestConnect(id, '5511912345678')
+  await until('a code', async () => (await stage.store.connections.find(id))?.pairingCode)
+  await stage.store.connections.requestConnect(id, null)
+  const first = await until('a QR code', async () => (await stage.store.connections.find(id))?.qr)
+  await stage.stop(connection)
+  await stage.connect(id, { scan: false })
+  const second = await until('another QR code', async () => {
+    const qr = (await stage.store.connections.find(id))?.qr
+    return qr !== first && qr
+  })
+  await stage.network.scanQr(second)
+  await stage.reaches(id, 'connected')
+})
+
+test('a restart logs in with the stored credentials, without a phone', async () => {
+  await using stage = await Stage.open()
+  const { id, phone, connection } = await stage.link()
+  await stage.stop(connection)
+  expect(await stage.store.connections.find(id)).toMatchObject({ state: 'reconnecting', phone })
+  await stage.connect(id, { scan: false })
+  expect(await stage.reaches(id, 'connected')).toMatchObject({ phone })
+  const { id: message } = await stage.accept(id, CONTACT, 'after the restart')
+  await stage.becomes(id, message, 'read')
+})
+
+test('a second connection with the same credentials replaces the first, which stops and says why', async () => {
+  await using stage = await Stage.open()
+  const { id } = await stage.link()
+  // Elsewhere they know nothing of our rows.
+  const record = (await stage.store.connections.find(id)) as ConnectionRecord
+  const elsewhere = { ...stage.store.connections, find: async () => record, record: async () => undefined }
+  await stage.connect(id, { scan: false, store: { ...stage.store, connections: elsewhere } })
+  const stopped = await stage.reaches(id, 'stopped')
+  expect(stopped.reason).toContain('opened elsewhere')
+  await until('the goal to rest', async () => (await stage.store.connections.find(id))?.goal === 'idle')
+})
+
+test('the connection says that it is simulated, and refuses a simulated network that is not on loopback', async () => {
+  await using stage = await Stage.open()
+  const { id } = await stage.link()
+  expect((await stage.store.connections.find(id))?.reason).toContain('simulated')
+  const other = await stage.createInstance()
+  await stage.connect(other, { network: { kind: 'simulated', url: 'wss://web.whatsapp.com/ws/chat' } })
+  await stage.store.connections.requestConnect(other, null)
+  await until('the refusal', () => stage.log.some(line => line.includes('must be on loopback')))
+})

@@ -1,0 +1,208 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createSimulator, type Simulator, type SimulatorOptions } from '@pombal/simulator'
+import { pino } from 'pino'
+import { newInstanceId, newMessageId, newWhatsappId } from '../../src/domain/ids.ts'
+import type { MessageState } from '../../src/domain/message.ts'
+import { openStore } from '../../src/store/open-store.ts'
+import type { ConnectionRecord, Lease, Store } from '../../src/store/store.ts'
+import { type Connection, type ConnectionOptions, createConnection } from '../../src/whatsapp/connection.ts'
+import { silenceSignalConsole } from '../../src/whatsapp/silence.ts'
+import { until } from '../until.ts'
+
+const OWNER = 'test'
+/** Linking then costs no pre-keys. */
+const CLAIMED_PRE_KEYS = 500
+
+/** The line between the driver and the network: it can be cut, and what WhatsApp says can be held back. */
+export class Line {
+  readonly #server: Server
+  readonly #pairs = new Set<{ client: Socket; network: Socket }>()
+  #held = false
+
+  private constructor(server: Server) {
+    this.#server = server
+  }
+
+  static async open(target: URL): Promise<Line> {
+    const server = createServer()
+    const line = new Line(server)
+    server.on('connection', client => line.#join(client, connect(Number(target.port), target.hostname)))
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    return line
+  }
+
+  get port(): number {
+    return (this.#server.address() as { port: number }).port
+  }
+
+  get sockets(): number {
+    return this.#pairs.size
+  }
+
+  cut(): void {
+    for (const { client, network } of this.#pairs) {
+      client.destroy()
+      network.destroy()
+    }
+  }
+
+  /** From now on nothing that WhatsApp says arrives, on this socket and the next ones. */
+  hold(): void {
+    this.#held = true
+    for (const { network } of this.#pairs) network.pause()
+  }
+
+  release(): void {
+    this.#held = false
+    for (const { network } of this.#pairs) network.resume()
+  }
+
+  async close(): Promise<void> {
+    this.cut()
+    await new Promise(resolve => this.#server.close(resolve))
+  }
+
+  #join(client: Socket, network: Socket): void {
+    const pair = { client, network }
+    this.#pairs.add(pair)
+    client.on('data', data => network.write(data))
+    network.on('data', data => client.write(data))
+    if (this.#held) network.pause()
+    const end = () => {
+      this.#pairs.delete(pair)
+      client.destroy()
+      network.destroy()
+    }
+    for (const socket of [client, network]) socket.on('close', end).on('error', end)
+  }
+}
+
+/** The real driver on a real store, against a simulated network on loopback. */
+export class Stage implements AsyncDisposable {
+  readonly store: Store
+  readonly network: Simulator
+  readonly line: Line
+  /** Every line that the driver logged, at every level. */
+  readonly log: string[]
+  readonly #dataDir: string
+  readonly #connections = new Set<Connection>()
+  readonly #putBack = silenceSignalConsole()
+
+  private constructor(store: Store, network: Simulator, line: Line, dataDir: string) {
+    this.store = store
+    this.network = network
+    this.line = line
+    this.log = []
+    this.#dataDir = dataDir
+  }
+
+  static async open(options: SimulatorOptions = {}): Promise<Stage> {
+    const dataDir = mkdtempSync(join(tmpdir(), 'pombal-whatsapp-'))
+    const store = await openStore({ dataDir, masterKey: randomBytes(32), ratePerMinute: 1e9 })
+    const network = await createSimulator({ claimedPreKeys: CLAIMED_PRE_KEYS, ...options })
+    const line = await Line.open(new URL(network.url))
+    return new Stage(store, network, line, dataDir)
+  }
+
+  /** A new instance that nobody owns yet. */
+  async createInstance(): Promise<string> {
+    const id = newInstanceId()
+    const webhookSecret = `whsec_${randomBytes(32).toString('base64')}`
+    await this.store.instances.create(
+      { id, name: id, kind: 'whatsapp', tokenDigest: randomBytes(32), webhookSecret, goal: 'idle' },
+      Date.now(),
+    )
+    return id
+  }
+
+  async lease(instanceId: string): Promise<Lease> {
+    await this.store.leases.acquire(OWNER, 100)
+    const held = await this.store.leases.renew(OWNER)
+    return held.find(lease => lease.instanceId === instanceId) as Lease
+  }
+
+  /** Starts the instance's connection, as the service does. */
+  async connect(instanceId: string, more: Partial<ConnectionOptions> & { scan?: boolean } = {}): Promise<Connection> {
+    const { scan = true, ...options } = more
+    const connection = createConnection({
+      lease: await this.lease(instanceId),
+      store: this.store,
+      network: {
+        kind: 'simulated',
+        url: `ws://127.0.0.1:${this.line.port}/ws/chat`,
+        ...(scan && { linkBy: (qr: string) => this.network.scanQr(qr, instanceId) }),
+      },
+      settings: { messageTtlMs: 86_400_000 },
+      logger: pino({ level: 'trace' }, { write: (text: string) => void this.log.push(text) }),
+      onLeaseLost: () => undefined,
+      ...options,
+    })
+    this.#connections.add(connection)
+    connection.start()
+    return connection
+  }
+
+  /** A linked, connected instance. */
+  async link(more: Partial<ConnectionOptions> = {}): Promise<{ id: string; phone: string; connection: Connection }> {
+    const id = await this.createInstance()
+    const { phone } = await this.network.openAccount(id)
+    const connection = await this.connect(id, more)
+    await this.store.connections.requestConnect(id, null)
+    await this.reaches(id, 'connected')
+    return { id, phone, connection }
+  }
+
+  /** Waits until the instance's connection is in this state. */
+  reaches(instanceId: string, state: ConnectionRecord['state']): Promise<ConnectionRecord> {
+    return until(`the connection to be ${state}`, async () => {
+      const record = await this.store.connections.find(instanceId)
+      return record?.state === state && record
+    })
+  }
+
+  /** Accepts a text as the API does. */
+  async accept(instanceId: string, to: string, text: string): Promise<{ id: string; whatsappId: string }> {
+    const now = Date.now()
+    const message = { id: newMessageId(now), instanceId, to, text, whatsappId: newWhatsappId() }
+    const outcome = await this.store.messages.accept(message, now)
+    if (outcome.kind !== 'accepted') throw new Error(`The message was not accepted: ${outcome.kind}`)
+    return message
+  }
+
+  /** Waits until the message is in this state. */
+  becomes(instanceId: string, id: string, state: MessageState) {
+    return until(`message ${id} to be ${state}`, async () => {
+      const message = await this.store.messages.find(instanceId, id)
+      return message?.state === state && message
+    })
+  }
+
+  async eventsOf(instanceId: string, id: string): Promise<string[]> {
+    return (await this.store.messages.listEvents(instanceId, id)).map(({ kind }) => kind)
+  }
+
+  /** The bodies of the `message.received` events, oldest first. */
+  async received(instanceId: string): Promise<Record<string, unknown>[]> {
+    const { data } = await this.store.events.list(instanceId, { limit: 200 }, { kind: 'message.received' })
+    const details = await Promise.all(data.map(({ id }) => this.store.events.find(instanceId, id)))
+    return details.reverse().map(event => JSON.parse(event?.body ?? '{}').data)
+  }
+
+  async stop(connection: Connection): Promise<void> {
+    this.#connections.delete(connection)
+    await connection.stop()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#connections].map(connection => connection.stop()))
+    await this.line.close()
+    await this.network.close()
+    await this.store.close()
+    this.#putBack()
+    rmSync(this.#dataDir, { recursive: true, force: true })
+  }
+}

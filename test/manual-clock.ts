@@ -1,0 +1,63 @@
+import type { Clock } from '../src/webhooks/clock.ts'
+
+interface Timer {
+  at: number
+  task: () => void
+}
+
+/** A clock that only moves when told to; `jump` moves the wall alone. */
+export class ManualClock implements Clock {
+  #wall = Date.parse('2026-01-01T00:00:00Z')
+  #steady = this.#wall
+  readonly #timers = new Set<Timer>()
+
+  now(): number {
+    return this.#wall
+  }
+
+  steady(): number {
+    return this.#steady
+  }
+
+  after(delayMs: number, task: () => void): () => void {
+    const timer = { at: this.#steady + Math.max(0, delayMs), task }
+    this.#timers.add(timer)
+    return () => this.#timers.delete(timer)
+  }
+
+  get timers(): number {
+    return this.#timers.size
+  }
+
+  jump(ms: number): void {
+    this.#wall += ms
+  }
+
+  /** Lets everything happen that needs no time. */
+  async settle(): Promise<void> {
+    await new Promise(resolve => setImmediate(resolve))
+  }
+
+  /** Runs what is due in between, each at its own moment. */
+  async pass(ms: number): Promise<void> {
+    const end = this.#steady + ms
+    await this.settle()
+    for (let next = this.#next(end); next; next = this.#next(end)) {
+      this.#move(Math.max(this.#steady, next.at))
+      this.#timers.delete(next)
+      next.task()
+      await this.settle()
+    }
+    this.#move(end)
+  }
+
+  #next(end: number): Timer | undefined {
+    const due = [...this.#timers].filter(({ at }) => at <= end)
+    return due.sort((a, b) => a.at - b.at)[0]
+  }
+
+  #move(to: number): void {
+    this.#wall += to - this.#steady
+    this.#steady = to
+  }
+}

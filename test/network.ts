@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { until } from './until.ts'
+
+const PROGRAM = join(import.meta.dirname, '../simulator/src/cli.ts')
+
+/** A message on a simulated phone. */
+export interface PhoneMessage {
+  id: string
+  from: string
+  text: string
+  group?: string
+  /** How often this id arrived; the phone shows it once. */
+  copies: number
+}
+
+export type Network = Awaited<ReturnType<typeof startNetwork>>
+
+/** The simulated WhatsApp as a process of its own, which outlives the service; `WHATSAPP_URL` is its `url`. */
+export async function startNetwork() {
+  const child = spawn(process.execPath, [PROGRAM, '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const exited = new Promise(resolve => child.once('close', resolve))
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', text => {
+      output += text
+    })
+  }
+  const url = await until('the simulated network', () => {
+    if (child.exitCode !== null) throw new Error(`The simulator ended at once:\n${output}`)
+    return /ws:\/\/\S+/.exec(output)?.[0]
+  })
+  const origin = `http://${new URL(url).host}`
+
+  async function call<T>(method: string, path: string, body?: string): Promise<T> {
+    const response = await fetch(`${origin}/admin${path}`, { method, ...(body !== undefined && { body }) })
+    const answer = await response.json()
+    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${JSON.stringify(answer)}`)
+    return answer as T
+  }
+
+  return {
+    url,
+    /** What it has said: what went wrong inside it. */
+    output: () => output,
+    /** A new simulated phone scans the QR code. */
+    scanQr: (qr: string) => call<{ phone: string }>('POST', '/mock-phone/scan-qr', qr),
+    writeAs: (message: { from: string; to: string; text: string; group?: string }) =>
+      call<{ id: string }>('POST', '/messages', JSON.stringify(message)),
+    /** Makes numbers members of a group for each account among them. */
+    joinGroup: (group: string, members: readonly string[]) =>
+      call('POST', `/groups/${group}/members`, JSON.stringify({ members })),
+    inbox: async (number: string) =>
+      (await call<{ messages: PhoneMessage[] }>('GET', `/phones/${number}/messages`)).messages,
+
+    /** From now on it reads and answers nothing: what is written to it stays on the way. */
+    pause(): void {
+      child.kill('SIGSTOP')
+    },
+
+    resume(): void {
+      child.kill('SIGCONT')
+    },
+
+    async close(): Promise<void> {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
