@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { createServer } from './api/server.ts'
 import type { Settings } from './config.ts'
@@ -15,6 +16,7 @@ import type { ConnectionRecord, Lease } from './store/store.ts'
 import { createAddressGuard } from './webhooks/address-guard.ts'
 import { createDispatcher } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
+import { signatureHeaders } from './webhooks/signature.ts'
 import { createConnection } from './whatsapp/connection.ts'
 
 export interface App {
@@ -123,7 +125,14 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
           if (!sandbox) throw new Refusal('sandbox_disabled')
           return sandbox.writeAs(instanceId, message)
         },
+        isPhoneOn: instanceId => sandbox?.isPhoneOn(instanceId) ?? false,
+        switchPhone: async (instanceId, on) => sandbox?.switchPhone(instanceId, on),
       },
+      webhooks: {
+        headersOf: attempt => signatureHeaders({ ...attempt, version: settings.version }),
+        post: poster.post,
+      },
+      panelDir: join(import.meta.dirname, '../panel/dist'),
       version: settings.version,
       isReady: () =>
         store.ping().then(

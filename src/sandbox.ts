@@ -20,6 +20,8 @@ export interface SandboxMessage {
 export class Sandbox {
   readonly #storage: SandboxStorage
   readonly #phones = new Map<InstanceId, string>()
+  /** Whose phone somebody switched off. */
+  readonly #off = new Set<InstanceId>()
   #worker: Promise<SimulatorWorker> | undefined
   /** Kept when the thread has to be started again, so that the connections find it where it was. */
   #port = 0
@@ -49,8 +51,25 @@ export class Sandbox {
     return worker.writeAs({ from, to, text, ...(group && { group }), ...(name && { name }) })
   }
 
+  isPhoneOn(instanceId: InstanceId): boolean {
+    return !this.#off.has(instanceId)
+  }
+
+  /** While its phone is off, the network turns the instance away, and what contacts write waits nowhere. */
+  async switchPhone(instanceId: InstanceId, on: boolean): Promise<void> {
+    const worker = await this.#open()
+    if (on) {
+      this.#off.delete(instanceId)
+      await worker.openAccount(instanceId)
+    } else {
+      this.#off.add(instanceId)
+      await worker.closeAccount(instanceId)
+    }
+  }
+
   async forget(instanceId: InstanceId): Promise<void> {
     this.#phones.delete(instanceId)
+    this.#off.delete(instanceId)
     if (this.#worker) await (await this.#worker).removeAccount(instanceId)
   }
 

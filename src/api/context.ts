@@ -7,7 +7,9 @@ import type {
   RawServerDefault,
 } from 'fastify'
 import type { Logger } from 'pino'
-import type { InstanceId } from '../domain/ids.ts'
+import type { EventKind, TEST_EVENT } from '../domain/event.ts'
+import type { EventId, InstanceId } from '../domain/ids.ts'
+import type { SigningSecrets } from '../domain/instance.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
 import type { Store } from '../store/store.ts'
 
@@ -38,6 +40,21 @@ export interface ContactMessage {
   name?: string
 }
 
+export interface AttemptToSign {
+  body: Uint8Array
+  secrets: SigningSecrets
+  eventId: EventId
+  kind: EventKind | typeof TEST_EVENT
+  /** From 1. */
+  attemptNumber: number
+  /** The attempt's time, milliseconds since 1970. */
+  now: number
+}
+
+export type PostOutcome =
+  | { kind: 'answered'; status: number; excerpt: string | null }
+  | { kind: 'failed'; error: string }
+
 export interface ApiOptions {
   store: Store
   settings: ApiSettings
@@ -48,7 +65,18 @@ export interface ApiOptions {
     enabled: boolean
     /** Resolves once the simulated network has the message. A `Refusal` it throws is told to the caller. */
     writeAs(instanceId: InstanceId, message: ContactMessage): Promise<{ id: string }>
+    isPhoneOn(instanceId: InstanceId): boolean
+    /** Resolves once the simulated phone is on, or off. */
+    switchPhone(instanceId: InstanceId, on: boolean): Promise<void>
   }
+  webhooks: {
+    /** The headers of one attempt, signed. */
+    headersOf(attempt: AttemptToSign): Record<string, string>
+    /** Makes exactly one request, to where webhooks may go; never rejects. */
+    post(request: { url: string; headers: Record<string, string>; body: Uint8Array }): Promise<PostOutcome>
+  }
+  /** The folder of the built panel. */
+  panelDir: string
   version: string
   /** Whether the service can accept and deliver. */
   isReady(): boolean | Promise<boolean>
@@ -66,6 +94,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The instance that owns the caller's token; empty outside `/v1` and before admission. */
     instanceId: InstanceId
+    /** The panel's session that asks; empty where the admin key does, and outside `/admin/v1`. */
+    sessionId: string
     /** The code answered, for the log; empty when the call succeeded. */
     refusalCode: RefusalCode | ''
   }

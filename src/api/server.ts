@@ -11,6 +11,7 @@ import { registerHealth } from './health.ts'
 import { acceptJsonBodies, MAX_BODY_BYTES } from './json-body.ts'
 import { openApiOptions } from './openapi/document.ts'
 import { answerOddRequests, createClientErrorHandler } from './raw-answers.ts'
+import { registerPanel } from './panel.ts'
 import { createRequestIds } from './request-id.ts'
 import { createRequestLog } from './request-log.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
@@ -56,6 +57,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.setErrorHandler(answerError)
   api.decorateRequest('instanceId', '')
   api.decorateRequest('refusalCode', '')
+  api.decorateRequest('sessionId', '')
 
   const allowed = new AllowedMethods()
   api.addHook('onRoute', route => {
@@ -74,7 +76,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   registerHealth(api, context)
   registerDocs(api)
   api.get('/openapi.json', { schema: { hide: true } }, async () => api.swagger())
-  api.get('/', { schema: { hide: true } }, async (_request, reply) => reply.redirect('/docs/'))
+  await registerPanel(api, context.panelDir)
   await api.ready()
   return api
 }

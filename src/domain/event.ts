@@ -10,6 +10,9 @@ export const EVENT_KINDS = [
 ] as const
 export type EventKind = (typeof EVENT_KINDS)[number]
 
+/** Posted when somebody asks for it, to see whether a webhook answers; it tells of nothing and is kept nowhere. */
+export const TEST_EVENT = 'webhook.test'
+
 export const INCOMING_TYPES = [
   'text',
   'image',
@@ -55,7 +58,7 @@ interface Subject {
   to: string
 }
 
-function body(event: EventKind, instanceId: InstanceId, at: number, data: object): string {
+function body(event: EventKind | typeof TEST_EVENT, instanceId: InstanceId, at: number, data: object): string {
   return JSON.stringify({ event, instanceId, timestamp: new Date(at).toISOString(), data })
 }
 
@@ -73,4 +76,8 @@ export function failureBody(subject: Subject, error: MessageFailure, at: number)
 export function incomingBody(instanceId: InstanceId, message: IncomingMessage): string {
   const { sentAt, ...data } = message
   return body('message.received', instanceId, sentAt, data)
+}
+
+export function testBody(instanceId: InstanceId, at: number): string {
+  return body(TEST_EVENT, instanceId, at, {})
 }

@@ -22,6 +22,7 @@ export const REFUSALS = {
   instance_not_connected: [422, 'The instance has no connected WhatsApp: link it first.'],
   idempotency_key_reused: [422, 'This X-Idempotency-Key was used with another body.'],
   webhook_not_configured: [409, 'The instance has no webhook URL: set one first.'],
+  cross_site_request: [403, 'The session counts only for requests from this site itself.'],
   delivery_pending: [409, 'The event is still on its way to the webhook.'],
   not_a_sandbox: [409, 'Only a sandbox instance has simulated contacts.'],
   sandbox_disabled: [409, 'Sandbox instances are switched off: set SANDBOX=on.'],

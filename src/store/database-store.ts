@@ -18,8 +18,10 @@ import { GuardedReader } from './reader.ts'
 import { StoredRetention } from './retention.ts'
 import { StoredSandbox } from './sandbox-records.ts'
 import type { Sealing } from './sealing.ts'
+import { StoredSessions } from './sessions.ts'
 import type { Backend } from './session.ts'
 import type { Statements } from './statement.ts'
+import { StoredStatistics } from './statistics.ts'
 import type { Store } from './store.ts'
 import { Writer } from './writer.ts'
 
@@ -43,6 +45,8 @@ export class DatabaseStore implements Store {
   readonly numbers
   readonly sandbox
   readonly retention
+  readonly statistics
+  readonly sessions
   readonly #backend: Backend
   /** An instance's writes all go through the same one, which keeps their order. */
   readonly #writers: readonly Writer[]
@@ -82,6 +86,8 @@ export class DatabaseStore implements Store {
     this.numbers = new StoredNumbers(core)
     this.sandbox = new StoredSandbox(core)
     this.retention = new StoredRetention(core)
+    this.statistics = new StoredStatistics(core)
+    this.sessions = new StoredSessions(core)
   }
   ping(): Promise<void> {
     return this.#commonWriter.write(PING, null)

@@ -60,11 +60,15 @@ export class StoredDeliveries implements Deliveries {
   async recordAttempt(lease: Lease, delivery: DueDelivery, attempt: AttemptRecord, then: AfterAttempt): Promise<void> {
     const { unblocked } = await this.#core.write(this.#record, { lease, delivery, attempt, then })
     if (unblocked) this.#core.hints.give('owed', lease.instanceId)
+    this.#core.hints.give('log', lease.instanceId)
   }
 
   async redeliver(instanceId: InstanceId, eventId: EventId, now: number): Promise<RedeliverOutcome> {
     const outcome = await this.#core.write(this.#redeliver, { instanceId, eventId, now })
-    if (outcome === 'queued') this.#core.hints.give('owed', instanceId)
+    if (outcome === 'queued') {
+      this.#core.hints.give('owed', instanceId)
+      this.#core.hints.give('log', instanceId)
+    }
     return outcome
   }
 
@@ -82,7 +86,10 @@ export class StoredDeliveries implements Deliveries {
       if (done.kind === 'no_webhook') return count === 0 ? done : { kind: 'queued', count }
       count += done.count
       after = done.next
-      if (done.count > 0) this.#core.hints.give('owed', instanceId)
+      if (done.count > 0) {
+        this.#core.hints.give('owed', instanceId)
+        this.#core.hints.give('log', instanceId)
+      }
     }
     return { kind: 'queued', count }
   }

@@ -44,6 +44,7 @@ export class StoredEvents implements Events {
     const digest = createHash('sha256').update(incomingKey(message)).digest()
     const { recorded, owed } = await this.#core.write(this.#record, { lease, message, digest, now })
     if (owed) this.#core.hints.give('owed', lease.instanceId)
+    if (recorded) this.#core.hints.give('log', lease.instanceId)
     return recorded ? 'recorded' : 'duplicate'
   }
 
@@ -77,6 +78,18 @@ export class StoredEvents implements Events {
 
   find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null> {
     return this.#details.find(instanceId, id)
+  }
+
+  async listReceived(instanceId: InstanceId, limit: number): Promise<{ id: EventId; createdAt: number; body: string }[]> {
+    return this.#core.reader.query(
+      this.#core.statements.db
+        .selectFrom('events')
+        .select(['id', 'created_at as createdAt', 'body'])
+        .where('instance_id', '=', instanceId)
+        .where('kind', '=', 'message.received')
+        .orderBy('seq', 'desc')
+        .limit(limit),
+    )
   }
 }
 

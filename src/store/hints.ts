@@ -3,9 +3,9 @@ import type { InstanceId } from '../domain/ids.ts'
 /**
  * Where to look: `queued` — the instance has messages to send; `owed` — it has deliveries that can start; `webhook` — its URL or
  * secret changed; `goal` — something else is asked of its connection, or it was made or deleted; `connection` — what is known of
- * its connection changed.
+ * its connection changed; `log` — its messages, events, deliveries or attempts changed.
  */
-export type HintTopic = 'queued' | 'owed' | 'webhook' | 'goal' | 'connection'
+export type HintTopic = 'queued' | 'owed' | 'webhook' | 'goal' | 'connection' | 'log'
 
 type Listener = (instanceId: InstanceId) => void
 

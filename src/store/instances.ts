@@ -117,6 +117,11 @@ export class StoredInstances implements Instances {
     return this.#webhookAfter(await this.#core.write(this.#operations.replaceSecret, { id, sealed, now }))
   }
 
+  async findSecretChangedAt(id: InstanceId): Promise<number | null> {
+    const [row] = await this.#core.reader.run(this.#findSecrets, { id })
+    return row?.previous_secret_until == null ? null : row.previous_secret_until - PREVIOUS_SECRET_MS
+  }
+
   async findSigningSecrets(id: InstanceId, now: number): Promise<SigningSecrets | null> {
     const [row] = await this.#core.reader.run(this.#findSecrets, { id })
     if (row === undefined) return null

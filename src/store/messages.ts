@@ -45,7 +45,10 @@ export class StoredMessages implements Messages {
 
   async accept(message: NewMessage, now: number): Promise<AcceptOutcome> {
     const outcome = await this.#core.write(this.#accept, { message, now })
-    if (outcome.kind === 'accepted') this.#core.hints.give('queued', message.instanceId)
+    if (outcome.kind === 'accepted') {
+      this.#core.hints.give('queued', message.instanceId)
+      this.#core.hints.give('log', message.instanceId)
+    }
     return outcome
   }
 
@@ -100,6 +103,7 @@ export class StoredMessages implements Messages {
   async recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number> {
     const { count, owed } = await this.#core.write(this.#progress.failQueue, { lease, failure, now, limit })
     if (owed) this.#core.hints.give('owed', lease.instanceId)
+    if (count > 0) this.#core.hints.give('log', lease.instanceId)
     return count
   }
 
@@ -111,6 +115,7 @@ export class StoredMessages implements Messages {
   async #record(input: ProgressInput): Promise<ProgressOutcome> {
     const { outcome, owed } = await this.#core.write(this.#progress.record, input)
     if (owed) this.#core.hints.give('owed', input.lease.instanceId)
+    if (outcome === 'recorded') this.#core.hints.give('log', input.lease.instanceId)
     return outcome
   }
 }

@@ -32,6 +32,8 @@ export interface Store {
   readonly numbers: Numbers
   readonly sandbox: SandboxStorage
   readonly retention: Retention
+  readonly statistics: Statistics
+  readonly sessions: Sessions
   /** Resolves when the store can write; throws `StoreUnavailable` otherwise. */
   ping(): Promise<void>
   /** Finishes the writes already accepted, then closes. Later calls throw `StoreUnavailable`. */
@@ -119,6 +121,8 @@ export interface Instances {
   setWebhookUrl(id: InstanceId, url: string | null): Promise<Webhook | null>
   /** The old secret stays beside the new one for 24 h from `now`. */
   replaceWebhookSecret(id: InstanceId, secret: string, now: number): Promise<Webhook | null>
+  /** When the present webhook secret came into force; null for the one that the instance was made with. */
+  findSecretChangedAt(id: InstanceId): Promise<number | null>
   /** What to sign with at `now`; also for a deleted instance that still owes deliveries. */
   findSigningSecrets(id: InstanceId, now: number): Promise<SigningSecrets | null>
 }
@@ -297,6 +301,8 @@ export interface Events {
     filter?: { state?: DeliveryState | undefined; kind?: EventKind | undefined },
   ): Promise<Page<EventRecord>>
   find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null>
+  /** What came in, newest first, with its body. */
+  listReceived(instanceId: InstanceId, limit: number): Promise<{ id: EventId; createdAt: number; body: string }[]>
 }
 
 /** A delivery whose next attempt may start, with all that the attempt needs but the secret. */
@@ -381,6 +387,76 @@ export interface Numbers {
 export interface SandboxStorage {
   read(scope: InstanceId): Promise<ReadonlyMap<string, Uint8Array>>
   write(scope: InstanceId, changes: readonly { key: string; value: Uint8Array | null }[]): Promise<void>
+}
+
+// ── For people ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface InstanceActivity {
+  instanceId: InstanceId
+  /** Messages accepted, and messages received, since the moment asked for. */
+  sent: number
+  received: number
+  /** When the oldest event was made whose delivery has not ended; null when nothing is owed. */
+  oldestOwedAt: number | null
+}
+
+/** What became of the events made in a span of time. */
+export interface DeliveryOutcomes {
+  /** Delivered by the first attempt. */
+  first: number
+  /** Delivered by a later attempt or a redelivery. */
+  retried: number
+  exhausted: number
+  /** Pending or blocked. */
+  waiting: number
+  /** Made while no URL was set. */
+  notPosted: number
+  /**
+   * How many of those delivered without a redelivery took at most `LATENCY_BOUNDS_MS[i]` from the event to the end of
+   * the attempt that succeeded; not cumulative; the last entry counts those above every bound.
+   */
+  latencies: number[]
+}
+
+/** Upper bounds in milliseconds; they follow the schedule of the attempts. */
+export const LATENCY_BOUNDS_MS = [
+  10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 150_000, 300_000, 800_000,
+] as const
+
+/** Nothing here is counted further than this. */
+export const MAX_COUNTED = 10_000
+
+export interface Statistics {
+  /** In no order; unknown and deleted instances are left out. */
+  activity(ids: readonly InstanceId[], since: number): Promise<InstanceActivity[]>
+  outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes>
+  /** How many events made since `since` ended so, by their latest delivery; `MAX_COUNTED` where it is more. */
+  countEnded(instanceId: InstanceId, since: number, state: 'delivered' | 'exhausted'): Promise<number>
+  /** Redeliveries that have not ended; `MAX_COUNTED` where it is more. */
+  countRedelivering(instanceId: InstanceId): Promise<number>
+}
+
+/** Somebody signed in to the panel. Moments are milliseconds since 1970. */
+export interface PanelSession {
+  id: string
+  createdAt: number
+  expiresAt: number
+  /** The browser's User-Agent, cut off; null where it sent none. */
+  userAgent: string | null
+}
+
+export interface Sessions {
+  create(session: PanelSession & { tokenDigest: Uint8Array }): Promise<void>
+  /** Null for one that is unknown, ended, or expired at `now`. */
+  find(tokenDigest: Uint8Array, now: number): Promise<PanelSession | null>
+  /** Newest first; those expired at `now` are erased. */
+  list(now: number): Promise<PanelSession[]>
+  /** Ends one; nothing happens if it is not there. */
+  end(id: string): Promise<void>
+  /** The panel password's hash, in the form its maker gave it; null while none is set. */
+  findPasswordHash(): Promise<string | null>
+  /** One commit: sets or clears (null) the hash, and ends every session but `keptId`. */
+  setPasswordHash(hash: string | null, keptId: string | null): Promise<void>
 }
 
 export interface Retention {

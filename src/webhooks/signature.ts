@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import type { EventKind } from '../domain/event.ts'
+import type { EventKind, TEST_EVENT } from '../domain/event.ts'
 import type { EventId } from '../domain/ids.ts'
 import type { SigningSecrets } from '../domain/instance.ts'
 
@@ -16,7 +16,7 @@ export interface SignedAttempt {
   body: Uint8Array
   secrets: SigningSecrets
   eventId: EventId
-  kind: EventKind
+  kind: EventKind | typeof TEST_EVENT
   /** From 1. */
   attemptNumber: number
   /** The attempt's time, milliseconds since 1970. */

@@ -4,7 +4,7 @@ import type { InstanceKind } from '../../domain/instance.ts'
 import { Refusal } from '../../domain/refusal.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { parseName } from '../input.ts'
-import { instanceProperties, instanceView, kindSchema, nameSchema, tokenSchema } from '../resources/instance.ts'
+import { createdInstanceSchema, instanceView, kindSchema, nameSchema } from '../resources/instance.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 import { tokenDigest } from '../token.ts'
 import { newToken, newWebhookSecret } from './secrets.ts'
@@ -14,11 +14,6 @@ const DEFAULT_NAMES: Readonly<Record<InstanceKind, string>> = { whatsapp: 'Whats
 const bodySchema = Type.Object(
   { name: Type.Optional(nameSchema), kind: Type.Optional(kindSchema) },
   { title: 'InstanceToCreate' },
-)
-
-const createdSchema = Type.Object(
-  { ...instanceProperties, token: tokenSchema },
-  { title: 'CreatedInstance', description: 'An instance with its API token.' },
 )
 
 export function createInstance(api: Api, { store, sandbox, now }: ApiContext): void {
@@ -32,7 +27,7 @@ export function createInstance(api: Api, { store, sandbox, now }: ApiContext): v
           'A `whatsapp` instance is linked to a phone next; a `sandbox` one links itself to a simulated phone at once.',
         tags: ['Instances'],
         body: bodySchema,
-        response: { 201: dataOf(createdSchema, 'Created. The token is shown this once.') },
+        response: { 201: dataOf(createdInstanceSchema, 'Created. The token is shown this once.') },
       },
       config: { refusals: ['invalid_request', 'sandbox_disabled'], optionalBody: true },
     },

@@ -18,6 +18,12 @@ export class WrongKeys {
     return window.count > WRONG_KEYS_PER_WINDOW ? window.endsAt - now : 0
   }
 
+  /** @returns milliseconds until the address may guess again; 0 while it may. Counts nothing. */
+  waitMs(address: string, now: number): number {
+    const known = this.#byAddress.get(address)
+    return known && known.endsAt > now && known.count >= WRONG_KEYS_PER_WINDOW ? known.endsAt - now : 0
+  }
+
   #forgetOldest(): void {
     for (const address of this.#byAddress.keys()) {
       this.#byAddress.delete(address)

@@ -33,6 +33,8 @@ const TAGS = [
   { name: 'Message log', description: 'What was sent. By admin key.' },
   { name: 'Event log', description: 'What was told, and every attempt to tell it. By admin key.' },
   { name: 'Sandbox', description: 'Simulated contacts. By admin key.' },
+  { name: 'Statistics', description: 'What instances are busy with. By admin key.' },
+  { name: 'Panel', description: 'Signing in to the panel, and what keeps its pages live.' },
   { name: 'Operation', description: 'For whoever runs the service.' },
 ]
 

@@ -42,6 +42,9 @@ const attemptSchema = Type.Object(
     status: nullable(Type.Integer({ description: 'The HTTP status answered; null when no status line came.' })),
     error: nullable(Type.String({ description: 'A code such as `timeout` or `blocked_address`; null with a status.' })),
     responseExcerpt: nullable(Type.String({ description: "The beginning of the answer's body, at most 1 KiB." })),
+    headers: Type.Record(Type.String(), Type.String(), {
+      description: 'As posted. Without the signatures where the secret that made them has been replaced since.',
+    }),
   },
   { title: 'Attempt', description: 'One POST of a delivery.' },
 )
@@ -61,6 +64,8 @@ export const eventSchema = Type.Object(
   },
   { title: 'EventSummary', description: 'An event with its latest delivery; null: it was made while no URL was set.' },
 )
+
+export type AttemptView = Static<typeof attemptSchema>
 
 export type EventView = Static<typeof eventSchema>
 
@@ -96,15 +101,20 @@ export function eventView(event: EventRecord): EventView {
   }
 }
 
-export function eventDetailView(event: EventDetail): Static<typeof eventDetailSchema> {
+export type EventDetailView = Static<typeof eventDetailSchema>
+
+/** The headers under which an attempt was posted. */
+export type HeadersOfAttempt = (attempt: AttemptRecord) => Record<string, string>
+
+export function eventDetailView(event: EventDetail, headersOf: HeadersOfAttempt): EventDetailView {
   const deliveries = event.deliveries.map(delivery => ({
     ...deliveryView(delivery),
-    attempts: delivery.log.map(attemptView),
+    attempts: delivery.log.map(attempt => attemptView(attempt, headersOf(attempt))),
   }))
   return { ...eventView(event), body: event.body, deliveries }
 }
 
-function attemptView(attempt: AttemptRecord): Static<typeof attemptSchema> {
+function attemptView(attempt: AttemptRecord, headers: Record<string, string>): AttemptView {
   const { attemptNumber, url, startedAt, durationMs, status, error, responseExcerpt } = attempt
-  return { attemptNumber, url, startedAt: toIso(startedAt), durationMs, status, error, responseExcerpt }
+  return { attemptNumber, url, startedAt: toIso(startedAt), durationMs, status, error, responseExcerpt, headers }
 }

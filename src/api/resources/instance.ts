@@ -47,6 +47,13 @@ export const instanceSchema = Type.Object(instanceProperties, {
   description: 'A tenant: one WhatsApp number, one token, one webhook.',
 })
 
+export const createdInstanceSchema = Type.Object(
+  { ...instanceProperties, token: tokenSchema },
+  { title: 'CreatedInstance', description: 'An instance with its API token.' },
+)
+
+export type CreatedInstanceView = Static<typeof createdInstanceSchema>
+
 export type InstanceView = Static<typeof instanceSchema>
 
 export function instanceView(instance: Instance): InstanceView {

@@ -1,16 +1,13 @@
-import { hash } from 'node:crypto'
 import { Type } from 'typebox'
-import { newMessageId, newWhatsappId } from '../../domain/ids.ts'
-import { Refusal } from '../../domain/refusal.ts'
-import type { AcceptOutcome } from '../../store/store.ts'
+import { acceptText } from '../accept-text.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { checkRecipient, checkText, parseIdempotencyKey } from '../input.ts'
 import { messageIdSchema, recipientSchema, textSchema } from '../resources/message.ts'
 import { dataOf, oneOf } from '../resources/schema-kit.ts'
 
-const bodySchema = Type.Object({ to: recipientSchema, text: textSchema }, { title: 'TextToSend' })
+export const textToSendSchema = Type.Object({ to: recipientSchema, text: textSchema }, { title: 'TextToSend' })
 
-const acceptedSchema = Type.Object(
+export const acceptedSchema = Type.Object(
   { id: messageIdSchema, status: oneOf(['queued'], { description: 'Always `queued` here.' }) },
   { title: 'AcceptedMessage' },
 )
@@ -25,7 +22,7 @@ const headersSchema = Type.Object({
   ),
 })
 
-export function sendText(api: Api, { store, now }: ApiContext): void {
+export function sendText(api: Api, context: ApiContext): void {
   api.post(
     '/messages/text',
     {
@@ -37,7 +34,7 @@ export function sendText(api: Api, { store, now }: ApiContext): void {
           "of it is posted to the instance's webhook.",
         tags: ['Messages'],
         headers: headersSchema,
-        body: bodySchema,
+        body: textToSendSchema,
         response: { 202: dataOf(acceptedSchema, 'Accepted: the message is stored.') },
       },
       config: {
@@ -48,41 +45,10 @@ export function sendText(api: Api, { store, now }: ApiContext): void {
       const { to, text } = request.body
       checkRecipient(to)
       checkText(text)
-      const key = parseIdempotencyKey(request.headers['x-idempotency-key'])
-      const acceptedAt = now()
-      const outcome = await store.messages.accept(
-        {
-          id: newMessageId(acceptedAt),
-          instanceId: request.instanceId,
-          to,
-          text,
-          whatsappId: newWhatsappId(),
-          idempotency: key === undefined ? undefined : { key, digest: contentDigest(to, text) },
-        },
-        acceptedAt,
-      )
-      const id = acceptedId(outcome)
-      if (outcome.kind === 'replayed') reply.header('idempotent-replayed', 'true')
+      const idempotencyKey = parseIdempotencyKey(request.headers['x-idempotency-key'])
+      const { id, replayed } = await acceptText(context, request.instanceId, { to, text, idempotencyKey })
+      if (replayed) reply.header('idempotent-replayed', 'true')
       return reply.code(202).send({ data: { id, status: 'queued' } })
     },
   )
-}
-
-/** Two bodies are the same when `to` and `text` are, whatever else stands in them. */
-function contentDigest(to: string, text: string): Buffer {
-  return hash('sha256', JSON.stringify([to, text]), 'buffer')
-}
-
-function acceptedId(outcome: AcceptOutcome): string {
-  switch (outcome.kind) {
-    case 'accepted':
-    case 'replayed':
-      return outcome.id
-    case 'key_reused':
-      throw new Refusal('idempotency_key_reused')
-    case 'not_connected':
-      throw new Refusal('instance_not_connected')
-    case 'no_instance':
-      throw new Refusal('invalid_token')
-  }
 }

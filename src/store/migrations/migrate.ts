@@ -7,6 +7,7 @@ import { instancesTables } from './0001-instances.ts'
 import { messagesTables } from './0002-messages.ts'
 import { eventsTables } from './0003-events.ts'
 import { secretsTables } from './0004-secrets.ts'
+import { panelTables } from './0005-panel.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
 import { tableExists } from './table-exists.ts'
 
@@ -18,6 +19,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0002-messages': messagesTables,
   '0003-events': eventsTables,
   '0004-secrets': secretsTables,
+  '0005-panel': panelTables,
 }
 
 /**

@@ -1,11 +1,12 @@
 import type { AttemptsTable, DeliveriesTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
 import type { ConnectionsTable, InstancesTable, LeasesTable, RateWindowsTable } from './instances.ts'
 import type { IdempotencyKeysTable, MessagesTable, NumbersTable } from './messages.ts'
+import type { PanelSessionsTable } from './panel.ts'
 import type { CredentialsTable, MetaTable, SandboxRecordsTable } from './secrets.ts'
 
 /**
  * Every table. Moments are milliseconds since 1970; `seq` columns are given out by the database and only grow.
- * Each key but the token's and the meta table's begins with the instance, so that a larger installation can shard by it.
+ * Each key but the token's, the meta table's and that of the panel's sessions begins with the instance, so that a larger installation can shard by it.
  */
 export interface Database {
   instances: InstancesTable
@@ -22,5 +23,6 @@ export interface Database {
   attempts: AttemptsTable
   credentials: CredentialsTable
   sandbox_records: SandboxRecordsTable
+  panel_sessions: PanelSessionsTable
   meta: MetaTable
 }

@@ -1,0 +1,109 @@
+import { queryOptions } from '@tanstack/react-query'
+import { call, callData, type Query } from './client.ts'
+import type {
+  Activity,
+  Connection,
+  Conversation,
+  DeliveryCounts,
+  EventDetail,
+  Instance,
+  ListedSession,
+  MessageLife,
+  Page,
+  SandboxPhone,
+  Session,
+  Statistics,
+  Webhook,
+} from './types.ts'
+
+/** What is read from the service, each under a key by which `live.ts` finds it again. */
+export const sessionQuery = queryOptions({
+  queryKey: ['session'],
+  queryFn: ({ signal }) => callData<Session>('/session', { signal }),
+})
+
+export const sessionsQuery = queryOptions({
+  queryKey: ['sessions'],
+  queryFn: ({ signal }) => callData<ListedSession[]>('/sessions', { signal }),
+})
+
+export function instanceQuery(id: string) {
+  return queryOptions({
+    queryKey: ['instance', id],
+    queryFn: ({ signal }) => callData<Instance>(`/instances/${id}`, { signal }),
+  })
+}
+
+export function connectionQuery(id: string) {
+  return queryOptions({
+    queryKey: ['connection', id],
+    queryFn: ({ signal }) => callData<Connection>(`/instances/${id}/connection`, { signal }),
+  })
+}
+
+export function activityQuery(ids: readonly string[]) {
+  return queryOptions({
+    queryKey: ['activity', ids],
+    queryFn: ({ signal }) => callData<Activity[]>('/activity', { query: { ids: ids.join(',') }, signal }),
+    enabled: ids.length > 0,
+    placeholderData: before => before,
+  })
+}
+
+export function messageQuery(id: string, messageId: string) {
+  return queryOptions({
+    queryKey: ['message', id, messageId],
+    queryFn: ({ signal }) =>
+      callData<MessageLife>(`/instances/${id}/messages/${encodeURIComponent(messageId)}`, { signal }),
+  })
+}
+
+export function eventQuery(id: string, eventId: string) {
+  return queryOptions({
+    queryKey: ['event', id, eventId],
+    queryFn: ({ signal }) =>
+      callData<EventDetail>(`/instances/${id}/events/${encodeURIComponent(eventId)}`, { signal }),
+  })
+}
+
+export function webhookQuery(id: string) {
+  return queryOptions({
+    queryKey: ['webhook', id],
+    queryFn: ({ signal }) => callData<Webhook>(`/instances/${id}/webhook`, { signal }),
+  })
+}
+
+export function statisticsQuery(id: string, hours: number) {
+  return queryOptions({
+    queryKey: ['statistics', id, hours],
+    queryFn: ({ signal }) => callData<Statistics>(`/instances/${id}/statistics`, { query: { hours }, signal }),
+    placeholderData: before => before,
+  })
+}
+
+export function countsQuery(id: string, since: string) {
+  return queryOptions({
+    queryKey: ['counts', id, since],
+    queryFn: ({ signal }) => callData<DeliveryCounts>(`/instances/${id}/deliveries/counts`, { query: { since }, signal }),
+    placeholderData: before => before,
+  })
+}
+
+export function conversationsQuery(id: string) {
+  return queryOptions({
+    queryKey: ['conversations', id],
+    queryFn: ({ signal }) => callData<Conversation[]>(`/instances/${id}/sandbox/conversations`, { signal }),
+  })
+}
+
+export function phoneQuery(id: string) {
+  return queryOptions({
+    queryKey: ['phone', id],
+    queryFn: ({ signal }) => callData<SandboxPhone>(`/instances/${id}/sandbox/phone`, { signal }),
+  })
+}
+
+/** One page of a list. */
+export function listPage<T>(path: string, query: Query, signal?: AbortSignal): Promise<Page<T>> {
+  return call<Page<T>>(path, { query, signal })
+}

@@ -1,0 +1,37 @@
+import type { ConnectionState } from '../../../src/domain/connection.ts'
+import type { DeliveryState } from '../../../src/domain/delivery.ts'
+import type { EventKind } from '../../../src/domain/event.ts'
+import type { InstanceKind } from '../../../src/domain/instance.ts'
+import type { FailureCode, MessageState } from '../../../src/domain/message.ts'
+
+export type { ActivityView as Activity } from '../../../src/api/resources/activity.ts'
+export type { ConnectionView as Connection } from '../../../src/api/resources/connection.ts'
+export type {
+  ConversationLineView as ConversationLine,
+  ConversationView as Conversation,
+  SandboxPhoneView as SandboxPhone,
+} from '../../../src/api/resources/conversation.ts'
+export type {
+  AttemptView as Attempt,
+  DeliveryView as Delivery,
+  EventDetailView as EventDetail,
+  EventView as Event,
+} from '../../../src/api/resources/event.ts'
+export type { CreatedInstanceView as CreatedInstance, InstanceView as Instance } from '../../../src/api/resources/instance.ts'
+export type { MessageView as Message } from '../../../src/api/resources/message.ts'
+export type { MessageLifeView as MessageLife } from '../../../src/api/resources/message-life.ts'
+export type { ListedSessionView as ListedSession, SessionView as Session } from '../../../src/api/resources/session.ts'
+export type {
+  DeliveryCountsView as DeliveryCounts,
+  StatisticsBucketView as StatisticsBucket,
+  StatisticsView as Statistics,
+} from '../../../src/api/resources/statistics.ts'
+export type { WebhookView as Webhook } from '../../../src/api/resources/webhook.ts'
+export type { WebhookTestView as WebhookTest } from '../../../src/api/resources/webhook-test.ts'
+export type { ConnectionState, DeliveryState, EventKind, FailureCode, InstanceKind, MessageState }
+
+/** A page of a list; `nextCursor` is null on the last one. */
+export interface Page<T> {
+  data: T[]
+  nextCursor: string | null
+}

@@ -1,0 +1,158 @@
+import { type InfiniteData, useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
+import { useCallback, useEffect, useMemo, useRef } from 'react'
+import type { Query } from './client.ts'
+import { onLogChange } from './live.ts'
+import { listPage } from './queries.ts'
+import type { Page } from './types.ts'
+
+const PAGE_SIZE = 100
+/** A list that grew by more than this while it was looked away from starts anew. */
+const MAX_CATCH_UP_PAGES = 3
+/** How often a busy list is read again at most. */
+const REFRESH_EVERY_MS = 400
+
+export interface Log<T> {
+  rows: T[]
+  status: 'pending' | 'error' | 'success'
+  error: Error | null
+  hasMore: boolean
+  loadMore: () => void
+  retry: () => void
+  /** Which rows are on the screen: they are kept up to date. */
+  onVisible: (from: number, to: number) => void
+}
+
+type Pages<T> = InfiniteData<Page<T>, string | undefined>
+
+/**
+ * A list that is read page by page as it is scrolled, newest first, and kept live: whatever is on the screen, and
+ * what is new on top, is read again when `instanceId` (null: any) tells of a change.
+ */
+export function useLog<T extends { id: string }>(
+  name: string,
+  path: string,
+  query: Query,
+  instanceId: string | null,
+): Log<T> {
+  const client = useQueryClient()
+  const key = useMemo(() => ['log', name, path, query], [name, path, query])
+  const visible = useRef({ from: 0, to: 0 })
+
+  const list = useInfiniteQuery({
+    queryKey: key,
+    queryFn: ({ pageParam, signal }) =>
+      listPage<T>(path, { ...query, limit: PAGE_SIZE, cursor: pageParam }, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page: Page<T>) => page.nextCursor ?? undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+    // Coming back to a list of many pages must not read them all again.
+    gcTime: 0,
+  })
+
+  const refresh = useCallback(async () => {
+    const before = client.getQueryData<Pages<T>>(key)
+    const first = before?.pages[0]
+    if (!before || !first) return
+    const read = (cursor?: string) => listPage<T>(path, { ...query, limit: PAGE_SIZE, cursor })
+    const fresh = await catchUp(first, read)
+    const shown = pagesBetween(before, visible.current).filter(index => index > 0)
+    const others = await Promise.all(shown.map(async index => [index, await read(before.pageParams[index])] as const))
+    client.setQueryData<Pages<T>>(key, now => {
+      if (!now || now.pages[0] !== first) return now
+      if (!fresh) return { pages: [], pageParams: [] } as Pages<T>
+      const pages = [...now.pages]
+      pages[0] = fresh
+      for (const [index, page] of others) {
+        if (pages[index]) pages[index] = { ...page, nextCursor: pages[index].nextCursor }
+      }
+      return { ...now, pages }
+    })
+    if (!fresh) await client.resetQueries({ queryKey: key, exact: true })
+  }, [client, key, path, query])
+
+  useEffect(() => {
+    let due: ReturnType<typeof setTimeout> | undefined
+    let running = false
+    let again = false
+    async function run(): Promise<void> {
+      due = undefined
+      running = true
+      again = false
+      await refresh().catch(() => undefined)
+      running = false
+      if (again) due = setTimeout(run, REFRESH_EVERY_MS)
+    }
+    const stop = onLogChange(instanceId, () => {
+      if (running) again = true
+      else due ??= setTimeout(run, REFRESH_EVERY_MS)
+    })
+    return () => {
+      stop()
+      clearTimeout(due)
+    }
+  }, [refresh, instanceId])
+
+  const rows = useMemo(() => unique(list.data?.pages ?? []), [list.data])
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = list
+  return {
+    rows,
+    status: list.status,
+    error: list.error,
+    hasMore: hasNextPage,
+    loadMore: useCallback(() => {
+      if (hasNextPage && !isFetchingNextPage) void fetchNextPage()
+    }, [hasNextPage, isFetchingNextPage, fetchNextPage]),
+    retry: useCallback(() => void list.refetch(), [list.refetch]),
+    onVisible: useCallback((from, to) => {
+      visible.current = { from, to }
+    }, []),
+  }
+}
+
+/**
+ * The first page as it is now, with the rows that it held before below it; null when too much came in between.
+ * Rows that the fresh page should hold and does not have left the list.
+ */
+async function catchUp<T extends { id: string }>(
+  before: Page<T>,
+  read: (cursor?: string) => Promise<Page<T>>,
+): Promise<Page<T> | null> {
+  const page = await read()
+  const rows = page.data
+  let { nextCursor } = page
+  const known = new Set(before.data.map(row => row.id))
+  for (let pages = 1; nextCursor !== null && known.size > 0 && !rows.some(row => known.has(row.id)); pages += 1) {
+    if (pages > MAX_CATCH_UP_PAGES) return null
+    const more = await read(nextCursor)
+    rows.push(...more.data)
+    nextCursor = more.nextCursor
+  }
+  if (nextCursor === null) return { data: rows, nextCursor: before.nextCursor === null ? null : before.nextCursor }
+  const last = before.data.findLastIndex(row => row.id === rows.at(-1)?.id)
+  const below = last === -1 ? before.data.filter(row => !rows.some(fresh => fresh.id === row.id)) : before.data.slice(last + 1)
+  return { data: [...rows, ...below], nextCursor: before.nextCursor }
+}
+
+function pagesBetween<T>({ pages }: Pages<T>, { from, to }: { from: number; to: number }): number[] {
+  const found: number[] = []
+  let start = 0
+  for (const [index, page] of pages.entries()) {
+    const end = start + page.data.length
+    if (end > from && start <= to) found.push(index)
+    start = end
+  }
+  return found
+}
+
+function unique<T extends { id: string }>(pages: readonly Page<T>[]): T[] {
+  const seen = new Set<string>()
+  const rows: T[] = []
+  for (const page of pages) {
+    for (const row of page.data) {
+      if (seen.has(row.id)) continue
+      seen.add(row.id)
+      rows.push(row)
+    }
+  }
+  return rows
+}

@@ -1,0 +1,55 @@
+import { localStorageColorSchemeManager, MantineProvider } from '@mantine/core'
+import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { RouterProvider } from '@tanstack/react-router'
+import { ApiError } from './api/client.ts'
+import { ToastProvider } from './components/toasts.tsx'
+import { type FirstWords, LanguageProvider } from './i18n/i18n.tsx'
+import { createPanelRouter } from './router.tsx'
+import { theme } from './theme.ts'
+
+const MAX_RETRIES = 4
+const colorSchemes = localStorageColorSchemeManager({ key: 'pombal.colours' })
+
+const queryClient: QueryClient = new QueryClient({
+  queryCache: new QueryCache({ onError: error => onError(error) }),
+  defaultOptions: {
+    queries: {
+      // Changes are told by the service; reading again on focus would be for nothing.
+      refetchOnWindowFocus: false,
+      staleTime: 60_000,
+      retry: (failures, error) => failures < MAX_RETRIES && error instanceof ApiError && isPassing(error),
+    },
+  },
+})
+const router = createPanelRouter(queryClient)
+
+function isPassing({ code }: ApiError): boolean {
+  return code === 'unreachable' || code === 'service_unavailable'
+}
+
+/** A session that was ended elsewhere, or has run out, goes to sign-in, wherever it is noticed. */
+function onError(error: unknown): void {
+  if (!(error instanceof ApiError) || error.code !== 'invalid_admin_key') return
+  const { pathname, href } = router.state.location
+  if (pathname === '/sign-in') return
+  void router.navigate({ to: '/sign-in', search: { from: href, ended: true }, replace: true })
+}
+
+export function App({ nonce, firstWords }: { nonce: string; firstWords: FirstWords }) {
+  return (
+    <MantineProvider
+      theme={theme}
+      defaultColorScheme="auto"
+      colorSchemeManager={colorSchemes}
+      getStyleNonce={() => nonce}
+    >
+      <QueryClientProvider client={queryClient}>
+        <LanguageProvider first={firstWords}>
+          <ToastProvider>
+            <RouterProvider router={router} />
+          </ToastProvider>
+        </LanguageProvider>
+      </QueryClientProvider>
+    </MantineProvider>
+  )
+}

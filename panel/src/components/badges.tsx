@@ -1,0 +1,73 @@
+import type { ReactNode } from 'react'
+import type { ConnectionState, DeliveryState, MessageState } from '../api/types.ts'
+import { useWords } from '../i18n/i18n.tsx'
+import classes from './badges.module.css'
+
+export type Tone = 'good' | 'wait' | 'bad' | 'calm' | 'quiet'
+
+/** A word in its colour. The word alone says everything: the colour is a help. */
+export function Badge({ tone, children, live = false }: { tone: Tone; children: ReactNode; live?: boolean }) {
+  return (
+    <span className={classes.badge} data-tone={tone}>
+      <span className={classes.dot} data-live={live} aria-hidden />
+      {children}
+    </span>
+  )
+}
+
+export const CONNECTION_TONES: Record<ConnectionState, Tone> = {
+  unlinked: 'quiet',
+  linking: 'calm',
+  connecting: 'calm',
+  connected: 'good',
+  reconnecting: 'wait',
+  disconnected: 'bad',
+  stopped: 'bad',
+  logged_out: 'quiet',
+}
+const ON_ITS_WAY = new Set<string>(['linking', 'connecting', 'reconnecting', 'queued', 'pending'])
+
+export function ConnectionBadge({ state }: { state: ConnectionState }) {
+  const words = useWords()
+  return (
+    <Badge tone={CONNECTION_TONES[state]} live={ON_ITS_WAY.has(state)}>
+      {words.connection.states[state].name}
+    </Badge>
+  )
+}
+
+const MESSAGE_TONES: Record<MessageState, Tone> = {
+  queued: 'wait',
+  sent: 'quiet',
+  delivered: 'calm',
+  read: 'good',
+  failed: 'bad',
+}
+
+export function MessageBadge({ state }: { state: MessageState }) {
+  const words = useWords()
+  return (
+    <Badge tone={MESSAGE_TONES[state]} live={ON_ITS_WAY.has(state)}>
+      {words.messages.states[state]}
+    </Badge>
+  )
+}
+
+const DELIVERY_TONES: Record<DeliveryState, Tone> = {
+  pending: 'wait',
+  blocked: 'quiet',
+  delivered: 'good',
+  exhausted: 'bad',
+}
+
+/** `state` null: no URL was set when the event was made. */
+export function DeliveryBadge({ state, attempts = 0 }: { state: DeliveryState | null; attempts?: number }) {
+  const words = useWords()
+  if (state === null) return <Badge tone="quiet">{words.events.notPosted}</Badge>
+  const isRetrying = state === 'pending' && attempts > 0
+  return (
+    <Badge tone={DELIVERY_TONES[state]} live={ON_ITS_WAY.has(state)}>
+      {isRetrying ? words.events.retrying : words.events.states[state]}
+    </Badge>
+  )
+}

@@ -1,0 +1,67 @@
+import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { type ReactNode, useState } from 'react'
+import { useWords } from '../i18n/i18n.tsx'
+import { Problem } from './problem.tsx'
+
+interface ConfirmProps {
+  opened: boolean
+  onClose: () => void
+  title: string
+  /** In words: what will happen. */
+  children: ReactNode
+  action: string
+  danger?: boolean
+  /** To be typed before it can be done; for what cannot be undone. */
+  typed?: string
+  onConfirm: () => Promise<unknown>
+}
+
+/** Asks before something is done that somebody could regret. */
+export function Confirm({ opened, onClose, title, children, action, danger, typed, onConfirm }: ConfirmProps) {
+  const words = useWords()
+  const [text, setText] = useState('')
+  const act = useMutation({ mutationFn: onConfirm, onSuccess: close })
+  function close(): void {
+    setText('')
+    act.reset()
+    onClose()
+  }
+  return (
+    <Modal opened={opened} onClose={close} title={title} closeButtonProps={{ 'aria-label': words.common.close }}>
+      <form
+        onSubmit={event => {
+          event.preventDefault()
+          act.mutate()
+        }}
+      >
+        <Stack>
+          <div>{children}</div>
+          {typed !== undefined && (
+            <TextInput
+              label={words.common.typeToConfirm(typed)}
+              value={text}
+              onChange={event => setText(event.currentTarget.value)}
+              autoComplete="off"
+              data-autofocus
+            />
+          )}
+          <Problem error={act.error} />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              {words.common.cancel}
+            </Button>
+            <Button
+              type="submit"
+              color={danger ? 'red' : undefined}
+              disabled={typed !== undefined && text.trim() !== typed}
+              loading={act.isPending}
+            >
+              {action}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  )
+}

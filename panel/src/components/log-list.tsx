@@ -1,0 +1,138 @@
+import { useWindowVirtualizer } from '@tanstack/react-virtual'
+import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import type { Log } from '../api/use-log.ts'
+import { useWords } from '../i18n/i18n.tsx'
+import classes from './log-list.module.css'
+import { Problem } from './problem.tsx'
+import { Waiting } from './waiting.tsx'
+
+/** The next page is read when this many rows are left below the screen. */
+const READ_AHEAD_ROWS = 40
+const OVERSCAN = 12
+const NARROW = '(max-width: 760px)'
+
+interface LogListProps<T> {
+  log: Log<T>
+  label: string
+  columns: readonly string[]
+  /** CSS grid columns of a row on a wide screen. */
+  template: string
+  /** Heights of a row in pixels. */
+  rowHeight: { wide: number; narrow: number }
+  renderRow: (row: T) => ReactNode
+  /** In place of an empty list. */
+  empty: ReactNode
+}
+
+/** A live list of any length: only the rows on the screen are in the page. */
+export function LogList<T extends { id: string }>(props: LogListProps<T>) {
+  const { log, label, columns, template, rowHeight, renderRow, empty } = props
+  const words = useWords()
+  const body = useRef<HTMLDivElement>(null)
+  const [top, setTop] = useState(0)
+  const isNarrow = useIsNarrow()
+  const height = isNarrow ? rowHeight.narrow : rowHeight.wide
+
+  const hasRows = log.rows.length > 0
+  // biome-ignore lint/correctness/useExhaustiveDependencies: where the list begins depends on what stands above it
+  useLayoutEffect(() => {
+    if (body.current) setTop(body.current.getBoundingClientRect().top + window.scrollY)
+  }, [hasRows, isNarrow, log.status])
+
+  const virtual = useWindowVirtualizer({
+    count: log.rows.length,
+    estimateSize: () => height,
+    overscan: OVERSCAN,
+    scrollMargin: top,
+    getItemKey: index => log.rows[index]!.id,
+  })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows that change their height have to be measured anew
+  useEffect(() => virtual.measure(), [height])
+
+  const items = virtual.getVirtualItems()
+  const from = items[0]?.index ?? 0
+  const to = items.at(-1)?.index ?? 0
+  const { onVisible, loadMore, hasMore } = log
+  useEffect(() => {
+    onVisible(from, to)
+    if (hasMore && to >= log.rows.length - READ_AHEAD_ROWS) loadMore()
+  }, [from, to, log.rows.length, hasMore, loadMore, onVisible])
+
+  if (log.status === 'pending') return <Waiting />
+  if (log.status === 'error' && !hasRows) return <Problem error={log.error} onRetry={log.retry} />
+  if (!hasRows) return empty
+
+  return (
+    <div role="table" aria-label={label} aria-rowcount={hasMore ? -1 : log.rows.length + 1} className={classes.table}>
+      <div role="rowgroup" className={classes.headGroup}>
+        <div role="row" className={classes.head} style={{ gridTemplateColumns: template }}>
+          {columns.map(column => (
+            <div role="columnheader" key={column}>
+              {column}
+            </div>
+          ))}
+        </div>
+      </div>
+      <div
+        role="rowgroup"
+        ref={body}
+        className={classes.body}
+        style={{ height: virtual.getTotalSize() }}
+        onKeyDown={moveBetweenRows}
+      >
+        {items.map(item => (
+          <div
+            role="row"
+            key={item.key}
+            aria-rowindex={item.index + 2}
+            className={classes.row}
+            style={{
+              height,
+              gridTemplateColumns: template,
+              transform: `translateY(${item.start - virtual.options.scrollMargin}px)`,
+            }}
+          >
+            {renderRow(log.rows[item.index]!)}
+          </div>
+        ))}
+      </div>
+      <div className={classes.foot} role="status">
+        {hasMore ? words.common.more : words.common.end}
+      </div>
+    </div>
+  )
+}
+
+/** @param label repeated beside the value on a narrow screen, where there are no columns */
+export function Cell({ children, area, label }: { children: ReactNode; area?: string; label?: string }) {
+  return (
+    <div role="cell" className={classes.cell} data-area={area}>
+      {label && <span className={classes.cellLabel}>{label} </span>}
+      {children}
+    </div>
+  )
+}
+
+/** The arrow keys go from row to row, so that a long list need not be tabbed through. */
+function moveBetweenRows(event: KeyboardEvent<HTMLElement>): void {
+  if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return
+  const row = (event.target as HTMLElement).closest('[role="row"]')
+  const index = Number(row?.getAttribute('aria-rowindex'))
+  const next = event.currentTarget.querySelector<HTMLElement>(
+    `[aria-rowindex="${index + (event.key === 'ArrowDown' ? 1 : -1)}"] a`,
+  )
+  if (!row || !next) return
+  event.preventDefault()
+  next.focus()
+}
+
+function useIsNarrow(): boolean {
+  const [isNarrow, setNarrow] = useState(() => matchMedia(NARROW).matches)
+  useEffect(() => {
+    const media = matchMedia(NARROW)
+    const onChange = () => setNarrow(media.matches)
+    media.addEventListener('change', onChange)
+    return () => media.removeEventListener('change', onChange)
+  }, [])
+  return isNarrow
+}

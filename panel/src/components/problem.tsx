@@ -1,0 +1,34 @@
+import { Alert, Button } from '@mantine/core'
+import { ApiError } from '../api/client.ts'
+import { useWords } from '../i18n/i18n.tsx'
+import type { Words } from '../i18n/en.ts'
+import { WarningIcon } from './icons.tsx'
+
+/** What went wrong, as a sentence with its remedy. */
+export function problemText(error: unknown, words: Words): string {
+  if (!(error instanceof ApiError)) return words.problems.internal_error
+  const known = (words.problems as Record<string, string | ((seconds: number) => string)>)[error.code]
+  const detail = error.code === 'invalid_request' ? error.message : ''
+  if (typeof known === 'function') return known(error.retryAfterSeconds ?? 60)
+  return known ? [known, detail].filter(Boolean).join(' ') : error.message
+}
+
+/** @param onRetry shows a button that tries again */
+export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  const words = useWords()
+  if (!error) return null
+  const requestId = error instanceof ApiError && error.code === 'internal_error' ? error.requestId : null
+  return (
+    <Alert color="red" variant="light" icon={<WarningIcon />} role="alert">
+      {problemText(error, words)}
+      {requestId && <div>{words.problems.requestId(requestId)}</div>}
+      {onRetry && (
+        <div>
+          <Button size="compact-sm" variant="default" mt="xs" onClick={onRetry}>
+            {words.common.tryAgain}
+          </Button>
+        </div>
+      )}
+    </Alert>
+  )
+}

@@ -1,0 +1,68 @@
+import { useEffect, useState } from 'react'
+import { useLanguage } from '../i18n/i18n.tsx'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
+
+/** A moment in the reader's zone; the exact UTC on hover. */
+export function Time({ at, seconds = true }: { at: string; seconds?: boolean }) {
+  const { language } = useLanguage()
+  const date = new Date(at)
+  const isToday = date.toDateString() === new Date().toDateString()
+  const text = date.toLocaleString(language, {
+    ...(isToday ? {} : { day: 'numeric', month: 'short' }),
+    ...(date.getFullYear() === new Date().getFullYear() ? {} : { year: 'numeric' }),
+    hour: '2-digit',
+    minute: '2-digit',
+    ...(seconds && { second: '2-digit' }),
+  })
+  return (
+    <time dateTime={at} title={utc(at)}>
+      {text}
+    </time>
+  )
+}
+
+/** How long ago, or how soon, as it passes. */
+export function Ago({ at }: { at: string }) {
+  const { language } = useLanguage()
+  const now = useNow(1_000)
+  return (
+    <time dateTime={at} title={utc(at)}>
+      {relative(Date.parse(at) - now, language)}
+    </time>
+  )
+}
+
+export function utc(at: string): string {
+  return `${at.replace('T', ' ').replace('Z', '')} UTC`
+}
+
+/** The clock, read every `everyMs`. */
+export function useNow(everyMs: number): number {
+  const [now, setNow] = useState(Date.now)
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), everyMs)
+    return () => clearInterval(timer)
+  }, [everyMs])
+  return now
+}
+
+function relative(ms: number, language: string): string {
+  const format = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'short' })
+  const size = Math.abs(ms)
+  if (size < MINUTE_MS) return format.format(Math.trunc(ms / 1000), 'second')
+  if (size < HOUR_MS) return format.format(Math.trunc(ms / MINUTE_MS), 'minute')
+  if (size < DAY_MS) return format.format(Math.trunc(ms / HOUR_MS), 'hour')
+  return format.format(Math.trunc(ms / DAY_MS), 'day')
+}
+
+/** A span of time in as few characters as it takes to compare it. */
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`
+  if (ms < MINUTE_MS) return `${Math.round(ms / 1000)} s`
+  if (ms < HOUR_MS) return `${Math.round(ms / MINUTE_MS)} min`
+  return `${(ms / HOUR_MS).toFixed(1)} h`
+}

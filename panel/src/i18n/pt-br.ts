@@ -1,0 +1,1 @@
+export { en as ptBr } from './en.ts'

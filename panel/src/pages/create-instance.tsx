@@ -1,0 +1,89 @@
+import { Button, Group, Modal, Radio, Stack, TextInput } from '@mantine/core'
+import { type QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { callData } from '../api/client.ts'
+import { instanceQuery, sessionQuery } from '../api/queries.ts'
+import type { CreatedInstance, InstanceKind } from '../api/types.ts'
+import { Problem } from '../components/problem.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+import { keepToken } from './fresh-token.tsx'
+
+/** Creates an instance and keeps its token for as long as the page is open: it is told this once. */
+export async function createInstance(
+  client: QueryClient,
+  body: { kind: InstanceKind; name?: string },
+): Promise<CreatedInstance> {
+  const { token, ...instance } = await callData<CreatedInstance>('/instances', { method: 'POST', body })
+  keepToken(client, instance.id, token)
+  client.setQueryData(instanceQuery(instance.id).queryKey, instance)
+  return { ...instance, token }
+}
+
+export function CreateInstance({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+  const words = useWords()
+  const client = useQueryClient()
+  const navigate = useNavigate()
+  const { data: session } = useQuery(sessionQuery)
+  const [kind, setKind] = useState<InstanceKind>('whatsapp')
+  const [name, setName] = useState('')
+  const create = useMutation({
+    mutationFn: () => createInstance(client, { kind, ...(name.trim() && { name: name.trim() }) }),
+    onSuccess: ({ id }) => navigate({ to: '/instances/$id', params: { id } }),
+  })
+  return (
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title={words.instances.createTitle}
+      closeButtonProps={{ 'aria-label': words.common.close }}
+    >
+      <form
+        onSubmit={event => {
+          event.preventDefault()
+          create.mutate()
+        }}
+      >
+        <Stack>
+          <TextInput
+            label={words.instances.name}
+            description={words.instances.nameHint}
+            placeholder={words.instances.namePlaceholder}
+            value={name}
+            maxLength={100}
+            onChange={event => setName(event.currentTarget.value)}
+            data-autofocus
+          />
+          <Radio.Group
+            label={words.instances.kind}
+            value={kind}
+            onChange={value => setKind(value === 'sandbox' ? 'sandbox' : 'whatsapp')}
+          >
+            <Stack mt={6} gap="sm">
+              <Radio
+                value="whatsapp"
+                label={words.instances.linkNumber}
+                description={words.instances.linkNumberHint}
+              />
+              <Radio
+                value="sandbox"
+                label={words.instances.trySandbox}
+                description={session?.sandbox ? words.instances.trySandboxHint : words.problems.sandbox_disabled}
+                disabled={!session?.sandbox}
+              />
+            </Stack>
+          </Radio.Group>
+          <Problem error={create.error} />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              {words.common.cancel}
+            </Button>
+            <Button type="submit" loading={create.isPending}>
+              {words.instances.createAction}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  )
+}

@@ -1,0 +1,186 @@
+import { Alert, Button } from '@mantine/core'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { ApiError, call } from '../api/client.ts'
+import { eventQuery } from '../api/queries.ts'
+import type { Attempt, EventDetail } from '../api/types.ts'
+import { Badge, DeliveryBadge } from '../components/badges.tsx'
+import { CodeBlock, CopyIconButton } from '../components/copy.tsx'
+import { DrawerPage } from '../components/drawer-page.tsx'
+import { RepeatIcon } from '../components/icons.tsx'
+import { Empty, Fact, Facts } from '../components/panels.tsx'
+import { Problem } from '../components/problem.tsx'
+import { Ago, duration, Time } from '../components/time.tsx'
+import { Step, Timeline } from '../components/timeline.tsx'
+import { useToast } from '../components/toasts.tsx'
+import { Waiting } from '../components/waiting.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+import classes from './event-drawer.module.css'
+
+interface EventDrawerProps {
+  instanceId: string
+  /** Undefined: closed. */
+  eventId: string | undefined
+  onClose: () => void
+}
+
+export function EventDrawer({ instanceId, eventId, onClose }: EventDrawerProps) {
+  const words = useWords()
+  return (
+    <DrawerPage opened={eventId !== undefined} onClose={onClose} title={words.event.title}>
+      {eventId !== undefined && <OneEvent instanceId={instanceId} eventId={eventId} />}
+    </DrawerPage>
+  )
+}
+
+function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string }) {
+  const words = useWords()
+  const { data: event, error, refetch } = useQuery(eventQuery(instanceId, eventId))
+  if (error instanceof ApiError && error.code === 'event_not_found') {
+    return <Empty title={words.event.notFound}>{eventId}</Empty>
+  }
+  if (error && !event) return <Problem error={error} onRetry={() => void refetch()} />
+  if (!event) return <Waiting />
+  return (
+    <div className={classes.page}>
+      <div className={classes.top}>
+        <code className={classes.kind}>{event.event}</code>
+        <DeliveryBadge state={event.delivery?.state ?? null} attempts={event.delivery?.attemptCount} />
+      </div>
+      <Redeliver instanceId={instanceId} event={event} />
+      <Facts>
+        <Fact name={words.event.id}>
+          <span className={classes.id}>
+            <code>{event.id}</code>
+            <CopyIconButton value={event.id} what={words.event.id} />
+          </span>
+        </Fact>
+        <Fact name={words.event.made}>
+          <Time at={event.createdAt} />
+        </Fact>
+        {event.messageId && (
+          <Fact name={words.event.message}>
+            <Link to="/instances/$id/messages" params={{ id: instanceId }} search={{ open: event.messageId }}>
+              <code>{event.messageId}</code>
+            </Link>
+          </Fact>
+        )}
+      </Facts>
+      <h2 className={classes.heading}>{words.event.deliveries}</h2>
+      {event.deliveries.length === 0 && <p className={classes.hint}>{words.event.notPosted}</p>}
+      {event.deliveries.toReversed().map(delivery => (
+        <DeliveryLog key={delivery.id} delivery={delivery} />
+      ))}
+      <div>
+        <h2 className={classes.heading}>{words.event.body}</h2>
+        <p className={classes.hint}>{words.event.bodyHint}</p>
+      </div>
+      <CodeBlock code={event.body} label={words.event.body} />
+    </div>
+  )
+}
+
+function Redeliver({ instanceId, event }: { instanceId: string; event: EventDetail }) {
+  const words = useWords()
+  const toast = useToast()
+  const client = useQueryClient()
+  const redeliver = useMutation({
+    mutationFn: () => call(`/instances/${instanceId}/events/${event.id}/redeliver`, { method: 'POST' }),
+    onSuccess: async () => {
+      await client.invalidateQueries(eventQuery(instanceId, event.id))
+      toast(words.event.redelivered)
+    },
+  })
+  const state = event.delivery?.state ?? null
+  const isOver = state === 'delivered' || state === 'exhausted' || state === null
+  if (!isOver) return null
+  return (
+    <div className={classes.redeliver}>
+      {state === 'exhausted' && (
+        <Alert color="red" variant="light">
+          {words.event.givenUp}
+        </Alert>
+      )}
+      <div className={classes.redeliverRow}>
+        <Button
+          variant={state === 'exhausted' ? 'filled' : 'default'}
+          leftSection={<RepeatIcon />}
+          onClick={() => redeliver.mutate()}
+          loading={redeliver.isPending}
+        >
+          {words.event.redeliver}
+        </Button>
+        <span className={classes.hint}>{words.event.redeliverHint}</span>
+      </div>
+      <Problem error={redeliver.error} />
+    </div>
+  )
+}
+
+type DeliveryWithAttempts = EventDetail['deliveries'][number]
+
+function DeliveryLog({ delivery }: { delivery: DeliveryWithAttempts }) {
+  const words = useWords()
+  return (
+    <section className={classes.delivery}>
+      <header className={classes.deliveryHead}>
+        <strong>{delivery.redelivery ? words.event.redelivery : words.event.delivery}</strong>
+        <span className={classes.url}>
+          {words.event.to} {delivery.url}
+        </span>
+      </header>
+      <Timeline>
+        {delivery.attempts.map(attempt => (
+          <AttemptStep key={attempt.attemptNumber} attempt={attempt} />
+        ))}
+        {delivery.state === 'blocked' && (
+          <Step title={words.events.states.blocked} open>
+            {words.event.blocked}
+          </Step>
+        )}
+        {delivery.state === 'pending' && (
+          <Step
+            title={words.event.nextAt}
+            at={delivery.nextAttemptAt && <Ago at={delivery.nextAttemptAt} />}
+            tone="wait"
+            open
+          >
+            {delivery.nextAttemptAt && <Time at={delivery.nextAttemptAt} />}
+          </Step>
+        )}
+      </Timeline>
+    </section>
+  )
+}
+
+function AttemptStep({ attempt }: { attempt: Attempt }) {
+  const words = useWords()
+  const { attemptNumber, startedAt, durationMs, status, error, responseExcerpt, headers } = attempt
+  const isGood = status !== null && status >= 200 && status < 300
+  const explained = error ? (words.attemptErrors as Record<string, string>)[error] : undefined
+  return (
+    <Step title={words.event.attempt(attemptNumber)} at={<Time at={startedAt} />} tone={isGood ? 'good' : 'bad'}>
+      <div className={classes.outcome}>
+        <Badge tone={isGood ? 'good' : 'bad'}>{status === null ? error : words.event.answered(status)}</Badge>
+        <span>{duration(durationMs)}</span>
+      </div>
+      {explained && <div>{explained}</div>}
+      {responseExcerpt && (
+        <details className={classes.details}>
+          <summary>{words.event.response}</summary>
+          <CodeBlock code={responseExcerpt} label={words.event.response} />
+        </details>
+      )}
+      <details className={classes.details}>
+        <summary>{words.event.headers}</summary>
+        {!headers['webhook-signature'] && <p className={classes.hint}>{words.event.signatureGone}</p>}
+        <CodeBlock
+          code={Object.entries(headers)
+            .map(([name, value]) => `${name}: ${value}`)
+            .join('\n')}
+          label={words.event.headers}
+        />
+      </details>
+    </Step>
+  )
+}

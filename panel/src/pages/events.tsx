@@ -1,0 +1,156 @@
+import { Alert, Button, Select } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import { webhookQuery } from '../api/queries.ts'
+import type { DeliveryState, Event, EventKind } from '../api/types.ts'
+import { useLog } from '../api/use-log.ts'
+import { DeliveryBadge } from '../components/badges.tsx'
+import { FilterBar, TextFilter } from '../components/filters.tsx'
+import { RepeatIcon } from '../components/icons.tsx'
+import { Cell, LogList } from '../components/log-list.tsx'
+import { Empty, PageHead } from '../components/panels.tsx'
+import { Ago, Time } from '../components/time.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+import { EventDrawer } from './event-drawer.tsx'
+import classes from './events.module.css'
+import { useInstance } from './instance.tsx'
+import { RedeliverMany } from './redeliver-many.tsx'
+import { DeliveryCharts } from './statistics.tsx'
+
+const STATES: readonly DeliveryState[] = ['pending', 'blocked', 'delivered', 'exhausted']
+const KINDS: readonly EventKind[] = [
+  'message.received',
+  'message.sent',
+  'message.delivered',
+  'message.read',
+  'message.failed',
+]
+
+export function Events() {
+  const words = useWords()
+  const instance = useInstance()
+  const search = useSearch({ from: '/inside/instances/$id/events' })
+  const navigate = useNavigate({ from: '/instances/$id/events' })
+  const [isRedelivering, setRedelivering] = useState(false)
+  const { data: webhook } = useQuery(webhookQuery(instance.id))
+  const { state, kind, open } = search
+  const query = useMemo(() => ({ state, kind }), [state, kind])
+  const log = useLog<Event>(`events ${instance.id}`, `/instances/${instance.id}/events`, query, instance.id)
+  const change = (changed: Partial<typeof search>, replace = true) =>
+    void navigate({ search: before => ({ ...before, ...changed }), replace })
+
+  return (
+    <>
+      <div>
+        <PageHead
+          title={words.events.title}
+          action={
+            <Button variant="default" leftSection={<RepeatIcon />} onClick={() => setRedelivering(true)}>
+              {words.events.redeliverMany}
+            </Button>
+          }
+        >
+          {words.events.lead}
+        </PageHead>
+        {webhook && webhook.url === null && (
+          <Alert color="yellow" variant="light" mb="md">
+            {words.events.noUrl}{' '}
+            <Link to="/instances/$id/webhook" params={{ id: instance.id }}>
+              {words.events.setUrl}
+            </Link>
+          </Alert>
+        )}
+        <FilterBar>
+          <Select
+            label={words.events.state}
+            placeholder={words.common.all}
+            value={state ?? null}
+            data={STATES.map(value => ({ value, label: words.events.states[value] }))}
+            onChange={value => change({ state: value ?? undefined })}
+            clearable
+            clearButtonProps={{ 'aria-label': words.messages.clear }}
+          />
+          <Select
+            label={words.events.kind}
+            placeholder={words.common.all}
+            value={kind ?? null}
+            data={KINDS.map(value => ({ value, label: words.events.kinds[value] }))}
+            onChange={value => change({ kind: value ?? undefined })}
+            clearable
+            clearButtonProps={{ 'aria-label': words.messages.clear }}
+          />
+          <TextFilter
+            label={words.messages.byId}
+            placeholder="evt_…"
+            value={undefined}
+            onChange={value => value && change({ open: value }, false)}
+            onEnter
+          />
+        </FilterBar>
+        <LogList
+          log={log}
+          label={words.events.title}
+          columns={[words.events.kind, words.events.state, words.events.attempts, words.events.next, words.events.when]}
+          template="minmax(0, 1.3fr) minmax(0, 1.1fr) minmax(0, 0.6fr) minmax(0, 0.9fr) 150px"
+          rowHeight={{ wide: 50, narrow: 72 }}
+          renderRow={row => <EventRow event={row} instanceId={instance.id} />}
+          empty={
+            state || kind ? (
+              <Empty
+                title={words.events.noneFound}
+                action={
+                  <Button variant="default" onClick={() => void navigate({ search: {} })}>
+                    {words.messages.clear}
+                  </Button>
+                }
+              />
+            ) : (
+              <Empty title={words.events.emptyTitle}>{words.events.emptyText}</Empty>
+            )
+          }
+        />
+      </div>
+      {log.rows.length > 0 && <DeliveryCharts instanceId={instance.id} />}
+      <RedeliverMany instanceId={instance.id} opened={isRedelivering} onClose={() => setRedelivering(false)} />
+      <EventDrawer instanceId={instance.id} eventId={open} onClose={() => change({ open: undefined })} />
+    </>
+  )
+}
+
+function EventRow({ event, instanceId }: { event: Event; instanceId: string }) {
+  const words = useWords()
+  const { delivery } = event
+  return (
+    <>
+      <Cell>
+        <Link
+          to="/instances/$id/events"
+          params={{ id: instanceId }}
+          search={before => ({ ...before, open: event.id })}
+          data-row-link=""
+          resetScroll={false}
+          preload={false}
+        >
+          <span className={classes.prefix}>message.</span>
+          {event.event.replace('message.', '')}
+        </Link>
+      </Cell>
+      <Cell>
+        <DeliveryBadge state={delivery?.state ?? null} attempts={delivery?.attemptCount} />
+      </Cell>
+      <Cell area="hidden">{delivery?.attemptCount || ''}</Cell>
+      <Cell area="hidden">
+        {delivery?.nextAttemptAt && delivery.attemptCount > 0 && <Ago at={delivery.nextAttemptAt} />}
+      </Cell>
+      <Cell area="wide" >
+        <span className={classes.when}>
+          <Time at={event.createdAt} />
+          {delivery && delivery.attemptCount > 1 && (
+            <span className={classes.narrowAttempts}> · {words.message.attempts(delivery.attemptCount)}</span>
+          )}
+        </span>
+      </Cell>
+    </>
+  )
+}

@@ -1,0 +1,202 @@
+import { Button, Group, TextInput } from '@mantine/core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { call, callData } from '../api/client.ts'
+import { instanceQuery } from '../api/queries.ts'
+import type { Instance } from '../api/types.ts'
+import { Confirm } from '../components/confirm.tsx'
+import { CopyIconButton } from '../components/copy.tsx'
+import { Card, Fact, Facts } from '../components/panels.tsx'
+import { Problem } from '../components/problem.tsx'
+import { Time } from '../components/time.tsx'
+import { useToast } from '../components/toasts.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+import { FreshToken, keepToken } from './fresh-token.tsx'
+import { useInstance } from './instance.tsx'
+
+export function InstanceSettings() {
+  const instance = useInstance()
+  return (
+    <>
+      <FreshToken instanceId={instance.id} />
+      <Rename key={instance.name} instance={instance} />
+      <FactsCard instance={instance} />
+      <Token instance={instance} />
+      {instance.state !== 'unlinked' && instance.state !== 'logged_out' && <Logout instance={instance} />}
+      <Remove instance={instance} />
+    </>
+  )
+}
+
+function Rename({ instance }: { instance: Instance }) {
+  const words = useWords()
+  const toast = useToast()
+  const client = useQueryClient()
+  const [name, setName] = useState(instance.name)
+  const rename = useMutation({
+    mutationFn: () =>
+      callData<Instance>(`/instances/${instance.id}`, { method: 'PATCH', body: { name: name.trim() } }),
+    onSuccess: changed => {
+      client.setQueryData(instanceQuery(instance.id).queryKey, changed)
+      toast(words.instanceSettings.renamed)
+    },
+  })
+  return (
+    <Card title={words.instanceSettings.rename}>
+      <form
+        onSubmit={event => {
+          event.preventDefault()
+          rename.mutate()
+        }}
+      >
+        <Group align="flex-start">
+          <TextInput
+            aria-label={words.instanceSettings.rename}
+            value={name}
+            maxLength={100}
+            onChange={event => setName(event.currentTarget.value)}
+            flex={1}
+            miw={200}
+          />
+          <Button
+            type="submit"
+            variant="default"
+            loading={rename.isPending}
+            disabled={!name.trim() || name.trim() === instance.name}
+          >
+            {words.common.save}
+          </Button>
+        </Group>
+        <Problem error={rename.error} />
+      </form>
+    </Card>
+  )
+}
+
+function FactsCard({ instance }: { instance: Instance }) {
+  const words = useWords()
+  return (
+    <Card title={words.instanceSettings.facts}>
+      <Facts>
+        <Fact name={words.instanceSettings.id}>
+          <Group gap={6}>
+            <code>{instance.id}</code>
+            <CopyIconButton value={instance.id} what={words.instanceSettings.id} />
+          </Group>
+        </Fact>
+        <Fact name={words.instanceSettings.kind}>{words.instanceSettings.kinds[instance.kind]}</Fact>
+        <Fact name={words.connection.number}>
+          {instance.phone ? `+${instance.phone}` : words.instances.noNumber}
+        </Fact>
+        <Fact name={words.instanceSettings.created}>
+          <Time at={instance.createdAt} />
+        </Fact>
+      </Facts>
+    </Card>
+  )
+}
+
+function Token({ instance }: { instance: Instance }) {
+  const words = useWords()
+  const client = useQueryClient()
+  const [isAsking, setAsking] = useState(false)
+  return (
+    <Card
+      title={words.instanceSettings.token}
+      hint={words.instanceSettings.tokenHint}
+      action={
+        <Button variant="default" onClick={() => setAsking(true)}>
+          {words.instanceSettings.newToken}
+        </Button>
+      }
+    >
+      <Confirm
+        opened={isAsking}
+        onClose={() => setAsking(false)}
+        title={words.instanceSettings.newTokenTitle}
+        action={words.instanceSettings.newTokenAction}
+        danger
+        onConfirm={async () => {
+          const { token } = await callData<{ token: string }>(`/instances/${instance.id}/token`, { method: 'POST' })
+          keepToken(client, instance.id, token)
+          window.scrollTo({ top: 0 })
+        }}
+      >
+        {words.instanceSettings.newTokenText}
+      </Confirm>
+    </Card>
+  )
+}
+
+function Logout({ instance }: { instance: Instance }) {
+  const words = useWords()
+  const toast = useToast()
+  const [isAsking, setAsking] = useState(false)
+  return (
+    <Card
+      title={words.instanceSettings.logout}
+      hint={words.instanceSettings.logoutHint}
+      action={
+        <Button variant="default" onClick={() => setAsking(true)}>
+          {words.instanceSettings.logoutAction}
+        </Button>
+      }
+    >
+      <Confirm
+        opened={isAsking}
+        onClose={() => setAsking(false)}
+        title={words.instanceSettings.logoutTitle}
+        action={words.instanceSettings.logoutAction}
+        danger
+        onConfirm={async () => {
+          await call(`/instances/${instance.id}/logout`, { method: 'POST' })
+          toast(words.instanceSettings.loggedOut)
+        }}
+      >
+        {words.instanceSettings.logoutText}
+      </Confirm>
+    </Card>
+  )
+}
+
+function Remove({ instance }: { instance: Instance }) {
+  const words = useWords()
+  const toast = useToast()
+  const navigate = useNavigate()
+  const client = useQueryClient()
+  const [isAsking, setAsking] = useState(false)
+  return (
+    <Card
+      title={words.instanceSettings.remove}
+      hint={words.instanceSettings.removeHint}
+      tone="danger"
+      action={
+        <Button color="red" variant="light" onClick={() => setAsking(true)}>
+          {words.instanceSettings.remove}
+        </Button>
+      }
+    >
+      <Confirm
+        opened={isAsking}
+        onClose={() => setAsking(false)}
+        title={words.instanceSettings.removeTitle}
+        action={words.instanceSettings.removeAction}
+        danger
+        typed={instance.name}
+        onConfirm={async () => {
+          await call(`/instances/${instance.id}`, { method: 'DELETE' })
+          await navigate({ to: '/' })
+          client.removeQueries({ predicate: ({ queryKey }) => queryKey[1] === instance.id })
+          toast(words.instanceSettings.removed(instance.name))
+        }}
+      >
+        <ul>
+          {words.instanceSettings.removeText.map(line => (
+            <li key={line}>{line}</li>
+          ))}
+        </ul>
+      </Confirm>
+    </Card>
+  )
+}

@@ -1,0 +1,120 @@
+import { Button } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { Link, Outlet, useParams } from '@tanstack/react-router'
+import { type ReactNode, useEffect } from 'react'
+import { ApiError } from '../api/client.ts'
+import { instanceQuery } from '../api/queries.ts'
+import type { Instance } from '../api/types.ts'
+import { ConnectionBadge } from '../components/badges.tsx'
+import { BackIcon } from '../components/icons.tsx'
+import { Empty } from '../components/panels.tsx'
+import { Problem } from '../components/problem.tsx'
+import { Waiting } from '../components/waiting.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+import classes from './instance.module.css'
+
+/** What all pages of one instance have in common: its name, its state, and the way to the others. */
+export function InstancePage() {
+  const words = useWords()
+  const { id } = useParams({ from: '/inside/instances/$id' })
+  const { data: instance, error, refetch } = useQuery(instanceQuery(id))
+
+  useEffect(() => {
+    if (instance) document.title = `${instance.name} · Pombal`
+  }, [instance])
+
+  if (error instanceof ApiError && error.code === 'instance_not_found') return <Gone />
+  if (error && !instance) return <Problem error={error} onRetry={() => void refetch()} />
+  if (!instance) return <Waiting />
+  return (
+    <>
+      <Link to="/" className={classes.back}>
+        <BackIcon size={16} /> {words.shell.instances}
+      </Link>
+      <div className={classes.head}>
+        <h1 className={classes.name}>{instance.name}</h1>
+        <ConnectionBadge state={instance.state} />
+        {instance.phone && <span className={classes.phone}>+{instance.phone}</span>}
+        {instance.kind === 'sandbox' && (
+          <span className={classes.kind} title={words.instance.sandboxBadge}>
+            {words.instances.sandbox}
+          </span>
+        )}
+      </div>
+      <Sections instance={instance} />
+      <div className={classes.body}>
+        <Outlet />
+      </div>
+    </>
+  )
+}
+
+function Sections({ instance: { id, kind } }: { instance: Instance }) {
+  const words = useWords()
+  return (
+    <nav className={classes.tabs} aria-label={words.instance.sections}>
+      <Tab to="/instances/$id" id={id} exact>
+        {words.instance.overview}
+      </Tab>
+      <Tab to="/instances/$id/messages" id={id}>
+        {words.instance.messages}
+      </Tab>
+      <Tab to="/instances/$id/events" id={id}>
+        {words.instance.events}
+      </Tab>
+      <Tab to="/instances/$id/webhook" id={id}>
+        {words.instance.webhook}
+      </Tab>
+      {kind === 'sandbox' && (
+        <Tab to="/instances/$id/phone" id={id}>
+          {words.instance.phone}
+        </Tab>
+      )}
+      <Tab to="/instances/$id/settings" id={id}>
+        {words.instance.settings}
+      </Tab>
+    </nav>
+  )
+}
+
+type Section =
+  | '/instances/$id'
+  | '/instances/$id/messages'
+  | '/instances/$id/events'
+  | '/instances/$id/webhook'
+  | '/instances/$id/phone'
+  | '/instances/$id/settings'
+
+function Tab({ to, id, exact = false, children }: { to: Section; id: string; exact?: boolean; children: ReactNode }) {
+  return (
+    <Link
+      to={to}
+      params={{ id }}
+      className={classes.tab}
+      activeOptions={{ exact, includeSearch: false }}
+      activeProps={{ 'aria-current': 'page' }}
+    >
+      {children}
+    </Link>
+  )
+}
+
+/** The instance of these pages, which the layout has already read. */
+export function useInstance(): Instance {
+  const { id } = useParams({ from: '/inside/instances/$id' })
+  const { data } = useQuery(instanceQuery(id))
+  if (!data) throw new Error('The layout shows its pages only once the instance is there.')
+  return data
+}
+
+function Gone() {
+  const words = useWords()
+  return (
+    <Empty
+      title={words.instance.gone}
+      action={<Button renderRoot={props => <Link to="/" {...props} />}>{words.shell.toInstances}</Button>}
+    >
+      {words.instance.goneText}
+    </Empty>
+  )
+}

@@ -1,0 +1,215 @@
+import { Button, Loader, TextInput } from '@mantine/core'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { useEffect, useMemo, useState } from 'react'
+import { activityQuery, sessionQuery } from '../api/queries.ts'
+import type { Activity, Instance } from '../api/types.ts'
+import { useLog } from '../api/use-log.ts'
+import { ConnectionBadge } from '../components/badges.tsx'
+import { ArrowIcon, FlaskIcon, InIcon, OutIcon, PhoneIcon, PlusIcon, SearchIcon } from '../components/icons.tsx'
+import { Cell, LogList } from '../components/log-list.tsx'
+import { Empty, PageHead } from '../components/panels.tsx'
+import { Problem } from '../components/problem.tsx'
+import { Ago } from '../components/time.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+import { CreateInstance, createInstance } from './create-instance.tsx'
+import classes from './instances.module.css'
+
+const SEARCH_AFTER_MS = 250
+/** The service answers for this many instances at once. */
+const MAX_ACTIVITY_IDS = 100
+
+export function Instances() {
+  const words = useWords()
+  const { search } = useSearch({ from: '/inside/' })
+  const navigate = useNavigate()
+  const [isCreating, setCreating] = useState(false)
+  const query = useMemo(() => ({ search }), [search])
+  const log = useLog<Instance>('instances', '/instances', query, null)
+  const [seen, setSeen] = useState({ from: 0, to: 0 })
+  const shown = useMemo(() => log.rows.slice(seen.from, seen.to + 1).slice(0, MAX_ACTIVITY_IDS), [log.rows, seen])
+  const activity = useActivity(shown)
+
+  useEffect(() => {
+    document.title = `${words.instances.title} · Pombal`
+  }, [words])
+
+  const clear = () => void navigate({ to: '/', search: {} })
+  const isEmpty = log.status === 'success' && log.rows.length === 0 && !search
+  if (isEmpty) return <FirstInstance />
+  return (
+    <>
+      <PageHead
+        title={words.instances.title}
+        action={
+          <Button leftSection={<PlusIcon />} onClick={() => setCreating(true)}>
+            {words.instances.create}
+          </Button>
+        }
+      >
+        {words.instances.lead}
+      </PageHead>
+      <Search value={search ?? ''} />
+      <LogList
+        log={{
+          ...log,
+          onVisible: (from, to) => {
+            log.onVisible(from, to)
+            if (from !== seen.from || to !== seen.to) setSeen({ from, to })
+          },
+        }}
+        label={words.instances.title}
+        columns={[
+          words.instances.name,
+          words.instances.state,
+          words.instances.number,
+          words.instances.traffic,
+          words.instances.oldest,
+        ]}
+        template="minmax(0, 2.2fr) minmax(0, 1.2fr) minmax(0, 1.2fr) minmax(0, 1fr) minmax(0, 1.2fr)"
+        rowHeight={{ wide: 66, narrow: 96 }}
+        renderRow={row => <InstanceRow instance={row} activity={activity.get(row.id)} />}
+        empty={
+          <Empty
+            title={words.instances.noneFound}
+            action={
+              <Button variant="default" onClick={clear}>
+                {words.instances.clearSearch}
+              </Button>
+            }
+          >
+            {words.instances.noneFoundText(search ?? '')}
+          </Empty>
+        }
+      />
+      <CreateInstance opened={isCreating} onClose={() => setCreating(false)} />
+    </>
+  )
+}
+
+function useActivity(instances: readonly Instance[]): ReadonlyMap<string, Activity> {
+  const ids = instances.map(({ id }) => id).join()
+  const { data } = useQuery(activityQuery(useMemo(() => (ids ? ids.split(',') : []), [ids])))
+  return useMemo(() => new Map(data?.map(entry => [entry.instanceId, entry])), [data])
+}
+
+function Search({ value }: { value: string }) {
+  const words = useWords()
+  const navigate = useNavigate()
+  const [text, setText] = useState(value)
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      const search = text.trim()
+      if (search !== value) void navigate({ to: '/', search: search ? { search } : {}, replace: true })
+    }, SEARCH_AFTER_MS)
+    return () => clearTimeout(timer)
+  }, [text, value, navigate])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a change from outside, as "show all", replaces what is typed
+  useEffect(() => {
+    if (value !== text.trim()) setText(value)
+  }, [value])
+  return (
+    <TextInput
+      className={classes.search}
+      type="search"
+      leftSection={<SearchIcon />}
+      aria-label={words.instances.search}
+      placeholder={words.instances.search}
+      value={text}
+      maxLength={100}
+      onChange={event => setText(event.currentTarget.value)}
+    />
+  )
+}
+
+function InstanceRow({ instance, activity }: { instance: Instance; activity: Activity | undefined }) {
+  const words = useWords()
+  return (
+    <>
+      <Cell>
+        <Link to="/instances/$id" params={{ id: instance.id }} data-row-link="">
+          {instance.name}
+        </Link>
+        <div className={classes.id}>
+          {instance.id}
+          {instance.kind === 'sandbox' && <span className={classes.kind}>{words.instances.sandbox}</span>}
+        </div>
+      </Cell>
+      <Cell>
+        <ConnectionBadge state={instance.state} />
+      </Cell>
+      <Cell>
+        {instance.phone ? <span>+{instance.phone}</span> : <span className={classes.quiet}>{words.instances.noNumber}</span>}
+      </Cell>
+      <Cell>{activity && <Traffic activity={activity} />}</Cell>
+      <Cell area="wide" label={words.instances.oldest}>
+        {activity &&
+          (activity.oldestUndeliveredAt ? (
+            <span className={classes.owed}>
+              <Ago at={activity.oldestUndeliveredAt} />
+            </span>
+          ) : (
+            <span className={classes.quiet}>{words.instances.nothingOwed}</span>
+          ))}
+      </Cell>
+    </>
+  )
+}
+
+function Traffic({ activity: { sentLastHour, receivedLastHour } }: { activity: Activity }) {
+  const words = useWords()
+  return (
+    <span className={classes.traffic} title={words.instances.trafficHint(sentLastHour, receivedLastHour)}>
+      <span className="visually-hidden">{words.instances.trafficHint(sentLastHour, receivedLastHour)}</span>
+      <span aria-hidden className={classes.traffic}>
+        <OutIcon size={14} /> {sentLastHour} <InIcon size={14} /> {receivedLastHour}
+      </span>
+    </span>
+  )
+}
+
+/** The first page of somebody who has just arrived: one click away from something that works. */
+function FirstInstance() {
+  const words = useWords()
+  const client = useQueryClient()
+  const navigate = useNavigate()
+  const { data: session } = useQuery(sessionQuery)
+  const create = useMutation({
+    mutationFn: (kind: 'sandbox' | 'whatsapp') =>
+      createInstance(client, { kind, ...(kind === 'sandbox' && { name: words.instances.sandboxName }) }),
+    onSuccess: ({ id }) => navigate({ to: '/instances/$id', params: { id } }),
+  })
+  return (
+    <div className={classes.first}>
+      <Empty title={words.instances.emptyTitle}>{words.instances.emptyText}</Empty>
+      <div className={classes.choices}>
+        {session?.sandbox && (
+          <button
+            type="button"
+            className={classes.choice}
+            data-primary
+            disabled={create.isPending}
+            onClick={() => create.mutate('sandbox')}
+          >
+            <FlaskIcon size={26} />
+            <strong>{words.instances.trySandbox}</strong>
+            <span>{words.instances.trySandboxHint}</span>
+            {create.isPending && create.variables === 'sandbox' ? <Loader size={18} color="gray" /> : <ArrowIcon />}
+          </button>
+        )}
+        <button
+          type="button"
+          className={classes.choice}
+          disabled={create.isPending}
+          onClick={() => create.mutate('whatsapp')}
+        >
+          <PhoneIcon size={26} />
+          <strong>{words.instances.linkNumber}</strong>
+          <span>{words.instances.linkNumberHint}</span>
+          {create.isPending && create.variables === 'whatsapp' ? <Loader size={18} color="gray" /> : <ArrowIcon />}
+        </button>
+      </div>
+      <Problem error={create.error} />
+    </div>
+  )
+}

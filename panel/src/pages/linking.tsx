@@ -1,0 +1,144 @@
+import { Button, Group, SegmentedControl, TextInput } from '@mantine/core'
+import type { UseMutationResult } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { Connection } from '../api/types.ts'
+import { Problem } from '../components/problem.tsx'
+import { QrCode } from '../components/qr-code.tsx'
+import { useNow } from '../components/time.tsx'
+import { Waiting } from '../components/waiting.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+import classes from './linking.module.css'
+
+const NUMBER = /^[1-9][0-9]{6,14}$/
+
+interface LinkingProps {
+  connection: Connection
+  connect: UseMutationResult<unknown, Error, string | undefined>
+}
+
+/** Linking a number: by the QR code that the phone scans, or the code that is typed into it. */
+export function Linking({ connection, connect }: LinkingProps) {
+  const words = useWords()
+  const { state, pairingCode, qr } = connection
+  const [way, setWay] = useState<'qr' | 'code'>(pairingCode ? 'code' : 'qr')
+  const isLinking = state === 'linking'
+  const isExpired = !isLinking && connection.cause === 'code_expired'
+
+  return (
+    <div className={classes.linking}>
+      <SegmentedControl
+        value={way}
+        onChange={value => setWay(value === 'code' ? 'code' : 'qr')}
+        data={[
+          { value: 'qr', label: words.linking.byQr },
+          { value: 'code', label: words.linking.byCode },
+        ]}
+      />
+      {isExpired && (
+        <div className={classes.expired} role="alert">
+          <strong>{words.linking.expired}</strong>
+          <span>{words.linking.expiredText}</span>
+        </div>
+      )}
+      {way === 'qr' ? (
+        <div className={classes.columns}>
+          {isLinking && qr ? (
+            <Qr connection={connection} qr={qr} />
+          ) : isLinking && !pairingCode ? (
+            <Waiting text={words.linking.waitingForQr} />
+          ) : (
+            <Button onClick={() => connect.mutate(undefined)} loading={connect.isPending}>
+              {isExpired || pairingCode ? words.linking.newCode : words.connection.link}
+            </Button>
+          )}
+          <Steps steps={words.linking.steps} />
+        </div>
+      ) : (
+        <div className={classes.columns}>
+          {isLinking && pairingCode ? (
+            <PairingCode code={pairingCode} />
+          ) : (
+            <PhoneForm connect={connect} waits={isLinking && !qr} />
+          )}
+          <Steps steps={words.linking.codeSteps} />
+        </div>
+      )}
+      <Problem error={connect.error} />
+    </div>
+  )
+}
+
+function Qr({ connection, qr }: { connection: Connection; qr: string }) {
+  const words = useWords()
+  const now = useNow(1_000)
+  const left = connection.qrExpiresAt ? Math.max(0, Math.ceil((Date.parse(connection.qrExpiresAt) - now) / 1000)) : null
+  return (
+    <div className={classes.qr}>
+      <QrCode text={qr} label={words.linking.qrLabel} />
+      {left !== null && (
+        <p className={classes.countdown} aria-live="off">
+          {words.linking.expiresIn(left)}
+        </p>
+      )}
+    </div>
+  )
+}
+
+function PairingCode({ code }: { code: string }) {
+  const words = useWords()
+  const text = `${code.slice(0, 4)}-${code.slice(4)}`
+  return (
+    <div className={classes.code}>
+      <span>{words.linking.codeLabel}</span>
+      <strong aria-label={[...code].join(' ')}>{text}</strong>
+    </div>
+  )
+}
+
+function PhoneForm({ connect, waits }: { connect: LinkingProps['connect']; waits: boolean }) {
+  const words = useWords()
+  const [phone, setPhone] = useState('')
+  const [isTried, setTried] = useState(false)
+  const digits = phone.replace(/[\s()+.-]/g, '')
+  const isRight = NUMBER.test(digits)
+  return (
+    <form
+      className={classes.form}
+      onSubmit={event => {
+        event.preventDefault()
+        setTried(true)
+        if (isRight) connect.mutate(digits)
+      }}
+    >
+      <TextInput
+        label={words.linking.numberLabel}
+        description={words.linking.numberHint}
+        inputMode="tel"
+        autoComplete="tel"
+        value={phone}
+        onChange={event => setPhone(event.currentTarget.value)}
+        error={isTried && !isRight && words.linking.numberWrong}
+      />
+      <Group mt="md">
+        <Button type="submit" loading={connect.isPending}>
+          {words.linking.getCode}
+        </Button>
+      </Group>
+      {waits && connect.isSuccess && <Waiting text={words.linking.waitingForCode} />}
+    </form>
+  )
+}
+
+function Steps({ steps }: { steps: readonly string[] }) {
+  const words = useWords()
+  return (
+    <div>
+      <ol className={classes.steps}>
+        {steps.map(step => (
+          <li key={step}>{step}</li>
+        ))}
+      </ol>
+      <p className={classes.note}>{words.linking.lookingAfter}</p>
+    </div>
+  )
+}

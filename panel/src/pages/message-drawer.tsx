@@ -1,0 +1,124 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { ApiError } from '../api/client.ts'
+import { messageQuery } from '../api/queries.ts'
+import type { MessageLife } from '../api/types.ts'
+import { DeliveryBadge, MessageBadge } from '../components/badges.tsx'
+import { CopyIconButton } from '../components/copy.tsx'
+import { DrawerPage } from '../components/drawer-page.tsx'
+import { Empty, Fact, Facts } from '../components/panels.tsx'
+import { Problem } from '../components/problem.tsx'
+import { Time } from '../components/time.tsx'
+import { Step, Timeline } from '../components/timeline.tsx'
+import { Waiting } from '../components/waiting.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+import classes from './message-drawer.module.css'
+
+interface MessageDrawerProps {
+  instanceId: string
+  /** Undefined: closed. */
+  messageId: string | undefined
+  onClose: () => void
+}
+
+export function MessageDrawer({ instanceId, messageId, onClose }: MessageDrawerProps) {
+  const words = useWords()
+  return (
+    <DrawerPage opened={messageId !== undefined} onClose={onClose} title={words.message.title}>
+      {messageId !== undefined && <OneMessage instanceId={instanceId} messageId={messageId} />}
+    </DrawerPage>
+  )
+}
+
+function OneMessage({ instanceId, messageId }: { instanceId: string; messageId: string }) {
+  const words = useWords()
+  const { data: message, error, refetch } = useQuery(messageQuery(instanceId, messageId))
+  if (error instanceof ApiError && error.code === 'message_not_found') {
+    return <Empty title={words.message.notFound}>{messageId}</Empty>
+  }
+  if (error && !message) return <Problem error={error} onRetry={() => void refetch()} />
+  if (!message) return <Waiting />
+  return (
+    <div className={classes.page}>
+      <blockquote className={classes.text}>{message.text}</blockquote>
+      <Facts>
+        <Fact name={words.messages.state}>
+          <MessageBadge state={message.status} />
+        </Fact>
+        <Fact name={words.message.to}>{message.to}</Fact>
+        <Fact name={words.message.id}>
+          <span className={classes.id}>
+            <code>{message.id}</code>
+            <CopyIconButton value={message.id} what={words.message.id} />
+          </span>
+        </Fact>
+      </Facts>
+      <h2 className={classes.heading}>{words.message.life}</h2>
+      <Life message={message} instanceId={instanceId} />
+    </div>
+  )
+}
+
+function Life({ message, instanceId }: { message: MessageLife; instanceId: string }) {
+  const words = useWords()
+  const { status, createdAt, sentAt, deliveredAt, readAt, failedAt, error } = message
+  const told = (kind: string): ReactNode => <Told message={message} kind={`message.${kind}`} instanceId={instanceId} />
+  return (
+    <Timeline>
+      <Step title={words.message.accepted} at={<Time at={createdAt} />} tone="quiet">
+        {words.message.acceptedText}
+      </Step>
+      {sentAt && (
+        <Step title={words.message.sent} at={<Time at={sentAt} />} tone="calm">
+          {words.message.sentText}
+          {told('sent')}
+        </Step>
+      )}
+      {deliveredAt && (
+        <Step title={words.message.delivered} at={<Time at={deliveredAt} />} tone="calm">
+          {words.message.deliveredText}
+          {told('delivered')}
+        </Step>
+      )}
+      {readAt && (
+        <Step title={words.message.read} at={<Time at={readAt} />} tone="good">
+          {words.message.readText}
+          {told('read')}
+        </Step>
+      )}
+      {failedAt && error && (
+        <Step title={words.message.failed} at={<Time at={failedAt} />} tone="bad">
+          {words.failures[error.code]}
+          {error.code === 'rejected_by_whatsapp' && <div>{error.message}</div>}
+          {told('failed')}
+        </Step>
+      )}
+      {status === 'queued' && <Step title={words.message.waitingSent} open />}
+      {status === 'sent' && <Step title={words.message.waitingDelivered} open />}
+      {status === 'delivered' && <Step title={words.message.waitingRead} open />}
+    </Timeline>
+  )
+}
+
+/** The event that told of this step, and what became of it. */
+function Told({ message, kind, instanceId }: { message: MessageLife; kind: string; instanceId: string }) {
+  const words = useWords()
+  const event = message.events.find(entry => entry.event === kind)
+  if (!event) return null
+  const { delivery } = event
+  return (
+    <div className={classes.told}>
+      <DeliveryBadge state={delivery?.state ?? null} attempts={delivery?.attemptCount} />
+      {delivery ? (
+        delivery.attemptCount > 0 && <span>{words.message.attempts(delivery.attemptCount)}</span>
+      ) : (
+        <span>{words.message.noWebhook}</span>
+      )}
+      <Link to="/instances/$id/events" params={{ id: instanceId }} search={{ open: event.id }}>
+        {words.message.openEvent}
+        <span className="visually-hidden"> {kind}</span>
+      </Link>
+    </div>
+  )
+}

@@ -1,0 +1,191 @@
+import { Button, Modal, Select, TextInput } from '@mantine/core'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import type { Message, MessageState } from '../api/types.ts'
+import { useLog } from '../api/use-log.ts'
+import { MessageBadge } from '../components/badges.tsx'
+import { FilterBar, TextFilter } from '../components/filters.tsx'
+import { SendIcon } from '../components/icons.tsx'
+import { Cell, LogList } from '../components/log-list.tsx'
+import { Empty, PageHead } from '../components/panels.tsx'
+import { Time } from '../components/time.tsx'
+import { useToast } from '../components/toasts.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+import { useInstance } from './instance.tsx'
+import { MessageDrawer } from './message-drawer.tsx'
+import classes from './messages.module.css'
+import { SendForm } from './send-form.tsx'
+
+const ROUTE = '/inside/instances/$id/messages'
+
+export function Messages() {
+  const words = useWords()
+  const instance = useInstance()
+  const toast = useToast()
+  const search = useSearch({ from: ROUTE })
+  const navigate = useNavigate({ from: '/instances/$id/messages' })
+  const [isSending, setSending] = useState(false)
+  const { state, to, since, until, open } = search
+  const isFiltered = Boolean(state || to || since || until)
+  const query = useMemo(() => ({ state, to, since: toIso(since), until: toIso(until) }), [state, to, since, until])
+  const log = useLog<Message>(`messages ${instance.id}`, `/instances/${instance.id}/messages`, query, instance.id)
+
+  const change = (changed: Partial<typeof search>, replace = true) =>
+    void navigate({ search: before => ({ ...before, ...changed }), replace })
+  const sendButton = (
+    <Button leftSection={<SendIcon />} onClick={() => setSending(true)}>
+      {words.messages.send}
+    </Button>
+  )
+  return (
+    <>
+      <div>
+        <PageHead title={words.messages.title} action={sendButton}>
+          {words.messages.lead}
+        </PageHead>
+        <Filters search={search} change={change} />
+        <LogList
+          log={log}
+          label={words.messages.title}
+          columns={[words.messages.to, words.messages.text, words.messages.state, words.messages.when]}
+          template="minmax(0, 190px) minmax(0, 1fr) 130px 150px"
+          rowHeight={{ wide: 50, narrow: 72 }}
+          renderRow={row => <MessageRow message={row} instanceId={instance.id} />}
+          empty={
+            isFiltered ? (
+              <Empty
+                title={words.messages.noneFound}
+                action={
+                  <Button variant="default" onClick={() => void navigate({ search: {} })}>
+                    {words.messages.clear}
+                  </Button>
+                }
+              />
+            ) : (
+              <Empty title={words.messages.emptyTitle} action={sendButton}>
+                {instance.phone ? words.messages.emptyText : words.messages.emptyUnlinked}
+              </Empty>
+            )
+          }
+        />
+      </div>
+      <Modal
+        opened={isSending}
+        onClose={() => setSending(false)}
+        title={words.send.title}
+        closeButtonProps={{ 'aria-label': words.common.close }}
+      >
+        <SendForm
+          instance={instance}
+          onSent={id => {
+            setSending(false)
+            toast(words.send.queued)
+            change({ open: id }, false)
+          }}
+        />
+      </Modal>
+      <MessageDrawer
+        instanceId={instance.id}
+        messageId={open}
+        onClose={() => change({ open: undefined })}
+      />
+    </>
+  )
+}
+
+function MessageRow({ message, instanceId }: { message: Message; instanceId: string }) {
+  const words = useWords()
+  return (
+    <>
+      <Cell>
+        <Link
+          to="/instances/$id/messages"
+          params={{ id: instanceId }}
+          search={before => ({ ...before, open: message.id })}
+          data-row-link=""
+          resetScroll={false}
+          preload={false}
+        >
+          <Recipient to={message.to} />
+        </Link>
+      </Cell>
+      <Cell area="wide">
+        <span className={classes.text}>{message.text}</span>
+      </Cell>
+      <Cell>
+        <MessageBadge state={message.status} />
+      </Cell>
+      <Cell area="hidden" label={words.messages.when}>
+        <span className={classes.when}>
+          <Time at={message.createdAt} />
+        </span>
+      </Cell>
+    </>
+  )
+}
+
+export function Recipient({ to }: { to: string }) {
+  const words = useWords()
+  return to.endsWith('@g.us') ? (
+    <span title={to}>
+      {words.messages.group} {to.replace('@g.us', '')}
+    </span>
+  ) : (
+    <span>+{to}</span>
+  )
+}
+
+interface FiltersProps {
+  search: { state?: string; to?: string; since?: string; until?: string; open?: string }
+  change: (changed: Partial<FiltersProps['search']>, replace?: boolean) => void
+}
+
+const STATES: readonly MessageState[] = ['queued', 'sent', 'delivered', 'read', 'failed']
+
+function Filters({ search, change }: FiltersProps) {
+  const words = useWords()
+  return (
+    <FilterBar>
+      <Select
+        label={words.messages.state}
+        value={search.state ?? null}
+        placeholder={words.common.all}
+        data={STATES.map(value => ({ value, label: words.messages.states[value] }))}
+        onChange={value => change({ state: value ?? undefined })}
+        clearable
+        clearButtonProps={{ 'aria-label': words.messages.clear }}
+      />
+      <TextFilter
+        label={words.messages.toFilter}
+        placeholder={words.messages.toFilterHint}
+        value={search.to}
+        onChange={value => change({ to: value?.replace(/^\+/, '') })}
+      />
+      <TextInput
+        label={words.messages.since}
+        type="datetime-local"
+        value={search.since ?? ''}
+        onChange={event => change({ since: event.currentTarget.value || undefined })}
+      />
+      <TextInput
+        label={words.messages.until}
+        type="datetime-local"
+        value={search.until ?? ''}
+        onChange={event => change({ until: event.currentTarget.value || undefined })}
+      />
+      <TextFilter
+        label={words.messages.byId}
+        placeholder={words.messages.byIdPlaceholder}
+        value={undefined}
+        onChange={value => value && change({ open: value }, false)}
+        onEnter
+      />
+    </FilterBar>
+  )
+}
+
+/** What a date field holds is in the reader's zone. */
+function toIso(local: string | undefined): string | undefined {
+  const at = local ? new Date(local) : null
+  return at && !Number.isNaN(at.getTime()) ? at.toISOString() : undefined
+}

@@ -1,0 +1,60 @@
+import { Button, Group } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { connectionQuery, webhookQuery } from '../api/queries.ts'
+import { Card } from '../components/panels.tsx'
+import { Waiting } from '../components/waiting.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+import { ConnectionCard } from './connection-card.tsx'
+import { FreshToken } from './fresh-token.tsx'
+import { useInstance } from './instance.tsx'
+import classes from './overview.module.css'
+import { SendForm } from './send-form.tsx'
+import { DeliveryCharts } from './statistics.tsx'
+
+export function Overview() {
+  const words = useWords()
+  const instance = useInstance()
+  const navigate = useNavigate()
+  const { data: connection } = useQuery(connectionQuery(instance.id))
+  const accepts = instance.state === 'connected' || instance.state === 'reconnecting'
+  return (
+    <>
+      {connection ? <ConnectionCard connection={connection} /> : <Waiting />}
+      <FreshToken instanceId={instance.id} />
+      <div className={classes.pair}>
+        {accepts && (
+          <Card title={words.send.title}>
+            <SendForm
+              instance={instance}
+              onSent={id =>
+                void navigate({ to: '/instances/$id/messages', params: { id: instance.id }, search: { open: id } })
+              }
+            />
+          </Card>
+        )}
+        <WebhookCard instanceId={instance.id} />
+      </div>
+      <DeliveryCharts instanceId={instance.id} />
+    </>
+  )
+}
+
+function WebhookCard({ instanceId }: { instanceId: string }) {
+  const words = useWords()
+  const { data: webhook } = useQuery(webhookQuery(instanceId))
+  if (!webhook) return null
+  return (
+    <Card title={words.webhook.title} hint={webhook.url ? words.webhook.lead : words.events.noUrl}>
+      {webhook.url && <p className={classes.url}>{webhook.url}</p>}
+      <Group>
+        <Button
+          variant={webhook.url ? 'default' : 'light'}
+          renderRoot={props => <Link to="/instances/$id/webhook" params={{ id: instanceId }} {...props} />}
+        >
+          {webhook.url ? words.webhook.test : words.events.setUrl}
+        </Button>
+      </Group>
+    </Card>
+  )
+}

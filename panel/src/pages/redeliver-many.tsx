@@ -1,0 +1,139 @@
+import { Button, Group, Modal, Progress, SegmentedControl, Select, Stack } from '@mantine/core'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import { callData } from '../api/client.ts'
+import { countsQuery, webhookQuery } from '../api/queries.ts'
+import type { DeliveryCounts } from '../api/types.ts'
+import { Problem } from '../components/problem.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+import classes from './redeliver-many.module.css'
+
+const HOUR_MS = 3_600_000
+const RANGES = ['1', '24', '168', '720'] as const
+type Range = (typeof RANGES)[number]
+type Ended = 'exhausted' | 'delivered'
+
+interface RedeliverManyProps {
+  instanceId: string
+  opened: boolean
+  onClose: () => void
+}
+
+/** Posts again what ended a certain way since a moment: says first how many that is, and then how it goes. */
+export function RedeliverMany({ instanceId, opened, onClose }: RedeliverManyProps) {
+  const words = useWords()
+  return (
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title={words.redeliver.title}
+      closeButtonProps={{ 'aria-label': words.common.close }}
+    >
+      <Body instanceId={instanceId} onClose={onClose} />
+    </Modal>
+  )
+}
+
+function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void }) {
+  const words = useWords()
+  const [ended, setEnded] = useState<Ended>('exhausted')
+  const [range, setRange] = useState<Range>('24')
+  const since = useMemo(() => new Date(Date.now() - Number(range) * HOUR_MS).toISOString(), [range])
+  const { data: webhook } = useQuery(webhookQuery(instanceId))
+  const { data: counts, error } = useQuery(countsQuery(instanceId, since))
+  const redeliver = useMutation({
+    mutationFn: () =>
+      callData<{ count: number }>(`/instances/${instanceId}/events/redeliver`, {
+        method: 'POST',
+        body: { since, state: ended },
+      }),
+  })
+  const count = counts?.[ended] ?? 0
+
+  if (redeliver.data) {
+    return <Outcome total={redeliver.data.count} counts={counts} onClose={onClose} />
+  }
+  if (webhook && webhook.url === null) {
+    return (
+      <Stack>
+        <span>{words.redeliver.needsUrl}</span>
+        <Group>
+          <Button
+            renderRoot={props => <Link to="/instances/$id/webhook" params={{ id: instanceId }} {...props} />}
+          >
+            {words.events.setUrl}
+          </Button>
+        </Group>
+      </Stack>
+    )
+  }
+  return (
+    <Stack>
+      <div>
+        <div className={classes.label} id="redeliver-which">
+          {words.redeliver.which}
+        </div>
+        <SegmentedControl
+          fullWidth
+          aria-labelledby="redeliver-which"
+          value={ended}
+          onChange={value => setEnded(value === 'delivered' ? 'delivered' : 'exhausted')}
+          data={[
+            { value: 'exhausted', label: words.redeliver.exhausted },
+            { value: 'delivered', label: words.redeliver.delivered },
+          ]}
+        />
+      </div>
+      <Select
+        label={words.redeliver.since}
+        value={range}
+        allowDeselect={false}
+        data={RANGES.map(value => ({ value, label: words.redeliver.hours[value] }))}
+        onChange={value => setRange(RANGES.find(one => one === value) ?? '24')}
+      />
+      {webhook?.url && (
+        <div className={classes.url}>
+          <span className={classes.label}>{words.redeliver.url}</span> <code>{webhook.url}</code>
+        </div>
+      )}
+      <p className={classes.hint}>{words.redeliver.explain}</p>
+      <p className={classes.count} role="status">
+        {counts && (count === 0 ? words.redeliver.none : words.redeliver.count(count))}
+      </p>
+      <Problem error={redeliver.error ?? error} />
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose}>
+          {words.common.cancel}
+        </Button>
+        <Button disabled={count === 0} loading={redeliver.isPending} onClick={() => redeliver.mutate()}>
+          {words.redeliver.action(count)}
+        </Button>
+      </Group>
+    </Stack>
+  )
+}
+
+/** How it goes: what is not on its way any more is done. */
+function Outcome({ total, counts, onClose }: { total: number; counts: DeliveryCounts | undefined; onClose: () => void }) {
+  const words = useWords()
+  const onTheWay = Math.min(total, counts?.redelivering ?? total)
+  const done = total - onTheWay
+  return (
+    <Stack>
+      <div role="status">
+        {words.redeliver.progress}: {words.redeliver.under(done, total)}
+      </div>
+      <Progress value={total === 0 ? 100 : (done / total) * 100} aria-label={words.redeliver.progress} />
+      {counts && (
+        <p className={classes.hint}>
+          {words.redeliver.onTheWay(onTheWay)} · {words.redeliver.failed(counts.exhausted)}
+        </p>
+      )}
+      {onTheWay === 0 && <strong>{words.redeliver.done}</strong>}
+      <Group justify="flex-end">
+        <Button onClick={onClose}>{words.common.close}</Button>
+      </Group>
+    </Stack>
+  )
+}

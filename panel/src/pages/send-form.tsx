@@ -1,0 +1,119 @@
+import { Button, Group, Stack, Textarea, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useRef, useState } from 'react'
+import { callData } from '../api/client.ts'
+import type { Instance } from '../api/types.ts'
+import { SendIcon } from '../components/icons.tsx'
+import { Problem } from '../components/problem.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+import classes from './send-form.module.css'
+
+const NUMBER = /^[1-9][0-9]{6,14}$/
+const GROUP = /^[0-9]+(-[0-9]+)?@g\.us$/
+const FIRST_RECIPIENT = '5511987654321'
+const MAX_TEXT = 65_536
+
+interface SendFormProps {
+  instance: Instance
+  onSent: (messageId: string) => void
+}
+
+/** Sends a message by hand, to a number or a group. */
+export function SendForm({ instance, onSent }: SendFormProps) {
+  const words = useWords()
+  const isSandbox = instance.kind === 'sandbox'
+  const [to, setTo] = useState(isSandbox ? FIRST_RECIPIENT : '')
+  const [text, setText] = useState(words.send.defaultText)
+  const [isTried, setTried] = useState(false)
+  const recipient = to.includes('@') ? to.trim() : to.replace(/[\s()+.-]/g, '')
+  const isRight = NUMBER.test(recipient) || GROUP.test(recipient)
+  /** One key per wish to send: a repeated click or a lost answer sends nothing twice. */
+  const key = useRef({ for: '', value: '' })
+
+  const send = useMutation({
+    mutationFn: () => {
+      const wish = JSON.stringify([recipient, text])
+      if (key.current.for !== wish) key.current = { for: wish, value: randomId() }
+      return callData<{ id: string }>(`/instances/${instance.id}/messages`, {
+        method: 'POST',
+        body: { to: recipient, text, idempotencyKey: key.current.value },
+      })
+    },
+    onSuccess: ({ id }) => {
+      key.current = { for: '', value: '' }
+      onSent(id)
+    },
+  })
+
+  return (
+    <form
+      onSubmit={event => {
+        event.preventDefault()
+        setTried(true)
+        if (isRight && text) send.mutate()
+      }}
+    >
+      <Stack gap="md">
+        <TextInput
+          label={words.send.to}
+          description={words.send.toHint}
+          value={to}
+          onChange={event => setTo(event.currentTarget.value)}
+          error={isTried && !isRight && words.send.toWrong}
+          data-autofocus
+        />
+        {isSandbox && <Meanings onPick={setTo} />}
+        <Textarea
+          label={words.send.text}
+          autosize
+          minRows={2}
+          maxRows={8}
+          maxLength={MAX_TEXT}
+          value={text}
+          onChange={event => setText(event.currentTarget.value)}
+        />
+        <Problem error={send.error} />
+        <Group>
+          <Button type="submit" leftSection={<SendIcon />} loading={send.isPending} disabled={!text}>
+            {words.send.action}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}
+
+/** The numbers that behave in a way of their own (decisions §7). */
+function Meanings({ onPick }: { onPick: (number: string) => void }) {
+  const words = useWords()
+  const { numbers } = words.send
+  const meanings: [string, string][] = [
+    ['5511987654321', numbers.any],
+    ['15005550005', numbers.answers],
+    ['15005550002', numbers.neverRead],
+    ['15005550003', numbers.neverDelivered],
+    ['15005550001', numbers.notOnWhatsapp],
+    ['15005550004', numbers.refused],
+    ['120363000000000042@g.us', numbers.group],
+  ]
+  return (
+    <details className={classes.meanings}>
+      <summary>{words.send.numbersTitle}</summary>
+      <ul>
+        {meanings.map(([number, meaning]) => (
+          <li key={number}>
+            <button type="button" onClick={() => onPick(number)}>
+              {number}
+            </button>{' '}
+            {meaning}
+          </li>
+        ))}
+      </ul>
+    </details>
+  )
+}
+
+/** `crypto.randomUUID` is there only on https and on this machine itself. */
+function randomId(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
+}

@@ -1,0 +1,201 @@
+import { Button, Group, PasswordInput, SegmentedControl, Stack, useMantineColorScheme } from '@mantine/core'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { type ReactNode, useEffect, useState } from 'react'
+import { call } from '../api/client.ts'
+import { sessionQuery, sessionsQuery } from '../api/queries.ts'
+import type { ListedSession } from '../api/types.ts'
+import { Card, Fact, Facts, PageHead } from '../components/panels.tsx'
+import { Problem } from '../components/problem.tsx'
+import { Time } from '../components/time.tsx'
+import { useToast } from '../components/toasts.tsx'
+import { Waiting } from '../components/waiting.tsx'
+import { LANGUAGES, useLanguage, useWords } from '../i18n/i18n.tsx'
+import classes from './settings.module.css'
+
+/** The service's own limit. */
+const MIN_PASSWORD = 12
+
+export function Settings() {
+  const words = useWords()
+  useEffect(() => {
+    document.title = `${words.settings.title} · Pombal`
+  }, [words])
+  return (
+    <div className={classes.page}>
+      <PageHead title={words.settings.title} />
+      <Appearance />
+      <Password />
+      <Sessions />
+      <About />
+    </div>
+  )
+}
+
+function Appearance() {
+  const words = useWords()
+  const { language, speak } = useLanguage()
+  const { colorScheme, setColorScheme } = useMantineColorScheme()
+  return (
+    <Card title={words.settings.appearance}>
+      <Facts>
+        <Choice name={words.shell.language}>
+          <SegmentedControl
+            aria-label={words.shell.language}
+            value={language}
+            onChange={value => speak(LANGUAGES.find(({ code }) => code === value)?.code ?? 'en')}
+            data={LANGUAGES.map(({ code, name }) => ({ value: code, label: name }))}
+          />
+        </Choice>
+        <Choice name={words.settings.colours}>
+          <SegmentedControl
+            aria-label={words.settings.colours}
+            value={colorScheme}
+            onChange={value => setColorScheme(value === 'light' || value === 'dark' ? value : 'auto')}
+            data={(['light', 'dark', 'auto'] as const).map(value => ({ value, label: words.settings.schemes[value] }))}
+          />
+        </Choice>
+      </Facts>
+    </Card>
+  )
+}
+
+function Choice({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <Fact name={name}>
+      <div className={classes.choice}>{children}</div>
+    </Fact>
+  )
+}
+
+function Password() {
+  const words = useWords()
+  const toast = useToast()
+  const client = useQueryClient()
+  const { data: session } = useQuery(sessionQuery)
+  const [password, setPassword] = useState('')
+  const set = useMutation({
+    mutationFn: (value: string | null) => call('/password', { method: 'PUT', body: { password: value } }),
+    onSuccess: (_, value) => {
+      setPassword('')
+      toast(value === null ? words.settings.removed : words.settings.saved)
+      void client.invalidateQueries(sessionQuery)
+      void client.invalidateQueries(sessionsQuery)
+    },
+  })
+  return (
+    <Card title={words.settings.password} hint={words.settings.passwordHint}>
+      <form
+        onSubmit={event => {
+          event.preventDefault()
+          set.mutate(password)
+        }}
+      >
+        <Stack>
+          <strong>{session?.passwordSet ? words.settings.passwordSet : words.settings.passwordNotSet}</strong>
+          <input className="visually-hidden" tabIndex={-1} aria-hidden autoComplete="username" value="admin" readOnly />
+          <PasswordInput
+            label={words.settings.newPassword}
+            description={words.settings.newPasswordHint(MIN_PASSWORD)}
+            autoComplete="new-password"
+            value={password}
+            maxLength={200}
+            onChange={event => setPassword(event.currentTarget.value)}
+            maw={420}
+          />
+          <Problem error={set.error} />
+          <Group>
+            <Button type="submit" loading={set.isPending} disabled={password.length < MIN_PASSWORD}>
+              {words.settings.savePassword}
+            </Button>
+            {session?.passwordSet && (
+              <Button variant="subtle" color="red" onClick={() => set.mutate(null)}>
+                {words.settings.removePassword}
+              </Button>
+            )}
+          </Group>
+        </Stack>
+      </form>
+    </Card>
+  )
+}
+
+function Sessions() {
+  const words = useWords()
+  const toast = useToast()
+  const client = useQueryClient()
+  const { data: sessions, error, refetch } = useQuery(sessionsQuery)
+  const end = useMutation({
+    mutationFn: (id: string) => call(`/sessions/${id}`, { method: 'DELETE' }),
+    onSuccess: () => {
+      toast(words.settings.ended)
+      void client.invalidateQueries(sessionsQuery)
+    },
+  })
+  return (
+    <Card title={words.settings.sessions} hint={words.settings.sessionsHint}>
+      {!sessions && !error && <Waiting />}
+      {error && !sessions && <Problem error={error} onRetry={() => void refetch()} />}
+      <ul className={classes.sessions}>
+        {sessions?.map(session => (
+          <li key={session.id}>
+            <div>
+              <strong>{agentName(session) ?? words.settings.unknownAgent}</strong>
+              {session.current && <span className={classes.current}>{words.settings.thisOne}</span>}
+              <div className={classes.when}>
+                {words.settings.started} <Time at={session.createdAt} seconds={false} />, {words.settings.expires}{' '}
+                <Time at={session.expiresAt} seconds={false} />
+              </div>
+            </div>
+            {!session.current && (
+              <Button
+                variant="default"
+                size="compact-sm"
+                loading={end.isPending && end.variables === session.id}
+                onClick={() => end.mutate(session.id)}
+                aria-label={words.settings.endLabel(agentName(session) ?? words.settings.unknownAgent)}
+              >
+                {words.settings.end}
+              </Button>
+            )}
+          </li>
+        ))}
+      </ul>
+      <Problem error={end.error} />
+    </Card>
+  )
+}
+
+const BROWSERS: readonly [RegExp, string][] = [
+  [/Edg\//, 'Edge'],
+  [/Firefox\//, 'Firefox'],
+  [/Chrome\//, 'Chrome'],
+  [/Safari\//, 'Safari'],
+]
+const SYSTEMS: readonly [RegExp, string][] = [
+  [/Android/, 'Android'],
+  [/iPhone|iPad/, 'iOS'],
+  [/Windows/, 'Windows'],
+  [/Mac OS X/, 'macOS'],
+  [/Linux/, 'Linux'],
+]
+
+/** "Firefox, Windows" from a User-Agent; null where it says neither. */
+function agentName({ userAgent }: ListedSession): string | null {
+  const find = (names: readonly [RegExp, string][]) => names.find(([pattern]) => pattern.test(userAgent ?? ''))?.[1]
+  return [find(BROWSERS), find(SYSTEMS)].filter(Boolean).join(', ') || null
+}
+
+function About() {
+  const words = useWords()
+  const { data: session } = useQuery(sessionQuery)
+  return (
+    <Card title={words.settings.about}>
+      <Facts>
+        <Fact name={words.settings.version}>Pombal {session?.version}</Fact>
+        <Fact name={words.shell.apiReference}>
+          <a href="/docs/">/docs</a>
+        </Fact>
+      </Facts>
+    </Card>
+  )
+}

@@ -1,0 +1,84 @@
+import { Button, PasswordInput, Stack } from '@mantine/core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useState } from 'react'
+import { ApiError, callData } from '../api/client.ts'
+import { sessionQuery } from '../api/queries.ts'
+import type { Session } from '../api/types.ts'
+import { problemText } from '../components/problem.tsx'
+import dove from '../dove.svg'
+import { useWords } from '../i18n/i18n.tsx'
+import type { Words } from '../i18n/en.ts'
+import { LanguageMenu, SchemeButton } from '../shell.tsx'
+import classes from './sign-in.module.css'
+
+export function SignIn() {
+  const words = useWords()
+  const navigate = useNavigate()
+  const client = useQueryClient()
+  const { from, ended } = useSearch({ from: '/sign-in' })
+  const [key, setKey] = useState('')
+
+  const signIn = useMutation({
+    mutationFn: () => callData<Session>('/session', { method: 'POST', body: { key: key.trim() } }),
+    onSuccess: async session => {
+      client.clear()
+      client.setQueryData(sessionQuery.queryKey, session)
+      await navigate({ href: from?.startsWith('/') && !from.startsWith('//') ? from : '/' })
+    },
+  })
+
+  return (
+    <main className={classes.page}>
+      <div className={classes.tools}>
+        <LanguageMenu />
+        <SchemeButton />
+      </div>
+      <form
+        className={classes.card}
+        onSubmit={event => {
+          event.preventDefault()
+          if (key.trim()) signIn.mutate()
+        }}
+      >
+        <img src={dove} alt="" width="56" height="56" className={classes.logo} />
+        <h1 className={classes.title}>Pombal</h1>
+        <p className={classes.lead}>{words.signIn.lead}</p>
+        {ended && !signIn.error && (
+          <p className={classes.note} role="status">
+            {words.signIn.ended}
+          </p>
+        )}
+        <Stack gap="md">
+          {/* Browsers offer to keep a password only beside a user name. */}
+          <input className="visually-hidden" tabIndex={-1} aria-hidden autoComplete="username" value="admin" readOnly />
+          <PasswordInput
+            label={words.signIn.field}
+            value={key}
+            onChange={event => setKey(event.currentTarget.value)}
+            autoComplete="current-password"
+            size="md"
+            autoFocus
+            error={signIn.error && errorText(signIn.error, words)}
+          />
+          <Button type="submit" size="md" fullWidth loading={signIn.isPending} disabled={key.trim() === ''}>
+            {words.signIn.action}
+          </Button>
+        </Stack>
+        <div className={classes.help}>
+          <p>{words.signIn.fieldHint}</p>
+          <p>
+            {words.signIn.showCommand} <code>cat data/admin.key</code>
+          </p>
+        </div>
+      </form>
+    </main>
+  )
+}
+
+function errorText(error: unknown, words: Words): string {
+  if (!(error instanceof ApiError)) return problemText(error, words)
+  if (error.code === 'invalid_admin_key') return words.signIn.wrong
+  if (error.code === 'too_many_attempts') return words.signIn.throttled(error.retryAfterSeconds ?? 60)
+  return problemText(error, words)
+}

@@ -1,0 +1,150 @@
+import type { QueryClient } from '@tanstack/react-query'
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  parseSearchWith,
+  redirect,
+  stringifySearchWith,
+} from '@tanstack/react-router'
+import { ApiError } from './api/client.ts'
+import { instanceQuery, sessionQuery } from './api/queries.ts'
+import { Problem } from './components/problem.tsx'
+import { Waiting } from './components/waiting.tsx'
+import { NotFound, Shell } from './shell.tsx'
+
+interface Context {
+  client: QueryClient
+}
+
+type Search = Record<string, unknown>
+
+/** Keeps the named parameters that are there; every one is text. */
+function texts<const K extends string>(...names: K[]) {
+  return (search: Search): Partial<Record<K, string>> => {
+    const kept: Partial<Record<K, string>> = {}
+    for (const name of names) {
+      const value = search[name]
+      if (typeof value === 'string' && value !== '') kept[name] = value
+    }
+    return kept
+  }
+}
+
+const root = createRootRouteWithContext<Context>()({ component: Outlet, notFoundComponent: NotFound })
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: '/sign-in',
+  validateSearch: (search: Search): { from?: string; ended?: boolean } => ({
+    ...texts('from')(search),
+    ...(search['ended'] && { ended: true }),
+  }),
+  component: lazyRouteComponent(() => import('./pages/sign-in.tsx'), 'SignIn'),
+})
+
+const inside = createRoute({
+  getParentRoute: () => root,
+  id: 'inside',
+  beforeLoad: async ({ context, location }) => {
+    try {
+      await context.client.ensureQueryData(sessionQuery)
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'invalid_admin_key') throw error
+      const from = location.href === '/' ? undefined : location.href
+      throw redirect({ to: '/sign-in', search: from ? { from } : {}, replace: true })
+    }
+  },
+  component: Shell,
+  errorComponent: ({ error }) => <Problem error={error} onRetry={() => window.location.reload()} />,
+})
+
+const instances = createRoute({
+  getParentRoute: () => inside,
+  path: '/',
+  validateSearch: texts('search'),
+  component: lazyRouteComponent(() => import('./pages/instances.tsx'), 'Instances'),
+})
+
+const settings = createRoute({
+  getParentRoute: () => inside,
+  path: '/settings',
+  component: lazyRouteComponent(() => import('./pages/settings.tsx'), 'Settings'),
+})
+
+const instance = createRoute({
+  getParentRoute: () => inside,
+  path: '/instances/$id',
+  loader: ({ context, params }) => void context.client.prefetchQuery(instanceQuery(params.id)),
+  component: lazyRouteComponent(() => import('./pages/instance.tsx'), 'InstancePage'),
+})
+
+const overview = createRoute({
+  getParentRoute: () => instance,
+  path: '/',
+  component: lazyRouteComponent(() => import('./pages/overview.tsx'), 'Overview'),
+})
+
+const messages = createRoute({
+  getParentRoute: () => instance,
+  path: '/messages',
+  validateSearch: texts('state', 'to', 'since', 'until', 'open'),
+  component: lazyRouteComponent(() => import('./pages/messages.tsx'), 'Messages'),
+})
+
+const events = createRoute({
+  getParentRoute: () => instance,
+  path: '/events',
+  validateSearch: texts('state', 'kind', 'open'),
+  component: lazyRouteComponent(() => import('./pages/events.tsx'), 'Events'),
+})
+
+const webhook = createRoute({
+  getParentRoute: () => instance,
+  path: '/webhook',
+  component: lazyRouteComponent(() => import('./pages/webhook.tsx'), 'WebhookPage'),
+})
+
+const phone = createRoute({
+  getParentRoute: () => instance,
+  path: '/phone',
+  validateSearch: texts('with'),
+  component: lazyRouteComponent(() => import('./pages/phone.tsx'), 'Phone'),
+})
+
+const instanceSettings = createRoute({
+  getParentRoute: () => instance,
+  path: '/settings',
+  component: lazyRouteComponent(() => import('./pages/instance-settings.tsx'), 'InstanceSettings'),
+})
+
+const tree = root.addChildren([
+  signIn,
+  inside.addChildren([
+    instances,
+    settings,
+    instance.addChildren([overview, messages, events, webhook, phone, instanceSettings]),
+  ]),
+])
+
+export function createPanelRouter(client: QueryClient) {
+  return createRouter({
+    routeTree: tree,
+    context: { client },
+    defaultPreload: 'intent',
+    defaultPendingComponent: Waiting,
+    defaultPendingMs: 200,
+    // Numbers in an address are text here: a recipient is digits.
+    parseSearch: parseSearchWith(value => value),
+    stringifySearch: stringifySearchWith(String),
+    scrollRestoration: true,
+  })
+}
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof createPanelRouter>
+  }
+}

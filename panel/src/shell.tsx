@@ -1,0 +1,144 @@
+import { ActionIcon, Button, Menu, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { Link, Outlet, useNavigate } from '@tanstack/react-router'
+import { call } from './api/client.ts'
+import { useLiveChanges, useLiveState } from './api/live.ts'
+import { GearIcon, GlobeIcon, MoonIcon, SignOutIcon, SunIcon } from './components/icons.tsx'
+import { Empty } from './components/panels.tsx'
+import dove from './dove.svg'
+import { LANGUAGES, useLanguage, useWords } from './i18n/i18n.tsx'
+import classes from './shell.module.css'
+
+/** What surrounds every page behind the sign-in. */
+export function Shell() {
+  const words = useWords()
+  useLiveChanges()
+  return (
+    <>
+      <a className="skip-link" href="#content">
+        {words.common.skip}
+      </a>
+      <header className={classes.bar}>
+        <div className={classes.inner}>
+          <Link to="/" className={classes.brand} aria-label={words.shell.home}>
+            <img src={dove} alt="" width="28" height="28" />
+            <span>Pombal</span>
+          </Link>
+          <LiveMark />
+          <nav className={classes.tools} aria-label={words.shell.menu}>
+            <Button component="a" href="/docs/" variant="subtle" color="gray" size="compact-sm" className={classes.wide}>
+              {words.shell.apiReference}
+            </Button>
+            <LanguageMenu />
+            <SchemeButton />
+            <Tooltip label={words.shell.settings}>
+              <ActionIcon
+                renderRoot={props => <Link to="/settings" {...props} />}
+                variant="subtle"
+                color="gray"
+                size="lg"
+                aria-label={words.shell.settings}
+              >
+                <GearIcon />
+              </ActionIcon>
+            </Tooltip>
+            <SignOutButton />
+          </nav>
+        </div>
+      </header>
+      <main id="content" className={classes.content} tabIndex={-1}>
+        <Outlet />
+      </main>
+    </>
+  )
+}
+
+function LiveMark() {
+  const words = useWords()
+  const state = useLiveState()
+  const text = { live: words.shell.live, connecting: words.shell.connecting, lost: words.shell.lost }[state]
+  return (
+    <span className={classes.live} data-state={state} role="status">
+      <span className={classes.liveDot} aria-hidden />
+      <span>{text}</span>
+    </span>
+  )
+}
+
+export function LanguageMenu() {
+  const words = useWords()
+  const { language, speak } = useLanguage()
+  return (
+    <Menu position="bottom-end" withinPortal>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={words.shell.language}>
+          <GlobeIcon />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {LANGUAGES.map(({ code, name }) => (
+          <Menu.Item key={code} lang={code} onClick={() => speak(code)} fw={code === language ? 650 : 400}>
+            {name}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
+
+export function SchemeButton() {
+  const words = useWords()
+  const { setColorScheme } = useMantineColorScheme()
+  const scheme = useComputedColorScheme('light')
+  const label = scheme === 'dark' ? words.shell.toLight : words.shell.toDark
+  return (
+    <Tooltip label={label}>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size="lg"
+        aria-label={label}
+        onClick={() => setColorScheme(scheme === 'dark' ? 'light' : 'dark')}
+      >
+        {scheme === 'dark' ? <SunIcon /> : <MoonIcon />}
+      </ActionIcon>
+    </Tooltip>
+  )
+}
+
+function SignOutButton() {
+  const words = useWords()
+  const navigate = useNavigate()
+  const client = useQueryClient()
+  const signOut = useMutation({
+    mutationFn: () => call('/session', { method: 'DELETE' }),
+    onSettled: async () => {
+      await navigate({ to: '/sign-in' })
+      client.clear()
+    },
+  })
+  return (
+    <Tooltip label={words.shell.signOut}>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size="lg"
+        aria-label={words.shell.signOut}
+        loading={signOut.isPending}
+        onClick={() => signOut.mutate()}
+      >
+        <SignOutIcon />
+      </ActionIcon>
+    </Tooltip>
+  )
+}
+
+export function NotFound() {
+  const words = useWords()
+  return (
+    <Empty
+      title={words.shell.notFound}
+      action={<Button renderRoot={props => <Link to="/" {...props} />}>{words.shell.toInstances}</Button>}
+    />
+  )
+}

@@ -1,0 +1,51 @@
+import { createTheme, type MantineColorsTuple } from '@mantine/core'
+
+/** The slate blue of a pigeon's back. */
+const pigeon: MantineColorsTuple = [
+  '#eef3f7',
+  '#dce6ed',
+  '#bacdd9',
+  '#94b1c3',
+  '#7498af',
+  '#5b839d',
+  '#43708c',
+  '#335a73',
+  '#2a4b60',
+  '#1f394a',
+]
+
+/** The terracotta of a dovecote's roof. */
+const tile: MantineColorsTuple = [
+  '#fdf1ec',
+  '#f8ddd2',
+  '#efb9a5',
+  '#e69377',
+  '#dc7350',
+  '#cd623f',
+  '#b5563a',
+  '#97452d',
+  '#7c3825',
+  '#612b1c',
+]
+
+const MONO = "'JetBrains Mono Variable', ui-monospace, 'SF Mono', Menlo, monospace"
+
+export const theme = createTheme({
+  colors: { pigeon, tile },
+  primaryColor: 'pigeon',
+  primaryShade: { light: 7, dark: 5 },
+  autoContrast: true,
+  luminanceThreshold: 0.35,
+  fontFamily: "'Figtree Variable', system-ui, -apple-system, 'Segoe UI', sans-serif",
+  fontFamilyMonospace: MONO,
+  headings: { fontFamily: "'Figtree Variable', system-ui, sans-serif", fontWeight: '650' },
+  defaultRadius: 'md',
+  cursorType: 'pointer',
+  focusRing: 'auto',
+  respectReducedMotion: true,
+  components: {
+    Modal: { defaultProps: { centered: true, radius: 'lg', overlayProps: { backgroundOpacity: 0.4, blur: 2 } } },
+    Drawer: { defaultProps: { position: 'right', overlayProps: { backgroundOpacity: 0.25 } } },
+    Tooltip: { defaultProps: { withArrow: true, openDelay: 300 } },
+  },
+})

@@ -1,0 +1,28 @@
+import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
+import { promisify } from 'node:util'
+
+const derive = promisify<string, Uint8Array, number, { N: number; r: number; p: number; maxmem: number }, Buffer>(scrypt)
+
+/** RFC 7914's parameters, as OWASP's cheat sheet has them: 32 MiB and some 100 ms. */
+const COST = { N: 2 ** 15, r: 8, p: 1 }
+const MAX_MEMORY_BYTES = 64 * 1024 * 1024
+const SALT_BYTES = 16
+const KEY_BYTES = 32
+
+export const MIN_PASSWORD_LENGTH = 12
+export const MAX_PASSWORD_LENGTH = 200
+
+/** `scrypt$N$r$p$salt$key`: what is needed to check a password, and not the password. */
+export async function hashPassword(password: string): Promise<string> {
+  const salt = randomBytes(SALT_BYTES)
+  const key = await derive(password.normalize('NFKC'), salt, KEY_BYTES, { ...COST, maxmem: MAX_MEMORY_BYTES })
+  return ['scrypt', COST.N, COST.r, COST.p, salt.toString('base64'), key.toString('base64')].join('$')
+}
+
+export async function isPassword(password: string, hash: string): Promise<boolean> {
+  const [, n, r, p, salt = '', key = ''] = hash.split('$')
+  const expected = Buffer.from(key, 'base64')
+  const cost = { N: Number(n), r: Number(r), p: Number(p), maxmem: MAX_MEMORY_BYTES }
+  const given = await derive(password.normalize('NFKC'), Buffer.from(salt, 'base64'), expected.length, cost)
+  return timingSafeEqual(given, expected)
+}

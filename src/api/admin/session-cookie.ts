@@ -1,0 +1,52 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+
+const COOKIE = 'pombal_session'
+const PATH = '/admin/v1'
+const TOKEN_BYTES = 32
+const ID_BYTES = 12
+const VALUE = new RegExp(`(?:^|; *)${COOKIE}=([A-Za-z0-9_-]{43})(?:;|$)`)
+
+/** How long somebody stays signed in. */
+export const SESSION_MS = 7 * 24 * 60 * 60_000
+
+export function newSessionToken(): string {
+  return randomBytes(TOKEN_BYTES).toString('base64url')
+}
+
+export function newSessionId(): string {
+  return `ses_${randomBytes(ID_BYTES).toString('base64url')}`
+}
+
+/** The session's token from the request's cookie; null when there is none. */
+export function sessionToken({ headers }: FastifyRequest): string | null {
+  return (headers.cookie !== undefined && VALUE.exec(headers.cookie)?.[1]) || null
+}
+
+/** What is stored of a session's token. Under another admin key every session is unknown. */
+export function sessionDigest(token: string, adminKey: string): Buffer {
+  return createHmac('sha256', adminKey).update(token).digest()
+}
+
+/** @param token empty: has the browser forget it */
+export function sessionCookie(token: string, isSecure: boolean): string {
+  const maxAge = token === '' ? 0 : SESSION_MS / 1000
+  return `${COOKIE}=${token}; Path=${PATH}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
+}
+
+/** Whether the browser speaks https to us, perhaps through a proxy: a cookie that is `Secure` for nothing would be lost. */
+export function isHttps(request: FastifyRequest, publicUrl: URL | null): boolean {
+  return publicUrl?.protocol === 'https:' || request.headers['x-forwarded-proto'] === 'https'
+}
+
+/**
+ * Whether the browser says that the request comes from a page of this very origin (Fetch Metadata, "Sec-Fetch-Site"; where
+ * it is not sent, over plain http, RFC 6454's Origin). SameSite alone would let in a page on another port of this host.
+ */
+export function isSameOrigin({ headers }: FastifyRequest, publicUrl: URL | null): boolean {
+  const site = headers['sec-fetch-site']
+  if (site !== undefined) return site === 'same-origin'
+  const { origin, host } = headers
+  if (origin === undefined) return false
+  return origin === publicUrl?.origin || (URL.canParse(origin) && new URL(origin).host === host)
+}

@@ -1,0 +1,98 @@
+import { type Static, Type } from 'typebox'
+import { MESSAGE_STATES, type Message } from '../../domain/message.ts'
+import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
+
+const lineSchema = Type.Object(
+  {
+    id: Type.String({ description: 'The message sent, or the event that told of the one received.' }),
+    direction: oneOf(['out', 'in'], { description: '`out`: from the instance; `in`: to it.' }),
+    text: Type.String(),
+    at: moment('When it was accepted, or received.'),
+    status: nullable(oneOf(MESSAGE_STATES, { description: 'How far it got; null for what came in.' })),
+    from: nullable(Type.String({ description: 'Who wrote it, in a group.' })),
+    name: nullable(Type.String({ description: "The writer's name, when known." })),
+  },
+  { title: 'ConversationLine' },
+)
+
+export type ConversationLineView = Static<typeof lineSchema>
+
+export const conversationSchema = Type.Object(
+  {
+    with: Type.String({ description: 'The number or group on the other side.' }),
+    name: nullable(Type.String({ description: "The contact's name, when known." })),
+    lines: Type.Array(lineSchema, { description: 'Oldest first.' }),
+  },
+  { title: 'Conversation', description: 'What an instance and one number or group wrote to each other.' },
+)
+
+export type ConversationView = Static<typeof conversationSchema>
+
+export const sandboxPhoneSchema = Type.Object(
+  { on: Type.Boolean({ description: 'Whether the simulated phone is switched on.' }) },
+  { title: 'SandboxPhone' },
+)
+
+export type SandboxPhoneView = Static<typeof sandboxPhoneSchema>
+
+interface ReceivedEvent {
+  id: string
+  createdAt: number
+  /** As posted. */
+  body: string
+}
+
+type Entry = ConversationLineView & { with: string; contactName: string | null; moment: number }
+
+/** Puts what was sent and what was received together by the other side, the latest conversation first. */
+export function conversationViews(sent: readonly Message[], received: readonly ReceivedEvent[]): ConversationView[] {
+  const entries = [...sent.map(sentEntry), ...received.map(receivedEntry)].sort((a, b) => a.moment - b.moment)
+  const byAddress = Map.groupBy(entries, entry => entry.with)
+  return Array.from(byAddress, ([address, lines]) => ({ address, lines, latest: lines.at(-1)?.moment ?? 0 }))
+    .sort((a, b) => b.latest - a.latest)
+    .map(({ address, lines }) => ({
+      with: address,
+      name: lines.findLast(({ contactName }) => contactName !== null)?.contactName ?? null,
+      lines: lines.map(({ id, direction, text, at, status, from, name }) => ({
+        id,
+        direction,
+        text,
+        at,
+        status,
+        from,
+        name,
+      })),
+    }))
+}
+
+function sentEntry({ id, to, text, state, createdAt }: Message): Entry {
+  return {
+    id,
+    direction: 'out',
+    text,
+    at: toIso(createdAt),
+    status: state,
+    from: null,
+    name: null,
+    with: to,
+    contactName: null,
+    moment: createdAt,
+  }
+}
+
+function receivedEntry({ id, createdAt, body }: ReceivedEvent): Entry {
+  const { data } = JSON.parse(body) as { data: { from: string; text?: string; group?: string; name?: string } }
+  const isGroup = data.group !== undefined
+  return {
+    id,
+    direction: 'in',
+    text: data.text ?? '',
+    at: toIso(createdAt),
+    status: null,
+    from: isGroup ? data.from : null,
+    name: isGroup ? (data.name ?? null) : null,
+    with: data.group ?? data.from,
+    contactName: isGroup ? null : (data.name ?? null),
+    moment: createdAt,
+  }
+}

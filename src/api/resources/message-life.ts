@@ -1,0 +1,40 @@
+import { type Static, Type } from 'typebox'
+import type { Message } from '../../domain/message.ts'
+import type { MessageEvent } from '../../store/store.ts'
+import { deliverySchema, deliveryView, eventIdSchema, eventKindSchema } from './event.ts'
+import { messageProperties, messageView } from './message.ts'
+import { moment, nullable, toIso } from './schema-kit.ts'
+
+const messageEventSchema = Type.Object(
+  {
+    id: eventIdSchema,
+    event: eventKindSchema,
+    timestamp: moment('When the change was recorded.'),
+    delivery: nullable(deliverySchema),
+  },
+  { title: 'MessageEvent' },
+)
+
+export const messageLifeSchema = Type.Object(
+  {
+    ...messageProperties,
+    events: Type.Array(messageEventSchema, {
+      description: 'The changes of its state as they were told, oldest first.',
+    }),
+  },
+  { title: 'MessageLife', description: 'A message with its time line.' },
+)
+
+export type MessageLifeView = Static<typeof messageLifeSchema>
+
+export function messageLifeView(message: Message, events: readonly MessageEvent[]): MessageLifeView {
+  return {
+    ...messageView(message),
+    events: events.map(({ id, kind, timestamp, delivery }) => ({
+      id,
+      event: kind,
+      timestamp: toIso(timestamp),
+      delivery: delivery && deliveryView(delivery),
+    })),
+  }
+}

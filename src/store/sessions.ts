@@ -1,0 +1,94 @@
+import type { Core } from './core.ts'
+import { oneByOne } from './operation.ts'
+import type { PanelSessionsTable } from './schema/panel.ts'
+import type { PanelSession, Sessions } from './store.ts'
+
+const PASSWORD_KEY = 'panel.password'
+
+/** The panel's sessions and its password. They concern no instance. */
+export class StoredSessions implements Sessions {
+  readonly #core: Core
+  readonly #operations
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#operations = operations(core)
+  }
+
+  create(session: PanelSession & { tokenDigest: Uint8Array }): Promise<void> {
+    return this.#core.write(this.#operations.create, session)
+  }
+
+  async find(tokenDigest: Uint8Array, now: number): Promise<PanelSession | null> {
+    const { db } = this.#core.statements
+    const [row] = await this.#core.reader.query(
+      db
+        .selectFrom('panel_sessions')
+        .selectAll()
+        .where('token_digest', '=', tokenDigest)
+        .where('expires_at', '>', now),
+    )
+    return row === undefined ? null : toSession(row)
+  }
+
+  async list(now: number): Promise<PanelSession[]> {
+    await this.#core.write(this.#operations.eraseExpired, { now })
+    const { db } = this.#core.statements
+    const rows = await this.#core.reader.query(
+      db.selectFrom('panel_sessions').selectAll().where('expires_at', '>', now).orderBy('created_at', 'desc'),
+    )
+    return rows.map(toSession)
+  }
+
+  end(id: string): Promise<void> {
+    return this.#core.write(this.#operations.end, { id })
+  }
+
+  async findPasswordHash(): Promise<string | null> {
+    const { db } = this.#core.statements
+    const [row] = await this.#core.reader.query(db.selectFrom('meta').select('value').where('key', '=', PASSWORD_KEY))
+    return row === undefined ? null : Buffer.from(row.value).toString()
+  }
+
+  setPasswordHash(hash: string | null, keptId: string | null): Promise<void> {
+    return this.#core.write(this.#operations.setPassword, { hash, keptId })
+  }
+}
+
+function operations({ statements }: Core) {
+  const { db } = statements
+  const noInstance = () => ''
+
+  return {
+    create: oneByOne(
+      'sessions.create',
+      noInstance,
+      async (tx, { id, tokenDigest, createdAt, expiresAt, userAgent }: PanelSession & { tokenDigest: Uint8Array }) => {
+        const row = { id, token_digest: tokenDigest, created_at: createdAt, expires_at: expiresAt, user_agent: userAgent }
+        await tx.query(db.insertInto('panel_sessions').values(row))
+      },
+    ),
+
+    eraseExpired: oneByOne('sessions.eraseExpired', noInstance, async (tx, { now }: { now: number }) => {
+      await tx.query(db.deleteFrom('panel_sessions').where('expires_at', '<=', now))
+    }),
+
+    end: oneByOne('sessions.end', noInstance, async (tx, { id }: { id: string }) => {
+      await tx.query(db.deleteFrom('panel_sessions').where('id', '=', id))
+    }),
+
+    setPassword: oneByOne(
+      'sessions.setPassword',
+      noInstance,
+      async (tx, { hash, keptId }: { hash: string | null; keptId: string | null }) => {
+        await tx.query(db.deleteFrom('meta').where('key', '=', PASSWORD_KEY))
+        if (hash !== null) await tx.query(db.insertInto('meta').values({ key: PASSWORD_KEY, value: Buffer.from(hash) }))
+        await tx.query(db.deleteFrom('panel_sessions').where('id', '!=', keptId ?? ''))
+      },
+    ),
+  }
+}
+
+function toSession(row: PanelSessionsTable): PanelSession {
+  return { id: row.id, createdAt: row.created_at, expiresAt: row.expires_at, userAgent: row.user_agent }
+}

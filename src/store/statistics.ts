@@ -1,0 +1,160 @@
+import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
+import type { InstanceId } from '../domain/ids.ts'
+import type { Core } from './core.ts'
+import type { Readiness } from './schema/events.ts'
+import type { RowsStatement, Statement } from './statement.ts'
+import {
+  type DeliveryOutcomes,
+  type InstanceActivity,
+  LATENCY_BOUNDS_MS,
+  MAX_COUNTED,
+  type Statistics,
+} from './store.ts'
+
+/** Counts for people. Each query is bounded by an index range or by `MAX_COUNTED`. */
+export class StoredStatistics implements Statistics {
+  readonly #core: Core
+  readonly #activity
+  readonly #outcomes
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#activity = activityStatement(core)
+    this.#outcomes = outcomesStatement(core)
+  }
+
+  async activity(ids: readonly InstanceId[], since: number): Promise<InstanceActivity[]> {
+    const rows = await this.#core.reader.each(
+      this.#activity,
+      ids.map(id => ({ instance_id: id, since })),
+    )
+    return rows.map(row => {
+      const owed = [row.first, row.retry, row.blocked].filter(at => at !== null)
+      return {
+        instanceId: row.instance_id,
+        sent: Number(row.sent),
+        received: Number(row.received),
+        oldestOwedAt: owed.length === 0 ? null : Math.min(...owed),
+      }
+    })
+  }
+
+  async outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes> {
+    const [row] = await this.#core.reader.run(this.#outcomes, { instanceId, since, until })
+    const count = (name: string) => Number(row?.[name] ?? 0)
+    return {
+      first: count('first'),
+      retried: count('retried'),
+      exhausted: count('exhausted'),
+      waiting: count('waiting'),
+      notPosted: count('not_posted'),
+      latencies: Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) => count(`latency_${index}`)),
+    }
+  }
+
+  async countEnded(instanceId: InstanceId, since: number, state: 'delivered' | 'exhausted'): Promise<number> {
+    const { db } = this.#core.statements
+    const ended = db
+      .selectFrom('finished_deliveries as f')
+      .innerJoin('events as e', join => join.onRef('e.instance_id', '=', 'f.instance_id').onRef('e.id', '=', 'f.event_id'))
+      .select('f.seq')
+      .where('f.instance_id', '=', instanceId)
+      .where('f.state', '=', state)
+      .where('f.superseded', '=', sql.lit(0))
+      .where('e.created_at', '>=', since)
+      .limit(MAX_COUNTED)
+    return this.#count(ended)
+  }
+
+  async countRedelivering(instanceId: InstanceId): Promise<number> {
+    const { db } = this.#core.statements
+    const open = db
+      .selectFrom('deliveries')
+      .select('seq')
+      .where('instance_id', '=', instanceId)
+      .where('redelivery', '=', 1)
+      .limit(MAX_COUNTED)
+    return this.#count(open)
+  }
+
+  /** @param rows at most `MAX_COUNTED` */
+  async #count(rows: SelectQueryBuilder<any, any, { seq: number }>): Promise<number> {
+    const { db } = this.#core.statements
+    const [row] = await this.#core.reader.query(
+      db.selectFrom(rows.as('found')).select(sql<number>`count(*)`.as('count')),
+    )
+    return Number(row?.count ?? 0)
+  }
+}
+
+type ActivityRow = { instance_id: string; sent: number; received: number } & Record<Readiness, number | null>
+
+function activityStatement({ statements }: Core): RowsStatement<{ instance_id: string; since: number }, ActivityRow> {
+  const sent = sql<number>`(select count(*) from messages m
+    where m.instance_id = input.instance_id and m.created_at >= input.since)`
+  const received = sql<number>`(select count(*) from events e
+    where e.instance_id = input.instance_id and e.created_at >= input.since and e.kind = 'message.received')`
+  return statements.rows({ instance_id: 'text', since: 'integer' }, db =>
+    db
+      .selectFrom('input')
+      .select('input.instance_id')
+      .select([
+        sent.as('sent'),
+        received.as('received'),
+        oldest('first').as('first'),
+        oldest('retry').as('retry'),
+        oldest('blocked').as('blocked'),
+      ]),
+  )
+}
+
+/** The first of an index of its own for each readiness, however many wait behind it. */
+function oldest(readiness: Readiness): RawBuilder<number | null> {
+  return sql<number | null>`(select e.created_at from deliveries d
+    join events e on e.instance_id = d.instance_id and e.id = d.event_id
+    where d.instance_id = input.instance_id and d.readiness = ${sql.lit(readiness)} order by d.seq limit 1)`
+}
+
+function outcomesStatement({ statements }: Core) {
+  const { db } = statements
+  const sum = (condition: RawBuilder<unknown>) => sql<number>`sum(case when ${condition} then 1 else 0 end)`
+  const latency = sql`(a.started_at + a.duration_ms - e.created_at)`
+  const isTimely = sql`f.state = 'delivered' and f.redelivery = 0`
+  const latencies = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) => {
+    const above = index === 0 ? sql`1 = 1` : sql`${latency} > ${sql.lit(LATENCY_BOUNDS_MS[index - 1])}`
+    const bound = LATENCY_BOUNDS_MS[index]
+    const within = bound === undefined ? sql`1 = 1` : sql`${latency} <= ${sql.lit(bound)}`
+    return sum(sql`${isTimely} and ${above} and ${within}`).as(`latency_${index}`)
+  })
+  return statements.one((p: { instanceId: InstanceId; since: number; until: number }) =>
+    db
+      .selectFrom('events as e')
+      .leftJoin('deliveries as d', join =>
+        join.onRef('d.instance_id', '=', 'e.instance_id').onRef('d.event_id', '=', 'e.id'),
+      )
+      .leftJoin('finished_deliveries as f', join =>
+        join
+          .onRef('f.instance_id', '=', 'e.instance_id')
+          .onRef('f.event_id', '=', 'e.id')
+          .on('f.superseded', '=', sql.lit(0)),
+      )
+      .leftJoin('attempts as a', join =>
+        join
+          .onRef('a.instance_id', '=', 'f.instance_id')
+          .onRef('a.event_id', '=', 'f.event_id')
+          .onRef('a.delivery_seq', '=', 'f.seq')
+          .onRef('a.attempt_number', '=', 'f.attempts'),
+      )
+      .select([
+        sum(sql`${isTimely} and f.attempts = 1`).as('first'),
+        sum(sql`f.state = 'delivered' and (f.attempts > 1 or f.redelivery = 1)`).as('retried'),
+        sum(sql`f.state = 'exhausted'`).as('exhausted'),
+        sum(sql`d.seq is not null`).as('waiting'),
+        sum(sql`d.seq is null and f.seq is null`).as('not_posted'),
+        ...latencies,
+      ])
+      .where('e.instance_id', '=', p.instanceId)
+      .where('e.created_at', '>=', p.since)
+      .where('e.created_at', '<', p.until),
+  ) as Statement<{ instanceId: InstanceId; since: number; until: number }, Record<string, number | string | null>>
+}
