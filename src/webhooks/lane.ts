@@ -148,7 +148,7 @@ export class Lane implements SlotUser {
 
   #nextLook(): 'retries' | 'firsts' | null {
     if (this.#retries.lookAt <= this.#with.clock.steady()) return 'retries'
-    if (this.#firsts.stale ? this.#mayStart('first') : this.#firsts.runsLow) return 'firsts'
+    if (this.#firsts.stale ? this.#mayStart('first') : this.#firsts.runsLow(this.slow)) return 'firsts'
     return null
   }
 
@@ -218,7 +218,7 @@ export class Lane implements SlotUser {
   }
 
   async #lookAtFirsts(): Promise<void> {
-    const asked = this.#firsts.beginLook(this.#firstsInFlight)
+    const asked = this.#firsts.beginLook(this.#firstsInFlight, this.slow)
     try {
       const page = await this.#with.store.deliveries.listFirst(this.#lease.instanceId, asked.afterSeq, asked.limit)
       this.#firsts.endLook(asked, page, id => this.#isTaken(id))
