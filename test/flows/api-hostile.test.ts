@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ADMIN_KEY, ApiHarness, type Created } from './api-harness.ts'
 
 const ANSWER_WITHIN_MS = 5_000
-const RUN_FOR_MS = 4_000
+const RUN_FOR_MS = 3_000
 /** Set FC_SEED to see a failure again; it is printed with it. */
 const SEED = process.env['FC_SEED'] === undefined ? {} : { seed: Number(process.env['FC_SEED']) }
 const RUNS = { ...SEED, numRuns: 100_000, interruptAfterTimeLimit: RUN_FOR_MS, markInterruptAsFailure: false }
