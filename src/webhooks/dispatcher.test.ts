@@ -489,7 +489,7 @@ describe('trouble', () => {
     expect(consumers.of(seq)).toHaveLength(1)
   })
 
-  test('nothing is lost when the store goes away at any moment', async () => {
+  test('nothing is lost, repeated or out of order when the store goes away at any moment', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.integer({ min: 0, max: 400 }), fc.integer({ min: 1, max: 3_000 })), { maxLength: 6 }),
@@ -511,6 +511,12 @@ describe('trouble', () => {
             expect(attempts.map(({ attemptNumber }) => attemptNumber)).toEqual(attempts.map((_, index) => index + 1))
             expect(consumers.of(delivery.seq)).toHaveLength(attempts.length)
           }
+          for (const { waitsFor, delivery } of store.rows) {
+            if (waitsFor === null) continue
+            const [first, lastBefore] = [consumers.of(delivery.seq)[0]!, consumers.of(waitsFor).at(-1)!]
+            expect(consumers.sent.indexOf(first)).toBeGreaterThan(consumers.sent.indexOf(lastBefore))
+          }
+          expect(consumers.mostOpen.get('a')).toBeLessThanOrEqual(8)
         },
       ),
       { numRuns: 30 },

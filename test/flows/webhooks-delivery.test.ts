@@ -248,7 +248,7 @@ describe.each(STORES)('webhooks on %s', kind => {
     const consumer = await room.addInstance(receiver.url)
     await consumer.receive()
     await receiver.waitFor(1)
-    void room.dispatcher.close(0)
+    await room.dispatcher.close(0)
     room.startLanes()
     await receiver.waitFor(2)
     const [first, second] = receiver.requests as [ReceivedRequest, ReceivedRequest]
