@@ -10,8 +10,8 @@ import { Load } from './load.ts'
 import { Random } from './random.ts'
 import { Recorder } from './recorder.ts'
 
-/** Nothing new for so long: what has not come by then will not come. */
-const SILENCE_MS = 12_000
+/** Nothing new for longer than a lease lasts: what has not come by then will not come. */
+const SILENCE_MS = 20_000
 /** Long enough to see an attempt that is one too many. */
 const AFTERMATH_MS = 1_000
 const READS_AT_ONCE = 8
