@@ -28,8 +28,7 @@ export class Network {
   /** By the reference in the QR code. */
   readonly qrRefs = new Map<string, WaitingClient>()
   readonly codeRequests = new CodeRequests<WaitingClient>()
-  /** Numbers of accounts that were here and may now be open in another network. */
-  readonly elsewhere = new Set<string>()
+  readonly #removed = new Set<string>()
   readonly #storage: NetworkStorage | null
   readonly #accounts = new Map<string, Account>()
   readonly #byPhone = new Map<string, Account>()
@@ -86,6 +85,19 @@ export class Network {
     return leaving
   }
 
+  /** From now on this number is known to be nobody's. */
+  markRemoved(phone: string): void {
+    this.#removed.add(phone)
+  }
+
+  /**
+   * Whether a number that no open account has may yet be an account's: its scope may be in the storage, opened later or
+   * by another network.
+   */
+  mayOpen(phone: string): boolean {
+    return this.#storage !== null && !this.findAccount(phone) && !this.#removed.has(phone)
+  }
+
   /** The account of a scope that is not open; null when the scope has none. */
   load(key: string): Promise<Account | null> {
     return Account.load(key, this.#storage)
@@ -98,7 +110,7 @@ export class Network {
     if (this.#byPhone.has(account.phone)) {
       throw new SimulatorError('invalid_argument', `another account has the number ${account.phone}`)
     }
-    this.elsewhere.delete(account.phone)
+    this.#removed.delete(account.phone)
     this.#accounts.set(key, account)
     this.#byPhone.set(account.phone, account)
     return account

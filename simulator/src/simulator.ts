@@ -66,13 +66,16 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
   return simulator
 }
 
-/** A client that names an account is let in if it is that account's; one that names none is to be linked. */
+/**
+ * A client that names an account is let in if it is that account's; one that names none is to be linked. 401, on which a
+ * client throws its credentials away, is only told when they are certainly worth nothing.
+ */
 function admitTo(network: Network): Admit {
   return (connection, hello) => {
     if (!hello.payload.username) return new LinkingClient(network, connection, hello)
     const account = findLinkedAccount(network, hello)
     if (account) return new LinkedClient(network, connection, account)
-    const reason = network.elsewhere.has(String(hello.payload.username)) ? '503' : '401'
+    const reason = network.mayOpen(String(hello.payload.username)) ? '503' : '401'
     connection.end(node('failure', { reason, location: 'sim' }))
     return null
   }
@@ -98,7 +101,6 @@ class ListeningSimulator implements Simulator {
   async closeAccount(key: string): Promise<void> {
     this.#checkOpen()
     await this.#network.takeOut(key, async account => {
-      this.#network.elsewhere.add(account.phone)
       dismissClient(account, node('stream:error', { code: '503' }))
       await account.close()
     })
@@ -107,12 +109,13 @@ class ListeningSimulator implements Simulator {
   async removeAccount(key: string): Promise<void> {
     this.#checkOpen()
     await this.#network.takeOut(key, async account => {
+      this.#network.markRemoved(account.phone)
       unlinkClient(account)
       await account.erase()
     })
     const left = await this.#network.load(key)
     if (!left) return
-    this.#network.elsewhere.delete(left.phone)
+    this.#network.markRemoved(left.phone)
     await left.erase()
   }
 

@@ -113,7 +113,8 @@ export interface Simulator {
   readonly url: string
   /**
    * Makes (or loads from storage) the simulated phone `key`. Its number is derived from the key, the same for ever,
-   * and never one of the numbers with a meaning. Until it is open, its client's logins are refused like a stranger's: 401.
+   * and never one of the numbers with a meaning. Until it is open, its client is told to come back later (503) if there is
+   * a storage, and that it is not known (401) if there is none.
    */
   openAccount(key: string): Promise<{ phone: string }>
   /**

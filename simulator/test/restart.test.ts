@@ -132,9 +132,13 @@ describe('the storage', () => {
     b.reconnect()
     await until(() => b.seen.closes.filter(code => code === 503).length === 2)
     const other = await startSimulator({ storage })
-    await other.openAccount('b')
     const moved = startClient(other.url, b.state)
+    await until(() => moved.seen.closes.includes(503))
+    await other.openAccount('b')
+    moved.reconnect()
     await until(() => moved.isOpen)
+    a.reconnect()
+    await until(() => a.seen.closes.filter(code => code === 401).length === 2)
   })
 
   it('has all of an account that is closed and opened again at once', async () => {
