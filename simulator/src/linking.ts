@@ -14,7 +14,7 @@ import { lidJid, parseAddress, pnJid } from './addresses.ts'
 import type { Connection, Hello, Role } from './connection.ts'
 import { announceDevices } from './device-lists.ts'
 import { unlinkClient } from './dismissal.ts'
-import { isSignedBy, sign } from './keys.ts'
+import { isSignedBy, type KeyPair, sign } from './keys.ts'
 import type { Network, WaitingClient } from './network.ts'
 import { bytes, child, type Node, node, SERVER, seconds, uint } from './nodes.ts'
 import { PairingCodeExchange } from './pairing-code.ts'
@@ -71,13 +71,13 @@ export class LinkingClient implements Role, WaitingClient {
   closed(): void {
     for (const ref of this.#refs) this.#network.qrRefs.delete(ref)
     if (this.#codePhone) this.#network.codeRequests.remove(this.#codePhone, this)
-    const gone = new SimulatorError('unknown_qr', 'the client closed its connection before it was linked')
+    const gone = failure('the client closed its connection before it was linked')
     this.#code?.abandon(gone)
     this.#confirmation?.settle(gone)
   }
 
   async link(account: Account, advSecret: Buffer): Promise<void> {
-    if (this.#taken) throw new SimulatorError('unknown_qr', 'this client has been linked already')
+    if (this.#taken) throw failure('another phone is linking this client')
     this.#taken = true
     let device = 0
     await account.applyDurably(() => {
@@ -86,7 +86,7 @@ export class LinkingClient implements Role, WaitingClient {
       return [() => unlinkClient(account)]
     })
     await announceDevices(this.#network, account)
-    if (this.#connection.isClosed) throw new SimulatorError('unknown_qr', 'the client has closed its connection')
+    if (this.#connection.isClosed) throw failure('the client has closed its connection')
     await this.#askToSign(account, device, advSecret)
   }
 
@@ -100,27 +100,10 @@ export class LinkingClient implements Role, WaitingClient {
 
   #askToSign(account: Account, device: number, advSecret: Buffer): Promise<void> {
     const phoneIdentity = account.device(account.phone).identity
-    const details = Buffer.from(
-      proto.ADVDeviceIdentity.encode({
-        rawId: device,
-        timestamp: Math.floor(Date.now() / 1000),
-        keyIndex: device,
-        accountType: proto.ADVEncryptionType.E2EE,
-        deviceType: proto.ADVEncryptionType.E2EE,
-      }).finish(),
-    )
-    const signed = proto.ADVSignedDeviceIdentity.encode({
-      details,
-      accountSignatureKey: phoneIdentity.publicKey,
-      accountSignature: sign(
-        phoneIdentity.privateKey,
-        Buffer.concat([ACCOUNT_SIGNATURE, details, this.#companion.identity]),
-      ),
-    }).finish()
-    const hmac = createHmac('sha256', advSecret).update(signed).digest()
-    const container = proto.ADVSignedDeviceIdentityHMAC.encode({ details: signed, hmac }).finish()
+    const details = deviceDetails(device)
+    const container = vouch(phoneIdentity, details, this.#companion.identity, advSecret)
     return new Promise<void>((resolve, reject) => {
-      const late = () => settle(new SimulatorError('unknown_qr', 'the client did not confirm that it is linked'))
+      const late = () => settle(failure('the client did not confirm that it is linked'))
       const timer = setTimeout(late, CONFIRM_WITHIN_MS)
       const settle = (error?: Error) => {
         clearTimeout(timer)
@@ -145,7 +128,7 @@ export class LinkingClient implements Role, WaitingClient {
     const identity = proto.ADVSignedDeviceIdentity.decode(encoded ?? Buffer.alloc(0))
     const message = Buffer.concat([DEVICE_SIGNATURE, details, this.#companion.identity, accountKey])
     if (!isSignedBy(this.#companion.identity, message, identity.deviceSignature ?? Buffer.alloc(0))) {
-      settle(new SimulatorError('unknown_qr', 'the client signed its device identity wrongly'))
+      settle(failure('the client signed its device identity wrongly'))
       this.#connection.close()
       return
     }
@@ -172,6 +155,30 @@ export class LinkingClient implements Role, WaitingClient {
     this.#connection.send(node('iq', { from: SERVER, type: 'set', id, xmlns: 'md', t: seconds(Date.now()) }, content))
     return id
   }
+}
+
+function deviceDetails(device: number): Buffer {
+  const identity = {
+    rawId: device,
+    timestamp: Math.floor(Date.now() / 1000),
+    keyIndex: device,
+    accountType: proto.ADVEncryptionType.E2EE,
+    deviceType: proto.ADVEncryptionType.E2EE,
+  }
+  return Buffer.from(proto.ADVDeviceIdentity.encode(identity).finish())
+}
+
+/** The phone's word that this client is its own: signed by the phone, and under the secret that the client showed. */
+function vouch(phone: KeyPair, details: Buffer, clientIdentity: Buffer, advSecret: Buffer): Uint8Array {
+  const accountSignature = sign(phone.privateKey, Buffer.concat([ACCOUNT_SIGNATURE, details, clientIdentity]))
+  const identity = { details, accountSignatureKey: phone.publicKey, accountSignature }
+  const signed = proto.ADVSignedDeviceIdentity.encode(identity).finish()
+  const hmac = createHmac('sha256', advSecret).update(signed).digest()
+  return proto.ADVSignedDeviceIdentityHMAC.encode({ details: signed, hmac }).finish()
+}
+
+function failure(message: string): SimulatorError {
+  return new SimulatorError('linking_failed', message)
 }
 
 function readCompanion(payload: proto.ClientPayload, noiseKey: Buffer): Omit<Companion, 'device'> {

@@ -28,10 +28,12 @@ export class Network {
   /** By the reference in the QR code. */
   readonly qrRefs = new Map<string, WaitingClient>()
   readonly codeRequests = new CodeRequests<WaitingClient>()
+  readonly #removed = new Set<string>()
   readonly #storage: NetworkStorage | null
   readonly #accounts = new Map<string, Account>()
   readonly #byPhone = new Map<string, Account>()
   readonly #opening = new Map<string, Promise<Account>>()
+  readonly #leaving = new Map<string, Promise<void>>()
   #logins = 0
 
   constructor(options: SimulatorOptions) {
@@ -70,14 +72,30 @@ export class Network {
     return opening
   }
 
-  /** Takes the account out of the network; its scope is left as it is. Null when it was not open. */
-  async takeOut(key: string): Promise<Account | null> {
-    await this.#opening.get(key)?.catch(() => undefined)
+  /** Takes the account out of the network and has `leave` finish with it: it cannot be opened again before. */
+  async takeOut(key: string, leave: (account: Account) => Promise<void>): Promise<void> {
+    const opening = this.#opening.get(key)
+    if (opening) await opening.catch(() => undefined)
     const account = this.#accounts.get(key)
-    if (!account) return null
+    if (!account) return this.#leaving.get(key)
     this.#accounts.delete(key)
     this.#byPhone.delete(account.phone)
-    return account
+    const leaving = leave(account).finally(() => this.#leaving.delete(key))
+    this.#leaving.set(key, leaving)
+    return leaving
+  }
+
+  /** From now on this number is known to be nobody's. */
+  markRemoved(phone: string): void {
+    this.#removed.add(phone)
+  }
+
+  /**
+   * Whether a number that no open account has may yet be an account's: its scope may be in the storage, opened later or
+   * by another network.
+   */
+  mayOpen(phone: string): boolean {
+    return this.#storage !== null && !this.findAccount(phone) && !this.#removed.has(phone)
   }
 
   /** The account of a scope that is not open; null when the scope has none. */
@@ -87,10 +105,12 @@ export class Network {
 
   async #open(key: string): Promise<Account> {
     if (key === '') throw new SimulatorError('invalid_argument', 'an account key may not be empty')
+    await this.#leaving.get(key)?.catch(() => undefined)
     const account = (await this.load(key)) ?? (await this.#create(key))
     if (this.#byPhone.has(account.phone)) {
       throw new SimulatorError('invalid_argument', `another account has the number ${account.phone}`)
     }
+    this.#removed.delete(account.phone)
     this.#accounts.set(key, account)
     this.#byPhone.set(account.phone, account)
     return account

@@ -23,7 +23,10 @@ const MAX_TEXT_LENGTH = 65_536
 
 export type RequestHandler = (simulator: Simulator, request: IncomingMessage, response: ServerResponse) => void
 
-/** Starts a network that listens; `onRequest` answers plain HTTP requests on the same port. */
+/**
+ * Starts a network that listens; `onRequest` answers plain HTTP requests on the same port. From now on libsignal prints
+ * nothing in this thread.
+ */
 export async function createSimulator(options: SimulatorOptions = {}, onRequest?: RequestHandler): Promise<Simulator> {
   quietLibsignal()
   const network = new Network(options)
@@ -63,13 +66,17 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
   return simulator
 }
 
-/** A client that names an account is let in if it is that account's; one that names none is to be linked. */
+/**
+ * A client that names an account is let in if it is that account's; one that names none is to be linked. 401, on which a
+ * client throws its credentials away, is only told when they are certainly worth nothing.
+ */
 function admitTo(network: Network): Admit {
   return (connection, hello) => {
     if (!hello.payload.username) return new LinkingClient(network, connection, hello)
     const account = findLinkedAccount(network, hello)
     if (account) return new LinkedClient(network, connection, account)
-    connection.end(node('failure', { reason: '401', location: 'sim' }))
+    const reason = network.mayOpen(String(hello.payload.username)) ? '503' : '401'
+    connection.end(node('failure', { reason, location: 'sim' }))
     return null
   }
 }
@@ -93,18 +100,23 @@ class ListeningSimulator implements Simulator {
 
   async closeAccount(key: string): Promise<void> {
     this.#checkOpen()
-    const account = await this.#network.takeOut(key)
-    if (!account) return
-    dismissClient(account, node('stream:error', { code: '503' }))
-    await account.close()
+    await this.#network.takeOut(key, async account => {
+      dismissClient(account, node('stream:error', { code: '503' }))
+      await account.close()
+    })
   }
 
   async removeAccount(key: string): Promise<void> {
     this.#checkOpen()
-    const account = (await this.#network.takeOut(key)) ?? (await this.#network.load(key))
-    if (!account) return
-    unlinkClient(account)
-    await account.erase()
+    await this.#network.takeOut(key, async account => {
+      this.#network.markRemoved(account.phone)
+      unlinkClient(account)
+      await account.erase()
+    })
+    const left = await this.#network.load(key)
+    if (!left) return
+    this.#network.markRemoved(left.phone)
+    await left.erase()
   }
 
   async scanQr(qr: string, key: string = randomUUID()): Promise<{ phone: string }> {

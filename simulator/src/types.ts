@@ -85,6 +85,8 @@ export interface AccountInfo {
 export type SimulatorErrorCode =
   | 'unknown_qr'
   | 'unknown_pairing_code'
+  /** The client went away, did not confirm that it is linked, or was being linked by another phone. */
+  | 'linking_failed'
   | 'unknown_account'
   | 'not_a_member'
   | 'invalid_argument'
@@ -111,23 +113,24 @@ export interface Simulator {
   readonly url: string
   /**
    * Makes (or loads from storage) the simulated phone `key`. Its number is derived from the key, the same for ever,
-   * and never one of the numbers with a meaning.
+   * and never one of the numbers with a meaning. Until it is open, its client is told to come back later (503) if there is
+   * a storage, and that it is not known (401) if there is none.
    */
   openAccount(key: string): Promise<{ phone: string }>
   /**
    * The phone of account `account` (opened if need be; without one a new account is made) scans a QR text and links
    * the client that shows it, in place of one linked before.
-   * @throws SimulatorError `unknown_qr` when no connected client shows this QR any more.
+   * @throws SimulatorError `unknown_qr` when no connected client shows this QR any more; `linking_failed`
    */
   scanQr(qr: string, account?: string): Promise<{ phone: string }>
   /**
    * The phone with this number types the 8 characters that a client shows. An account is made for the number
-   * if it has none. @throws SimulatorError `unknown_pairing_code`
+   * if it has none. @throws SimulatorError `unknown_pairing_code`; `linking_failed`
    */
   enterPairingCode(code: string, phone: string): Promise<{ phone: string }>
   /**
    * Takes the account out of this network and leaves its scope as it is, so that another network can open it. Its client
-   * is told 503.
+   * is told 503, now and if it comes back.
    */
   closeAccount(key: string): Promise<void>
   /** Unlinks its client, forgets the account and erases its scope. Unknown keys are fine. */

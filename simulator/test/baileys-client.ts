@@ -33,11 +33,13 @@ export interface Seen {
   acks: { id: string; error: string | undefined }[]
   receipts: Receipt[]
   messages: { message: WAMessage; type: string }[]
+  /** Ids of the messages that have come over the wire, whatever became of them. */
+  arrived: Set<string>
 }
 
 /** An unmodified Baileys client with its keys in memory, which reconnects after 515 as a driver has to. */
 export class BaileysClient {
-  readonly seen: Seen = { qrs: [], closes: [], acks: [], receipts: [], messages: [] }
+  readonly seen: Seen = { qrs: [], closes: [], acks: [], receipts: [], messages: [], arrived: new Set() }
   readonly state: ClientState
   sock: WASocket
   isOpen = false
@@ -116,6 +118,7 @@ export class BaileysClient {
     sock.ws.on('CB:ack,class:message', (ack: { attrs: Record<string, string> }) => {
       seen.acks.push({ id: ack.attrs['id']!, error: ack.attrs['error'] })
     })
+    sock.ws.on('CB:message', ({ attrs }: { attrs: Record<string, string> }) => seen.arrived.add(attrs['id']!))
     sock.ev.on('messages.update', updates => {
       for (const { key, update } of updates) {
         if (update.status === 3) seen.receipts.push({ id: key.id!, status: 'delivered' })

@@ -129,9 +129,27 @@ describe('the storage', () => {
     await simulator.closeAccount('b')
     await until(() => a.seen.closes.includes(401) && b.seen.closes.includes(503))
     expect([...storage.scopes.keys()]).toEqual(['b'])
+    b.reconnect()
+    await until(() => b.seen.closes.filter(code => code === 503).length === 2)
     const other = await startSimulator({ storage })
-    await other.openAccount('b')
     const moved = startClient(other.url, b.state)
+    await until(() => moved.seen.closes.includes(503))
+    await other.openAccount('b')
+    moved.reconnect()
     await until(() => moved.isOpen)
+    a.reconnect()
+    await until(() => a.seen.closes.filter(code => code === 401).length === 2)
+  })
+
+  it('has all of an account that is closed and opened again at once', async () => {
+    const storage = new MemoryStorage()
+    const simulator = await startSimulator({ storage })
+    const { phone } = await simulator.openAccount('a')
+    const written = Array.from({ length: 20 }, (_, n) => simulator.writeAs({ from: CONTACT, to: phone, text: `${n}` }))
+    const closed = simulator.closeAccount('a')
+    await simulator.openAccount('a')
+    await closed
+    const kept = (await Promise.allSettled(written)).filter(({ status }) => status === 'fulfilled').length
+    expect(await simulator.inbox(phone)).toHaveLength(kept)
   })
 })

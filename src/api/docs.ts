@@ -23,6 +23,9 @@ export function registerDocs(api: Api): void {
         telemetry: false,
         agent: { disabled: true },
         mcp: { disabled: true },
+        // Both lead to services elsewhere.
+        showDeveloperTools: 'never',
+        hideClientButton: true,
       },
     })
   })

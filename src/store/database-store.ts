@@ -53,6 +53,7 @@ export class DatabaseStore implements Store {
   /** For what concerns no single instance. */
   readonly #commonWriter: Writer
   readonly #afterClose: () => void
+  #closing: Promise<void> | null = null
 
   constructor(
     backend: Backend,
@@ -93,7 +94,12 @@ export class DatabaseStore implements Store {
     return this.#commonWriter.write(PING, null)
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
     await Promise.all([...this.#writers, this.#commonWriter].map(writer => writer.close()))
     await this.#backend.close()
     this.#afterClose()

@@ -19,7 +19,7 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   steady: () => performance.timeOrigin + performance.now(),
   after(delayMs, task) {
-    const timer = setTimeout(task, Math.min(delayMs, LONGEST_TIMER_MS))
+    const timer = setTimeout(task, Math.min(Math.max(0, delayMs), LONGEST_TIMER_MS))
     return () => clearTimeout(timer)
   },
 }

@@ -1,9 +1,9 @@
 import type { DueDelivery } from '../store/store.ts'
 
-/** Rows read ahead at once. */
-const PAGE = 32
-/** With fewer at hand, the next page is read while these go out. */
-const LOW = 8
+/** `page`: rows read ahead at once. `low`: with fewer at hand, the next page is read while these go out. */
+const FOR_QUICK = { page: 32, low: 8 }
+/** A consumer that hangs would only keep them in memory. */
+const FOR_SLOW = { page: 8, low: 1 }
 
 /**
  * The head of a lane's deliveries that were never tried, in the order of the events: a window on the rows, never more than
@@ -23,8 +23,8 @@ export class FirstAttempts {
     return this.#stale || this.#rereading
   }
 
-  get runsLow(): boolean {
-    return this.#mayHaveMore && this.#waiting.length < LOW
+  runsLow(slow: boolean): boolean {
+    return this.#mayHaveMore && this.#waiting.length < (slow ? FOR_SLOW : FOR_QUICK).low
   }
 
   invalidate(): void {
@@ -46,13 +46,13 @@ export class FirstAttempts {
   }
 
   /** What to read next. From here on a hint is news. @param inFlight first attempts under way, which the rows still show */
-  beginLook(inFlight: number): { afterSeq: number; limit: number } {
+  beginLook(inFlight: number, slow: boolean): { afterSeq: number; limit: number } {
     if (this.#stale) {
       this.#stale = false
       this.#rereading = true
       this.#readUpTo = 0
     }
-    return { afterSeq: this.#readUpTo, limit: PAGE + inFlight }
+    return { afterSeq: this.#readUpTo, limit: (slow ? FOR_SLOW : FOR_QUICK).page + inFlight }
   }
 
   /** @param taken whether a row is under way, or was while the page was read */

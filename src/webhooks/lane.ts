@@ -27,6 +27,9 @@ const MAX_IN_FLIGHT = 8
 /** Two of them are kept for retries. While first attempts wait, they in turn find two that retries leave them. */
 const MAX_OF_ONE_SORT = 6
 
+/** For what is broken off to notice; a write to the store that never ends is left behind. */
+const BREAK_OFF_MS = 100
+
 const FIRST_HOLD_MS = 100
 const LONGEST_HOLD_MS = 5_000
 
@@ -108,14 +111,18 @@ export class Lane implements SlotUser {
   /** Resolves when nothing is in flight, after `graceMs` at the latest: what is still under way then is broken off. */
   async shut(graceMs: number): Promise<void> {
     this.#drain()
-    const grace = Promise.withResolvers<void>()
-    const cancel = this.#with.clock.after(graceMs, grace.resolve)
-    await Promise.race([Promise.all(this.#inFlight.values()), grace.promise])
-    cancel()
+    await this.#untilEmpty(graceMs)
     this.#phase = 'ended'
     this.#broken.abort()
     for (const resume of this.#pauses) resume()
-    await Promise.all(this.#inFlight.values())
+    await this.#untilEmpty(BREAK_OFF_MS)
+  }
+
+  async #untilEmpty(withinMs: number): Promise<void> {
+    const over = Promise.withResolvers<void>()
+    const cancel = this.#with.clock.after(withinMs, over.resolve)
+    await Promise.race([Promise.all(this.#inFlight.values()), over.promise])
+    cancel()
   }
 
   #drain(): void {
@@ -148,7 +155,7 @@ export class Lane implements SlotUser {
 
   #nextLook(): 'retries' | 'firsts' | null {
     if (this.#retries.lookAt <= this.#with.clock.steady()) return 'retries'
-    if (this.#firsts.stale ? this.#mayStart('first') : this.#firsts.runsLow) return 'firsts'
+    if (this.#firsts.stale ? this.#mayStart('first') : this.#firsts.runsLow(this.slow)) return 'firsts'
     return null
   }
 
@@ -218,7 +225,7 @@ export class Lane implements SlotUser {
   }
 
   async #lookAtFirsts(): Promise<void> {
-    const asked = this.#firsts.beginLook(this.#firstsInFlight)
+    const asked = this.#firsts.beginLook(this.#firstsInFlight, this.slow)
     try {
       const page = await this.#with.store.deliveries.listFirst(this.#lease.instanceId, asked.afterSeq, asked.limit)
       this.#firsts.endLook(asked, page, id => this.#isTaken(id))

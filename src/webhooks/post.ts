@@ -40,6 +40,7 @@ export interface PosterOptions {
  * consumer's having seen it, and to repeat it unasked would make one attempt two requests.
  */
 const KEEP_ALIVE_MS = 1_000
+const CONNECT_MARGIN_MS = 1_000
 const MAX_HEADER_BYTES = 16 * 1024
 
 /** undici's own timeouts restart with every byte; the attempt has one deadline instead. */
@@ -48,7 +49,7 @@ const NO_TIMEOUT = 0
 /** Posts over HTTP/1.1: follows no redirect, asks for no compression, uses no proxy. */
 export function createPoster({ guard, timeoutMs, resolve = createResolver() }: PosterOptions): Poster {
   const agent = new Agent({
-    connect: createConnector({ guard, resolve, timeoutMs }),
+    connect: createConnector({ guard, resolve, timeoutMs: connectTimeoutMs(timeoutMs) }),
     allowH2: false,
     pipelining: 1,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -85,6 +86,11 @@ export function createPoster({ guard, timeoutMs, resolve = createResolver() }: P
   }
 
   return { send, close: () => agent.destroy() }
+}
+
+/** undici's timer is up to a second late; a connection that hangs must be gone before the next attempt could join it. */
+function connectTimeoutMs(timeoutMs: number): number {
+  return timeoutMs > 2 * CONNECT_MARGIN_MS ? timeoutMs - CONNECT_MARGIN_MS : timeoutMs
 }
 
 function rejectionBy(signal: AbortSignal): Promise<never> {

@@ -18,7 +18,7 @@ export class LookupTimedOut extends Error {
 
 export interface ResolverOptions {
   clock?: Clock
-  /** Look-ups that may occupy a thread of libuv's pool at once: fewer than it has, which is 4 unless UV_THREADPOOL_SIZE says otherwise. */
+  /** Look-ups that may occupy a thread of libuv's pool at once; by default fewer than the 32 that bin/pombal.js asks for. */
   maxInFlight?: number
   lookup?: Lookup
 }
@@ -29,7 +29,7 @@ const FRESH_MS = 5_000
 /** An answer of this age still serves while the name server is silent. */
 const STALE_MS = 600_000
 const MAX_NAMES = 1_000
-const MAX_IN_FLIGHT = 3
+const MAX_IN_FLIGHT = 24
 
 interface KnownName {
   addresses: readonly ResolvedAddress[]

@@ -5,16 +5,18 @@ import { LeaseLost, StoreUnavailable } from '../store/errors.ts'
 import type { ConnectionRecord, Lease, Store } from '../store/store.ts'
 import { numberOf } from './addresses.ts'
 import { afterClose, pauseBefore } from './after-close.ts'
+import { Codes } from './codes.ts'
 import { CredentialStore } from './credential-store.ts'
 import { DeviceCache } from './device-cache.ts'
 import { GroupDirectory } from './group-directory.ts'
-import { Link } from './link.ts'
+import { Link, LinkClosed } from './link.ts'
 import type { LinkEnd } from './link-end.ts'
 import { MemoryCache } from './memory-cache.ts'
 import { untilStored } from './patience.ts'
 import { Recorder } from './recorder.ts'
 import { Sender } from './sender.ts'
 import type { Network } from './socket-options.ts'
+import { NO_CODES, Status } from './status.ts'
 
 /*
  * How a connection lives. At every moment it is in one of these modes; `after-close.ts` says what each close code does.
@@ -34,11 +36,6 @@ import type { Network } from './socket-options.ts'
 
 /** Behind the hints, which may be lost. */
 const LOOK_EVERY_MS = 10_000
-/** WhatsApp's life of a QR code: the first one, then each next (Baileys `socket.js`). */
-const FIRST_QR_MS = 60_000
-const NEXT_QR_MS = 20_000
-/** Codes run out on Baileys' timer and ours at the same moment. */
-const QR_TOLERANCE_MS = 1_500
 /** A connection that lasted this long ends the count of failures. */
 const LASTED_MS = 60_000
 /** In a row without being connected in between: more is a loop, and is slowed down like any failure. */
@@ -85,6 +82,7 @@ class WhatsappConnection implements Connection {
   readonly #now: () => number
   readonly #logger: Logger
   readonly #instanceId: string
+  readonly #status: Status
   readonly #sender: Sender
   readonly #recorder: Recorder
   readonly #groups: GroupDirectory
@@ -102,8 +100,8 @@ class WhatsappConnection implements Connection {
   /** The wish that is being fulfilled; null before the first look. */
   #goalVersion: number | null = null
   #pairingPhone: string | null = null
-  #qrs = 0
-  #qrExpiresAt = 0
+  /** Set while a socket without credentials is open. */
+  #codes: Codes | null = null
   /** Linked, and never connected since. */
   #firstLogin = false
   #failures = 0
@@ -120,6 +118,14 @@ class WhatsappConnection implements Connection {
     this.#now = options.now ?? Date.now
     this.#logger = logger
     this.#instanceId = lease.instanceId
+    this.#status = new Status({
+      lease,
+      connections: store.connections,
+      simulated: options.network.kind === 'simulated',
+      logger,
+      now: this.#now,
+      signal: this.#stopped.signal,
+    })
     this.#groups = new GroupDirectory(this.#now)
     this.#devices = new DeviceCache(this.#now)
     this.#recorder = new Recorder({ lease, store, logger, now: this.#now, onFailed: error => this.#failed(error) })
@@ -161,7 +167,7 @@ class WhatsappConnection implements Connection {
     await Promise.all([this.#sender.stop(), this.#recorder.drained(), this.#steps])
     this.#closeLink()
     if (!recordReconnecting) return
-    const reason = this.#say('Pombal is being stopped; it connects again when it starts.')
+    const reason = 'Pombal is being stopped; it connects again when it starts.'
     const { store, lease } = this.#options
     await store.connections.record(lease, { state: 'reconnecting', reason }, this.#now()).catch(() => undefined)
   }
@@ -177,10 +183,14 @@ class WhatsappConnection implements Connection {
   // ── The goal ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #look(): Promise<void> {
-    const record = await this.#options.store.connections.find(this.#instanceId)
+    const record = await this.#status.find()
     if (!record) return
     if (record.deleted) return this.#windUpDeleted()
-    if (record.goalVersion === this.#goalVersion) return
+    if (record.goalVersion === this.#goalVersion) {
+      // A step failed in a way that nobody foresaw, and left nothing that would go on.
+      if (record.goal === 'online' && !this.#link && !this.#pause) await this.#open()
+      return
+    }
     this.#goalVersion = record.goalVersion
     try {
       await this.#pursue(record)
@@ -197,7 +207,7 @@ class WhatsappConnection implements Connection {
     if (goal === 'online') await this.#goOnline(record)
     else if (goal === 'logged_out') await this.#logOut()
     else if (!this.#link && (state === 'linking' || state === 'connecting')) {
-      await this.#record({ ...NO_CODES, state: 'unlinked', reason: 'Linking was interrupted. Connect again.' })
+      await this.#status.record({ ...NO_CODES, state: 'unlinked', reason: 'Linking was interrupted. Connect again.' })
     }
   }
 
@@ -205,7 +215,7 @@ class WhatsappConnection implements Connection {
     // What works is left alone; a socket that shows codes starts clean.
     if (this.#link?.isOpen) return
     this.#closeLink()
-    clearTimeout(this.#pause)
+    this.#endPause()
     this.#failures = 0
     this.#restarts = 0
     this.#pairingPhone = record.pairingPhone
@@ -213,7 +223,7 @@ class WhatsappConnection implements Connection {
   }
 
   async #logOut(): Promise<void> {
-    clearTimeout(this.#pause)
+    this.#endPause()
     const link = this.#link?.isOpen ? this.#link : await this.#openForLogout()
     await within(LOGOUT_WITHIN_MS, link?.logOut())
     await this.#windUp('Logged out, as asked for.')
@@ -245,8 +255,8 @@ class WhatsappConnection implements Connection {
     if (!found && onlyWithCredentials) return
     const credentials: CredentialStore = found ?? CredentialStore.create(options)
     this.#credentials = credentials
-    this.#qrs = 0
-    if (found) await this.#record({ ...NO_CODES, ...this.#loggingIn() })
+    this.#codes = found ? null : this.#newCodes()
+    if (found) await this.#status.record({ ...NO_CODES, ...this.#loggingIn() })
     if (this.#stopped.signal.aborted) return
     const link: Link = new Link({
       network,
@@ -258,7 +268,7 @@ class WhatsappConnection implements Connection {
       findSentContent: id => store.messages.findSentContent(lease.instanceId, id),
       logger: this.#logger.child({ instanceId: lease.instanceId }),
       events: {
-        qr: text => this.#step(() => this.#showCode(link, text)),
+        qr: text => this.#step(async () => (link === this.#link ? this.#codes?.show(link, text) : undefined)),
         paired: () => this.#step(() => this.#notePaired(link)),
         opened: () => this.#step(() => this.#noteOpened(link)),
         closed: end => this.#step(() => this.#noteClosed(link, end)),
@@ -274,6 +284,18 @@ class WhatsappConnection implements Connection {
     this.#link = link
   }
 
+  #newCodes(): Codes {
+    const { network } = this.#options
+    return new Codes({
+      instanceId: this.#instanceId,
+      network,
+      pairingPhone: this.#pairingPhone,
+      status: this.#status,
+      logger: this.#logger,
+      now: this.#now,
+    })
+  }
+
   /** Memory is ahead of the store: nothing more may be encrypted or acknowledged with these keys. */
   #keysRefused(credentials: CredentialStore, error: unknown): void {
     if (credentials !== this.#credentials) return
@@ -287,8 +309,8 @@ class WhatsappConnection implements Connection {
 
   #loggingIn(): Pick<StoredConnection, 'state' | 'reason'> {
     return this.#firstLogin
-      ? { state: 'connecting', reason: this.#say('Linked; logging in for the first time.') }
-      : { state: 'reconnecting', reason: this.#say('Connecting to WhatsApp.') }
+      ? { state: 'connecting', reason: 'Linked; logging in for the first time.' }
+      : { state: 'reconnecting', reason: 'Connecting to WhatsApp.' }
   }
 
   #closeLink(): void {
@@ -300,41 +322,18 @@ class WhatsappConnection implements Connection {
     this.#openedAt = null
   }
 
-  async #showCode(link: Link, qr: string): Promise<void> {
-    if (link !== this.#link) return
-    const lifeMs = this.#qrs === 0 ? FIRST_QR_MS : NEXT_QR_MS
-    this.#qrs += 1
-    this.#qrExpiresAt = this.#now() + lifeMs
-    if (this.#pairingPhone !== null) {
-      // One code for the whole attempt; WhatsApp keeps offering QR codes beside it.
-      if (this.#qrs > 1) return
-      const pairingCode = await link.requestPairingCode(this.#pairingPhone)
-      const reason = this.#say('Type the code on the phone: Linked devices, Link with phone number.')
-      return this.#record({ ...NO_CODES, state: 'linking', reason, pairingCode })
-    }
-    const reason = this.#say('Scan the QR code with the phone: Linked devices, Link a device.')
-    await this.#record({ ...NO_CODES, state: 'linking', reason, qr, qrExpiresAt: this.#qrExpiresAt })
-    const { network } = this.#options
-    if (network.kind === 'simulated' && network.linkBy) {
-      network.linkBy(qr).catch(error => {
-        this.#logger.warn({ err: error, instanceId: this.#instanceId }, 'sandbox.scan_failed')
-      })
-    }
-  }
-
   async #notePaired(link: Link): Promise<void> {
     if (link !== this.#link) return
     this.#firstLogin = true
-    await this.#record({ ...NO_CODES, ...this.#loggingIn() })
+    await this.#status.record({ ...NO_CODES, ...this.#loggingIn() })
   }
 
   async #noteOpened(link: Link): Promise<void> {
     if (link !== this.#link || !link.isOpen) return
     this.#openedAt = performance.now()
-    this.#restarts = 0
     this.#firstLogin = false
     const phone = numberOf(link.self.id) ?? null
-    await this.#record({ ...NO_CODES, state: 'connected', reason: this.#say('Connected to WhatsApp.'), phone })
+    await this.#status.record({ ...NO_CODES, state: 'connected', reason: 'Connected to WhatsApp.', phone })
     this.#sender.attach(link)
   }
 
@@ -345,7 +344,7 @@ class WhatsappConnection implements Connection {
     // Before the next socket reads them (515 follows the linking at once).
     await this.#credentials?.settled()
     this.#closeLink()
-    if (lasted) this.#failures = 0
+    if (lasted) this.#failures = this.#restarts = 0
     this.#logger.info({ instanceId: this.#instanceId, code: end.code }, 'connection.closed')
     if (wasLinking) return this.#noteLinkingEnded(end)
     const next = afterClose(end)
@@ -361,7 +360,7 @@ class WhatsappConnection implements Connection {
 
   async #noteLinkingEnded(end: LinkEnd): Promise<void> {
     const next = afterClose(end)
-    const ranOut = this.#qrs > 0 && this.#now() >= this.#qrExpiresAt - QR_TOLERANCE_MS
+    const ranOut = this.#codes?.ranOut === true
     const alone = this.#options.network.kind === 'simulated' && this.#options.network.linkBy !== undefined
     if (next.kind === 'stop') return this.#rest('unlinked', next.reason)
     if (ranOut && !alone)
@@ -381,27 +380,36 @@ class WhatsappConnection implements Connection {
   async #openAfterPause(state: 'linking' | 'reconnecting', reason: string, slow: boolean): Promise<void> {
     this.#failures += 1
     const pauseMs = pauseBefore(this.#failures, slow, Math.random())
-    clearTimeout(this.#pause)
-    this.#pause = setTimeout(() => this.#step(() => (this.#link ? Promise.resolve() : this.#open())), pauseMs)
+    this.#endPause()
+    this.#pause = setTimeout(() => {
+      this.#endPause()
+      this.#step(async () => (this.#link ? undefined : this.#open()))
+    }, pauseMs)
     const when = `Trying again in ${Math.max(1, Math.round(pauseMs / 1_000))} s.`
     const told = state === 'reconnecting' ? this.#loggingIn().state : state
-    await this.#record({ ...NO_CODES, state: told, reason: this.#say(`${reason} ${when}`) })
+    await this.#status.record({ ...NO_CODES, state: told, reason: `${reason} ${when}` })
+  }
+
+  #endPause(): void {
+    clearTimeout(this.#pause)
+    this.#pause = undefined
   }
 
   // ── Ends ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Nothing more is tried until somebody asks for it. */
   async #rest(state: 'unlinked' | 'stopped', reason: string): Promise<void> {
-    await this.#record({ ...NO_CODES, state, reason: this.#say(reason) })
+    await this.#status.record({ ...NO_CODES, state, reason })
     await this.#settleGoal()
   }
 
   /** First the state, so that nothing more is accepted; the goal last, so that a kill in between is taken up again. */
   async #windUp(reason: string): Promise<void> {
     this.#closeLink()
-    const goal = (await this.#isNewerWish()) ? {} : { goal: 'logged_out' as const }
-    await this.#record({ ...NO_CODES, ...goal, state: 'logged_out', reason: this.#say(reason), phone: null })
+    const goal = (await this.#status.hasNewerWish(this.#goalVersion)) ? {} : { goal: 'logged_out' as const }
+    await this.#status.record({ ...NO_CODES, ...goal, state: 'logged_out', reason, phone: null })
     this.#devices.flushAll()
+    this.#groups.flushAll()
     const { store, lease } = this.#options
     await this.#stored(() => store.credentials.clear(lease))
     await this.#failQueue('instance_logged_out')
@@ -411,6 +419,7 @@ class WhatsappConnection implements Connection {
   /** The rows of its credentials are gone already; what it was in memory, `stop({ logOut })` takes care of. */
   async #windUpDeleted(): Promise<void> {
     if (this.#link) return this.#leaseGone()
+    this.#endPause()
     await this.#failQueue('instance_deleted')
   }
 
@@ -429,27 +438,11 @@ class WhatsappConnection implements Connection {
 
   /** The goal becomes `idle`, unless somebody asked for something new in the meantime. */
   async #settleGoal(): Promise<void> {
-    if (!(await this.#isNewerWish())) await this.#record({ goal: 'idle' })
+    if (!(await this.#status.hasNewerWish(this.#goalVersion))) await this.#status.record({ goal: 'idle' })
     else this.#step(() => this.#look())
   }
 
-  async #isNewerWish(): Promise<boolean> {
-    const record = await this.#stored(() => this.#options.store.connections.find(this.#instanceId))
-    return record !== null && this.#goalVersion !== null && record.goalVersion > this.#goalVersion
-  }
-
-  // ── Telling ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-  async #record(change: Parameters<Store['connections']['record']>[1]): Promise<void> {
-    const { store, lease } = this.#options
-    await this.#stored(() => store.connections.record(lease, change, this.#now()))
-    const { state, reason } = change
-    if (state) this.#logger.info({ instanceId: this.#instanceId, state, reason }, 'connection.changed')
-  }
-
-  #say(reason: string): string {
-    return this.#options.network.kind === 'simulated' ? `${reason} (WhatsApp is simulated.)` : reason
-  }
+  // ── Trouble ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   #stored<T>(work: () => Promise<T>): Promise<T> {
     return untilStored(work, this.#stopped.signal)
@@ -460,6 +453,8 @@ class WhatsappConnection implements Connection {
       this.#leaseGone()
       return
     }
+    // The link's own end says what follows.
+    if (error instanceof LinkClosed) return
     const level = error instanceof StoreUnavailable ? 'warn' : 'error'
     this.#logger[level]({ err: error, instanceId: this.#instanceId }, 'connection.step_failed')
   }
@@ -482,8 +477,6 @@ class WhatsappConnection implements Connection {
       .finally(() => link.close())
   }
 }
-
-const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null } as const
 
 /** Resolves when `work` has settled, after `limitMs` at the latest. */
 async function within(limitMs: number, work: Promise<unknown> | undefined): Promise<void> {

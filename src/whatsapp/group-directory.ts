@@ -36,6 +36,10 @@ export class GroupDirectory {
     this.#groups.delete(group)
   }
 
+  flushAll(): void {
+    this.#groups.clear()
+  }
+
   async find(group: string, source: GroupSource): Promise<FoundGroup> {
     try {
       const metadata = this.get(group) ?? (await this.#query(group, source))

@@ -174,7 +174,7 @@ export class Sender {
     lane.busy = true
     const startedAt = performance.now()
     const attempt = this.#attempt(message, link)
-      .then(outcome => this.#settle(lane, message, outcome, Math.round(performance.now() - startedAt)))
+      .then(outcome => this.#settle(lane, message, link, outcome, Math.round(performance.now() - startedAt)))
       .catch(error => {
         this.#postpone(lane)
         this.#failed(error)
@@ -275,13 +275,13 @@ export class Sender {
   }
 
   /** What is settled is recorded beside the next attempt: killed in between, it goes out again under the same id. */
-  #settle(lane: Lane, message: QueuedMessage, outcome: SendOutcome, durationMs: number): void {
+  #settle(lane: Lane, message: QueuedMessage, link: SendingLink, outcome: SendOutcome, durationMs: number): void {
     const { store, lease, now, logger } = this.#options
     const { whatsappId } = message
     const facts = { instanceId: lease.instanceId, messageId: message.id, whatsappId, durationMs }
     if (outcome.kind === 'unanswered') {
-      // New devices are asked for at once; after a cut the next link forgets the pause.
-      if (outcome.why !== 'stale_devices') this.#postpone(lane)
+      // New devices are asked for at once, and a new link is tried at once.
+      if (outcome.why !== 'stale_devices' && link === this.#link) this.#postpone(lane)
       logger.info({ ...facts, why: outcome.why }, 'message.unanswered')
       return
     }

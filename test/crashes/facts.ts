@@ -17,6 +17,8 @@ export interface AcceptedText {
   text: string
   /** The phones on which it has to appear: one, or one of a group's members. */
   phones: readonly string[]
+  /** How far it gets: the phone of `15005550003` never tells that it has a message. */
+  end: 'sent' | 'read'
 }
 
 /** A text that a contact wrote to an instance. */

@@ -17,7 +17,7 @@ function way(subject: string, boot = 1): Arrival[] {
 /** Everything as it should be, but for `change`. */
 function facts(change: Partial<Facts> = {}): Facts {
   return {
-    accepted: [{ instanceId: INSTANCE, messageId: 'msg_1', text: 'one', phones: [PHONE] }],
+    accepted: [{ instanceId: INSTANCE, messageId: 'msg_1', text: 'one', phones: [PHONE], end: 'read' }],
     incoming: [{ instanceId: INSTANCE, id: 'IN1' }],
     arrivals: [...way('msg_1'), arrival('message.received', 'IN1')],
     phones: new Map([[PHONE, [{ id: '3EB0', text: 'one', copies: 1 }]]]),
@@ -48,6 +48,15 @@ describe('the judge of a crash run', () => {
       }),
     )
     expect(verdict).toMatchObject({ violations: [], repeatedAttempts: 1, mostRepeatedPerKill: 1, repeatedOnWire: 1 })
+  })
+
+  test('expects no more of a text than the recipient tells', () => {
+    const quiet = {
+      accepted: [{ instanceId: INSTANCE, messageId: 'msg_1', text: 'one', phones: [PHONE], end: 'sent' as const }],
+      states: new Map([['msg_1', 'sent']]),
+    }
+    expect(judge(facts({ ...quiet, arrivals: [arrival('message.sent', 'msg_1'), received] })).violations).toEqual([])
+    expect(judge(facts(quiet)).violations).toHaveLength(1)
   })
 
   const entry = { id: '3EB0', text: 'one', copies: 1 }

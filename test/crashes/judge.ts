@@ -2,7 +2,7 @@ import type { AcceptedText, Arrival, Facts } from './facts.ts'
 
 /** Attempts of one instance that may be in flight when the service is killed (decisions §5). */
 const IN_FLIGHT = 8
-const WAY = ['message.sent', 'message.delivered', 'message.read'] as const
+const WAY: readonly string[] = ['message.sent', 'message.delivered', 'message.read']
 
 export interface Verdict {
   /** One sentence per broken promise; empty: all held. */
@@ -58,17 +58,25 @@ function shownOnce({ accepted, phones }: Facts): string[] {
 
 function told({ accepted, arrivals }: Facts): string[] {
   const seen = new Set(arrivals.map(({ kind, subject }) => `${kind} ${subject}`))
-  return accepted.flatMap(({ messageId }) =>
-    WAY.filter(kind => !seen.has(`${kind} ${messageId}`)).map(kind => `No ${kind} of ${messageId} arrived.`),
+  return accepted.flatMap(({ messageId, end }) =>
+    expectedKinds(end)
+      .filter(kind => !seen.has(`${kind} ${messageId}`))
+      .map(kind => `No ${kind} of ${messageId} arrived.`),
   )
+}
+
+/** The events of a message that gets so far. */
+export function expectedKinds(end: AcceptedText['end']): readonly string[] {
+  return WAY.slice(0, WAY.indexOf(`message.${end}`) + 1)
 }
 
 /** A later event is only posted once the one before it is known to have arrived: so never again after it. */
 function inOrder({ arrivals, accepted }: Facts): string[] {
   const bySubject = groupBy(arrivals, ({ subject }) => subject)
-  return accepted.flatMap(({ messageId }) => {
+  return accepted.flatMap(({ messageId, end }) => {
+    const expected = expectedKinds(end)
     const kinds = (bySubject.get(messageId) ?? []).map(({ kind }) => kind)
-    const ranks = kinds.map(kind => (WAY as readonly string[]).indexOf(kind))
+    const ranks = kinds.map(kind => expected.indexOf(kind))
     const ordered = ranks.every((rank, index) => rank >= 0 && rank >= (ranks[index - 1] ?? 0))
     return ordered ? [] : [`The events of ${messageId} came as ${kinds.join(', ')}.`]
   })
@@ -100,8 +108,8 @@ function signed(arrivals: readonly Arrival[]): string[] {
 
 function finished({ accepted, states }: Facts): string[] {
   return accepted
-    .map(({ messageId }: AcceptedText) => ({ messageId, state: states.get(messageId) ?? 'unknown' }))
-    .filter(({ state }) => state !== 'read')
+    .map(({ messageId, end }) => ({ messageId, end, state: states.get(messageId) ?? 'unknown' }))
+    .filter(({ end, state }) => state !== end)
     .map(({ messageId, state }) => `${messageId} is ${state} in the end.`)
 }
 

@@ -32,8 +32,11 @@ const ON_THE_WAY_MS = 80
 /** @param startUpMs how long a start takes on this machine */
 export function nextKillPoint(random: Random, startUpMs: number): KillPoint {
   const kind = random.pick(KINDS)
-  const early = random.next() < 0.5
-  const afterMs = random.between(0, kind === 'during start-up' ? startUpMs : early ? FIRST_MOMENTS_MS : LONGEST_MS)
-  const thenMs = kind === 'before WhatsApp answers' ? random.between(0, ON_THE_WAY_MS) : 0
-  return { kind, afterMs, thenMs }
+  if (kind === 'during start-up') return { kind, afterMs: random.between(0, startUpMs), thenMs: 0 }
+  // Nothing is written to a silent WhatsApp before the driver has logged in and knows the recipients' devices.
+  if (kind === 'before WhatsApp answers') {
+    return { kind, afterMs: random.between(FIRST_MOMENTS_MS, LONGEST_MS), thenMs: random.between(0, ON_THE_WAY_MS) }
+  }
+  const withinMs = random.next() < 0.5 ? FIRST_MOMENTS_MS : LONGEST_MS
+  return { kind, afterMs: random.between(0, withinMs), thenMs: 0 }
 }

@@ -10,9 +10,12 @@ const SEND_EVERY_MS = [0, 60] as const
 const WRITE_EVERY_MS = [100, 400] as const
 const REPEAT_AFTER_MS = 25
 const KNOWN_CONTACTS = 4
-/** Shares of the texts that go to a number never written to before, and to the group. */
+/** Shares of the texts that go to a number never written to before, to the group, … */
 const TO_NEW = 0.2
 const TO_GROUP = 0.2
+/** … and to one whose phone tells nothing: what was not acknowledged before a kill has to go out again. */
+const TO_SILENT = 0.2
+const SILENT = '15005550003'
 
 export interface LoadOptions {
   instance: InstanceClient
@@ -76,11 +79,11 @@ export class Load {
     const { network, phone, instance, onAccepted } = this.#options
     await network.joinGroup(this.#group, [phone, this.#member])
     while (!this.#stopped) {
-      const { to, phones } = this.#recipient(random)
+      const { to, phones, end } = this.#recipient(random)
       const text = `${instance.id} text ${++this.#count}`
       const idempotencyKey = randomUUID()
       const messageId = await this.#sendUntilAccepted(to, text, idempotencyKey)
-      this.accepted.push({ instanceId: instance.id, messageId, to, text, phones, idempotencyKey })
+      this.accepted.push({ instanceId: instance.id, messageId, to, text, phones, end, idempotencyKey })
       onAccepted()
       await sleep(random.between(...SEND_EVERY_MS))
     }
@@ -98,14 +101,15 @@ export class Load {
     }
   }
 
-  #recipient(random: Random): { to: string; phones: string[] } {
+  #recipient(random: Random): Pick<Offered, 'to' | 'phones' | 'end'> {
     const share = random.next()
-    if (share < TO_GROUP) return { to: this.#group, phones: [this.#member] }
-    const isNew = share < TO_GROUP + TO_NEW
+    if (share < TO_GROUP) return { to: this.#group, phones: [this.#member], end: 'read' }
+    if (share < TO_GROUP + TO_SILENT) return { to: SILENT, phones: [SILENT], end: 'sent' }
+    const isNew = share < TO_GROUP + TO_SILENT + TO_NEW
     const to = isNew
       ? `5521${this.#options.phone.slice(-4)}${String(this.#count).padStart(5, '0')}`
       : random.pick(this.#contacts)
-    return { to, phones: [to] }
+    return { to, phones: [to], end: 'read' }
   }
 
   async #write(random: Random): Promise<void> {

@@ -5,12 +5,13 @@ import { type Network, type PhoneMessage, startNetwork } from '../network.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
 import type { Facts } from './facts.ts'
+import { expectedKinds } from './judge.ts'
 import { Load } from './load.ts'
 import { Random } from './random.ts'
 import { Recorder } from './recorder.ts'
 
-/** Nothing new for so long: what has not come by then will not come. */
-const SILENCE_MS = 12_000
+/** Nothing new for longer than a lease lasts: what has not come by then will not come. */
+const SILENCE_MS = 20_000
 /** Long enough to see an attempt that is one too many. */
 const AFTERMATH_MS = 1_000
 const READS_AT_ONCE = 8
@@ -191,10 +192,11 @@ export class Stage {
     return this.#players.map(({ load }) => load).filter(load => load !== null)
   }
 
-  /** Events that have not arrived yet: three of each text, one of each incoming message. */
+  /** Events that have not arrived yet. */
   get #owed(): number {
-    const distinct = new Set(this.recorder.arrivals.map(({ eventId }) => eventId)).size
-    return this.#loads.reduce((sum, { accepted, incoming }) => sum + 3 * accepted.length + incoming.length, -distinct)
+    const told = this.#loads.flatMap(load => load.accepted).reduce((sum, { end }) => sum + expectedKinds(end).length, 0)
+    const received = this.#loads.reduce((sum, { incoming }) => sum + incoming.length, 0)
+    return told + received - new Set(this.recorder.arrivals.map(({ eventId }) => eventId)).size
   }
 
   async #addPlayer(): Promise<void> {

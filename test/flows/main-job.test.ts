@@ -132,6 +132,7 @@ describe.each(STORES)('the main job on %s', store => {
   test('deleting an instance fails what is queued, tells of it, and then leaves no row behind', async () => {
     const other = await addInstance()
     const ids = await sendBurst(other)
+    expect(await database.countRowsOf(other.id, service.dataDir)).toBeGreaterThan(ids.length)
     await service.admin.deleteInstance(other.id)
 
     await expect(other.send(ORDINARY, 'too late')).rejects.toMatchObject({ status: 401, code: 'invalid_token' })

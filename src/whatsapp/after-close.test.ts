@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest'
+import { afterClose, pauseBefore } from './after-close.ts'
+import { parseLinkEnd } from './link-end.ts'
+
+const ended = (code: number, deviceRemoved = false) => afterClose({ code, deviceRemoved })
+
+describe('what follows the end of a socket', () => {
+  test('only a removal by the phone erases credentials', () => {
+    const codes = Array.from({ length: 600 }, (_, code) => code)
+    expect(codes.filter(code => ended(code).kind === 'logged_out')).toEqual([401])
+    expect(ended(440, true).kind).toBe('logged_out')
+  })
+
+  test.each([402, 403, 405, 406, 409, 411, 440])('after %i nothing is tried until a person has looked', code => {
+    expect(ended(code).kind).toBe('stop')
+  })
+
+  test.each([408, 428, 500, 503, 516, 999])('after %i it is tried again', code => {
+    expect(ended(code).kind).toBe('retry')
+  })
+
+  test('a refused version names the setting', () => {
+    expect(ended(405)).toMatchObject({ reason: expect.stringContaining('WHATSAPP_VERSION') })
+  })
+
+  test('515 asks for a new socket at once', () => {
+    expect(ended(515)).toEqual({ kind: 'restart' })
+  })
+})
+
+describe('the pause before the next socket', () => {
+  test('doubles up to five minutes and is never shorter than half of that', () => {
+    for (let failures = 1; failures < 40; failures += 1) {
+      const fullMs = Math.min(1_000 * 2 ** (failures - 1), 300_000)
+      expect(pauseBefore(failures, false, 0)).toBe(fullMs / 2)
+      expect(pauseBefore(failures, false, 1)).toBe(fullMs)
+    }
+  })
+
+  test('starts longer when WhatsApp is not available', () => {
+    expect(pauseBefore(1, true, 0)).toBeGreaterThan(pauseBefore(1, false, 1))
+  })
+})
+
+describe('why a socket ended', () => {
+  test('is the status code of the error', () => {
+    expect(parseLinkEnd({ output: { statusCode: 428 } })).toEqual({ code: 428, deviceRemoved: false })
+  })
+
+  test.each([undefined, null, 1006, new Error('socket hang up'), {}])('is unknown for %o', error => {
+    expect(parseLinkEnd(error)).toEqual({ code: 500, deviceRemoved: false })
+  })
+
+  test('tells a removal from a replacement, which share a code', () => {
+    const conflict = (type: string) => ({ output: { statusCode: 440 }, data: { tag: 'conflict', attrs: { type } } })
+    expect(parseLinkEnd(conflict('device_removed')).deviceRemoved).toBe(true)
+    expect(parseLinkEnd(conflict('replaced')).deviceRemoved).toBe(false)
+  })
+})

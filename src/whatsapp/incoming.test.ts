@@ -1,0 +1,103 @@
+import type { proto, WAMessage } from 'baileys'
+import { describe, expect, test } from 'vitest'
+import { parseContent, parseIncoming } from './incoming.ts'
+
+const NUMBER = '5511987654321'
+const LID = '990000007654321'
+const GROUP = '120363000000000777@g.us'
+const knowsNobody = async () => null
+
+const message = (key: Partial<WAMessage['key']>, content: proto.IMessage = { conversation: 'hi' }): WAMessage => ({
+  key: { id: 'ID', remoteJid: `${NUMBER}@s.whatsapp.net`, fromMe: false, ...key },
+  message: content,
+  messageTimestamp: 1_700_000_000,
+})
+
+describe('who wrote it', () => {
+  test.each([
+    ['the number', { remoteJid: `${NUMBER}@s.whatsapp.net` }],
+    ['the number of a device', { remoteJid: `${NUMBER}:12@s.whatsapp.net` }],
+    ['a LID with the number beside it', { remoteJid: `${LID}@lid`, remoteJidAlt: `${NUMBER}@s.whatsapp.net` }],
+    ['a LID with a device’s number beside it', { remoteJid: `${LID}@lid`, remoteJidAlt: `${NUMBER}:3@s.whatsapp.net` }],
+    ['a member of a group', { remoteJid: GROUP, participant: `${NUMBER}@s.whatsapp.net` }],
+    ['a LID in a group', { remoteJid: GROUP, participant: `${LID}:2@lid`, participantAlt: `${NUMBER}@s.whatsapp.net` }],
+  ])('is known from %s', async (_, key) => {
+    const incoming = await parseIncoming(message(key), knowsNobody)
+    expect(incoming).toMatchObject({ from: NUMBER })
+    expect(incoming).not.toHaveProperty('addressing')
+  })
+
+  test('is found in the stored mapping when WhatsApp gives only a LID', async () => {
+    const incoming = await parseIncoming(message({ remoteJid: `${LID}@lid` }), async () => `${NUMBER}:0@s.whatsapp.net`)
+    expect(incoming).toMatchObject({ from: NUMBER })
+  })
+
+  test('is the LID, and says so, when the number cannot be known', async () => {
+    const incoming = await parseIncoming(message({ remoteJid: `${LID}:4@lid` }), knowsNobody)
+    expect(incoming).toMatchObject({ from: LID, addressing: 'lid' })
+  })
+})
+
+describe('what is no event', () => {
+  test.each([
+    ['our own message', { fromMe: true }],
+    ['a status', { remoteJid: 'status@broadcast', participant: `${NUMBER}@s.whatsapp.net` }],
+    ['a newsletter', { remoteJid: '120363000000000001@newsletter' }],
+  ])('%s', async (_, key) => {
+    expect(await parseIncoming(message(key), knowsNobody)).toBeNull()
+  })
+
+  test.each([
+    ['a stub', null],
+    ['nothing', {}],
+    ['a deletion', { protocolMessage: { type: 0 } }],
+    ['an edit', { editedMessage: { message: { protocolMessage: { type: 14 } } } }],
+    ['a group’s key', { senderKeyDistributionMessage: {}, messageContextInfo: {} }],
+  ] as [string, proto.IMessage | null][])('%s', async (_, content) => {
+    expect(await parseIncoming({ ...message({}), message: content }, knowsNobody)).toBeNull()
+  })
+})
+
+describe('what it is', () => {
+  test.each([
+    [{ conversation: 'hi' }, { type: 'text', text: 'hi' }],
+    [{ extendedTextMessage: { text: 'hi' } }, { type: 'text', text: 'hi' }],
+    [
+      { conversation: 'hi', senderKeyDistributionMessage: {} },
+      { type: 'text', text: 'hi' },
+    ],
+    [{ ephemeralMessage: { message: { conversation: 'gone soon' } } }, { type: 'text', text: 'gone soon' }],
+    [{ viewOnceMessageV2: { message: { imageMessage: { caption: 'once' } } } }, { type: 'image', text: 'once' }],
+    [
+      { documentWithCaptionMessage: { message: { documentMessage: { caption: 'bill' } } } },
+      { type: 'document', text: 'bill' },
+    ],
+    [{ imageMessage: {} }, { type: 'image' }],
+    [{ videoMessage: { caption: 'look' } }, { type: 'video', text: 'look' }],
+    [{ ptvMessage: {} }, { type: 'video' }],
+    [{ audioMessage: {} }, { type: 'audio' }],
+    [{ stickerMessage: {} }, { type: 'sticker' }],
+    [{ locationMessage: {} }, { type: 'location' }],
+    [{ contactMessage: { displayName: 'Ana' } }, { type: 'contact' }],
+    [{ contactsArrayMessage: {} }, { type: 'contact' }],
+    [{ reactionMessage: { text: '👍' } }, { type: 'reaction', text: '👍' }],
+    [{ reactionMessage: { text: '' } }, { type: 'reaction' }],
+    [{ pollCreationMessageV3: { name: 'Lunch?' } }, { type: 'poll' }],
+    [{ buttonsResponseMessage: {} }, { type: 'other' }],
+  ] as [proto.IMessage, object][])('%o', (content, expected) => {
+    expect(parseContent(content)).toEqual(expected)
+  })
+})
+
+test('a message carries WhatsApp’s id and time, the group and the push name', async () => {
+  const inGroup = { ...message({ remoteJid: GROUP, participant: `${NUMBER}@s.whatsapp.net` }), pushName: 'Ana' }
+  expect(await parseIncoming(inGroup, knowsNobody)).toEqual({
+    id: 'ID',
+    from: NUMBER,
+    type: 'text',
+    text: 'hi',
+    group: GROUP,
+    name: 'Ana',
+    sentAt: 1_700_000_000_000,
+  })
+})

@@ -1,0 +1,95 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { QueuedMessage } from '../store/store.ts'
+import { Outbox } from './outbox.ts'
+
+const PAGE = 16
+
+const row = (seq: number, to: string): QueuedMessage => ({
+  seq,
+  id: `msg_${seq}`,
+  instanceId: 'inst_test',
+  to,
+  text: '',
+  whatsappId: `3EB0${seq}`,
+  createdAt: 0,
+  prepared: null,
+})
+
+/** Reads pages as the sender does, until there is nothing more to take in. */
+function read(outbox: Outbox, queue: readonly QueuedMessage[]): void {
+  while (outbox.wantsMore) {
+    const rows = queue.filter(({ seq }) => seq > outbox.scannedTo).slice(0, PAGE)
+    outbox.beginRead()
+    outbox.endRead(rows, rows.length < PAGE)
+  }
+}
+
+test('every message goes out once, in the order accepted for each recipient, whoever has to wait meanwhile', () => {
+  const recipients = fc.constantFrom('a', 'b', 'c', 'stuck')
+  fc.assert(
+    fc.property(fc.array(recipients, { maxLength: 300 }), fc.infiniteStream(fc.nat(1_000)), (order, choices) => {
+      let queue = order.map((to, index) => row(index + 1, to))
+      const outbox = new Outbox()
+      const sent: QueuedMessage[] = []
+      outbox.lookAgain(true)
+      for (;;) {
+        read(outbox, queue)
+        const ready = [...outbox.lanes()].filter(({ to }) => to !== 'stuck')
+        const lane = ready[choices.next().value % ready.length]
+        const message = lane?.messages[0]
+        if (!message) break
+        sent.push(message)
+        outbox.pass(message)
+        queue = queue.filter(({ id }) => id !== message.id)
+        outbox.end(message)
+      }
+      for (const to of ['a', 'b', 'c']) {
+        const expected = order.flatMap((one, index) => (one === to ? [index + 1] : []))
+        expect(sent.filter(message => message.to === to).map(({ seq }) => seq)).toEqual(expected)
+      }
+    }),
+  )
+})
+
+test('a recipient with more waiting than fits holds up nobody, and loses none', () => {
+  const queue = [...Array.from({ length: 5_000 }, (_, index) => row(index + 1, 'stuck')), row(5_001, 'free')]
+  const outbox = new Outbox()
+  outbox.lookAgain(true)
+  read(outbox, queue)
+  expect([...outbox.lanes()].find(({ to }) => to === 'free')?.messages).toHaveLength(1)
+  let left = queue
+  const sent: number[] = []
+  for (;;) {
+    read(outbox, left)
+    const message = [...outbox.lanes()].find(({ to }) => to === 'stuck')?.messages[0]
+    if (!message) break
+    sent.push(message.seq)
+    left = left.slice(1)
+    outbox.end(message)
+  }
+  expect(sent).toEqual(queue.slice(0, 5_000).map(({ seq }) => seq))
+})
+
+test('a message that ended while rows were read is not taken up again', () => {
+  const outbox = new Outbox()
+  const message = row(1, 'a')
+  outbox.lookAgain(true)
+  read(outbox, [message])
+  outbox.lookAgain(true)
+  outbox.beginRead()
+  outbox.end(message)
+  outbox.endRead([message], true)
+  expect([...outbox.lanes()]).toEqual([])
+})
+
+test('rows that arrive while others are read are looked for once more', () => {
+  const outbox = new Outbox()
+  outbox.lookAgain(true)
+  outbox.beginRead()
+  outbox.lookAgain(false)
+  outbox.endRead([row(1, 'a')], true)
+  expect(outbox.wantsMore).toBe(true)
+  read(outbox, [row(1, 'a'), row(2, 'b')])
+  expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['a', 'b'])
+})

@@ -1,0 +1,263 @@
+import { pino } from 'pino'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { LocalHints } from '../store/hints.ts'
+import type { Messages, Numbers, QueuedMessage } from '../store/store.ts'
+import { GroupDirectory } from './group-directory.ts'
+import type { Acknowledgement } from './link.ts'
+import { Sender, type SendingLink } from './sender.ts'
+
+const LEASE = { instanceId: 'inst_test', owner: 'test', epoch: 1 }
+const ADDRESS = '5511987654321@s.whatsapp.net'
+
+interface Row extends QueuedMessage {
+  ended?: string
+}
+
+/** The sender with its rows in memory and a link whose answers the test decides. */
+function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) {
+  const hints = new LocalHints()
+  const rows: Row[] = []
+  const numbers = new Map<string, { address: string | null }>([['5511987654321', { address: ADDRESS }]])
+  const find = (whatsappId: string) => rows.find(row => row.whatsappId === whatsappId)
+  const messages = {
+    listQueued: async (_: string, limit: number, afterSeq = 0) =>
+      rows
+        .filter(row => !row.ended && row.seq > afterSeq)
+        .slice(0, limit)
+        .map(row => ({ ...row })),
+    async recordPrepared(_: unknown, id: string, prepared: QueuedMessage['prepared']) {
+      const row = rows.find(one => one.id === id)!
+      row.prepared ??= prepared
+      return row.prepared!
+    },
+    async recordProgress(_: unknown, whatsappId: string, reached: string) {
+      const row = find(whatsappId)
+      if (row) row.ended = reached
+      return row ? 'recorded' : 'unknown_message'
+    },
+    async recordFailure(_: unknown, whatsappId: string, failure: { code: string; message: string }) {
+      const row = find(whatsappId)
+      if (row) row.ended = `${failure.code}: ${failure.message}`
+      return 'recorded'
+    },
+  } as unknown as Messages
+  const store = {
+    hints,
+    messages,
+    numbers: {
+      find: async (_: string, number: string) => numbers.get(number) ?? null,
+      record: async (_: unknown, number: string, found: { address: string | null }) => void numbers.set(number, found),
+    } as Numbers,
+  }
+  const failed = vi.fn()
+  const sender = new Sender({
+    lease: LEASE,
+    store,
+    groups: new GroupDirectory(Date.now),
+    messageTtlMs: settings.messageTtlMs ?? 86_400_000,
+    ackTimeoutMs: settings.ackTimeoutMs ?? 1_000,
+    logger: pino({ level: 'silent' }),
+    now: Date.now,
+    onFailed: failed,
+  })
+  const written: { address: string; content: string; whatsappId: string }[] = []
+  const closing = new AbortController()
+  const link = {
+    isOpen: true,
+    closed: closing.signal,
+    write: vi.fn(async (address: string, content: Uint8Array, whatsappId: string) => {
+      written.push({ address, content: Buffer.from(content).toString('hex'), whatsappId })
+    }),
+    lookUp: vi.fn(async (): ReturnType<SendingLink['lookUp']> => ({ kind: 'silent' })),
+    queryGroup: vi.fn(async () => {
+      throw Object.assign(new Error('item-not-found'), { data: 404 })
+    }),
+    isMember: () => true,
+    forgetDevices: vi.fn(async () => undefined),
+  } satisfies SendingLink
+  const accept = (to = '5511987654321', createdAt = Date.now()) => {
+    const seq = rows.length + 1
+    const row: Row = {
+      seq,
+      id: `msg_${seq}`,
+      instanceId: LEASE.instanceId,
+      to,
+      text: `text ${seq}`,
+      whatsappId: `3EB0${seq}`,
+      createdAt,
+      prepared: null,
+    }
+    rows.push(row)
+    hints.give('queued', LEASE.instanceId)
+    return row
+  }
+  const answer = (whatsappId: string, more: Partial<Acknowledgement> = {}) =>
+    sender.acknowledged({ whatsappId, error: undefined, devicesDiffer: false, ...more })
+  cleanUps.push(() => {
+    closing.abort()
+    return sender.stop()
+  })
+  return { sender, rows, written, link, accept, answer, numbers, failed, close: () => closing.abort() }
+}
+
+const cleanUps: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp()
+})
+
+describe('an acknowledgement', () => {
+  test('ends the message, and the next one to the recipient goes out only then', async () => {
+    const { sender, accept, answer, written, link } = stage()
+    sender.start()
+    sender.attach(link)
+    const first = accept()
+    const second = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    answer(first.whatsappId)
+    await vi.waitFor(() => expect(written.map(({ whatsappId }) => whatsappId)).toEqual(['3EB01', '3EB02']))
+    answer(second.whatsappId)
+    await vi.waitFor(() => expect([first.ended, second.ended]).toEqual(['sent', 'sent']))
+  })
+
+  test('that stays away is answered with the same id and the same content, over the next link', async () => {
+    const { sender, accept, answer, written, link, close } = stage({ ackTimeoutMs: 60_000 })
+    sender.start()
+    sender.attach(link)
+    const message = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    sender.detach()
+    close()
+    sender.attach({ ...link, closed: new AbortController().signal })
+    await vi.waitFor(() => expect(written).toHaveLength(2))
+    expect(written[1]).toEqual(written[0])
+    answer(message.whatsappId)
+    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  })
+
+  test('delays only its recipient', async () => {
+    const { sender, accept, answer, written, link, numbers } = stage({ ackTimeoutMs: 60_000 })
+    numbers.set('5511900000002', { address: '5511900000002@s.whatsapp.net' })
+    sender.start()
+    sender.attach(link)
+    for (let count = 0; count < 300; count += 1) accept()
+    const other = accept('5511900000002')
+    await vi.waitFor(() => expect(written).toHaveLength(2))
+    answer(other.whatsappId)
+    await vi.waitFor(() => expect(other.ended).toBe('sent'))
+  })
+
+  test('that comes after the time was up still counts', async () => {
+    const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
+    sender.start()
+    sender.attach(link)
+    const message = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    await new Promise(resolve => setTimeout(resolve, 50))
+    answer(message.whatsappId)
+    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  })
+
+  test('is not needed once a receipt has come', async () => {
+    const { sender, accept, written, link } = stage({ ackTimeoutMs: 60_000 })
+    sender.start()
+    sender.attach(link)
+    const message = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    sender.received([message.whatsappId])
+    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  })
+})
+
+describe('a refusal', () => {
+  test.each([463, 421, 500])('with %i is final', async error => {
+    const { sender, accept, answer, written, link } = stage()
+    sender.start()
+    sender.attach(link)
+    const message = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    answer(message.whatsappId, { error })
+    await vi.waitFor(() =>
+      expect(message.ended).toContain(`rejected_by_whatsapp: WhatsApp refused the message (code ${error})`),
+    )
+    expect(written).toHaveLength(1)
+  })
+
+  test('for stale devices is tried once more with new ones, and is final then', async () => {
+    const { sender, accept, answer, written, link } = stage()
+    sender.start()
+    sender.attach(link)
+    const message = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    answer(message.whatsappId, { error: 479 })
+    await vi.waitFor(() => expect(written).toHaveLength(2))
+    expect(link.forgetDevices).toHaveBeenCalledWith(ADDRESS)
+    answer(message.whatsappId, { error: 479 })
+    await vi.waitFor(() => expect(message.ended).toContain('479'))
+  })
+})
+
+describe('a recipient', () => {
+  test('that WhatsApp does not know fails, and is not asked for again', async () => {
+    const { sender, accept, link, written } = stage()
+    link.lookUp.mockResolvedValue({ kind: 'absent' })
+    sender.start()
+    sender.attach(link)
+    const messages = [accept('5511900000009'), accept('5511900000009')]
+    await vi.waitFor(() => {
+      for (const message of messages) expect(message.ended).toContain('recipient_not_on_whatsapp')
+    })
+    expect(link.lookUp).toHaveBeenCalledTimes(1)
+    expect(written).toEqual([])
+  })
+
+  test('that WhatsApp gives no answer about does not fail: it is asked again', async () => {
+    const { sender, accept, link, answer, written } = stage()
+    sender.start()
+    sender.attach(link)
+    const message = accept('5511900000009')
+    await vi.waitFor(() => expect(link.lookUp).toHaveBeenCalledTimes(1))
+    link.lookUp.mockResolvedValue({ kind: 'found', address: '551190000009@s.whatsapp.net' })
+    sender.attach(link)
+    await vi.waitFor(() => expect(written[0]?.address).toBe('551190000009@s.whatsapp.net'))
+    answer(message.whatsappId)
+    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  })
+
+  test('that is a group we are not in fails', async () => {
+    const { sender, accept, link } = stage()
+    sender.start()
+    sender.attach(link)
+    const message = accept('120363000000000001@g.us')
+    await vi.waitFor(() => expect(message.ended).toContain('not_a_group_member'))
+  })
+})
+
+describe('age', () => {
+  test('fails what was never handed on as expired, and what was as unconfirmed, with no link at all', async () => {
+    const { sender, accept } = stage({ messageTtlMs: 1_000 })
+    const never = accept('5511987654321', Date.now() - 2_000)
+    const maybe = accept('5511987654321', Date.now() - 2_000)
+    maybe.prepared = { address: ADDRESS, content: Buffer.from('x') }
+    const young = accept('5511987654321', Date.now() + 60_000)
+    sender.start()
+    await vi.waitFor(() => {
+      expect(never.ended).toContain('expired')
+      expect(maybe.ended).toContain('unconfirmed')
+    })
+    expect(young.ended).toBeUndefined()
+  })
+})
+
+test('a write that goes wrong is tried again and is nobody’s unhandled rejection', async () => {
+  const { sender, accept, link, answer, written, failed } = stage()
+  link.write.mockRejectedValueOnce(1006)
+  sender.start()
+  sender.attach(link)
+  const message = accept()
+  await vi.waitFor(() => expect(link.write).toHaveBeenCalledTimes(1))
+  sender.attach(link)
+  await vi.waitFor(() => expect(written).toHaveLength(1))
+  answer(message.whatsappId)
+  await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  expect(failed).not.toHaveBeenCalled()
+})

@@ -1,0 +1,51 @@
+import type { Logger } from 'pino'
+import type { ConnectionRecord, Connections, Lease } from '../store/store.ts'
+import { untilStored } from './patience.ts'
+
+type Change = Parameters<Connections['record']>[1]
+
+/** What every state but `linking` shows. */
+export const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null } as const
+
+export interface StatusOptions {
+  lease: Lease
+  connections: Connections
+  /** Every reason says so. */
+  simulated: boolean
+  logger: Logger
+  now: () => number
+  /** A store that is away is waited for until this is aborted. */
+  signal: AbortSignal
+}
+
+/** The connection as the world sees it, and what the world wants of it. */
+export class Status {
+  readonly #options: StatusOptions
+
+  constructor(options: StatusOptions) {
+    this.#options = options
+  }
+
+  find(): Promise<ConnectionRecord | null> {
+    const { connections, lease, signal } = this.#options
+    return untilStored(() => connections.find(lease.instanceId), signal)
+  }
+
+  async record(change: Change): Promise<void> {
+    const { connections, lease, signal, now, logger } = this.#options
+    const told = change.reason === undefined ? change : { ...change, reason: this.#say(change.reason) }
+    await untilStored(() => connections.record(lease, told, now()), signal)
+    const { state, reason } = told
+    if (state) logger.info({ instanceId: lease.instanceId, state, reason }, 'connection.changed')
+  }
+
+  /** Somebody asked for something after the wish with this version. */
+  async hasNewerWish(goalVersion: number | null): Promise<boolean> {
+    const record = await this.find()
+    return record !== null && goalVersion !== null && record.goalVersion > goalVersion
+  }
+
+  #say(reason: string): string {
+    return this.#options.simulated ? `${reason} (WhatsApp is simulated.)` : reason
+  }
+}

@@ -1,0 +1,140 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { afterAll, beforeAll } from 'vitest'
+import type { IncomingMessage } from '../../src/domain/event.ts'
+import { type InstanceId, newInstanceId, newMessageId } from '../../src/domain/ids.ts'
+import type { AttemptRecord, DueDelivery, Lease, NewInstance, NewMessage, Store } from '../../src/store/store.ts'
+import type { CreateHarness, StoreHarness } from './harness.ts'
+
+export const URL = 'https://receiver.example/hook'
+export const OWNER = 'node-1'
+
+/** One store for all tests of a suite, each with instances of its own. */
+export function withStore(createHarness: CreateHarness): { harness: StoreHarness; store: Store } {
+  const context = {} as { harness: StoreHarness; store: Store }
+  beforeAll(async () => {
+    context.harness = await createHarness()
+    context.store = await context.harness.open()
+  })
+  afterAll(() => context.harness?.dispose())
+  return context
+}
+
+export function newInstance(changes: Partial<NewInstance> = {}): NewInstance {
+  return {
+    id: newInstanceId(),
+    name: 'Shop',
+    kind: 'whatsapp',
+    tokenDigest: randomBytes(32),
+    webhookSecret: `whsec_${randomBytes(32).toString('base64')}`,
+    goal: 'idle',
+    ...changes,
+  }
+}
+
+/** An instance that `OWNER` holds and that is connected. */
+export async function createConnected(store: Store, options: { url?: string | null } = {}): Promise<Lease> {
+  const lease = await createOwned(store)
+  await store.connections.record(lease, { state: 'connected', reason: 'Connected.' }, Date.now())
+  const { url = URL } = options
+  if (url !== null) await store.instances.setWebhookUrl(lease.instanceId, url)
+  return lease
+}
+
+export async function createOwned(store: Store, changes: Partial<NewInstance> = {}): Promise<Lease> {
+  const { id } = await store.instances.create(newInstance(changes), Date.now())
+  return take(store, id)
+}
+
+/** Gets the lease of one instance; other free ones come along. */
+export async function take(store: Store, id: InstanceId, owner = OWNER): Promise<Lease> {
+  const leases = [...(await store.leases.acquire(owner, 1_000)), ...(await store.leases.renew(owner))]
+  const lease = leases.find(({ instanceId }) => instanceId === id)
+  if (lease === undefined) throw new Error(`${owner} got no lease on ${id}.`)
+  return lease
+}
+
+export function newMessage(instanceId: InstanceId, changes: Partial<NewMessage> = {}): NewMessage {
+  return {
+    id: newMessageId(Date.now()),
+    instanceId,
+    to: '5511999990000',
+    text: 'Good morning',
+    whatsappId: randomBytes(10).toString('hex').toUpperCase(),
+    ...changes,
+  }
+}
+
+export async function accept(store: Store, instanceId: InstanceId, changes: Partial<NewMessage> = {}) {
+  const message = newMessage(instanceId, changes)
+  const outcome = await store.messages.accept(message, Date.now())
+  if (outcome.kind !== 'accepted') throw new Error(`The message was not accepted: ${outcome.kind}.`)
+  return message
+}
+
+/** As the API makes it of `to` and `text`. */
+export function idempotency(key: string, body = 'the body') {
+  return { key, digest: createHash('sha256').update(body).digest() }
+}
+
+export function incoming(changes: Partial<IncomingMessage> = {}): IncomingMessage {
+  return {
+    id: randomBytes(8).toString('hex'),
+    from: '5511988880000',
+    type: 'text',
+    text: 'Hi',
+    sentAt: 1_000,
+    ...changes,
+  }
+}
+
+export function attempt(delivery: DueDelivery, changes: Partial<AttemptRecord> = {}): AttemptRecord {
+  return {
+    attemptNumber: delivery.attemptNumber,
+    url: delivery.url,
+    startedAt: 1_700_000_000_000,
+    durationMs: 12,
+    status: 200,
+    error: null,
+    responseExcerpt: 'ok',
+    ...changes,
+  }
+}
+
+/** Deliveries that may start now, as a lane would find them. */
+export async function listReady(store: Store, instanceId: InstanceId): Promise<DueDelivery[]> {
+  const first = await store.deliveries.listFirst(instanceId, 0, 100)
+  const retries = await store.deliveries.listRetries(instanceId, { dueAt: 0, seq: 0 }, Number.MAX_SAFE_INTEGER, 100)
+  return [...first, ...retries]
+}
+
+/** Delivers all that is owed, as it becomes ready; returns the kinds in the order of their delivery. */
+export async function deliverAll(store: Store, lease: Lease): Promise<string[]> {
+  const kinds: string[] = []
+  for (;;) {
+    const [delivery] = await listReady(store, lease.instanceId)
+    if (delivery === undefined) return kinds
+    await store.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'delivered' })
+    kinds.push(delivery.kind)
+  }
+}
+
+export function bodyOf(delivery: { body: Uint8Array | string }): {
+  event: string
+  instanceId: string
+  timestamp: string
+  data: Record<string, unknown>
+} {
+  const { body } = delivery
+  return JSON.parse(typeof body === 'string' ? body : Buffer.from(body).toString())
+}
+
+/** Collects the hints of one instance. */
+export function watchHints(store: Store, instanceId: InstanceId): string[] {
+  const seen: string[] = []
+  for (const topic of ['queued', 'owed', 'webhook', 'goal', 'connection'] as const) {
+    store.hints.on(topic, id => {
+      if (id === instanceId) seen.push(topic)
+    })
+  }
+  return seen
+}

@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import pg from 'pg'
+import { openStore, type StoreOptions } from '../../src/store/open-store.ts'
+import type { Store } from '../../src/store/store.ts'
+
+export const MASTER_KEY = new Uint8Array(32).fill(7)
+
+/** A database of one's own, and ways to open stores on it and to look behind their back. */
+export interface StoreHarness {
+  readonly kind: 'sqlite' | 'postgres'
+  /** What `open` starts from. */
+  readonly options: StoreOptions
+  open(options?: Partial<StoreOptions>): Promise<Store>
+  /** Runs a statement past the store, for instance to make rows look old. */
+  execute(statement: string): Promise<Record<string, unknown>[]>
+  /** Closes what `open` gave out, and removes the database. */
+  dispose(): Promise<void>
+}
+
+export type CreateHarness = () => Promise<StoreHarness>
+
+export async function createSqliteHarness(): Promise<StoreHarness> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'pombal-store-'))
+  return createHarness(
+    'sqlite',
+    { dataDir, masterKey: MASTER_KEY, ratePerMinute: 100 },
+    async statement => {
+      const db = new Sqlite(join(dataDir, 'pombal.db'))
+      try {
+        const prepared = db.prepare(statement)
+        return prepared.reader ? (prepared.all() as Record<string, unknown>[]) : [{ changes: prepared.run().changes }]
+      } finally {
+        db.close()
+      }
+    },
+    () => rm(dataDir, { recursive: true, force: true }),
+  )
+}
+
+/** @param serverUrl a server on which databases can be made */
+export async function createPostgresHarness(serverUrl: string): Promise<StoreHarness> {
+  const name = `contract_${randomBytes(6).toString('hex')}`
+  await queryPostgres(serverUrl, `create database ${name}`)
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  return createHarness(
+    'postgres',
+    { dataDir: tmpdir(), databaseUrl: url.href, masterKey: MASTER_KEY, ratePerMinute: 100 },
+    statement => queryPostgres(url.href, statement),
+    async () => {
+      await queryPostgres(serverUrl, `drop database ${name} with (force)`)
+    },
+  )
+}
+
+function createHarness(
+  kind: StoreHarness['kind'],
+  options: StoreOptions,
+  execute: StoreHarness['execute'],
+  remove: () => Promise<void>,
+): StoreHarness {
+  const opened: Store[] = []
+  return {
+    kind,
+    options,
+    execute,
+    async open(changes = {}) {
+      const store = await openStore({ ...options, ...changes })
+      opened.push(store)
+      return store
+    },
+    async dispose() {
+      for (const store of opened) await store.close()
+      await remove()
+    },
+  }
+}
+
+async function queryPostgres(url: string, statement: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    return (await client.query(statement)).rows as Record<string, unknown>[]
+  } finally {
+    await client.end()
+  }
+}

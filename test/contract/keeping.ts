@@ -1,0 +1,151 @@
+import { describe, expect, test } from 'vitest'
+import type { Lease } from '../../src/store/store.ts'
+import { createOwned, withStore } from './fixture.ts'
+import type { CreateHarness } from './harness.ts'
+
+const HOUR_MS = 60 * 60_000
+const DAY_MS = 24 * HOUR_MS
+
+/** Credentials, looked-up numbers, and the sandbox's memory. */
+export function keepingContract(createHarness: CreateHarness): void {
+  describe('credentials', () => {
+    const context = withStore(createHarness)
+    const bytes = (text: string) => Buffer.from(text)
+
+    test('come back as they were set, by type and id', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const blob = Buffer.from(Array.from({ length: 256 }, (_, index) => index))
+      await store.credentials.set(lease, [
+        { type: 'session', id: '1', value: blob },
+        { type: 'session', id: '2', value: bytes('two') },
+        { type: 'pre-key', id: '1', value: bytes('other type') },
+        { type: 'pre-key', id: 'empty', value: bytes('') },
+      ])
+      const sessions = await store.credentials.get(lease.instanceId, 'session', ['1', '2', '3', '1'])
+      expect([...sessions].map(([id, value]) => [id, Buffer.from(value)]).toSorted()).toEqual([
+        ['1', blob],
+        ['2', bytes('two')],
+      ])
+      expect((await store.credentials.get(lease.instanceId, 'pre-key', ['empty'])).get('empty')).toHaveLength(0)
+      expect(await store.credentials.get('inst_other', 'session', ['1'])).toEqual(new Map())
+      expect(await store.credentials.get(lease.instanceId, 'session', [])).toEqual(new Map())
+    })
+
+    test('are replaced and removed, the last change of a call counting', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const set = (...values: (string | null)[]) =>
+        store.credentials.set(
+          lease,
+          values.map(value => ({ type: 't', id: 'x', value: value === null ? null : bytes(value) })),
+        )
+      const get = async () => (await store.credentials.get(lease.instanceId, 't', ['x'])).get('x')
+      await set('a')
+      await set('b', 'c')
+      expect(Buffer.from((await get())!).toString()).toBe('c')
+      await set('d', null)
+      expect(await get()).toBeUndefined()
+      await set(null, 'e')
+      expect(Buffer.from((await get())!).toString()).toBe('e')
+      await set()
+      await store.credentials.clear(lease)
+      expect(await get()).toBeUndefined()
+    })
+
+    test('calls made one after the other, without waiting, take effect in that order', async () => {
+      const { store } = context
+      const leases = await Promise.all([1, 2, 3].map(() => createOwned(store)))
+      const calls: Promise<void>[] = []
+      for (let round = 0; round < 30; round += 1) {
+        for (const lease of leases) {
+          if (round % 7 === 3) calls.push(store.credentials.clear(lease))
+          calls.push(
+            store.credentials.set(lease, [
+              { type: 't', id: 'same', value: bytes(`${round}`) },
+              { type: 't', id: `only ${round}`, value: bytes('x') },
+            ]),
+          )
+        }
+      }
+      await Promise.all(calls)
+      for (const lease of leases) {
+        const found = await read(lease, Array.from({ length: 30 }, (_, round) => `only ${round}`).concat('same'))
+        expect(found.get('same')).toBe('29')
+        expect([...found.keys()].filter(id => id.startsWith('only'))).toHaveLength(6)
+      }
+    })
+
+    test('a value moved to another row does not open', async () => {
+      const { harness, store } = context
+      const lease = await createOwned(store)
+      await store.credentials.set(lease, [
+        { type: 't', id: 'a', value: bytes('a') },
+        { type: 't', id: 'b', value: bytes('b') },
+      ])
+      const of = `instance_id = '${lease.instanceId}'`
+      await harness.execute(
+        `update credentials set value = (select value from credentials where ${of} and id = 'a') where ${of} and id = 'b'`,
+      )
+      expect((await read(lease, ['a'])).get('a')).toBe('a')
+      await expect(store.credentials.get(lease.instanceId, 't', ['b'])).rejects.toThrow()
+    })
+
+    async function read(lease: Lease, ids: string[]): Promise<Map<string, string>> {
+      const found = await context.store.credentials.get(lease.instanceId, 't', ids)
+      return new Map([...found].map(([id, value]) => [id, Buffer.from(value).toString()]))
+    }
+  })
+
+  describe('numbers', () => {
+    const context = withStore(createHarness)
+
+    test('what WhatsApp said of one is remembered for 7 days, that it is unknown for an hour', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const find = (number: string, now: number) => store.numbers.find(lease.instanceId, number, now)
+      expect(await find('551', 0)).toBeNull()
+      await store.numbers.record(lease, '551', { address: '551@s.whatsapp.net' }, 0)
+      await store.numbers.record(lease, '552', { address: null }, 0)
+      expect(await find('551', 7 * DAY_MS - 1)).toEqual({ address: '551@s.whatsapp.net' })
+      expect(await find('551', 7 * DAY_MS)).toBeNull()
+      expect(await find('552', HOUR_MS - 1)).toEqual({ address: null })
+      expect(await find('552', HOUR_MS)).toBeNull()
+      await store.numbers.record(lease, '552', { address: '552@s.whatsapp.net' }, HOUR_MS)
+      expect(await find('552', HOUR_MS)).toEqual({ address: '552@s.whatsapp.net' })
+      expect(await store.numbers.find('inst_other', '551', 0)).toBeNull()
+    })
+  })
+
+  describe('the sandbox', () => {
+    const context = withStore(createHarness)
+
+    test('remembers what was written, scope by scope', async () => {
+      const { store } = context
+      const value = (text: string) => new Uint8Array(Buffer.from(text))
+      const read = async (scope: string) =>
+        new Map([...(await store.sandbox.read(scope))].map(([key, bytes]) => [key, Buffer.from(bytes).toString()]))
+      expect(await read('inst_a')).toEqual(new Map())
+      await store.sandbox.write('inst_a', [
+        { key: 'x', value: value('1') },
+        { key: 'y', value: value('2') },
+      ])
+      await store.sandbox.write('inst_b', [{ key: 'x', value: value('other') }])
+      await Promise.all([
+        store.sandbox.write('inst_a', [{ key: 'x', value: value('3') }]),
+        store.sandbox.write('inst_a', [
+          { key: 'y', value: null },
+          { key: 'z', value: value('') },
+        ]),
+        store.sandbox.write('inst_a', [{ key: 'x', value: value('4') }]),
+      ])
+      expect(await read('inst_a')).toEqual(
+        new Map([
+          ['x', '4'],
+          ['z', ''],
+        ]),
+      )
+      expect(await read('inst_b')).toEqual(new Map([['x', 'other']]))
+    })
+  })
+}

@@ -1,0 +1,137 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { messageFailure } from '../../src/domain/message.ts'
+import { LeaseLost } from '../../src/store/errors.ts'
+import type { Lease, Store } from '../../src/store/store.ts'
+import { accept, attempt, createConnected, incoming, listReady, newInstance, take } from './fixture.ts'
+import type { CreateHarness, StoreHarness } from './harness.ts'
+
+export function ownershipContract(createHarness: CreateHarness): void {
+  describe('ownership', () => {
+    let harness: StoreHarness
+    let store: Store
+
+    async function open(): Promise<void> {
+      harness = await createHarness()
+      store = await harness.open()
+    }
+
+    afterEach(() => harness.dispose())
+
+    /** As if the owner had not been heard of for 15 s. */
+    const lapse = () => harness.execute('update leases set lease_until = 1')
+
+    test('free instances are taken up to a limit, each by one owner only', async () => {
+      await open()
+      for (let count = 0; count < 5; count += 1) await store.instances.create(newInstance(), 0)
+      const [one, other] = await Promise.all([store.leases.acquire('a', 3), store.leases.acquire('b', 3)])
+      expect([one.length, other.length].toSorted()).toEqual([2, 3])
+      expect(new Set([...one, ...other].map(({ instanceId }) => instanceId)).size).toBe(5)
+      expect(await store.leases.acquire('c', 10)).toEqual([])
+      expect(one.every(({ owner, epoch }) => owner === 'a' && epoch === 1)).toBe(true)
+    })
+
+    test('a lease holds for 15 s, and longer when renewed', async () => {
+      await open()
+      await store.instances.create(newInstance(), 0)
+      const [lease] = await store.leases.acquire('a', 1)
+      const until = async () => Number((await harness.execute('select lease_until from leases'))[0]!['lease_until'])
+      expect(Math.abs((await until()) - Date.now() - 15_000)).toBeLessThan(3_000)
+      const soon = Date.now() + 5_000
+      await harness.execute(`update leases set lease_until = ${soon}`)
+      expect(await store.leases.renew('a')).toEqual([lease])
+      expect(await until()).toBeGreaterThan(soon + 5_000)
+    })
+
+    test('a lapsed lease cannot be renewed, and goes to the next owner under a higher epoch', async () => {
+      await open()
+      await store.instances.create(newInstance(), 0)
+      const [lease] = await store.leases.acquire('a', 1)
+      await lapse()
+      expect(await store.leases.renew('a')).toEqual([])
+      const [next] = await store.leases.acquire('b', 1)
+      expect(next).toEqual({ instanceId: lease!.instanceId, owner: 'b', epoch: lease!.epoch + 1 })
+      expect(await store.leases.renew('b')).toEqual([next])
+      expect(await store.leases.renew('a')).toEqual([])
+    })
+
+    test('a lease given up is free at once, and only its holder can give it up', async () => {
+      await open()
+      await store.instances.create(newInstance(), 0)
+      const [lease] = await store.leases.acquire('a', 1)
+      await store.leases.release({ ...lease!, epoch: 0 })
+      expect(await store.leases.acquire('b', 1)).toEqual([])
+      await store.leases.release(lease!)
+      expect(await store.leases.acquire('b', 1)).toHaveLength(1)
+      await store.leases.release(lease!)
+      expect(await store.leases.renew('b')).toHaveLength(1)
+    })
+
+    test('deleted instances are taken too, as long as their rows are there', async () => {
+      await open()
+      const { id } = await store.instances.create(newInstance(), 0)
+      await store.instances.delete(id, 0)
+      const [lease] = await store.leases.acquire('a', 10)
+      expect(lease!.instanceId).toBe(id)
+      expect(await store.instances.erase(lease!)).toBe(true)
+      expect(await store.leases.acquire('a', 10)).toEqual([])
+    })
+
+    test('nothing that a former owner writes gets through', async () => {
+      await open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const [sent, queued] = [await accept(store, instanceId), await accept(store, instanceId)]
+      await store.messages.recordProgress(lease, sent.whatsappId, 'sent', 1)
+      const [delivery] = await listReady(store, instanceId)
+      await store.credentials.set(lease, [{ type: 'session', id: '1', value: Buffer.from('now') }])
+      await lapse()
+      await take(store, instanceId, 'node-2')
+      const before = await snapshot(harness)
+
+      const failure = messageFailure('expired')
+      const prepared = { address: 'a@s', content: Buffer.from('x') }
+      const late = Buffer.from('late')
+      const writes: ((lease: Lease) => Promise<unknown>)[] = [
+        old => store.connections.record(old, { state: 'reconnecting' }, 5),
+        old => store.messages.recordPrepared(old, queued.id, prepared),
+        old => store.messages.recordProgress(old, sent.whatsappId, 'read', 5),
+        old => store.messages.recordFailure(old, queued.whatsappId, failure, 5),
+        old => store.messages.recordQueueFailed(old, failure, 5, 10),
+        old => store.events.recordIncoming(old, incoming(), 5),
+        old => store.deliveries.recordAttempt(old, delivery!, attempt(delivery!), { kind: 'delivered' }),
+        old => store.credentials.set(old, [{ type: 'session', id: '1', value: late }]),
+        old => store.credentials.clear(old),
+        old => store.numbers.record(old, '551', { address: null }, 5),
+        old => store.instances.erase(old),
+      ]
+      for (const old of [lease, { ...lease, owner: 'node-2' }, { ...lease, epoch: lease.epoch + 1 }]) {
+        const outcomes = await Promise.allSettled(writes.map(write => write(old)))
+        for (const outcome of outcomes) {
+          expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'LeaseLost', instanceId } })
+        }
+      }
+      expect(await snapshot(harness)).toEqual(before)
+    })
+
+    test("a former owner's write does not take the others of its commit down", async () => {
+      await open()
+      const [kept, lost] = [await createConnected(store), await createConnected(store)]
+      const stale = { ...lost, epoch: lost.epoch - 1 }
+      const outcomes = await Promise.allSettled([
+        store.events.recordIncoming(kept, incoming(), 1),
+        store.events.recordIncoming(stale, incoming(), 1),
+        store.events.recordIncoming(lost, incoming(), 1),
+      ])
+      expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+      expect((outcomes[1] as PromiseRejectedResult).reason).toBeInstanceOf(LeaseLost)
+    })
+  })
+}
+
+/** All that a late write could have changed. */
+async function snapshot(harness: StoreHarness): Promise<unknown> {
+  const tables = ['connections', 'messages', 'events', 'deliveries', 'finished_deliveries', 'attempts', 'credentials']
+  const rows: unknown[] = []
+  for (const table of [...tables, 'numbers', 'leases']) rows.push(await harness.execute(`select * from ${table}`))
+  return rows
+}

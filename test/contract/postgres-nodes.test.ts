@@ -1,0 +1,200 @@
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { LeaseLost, StoreUnavailable, WrongMasterKey } from '../../src/store/errors.ts'
+import type { Lease, Store } from '../../src/store/store.ts'
+import { until } from '../until.ts'
+import {
+  accept,
+  attempt,
+  createConnected,
+  deliverAll,
+  idempotency,
+  incoming,
+  listReady,
+  newInstance,
+  newMessage,
+  take,
+} from './fixture.ts'
+import { createPostgresHarness, type StoreHarness } from './harness.ts'
+
+/** What only shows with several nodes on one database. */
+describe('several nodes on one PostgreSQL', () => {
+  let harness: StoreHarness
+
+  beforeEach(async () => {
+    harness = await createPostgresHarness(inject('postgresUrl'))
+  })
+  afterEach(() => harness.dispose())
+
+  const openNodes = (): Promise<[Store, Store]> => Promise.all([harness.open(), harness.open()])
+
+  test('that start at once on an empty database bring it up to date together', async () => {
+    const stores = await Promise.all([1, 2, 3, 4].map(() => harness.open()))
+    await Promise.all(stores.map(store => store.instances.create(newInstance(), 0)))
+    expect((await stores[0]!.instances.list({ limit: 10 })).data).toHaveLength(4)
+  })
+
+  test('that start at once with different master keys: one makes the database its own, the others are refused', async () => {
+    const keys = [1, 2, 3].map(fill => new Uint8Array(32).fill(fill))
+    const outcomes = await Promise.allSettled(keys.map(masterKey => harness.open({ masterKey })))
+    const refused = outcomes.filter(outcome => outcome.status === 'rejected')
+    expect(refused).toHaveLength(2)
+    for (const { reason } of refused) expect(reason).toBeInstanceOf(WrongMasterKey)
+  })
+
+  test('of calls that race with one key on both, exactly one is accepted', async () => {
+    const nodes = await openNodes()
+    const { instanceId } = await createConnected(nodes[0])
+    for (let round = 0; round < 10; round += 1) {
+      const keys = Array.from({ length: 20 }, (_, index) => idempotency(`${round}/${index}`))
+      const outcomes = await Promise.all(
+        [...keys, ...keys.toReversed()].flatMap(key =>
+          nodes.map(node => node.messages.accept(newMessage(instanceId, { idempotency: key }), 0)),
+        ),
+      )
+      expect(outcomes.filter(({ kind }) => kind === 'accepted')).toHaveLength(keys.length)
+      expect(outcomes.filter(({ kind }) => kind === 'replayed')).toHaveLength(3 * keys.length)
+    }
+    expect(await nodes[1].messages.listQueued(instanceId, 500)).toHaveLength(200)
+  })
+
+  test('share one rate window', async () => {
+    const nodes = await openNodes()
+    const instance = newInstance()
+    await nodes[0].instances.create(instance, 0)
+    const calls = Array.from({ length: 160 }, (_, index) => nodes[index % 2]!.admission.admit(instance.tokenDigest))
+    const admitted = await Promise.all(calls)
+    expect(admitted.filter(call => call!.withinRate)).toHaveLength(100)
+    await harness.execute('update rate_windows set opened_at = opened_at - 59000')
+    expect(await nodes[0].admission.admit(instance.tokenDigest)).toMatchObject({ withinRate: false })
+    await harness.execute('update rate_windows set opened_at = opened_at - 1000')
+    expect(await nodes[1].admission.admit(instance.tokenDigest)).toMatchObject({ withinRate: true, remaining: 99 })
+    const replacement = Buffer.alloc(32, 5)
+    await nodes[0].instances.replaceToken(instance.id, replacement)
+    expect(await nodes[1].admission.admit(instance.tokenDigest)).toBeNull()
+  })
+
+  test('a node that lost its lease writes nothing, however its writes race with the takeover', async () => {
+    const [old, next] = await openNodes()
+    for (let round = 0; round < 5; round += 1) {
+      const lease = await createConnected(old)
+      const { instanceId } = lease
+      let written = 0
+      let lost = 0
+      const write = async () => {
+        try {
+          await old.events.recordIncoming(lease, incoming(), 0)
+          written += 1
+        } catch (error) {
+          if (!(error instanceof LeaseLost)) throw error
+          lost += 1
+        }
+      }
+      const writing = (async () => {
+        while (lost === 0) await Promise.all(Array.from({ length: 8 }, write))
+      })()
+      await harness.execute(`update leases set lease_until = 1 where instance_id = '${instanceId}'`)
+      const taken = await until('the takeover', async () => {
+        const leases = await next.leases.acquire('node-2', 10)
+        return leases.find(found => found.instanceId === instanceId)
+      })
+      const seen = (await next.events.list(instanceId, { limit: 200 })).data.length
+      await writing
+      expect((await next.events.list(instanceId, { limit: 200 })).data).toHaveLength(seen)
+      expect(written).toBe(seen)
+      expect(await next.events.recordIncoming(taken as Lease, incoming(), 0)).toBe('recorded')
+      await next.leases.release(taken as Lease)
+    }
+  })
+
+  test('no successor is stuck when it is made on one while its predecessor finishes on the other', async () => {
+    const [one, other] = await openNodes()
+    const lease = await createConnected(one)
+    const { instanceId } = lease
+    const messages = await Promise.all(Array.from({ length: 1_000 }, () => accept(one, instanceId)))
+    await Promise.all(messages.map(message => one.messages.recordProgress(lease, message.whatsappId, 'sent', 1)))
+    const sent = await one.deliveries.listFirst(instanceId, 0, 2_000)
+    await Promise.all(
+      sent.flatMap((delivery, index) => [
+        one.messages.recordProgress(lease, messages[index]!.whatsappId, 'delivered', 2),
+        other.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'delivered' }),
+      ]),
+    )
+    const rest = await one.deliveries.listFirst(instanceId, 0, 2_000)
+    expect(rest).toHaveLength(1_000)
+    expect((await one.events.list(instanceId, { limit: 1 }, { state: 'blocked' })).data).toEqual([])
+  })
+
+  test('a deletion on one and messages accepted on the other leave nothing behind', async () => {
+    const [one, other] = await openNodes()
+    for (let round = 0; round < 5; round += 1) {
+      const { instanceId } = await createConnected(one)
+      const accepting = Array.from({ length: 40 }, () => other.messages.accept(newMessage(instanceId), 0))
+      await one.instances.delete(instanceId, 0)
+      const accepted = (await Promise.all(accepting)).filter(({ kind }) => kind === 'accepted')
+      const lease = await take(one, instanceId)
+      const failure = { code: 'instance_deleted', message: 'Deleted.' } as const
+      expect(await one.messages.recordQueueFailed(lease, failure, 1, 100)).toBe(accepted.length)
+      await deliverAll(one, lease)
+      expect(await one.instances.erase(lease)).toBe(true)
+      expect(await harness.execute(`select 1 from messages where instance_id = '${instanceId}'`)).toEqual([])
+    }
+  })
+
+  test('redeliveries asked for on one never get a number that the other has gone past', async () => {
+    const [owner, other] = await openNodes()
+    const lease = await createConnected(owner)
+    const { instanceId } = lease
+    await Promise.all(Array.from({ length: 50 }, () => owner.events.recordIncoming(lease, incoming(), 0)))
+    const first = await listReady(owner, instanceId)
+    const deliver = (delivery: (typeof first)[number]) =>
+      owner.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'delivered' })
+    await Promise.all(first.map(deliver))
+    let done = false
+    const arriving = (async () => {
+      while (!done) await Promise.all([1, 2, 3].map(() => owner.events.recordIncoming(lease, incoming(), 0)))
+    })()
+    const asking = Promise.all(first.map(({ eventId }) => other.deliveries.redeliver(instanceId, eventId, 1)))
+    let cursor = 0
+    const seen = new Set<string>()
+    const collect = async () => {
+      for (const delivery of await owner.deliveries.listFirst(instanceId, cursor, 1_000)) {
+        cursor = delivery.seq
+        seen.add(delivery.eventId)
+      }
+    }
+    void asking.then(() => {
+      done = true
+    })
+    while (!done) await collect()
+    await arriving
+    await collect()
+    expect(first.filter(({ eventId }) => !seen.has(eventId))).toEqual([])
+  })
+
+  test('a lost connection is told as unavailable, ends nothing, and heals', async () => {
+    const [store] = await openNodes()
+    const lease = await createConnected(store)
+    const kill = `select count(pg_terminate_backend(pid)) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`
+    const unavailable = (error: unknown) => {
+      if (!(error instanceof StoreUnavailable)) throw error
+    }
+    for (let round = 0; round < 3; round += 1) {
+      const working = Promise.all(
+        Array.from({ length: 60 }, async () => {
+          await store.events.recordIncoming(lease, incoming(), 0).catch(unavailable)
+          await store.instances.find(lease.instanceId).catch(unavailable)
+        }),
+      )
+      await harness.execute(kill)
+      await working
+    }
+    await until('the store to heal', () => store.ping().then(() => true, unavailable))
+    expect(await store.events.recordIncoming(lease, incoming(), 0)).toBe('recorded')
+  })
+
+  test('a database that is not there is told as unavailable', async () => {
+    const databaseUrl = 'postgres://postgres@127.0.0.1:1/postgres'
+    await expect(harness.open({ databaseUrl })).rejects.toThrow(StoreUnavailable)
+  })
+})

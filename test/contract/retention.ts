@@ -1,0 +1,105 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import type { Store } from '../../src/store/store.ts'
+import {
+  accept,
+  attempt,
+  createConnected,
+  deliverAll,
+  idempotency,
+  incoming,
+  listReady,
+  newMessage,
+} from './fixture.ts'
+import type { CreateHarness, StoreHarness } from './harness.ts'
+
+export function retentionContract(createHarness: CreateHarness): void {
+  describe('retention', () => {
+    let harness: StoreHarness
+    let store: Store
+
+    async function open(): Promise<void> {
+      harness = await createHarness()
+      store = await harness.open()
+    }
+
+    afterEach(() => harness.dispose())
+
+    async function eraseBefore(before: number): Promise<number> {
+      let total = 0
+      for (;;) {
+        const rows = await store.retention.step(before, Date.now())
+        if (rows === 0) return total
+        total += rows
+      }
+    }
+
+    async function count(table: string): Promise<number> {
+      return Number((await harness.execute(`select count(*) as count from ${table}`))[0]!['count'])
+    }
+
+    test('erases old messages with their events, deliveries and attempts, and keeps the young', async () => {
+      await open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const [old, young] = [newMessage(instanceId), newMessage(instanceId)]
+      await store.messages.accept(old, 1_000)
+      await store.messages.accept(young, 2_000)
+      await store.messages.recordProgress(lease, old.whatsappId, 'read', 1_000)
+      await store.messages.recordProgress(lease, young.whatsappId, 'sent', 2_000)
+      await store.events.recordIncoming(lease, incoming(), 1_500)
+      await store.events.recordIncoming(lease, incoming(), 2_500)
+      await deliverAll(store, lease)
+      expect(await eraseBefore(1_000)).toBe(0)
+      expect(await eraseBefore(2_000)).toBe(1 + 4 + 4 + 4)
+      expect(await store.messages.find(instanceId, old.id)).toBeNull()
+      expect(await store.messages.find(instanceId, young.id)).not.toBeNull()
+      expect((await store.events.list(instanceId, { limit: 10 })).data).toHaveLength(2)
+      expect([await count('finished_deliveries'), await count('attempts')]).toEqual([2, 2])
+    })
+
+    test('keeps what is queued, and whatever something is owed of', async () => {
+      await open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      await accept(store, instanceId)
+      const owed = await accept(store, instanceId)
+      await store.messages.recordProgress(lease, owed.whatsappId, 'delivered', 1)
+      await store.events.recordIncoming(lease, incoming(), 1)
+      const later = Date.now() + 60_000
+      expect(await eraseBefore(later)).toBe(0)
+      const [sent] = await listReady(store, instanceId)
+      await store.deliveries.recordAttempt(lease, sent!, attempt(sent!), { kind: 'exhausted' })
+      expect(await eraseBefore(later)).toBe(0)
+      await deliverAll(store, lease)
+      expect(await eraseBefore(later)).toBe(1 + 3 + 3 + 3)
+      expect(await store.messages.listQueued(instanceId, 10)).toHaveLength(1)
+    })
+
+    test('erases expired idempotency keys only', async () => {
+      await open()
+      const { instanceId } = await createConnected(store)
+      await accept(store, instanceId, { idempotency: idempotency('old') })
+      await harness.execute('update idempotency_keys set expires_at = 1')
+      await accept(store, instanceId, { idempotency: idempotency('new') })
+      expect(await eraseBefore(0)).toBe(1)
+      expect(await count('idempotency_keys')).toBe(1)
+    })
+
+    test('goes in small steps until nothing is left to do', async () => {
+      await open()
+      const leases = await Promise.all([1, 2, 3].map(() => createConnected(store)))
+      for (const lease of leases) {
+        await Promise.all(Array.from({ length: 150 }, () => store.events.recordIncoming(lease, incoming(), 1)))
+        const owed = await store.deliveries.listFirst(lease.instanceId, 0, 200)
+        const record = (delivery: (typeof owed)[number]) =>
+          store.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'delivered' })
+        await Promise.all(owed.map(record))
+      }
+      const first = await store.retention.step(2, Date.now())
+      expect(first).toBeGreaterThan(0)
+      expect(first).toBeLessThanOrEqual(1_000)
+      expect(first + (await eraseBefore(2))).toBe(3 * 150 * 3)
+      expect(await count('events')).toBe(0)
+    })
+  })
+}

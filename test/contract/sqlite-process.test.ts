@@ -1,0 +1,100 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import Sqlite from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { DataDirInUse } from '../../src/store/errors.ts'
+import { createConnected } from './fixture.ts'
+import { createSqliteHarness, type StoreHarness } from './harness.ts'
+
+const WRITER = fileURLToPath(new URL('./sqlite-writer.ts', import.meta.url))
+const KILLS = 5
+
+/** What only shows with processes that come and go. */
+describe('processes on one SQLite folder', () => {
+  let harness: StoreHarness
+  const children: ChildProcess[] = []
+
+  beforeEach(async () => {
+    harness = await createSqliteHarness()
+  })
+  afterEach(async () => {
+    for (const child of children.splice(0)) {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGKILL')
+        await once(child, 'exit')
+      }
+    }
+    await harness.dispose()
+  })
+
+  /** A process that accepts messages as fast as it can and prints the id of each one that was accepted. */
+  function startWriter(instanceId: string): { child: ChildProcess; lines: string[]; ready: Promise<void> } {
+    const child = spawn(process.execPath, [WRITER, harness.options.dataDir, instanceId], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    children.push(child)
+    const lines: string[] = []
+    const ready = new Promise<void>((resolve, reject) => {
+      createInterface({ input: child.stdout! }).on('line', line => {
+        lines.push(line)
+        if (lines.length === 50) resolve()
+      })
+      child.once('exit', code => reject(new Error(`The writer ended with ${code}.`)))
+    })
+    return { child, lines, ready }
+  }
+
+  test('a second one is refused while the first works, with the remedy, and let in once it is killed', async () => {
+    const store = await harness.open()
+    const { instanceId } = await createConnected(store)
+    await store.close()
+    const { child, ready } = startWriter(instanceId)
+    await ready
+    const refusal = await harness.open().catch(error => error)
+    expect(refusal).toBeInstanceOf(DataDirInUse)
+    expect(refusal.message).toContain('DATA_DIR')
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    await (await harness.open()).close()
+  })
+
+  test('the same process is refused a second store on the folder', async () => {
+    const store = await harness.open()
+    await expect(harness.open()).rejects.toThrow(DataDirInUse)
+    await store.close()
+    await (await harness.open()).close()
+  })
+
+  test('the database stays open to readers and backups while the service works', async () => {
+    const store = await harness.open()
+    await createConnected(store)
+    const reader = new Sqlite(join(harness.options.dataDir, 'pombal.db'), { readonly: true })
+    expect(reader.prepare('select count(*) from instances').pluck().get()).toBe(1)
+    await reader.backup(join(harness.options.dataDir, 'copy.db'))
+    reader.close()
+  })
+
+  test('what was told as accepted is there after kill -9, in its order', async () => {
+    const store = await harness.open()
+    const { instanceId } = await createConnected(store)
+    await store.close()
+    const accepted: string[] = []
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const { child, lines, ready } = startWriter(instanceId)
+      await ready
+      child.kill('SIGKILL')
+      await once(child, 'close')
+      accepted.push(...lines)
+    }
+    const again = await harness.open()
+    const queued = (await again.messages.listQueued(instanceId, 1_000_000)).map(({ id }) => id)
+    const present = new Set(queued)
+    expect(accepted.filter(id => !present.has(id))).toEqual([])
+    expect(accepted.length).toBeGreaterThanOrEqual(KILLS * 50)
+    const told = new Set(accepted)
+    expect(queued.filter(id => told.has(id))).toEqual(accepted)
+  })
+})

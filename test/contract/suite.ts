@@ -1,0 +1,27 @@
+import { acceptingContract } from './accepting.ts'
+import { admissionContract } from './admission.ts'
+import { connectionsContract } from './connections.ts'
+import { deliveriesContract } from './deliveries.ts'
+import { eventsContract } from './events.ts'
+import type { CreateHarness } from './harness.ts'
+import { instancesContract } from './instances.ts'
+import { keepingContract } from './keeping.ts'
+import { openingContract } from './opening.ts'
+import { ownershipContract } from './ownership.ts'
+import { progressContract } from './progress.ts'
+import { retentionContract } from './retention.ts'
+
+/** All that `src/store/store.ts` promises, whatever database is underneath. */
+export function storeContract(createHarness: CreateHarness): void {
+  openingContract(createHarness)
+  admissionContract(createHarness)
+  instancesContract(createHarness)
+  connectionsContract(createHarness)
+  acceptingContract(createHarness)
+  progressContract(createHarness)
+  eventsContract(createHarness)
+  deliveriesContract(createHarness)
+  ownershipContract(createHarness)
+  keepingContract(createHarness)
+  retentionContract(createHarness)
+}
