@@ -130,7 +130,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       },
       webhooks: {
         headersOf: attempt => signatureHeaders({ ...attempt, version: settings.version }),
-        post: poster.post,
+        post: request => poster.send(request),
       },
       panelDir: join(import.meta.dirname, '../panel/dist'),
       version: settings.version,

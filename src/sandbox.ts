@@ -34,6 +34,7 @@ export class Sandbox {
   /** The network with this instance's simulated phone in it. */
   async openNetwork(instanceId: InstanceId): Promise<{ url: string; scanQr(qr: string): Promise<void> }> {
     const worker = await this.#open()
+    this.#off.delete(instanceId)
     this.#phones.set(instanceId, (await worker.openAccount(instanceId)).phone)
     return {
       url: worker.url,

@@ -2,6 +2,7 @@ import { localStorageColorSchemeManager, MantineProvider } from '@mantine/core'
 import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { ApiError } from './api/client.ts'
+import { sessionQuery } from './api/queries.ts'
 import { ToastProvider } from './components/toasts.tsx'
 import { type FirstWords, LanguageProvider } from './i18n/i18n.tsx'
 import { createPanelRouter } from './router.tsx'
@@ -30,6 +31,8 @@ function isPassing({ code }: ApiError): boolean {
 /** A session that was ended elsewhere, or has run out, goes to sign-in, wherever it is noticed. */
 function onError(error: unknown): void {
   if (!(error instanceof ApiError) || error.code !== 'invalid_admin_key') return
+  // Whoever has not been signed in yet is led there by the route.
+  if (queryClient.getQueryData(sessionQuery.queryKey) === undefined) return
   const { pathname, href } = router.state.location
   if (pathname === '/sign-in') return
   void router.navigate({ to: '/sign-in', search: { from: href, ended: true }, replace: true })

@@ -40,7 +40,7 @@ const signIn = createRoute({
   path: '/sign-in',
   validateSearch: (search: Search): { from?: string; ended?: boolean } => ({
     ...texts('from')(search),
-    ...(search['ended'] && { ended: true }),
+    ...(search['ended'] ? { ended: true } : {}),
   }),
   component: lazyRouteComponent(() => import('./pages/sign-in.tsx'), 'SignIn'),
 })

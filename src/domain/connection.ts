@@ -21,11 +21,26 @@ export const RECONNECTING_MS = 5 * 60_000
 export const CONNECTION_GOALS = ['idle', 'online', 'logged_out'] as const
 export type ConnectionGoal = (typeof CONNECTION_GOALS)[number]
 
+/** Why a connection needs a person, where we know: each has a remedy of its own. */
+export const CONNECTION_CAUSES = [
+  'banned',
+  'version_refused',
+  'login_refused',
+  'no_linked_devices',
+  'replaced',
+  'code_expired',
+  'unreachable',
+  'unlinked_on_phone',
+] as const
+export type ConnectionCause = (typeof CONNECTION_CAUSES)[number]
+
 /** An instance's connection as stored. Moments are milliseconds since 1970. */
 export interface StoredConnection {
   state: StoredConnectionState
   /** In words, for a person. */
   reason: string
+  /** Null where the state needs no remedy, or we know of none. */
+  cause: ConnectionCause | null
   since: number
   goal: ConnectionGoal
   /** Grows by one with every request to connect or log out, so that a repeated wish is seen as a new one. */

@@ -33,6 +33,7 @@ export class StoredConnections implements Connections {
       deleted: row.deleted_at !== null,
       state: row.state,
       reason: row.reason,
+      cause: row.cause,
       since: row.since,
       goal: row.goal,
       goalVersion: row.goal_version,
@@ -122,8 +123,8 @@ function operations(core: Core) {
   }
 }
 
-function columns({ reason, goal, qr, qrExpiresAt, pairingCode, phone }: Change) {
-  const all: Partial<StoredConnection> = { reason, goal, qr, phone } as Partial<StoredConnection>
+function columns({ reason, cause, goal, qr, qrExpiresAt, pairingCode, phone }: Change) {
+  const all: Partial<StoredConnection> = { reason, cause, goal, qr, phone } as Partial<StoredConnection>
   const named = { ...all, qr_expires_at: qrExpiresAt, pairing_code: pairingCode }
   return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))
 }

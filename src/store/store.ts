@@ -150,7 +150,7 @@ export interface Connections {
   record(
     lease: Lease,
     change: Partial<
-      Pick<StoredConnection, 'state' | 'reason' | 'goal' | 'qr' | 'qrExpiresAt' | 'pairingCode' | 'phone'>
+      Pick<StoredConnection, 'state' | 'reason' | 'cause' | 'goal' | 'qr' | 'qrExpiresAt' | 'pairingCode' | 'phone'>
     >,
     now: number,
   ): Promise<void>

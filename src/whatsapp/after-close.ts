@@ -1,4 +1,4 @@
-import { RECONNECTING_MS } from '../domain/connection.ts'
+import { type ConnectionCause, RECONNECTING_MS } from '../domain/connection.ts'
 import type { LinkEnd } from './link-end.ts'
 
 /**
@@ -12,7 +12,7 @@ import type { LinkEnd } from './link-end.ts'
 export type AfterClose =
   | { kind: 'restart' }
   | { kind: 'retry'; reason: string; slow?: true }
-  | { kind: 'stop'; reason: string }
+  | { kind: 'stop'; cause: ConnectionCause; reason: string }
   | { kind: 'logged_out' }
 
 /**
@@ -22,28 +22,41 @@ export type AfterClose =
 const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
   515: { kind: 'restart' },
   401: { kind: 'logged_out' },
-  402: { kind: 'stop', reason: 'WhatsApp has banned the number for some time. Look at the phone, then connect again.' },
+  402: {
+    kind: 'stop',
+    cause: 'banned',
+    reason: 'WhatsApp has banned the number for some time. Look at the phone, then connect again.',
+  },
   403: {
     kind: 'stop',
+    cause: 'banned',
     reason: 'WhatsApp refused the number: it may be banned. Look at the phone, then connect again.',
   },
   405: {
     kind: 'stop',
+    cause: 'version_refused',
     reason:
       'WhatsApp refused this version of WhatsApp Web. Set WHATSAPP_VERSION to a current one (such as 2.3000.1043857760), ' +
       'restart, and connect again.',
   },
-  406: { kind: 'stop', reason: 'WhatsApp refused the login. Look at the phone, then connect again.' },
+  406: {
+    kind: 'stop',
+    cause: 'login_refused',
+    reason: 'WhatsApp refused the login. Look at the phone, then connect again.',
+  },
   409: {
     kind: 'stop',
+    cause: 'version_refused',
     reason: 'WhatsApp refused this client as unknown. Set WHATSAPP_VERSION, restart, connect again.',
   },
   411: {
     kind: 'stop',
+    cause: 'no_linked_devices',
     reason: 'The phone does not take part in linked devices. Update WhatsApp on it, then connect again.',
   },
   440: {
     kind: 'stop',
+    cause: 'replaced',
     reason: 'The connection was opened elsewhere with the same credentials. Close it there, connect again.',
   },
   408: { kind: 'retry', reason: 'WhatsApp did not answer in time.' },

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { StoredConnection } from '../domain/connection.ts'
+import type { ConnectionCause, StoredConnection } from '../domain/connection.ts'
 import { messageFailure } from '../domain/message.ts'
 import { LeaseLost, StoreUnavailable } from '../store/errors.ts'
 import type { ConnectionRecord, Lease, Store } from '../store/store.ts'
@@ -348,8 +348,8 @@ class WhatsappConnection implements Connection {
     this.#logger.info({ instanceId: this.#instanceId, code: end.code }, 'connection.closed')
     if (wasLinking) return this.#noteLinkingEnded(end)
     const next = afterClose(end)
-    if (next.kind === 'logged_out') return this.#windUp('Logged out from the phone.')
-    if (next.kind === 'stop') return this.#rest('stopped', next.reason)
+    if (next.kind === 'logged_out') return this.#windUp('Logged out from the phone.', 'unlinked_on_phone')
+    if (next.kind === 'stop') return this.#rest('stopped', next.reason, next.cause)
     if (next.kind === 'restart' && this.#restarts < MAX_RESTARTS) {
       this.#restarts += 1
       return this.#open()
@@ -362,11 +362,11 @@ class WhatsappConnection implements Connection {
     const next = afterClose(end)
     const ranOut = this.#codes?.ranOut === true
     const alone = this.#options.network.kind === 'simulated' && this.#options.network.linkBy !== undefined
-    if (next.kind === 'stop') return this.#rest('unlinked', next.reason)
+    if (next.kind === 'stop') return this.#rest('unlinked', next.reason, next.cause)
     if (ranOut && !alone)
-      return this.#rest('unlinked', 'Nobody linked the number in time. Connect again for a new code.')
+      return this.#rest('unlinked', 'Nobody linked the number in time. Connect again for a new code.', 'code_expired')
     if (this.#failures >= MAX_LINKING_FAILURES && !alone) {
-      return this.#rest('unlinked', 'WhatsApp could not be reached to link the number. Connect again later.')
+      return this.#rest('unlinked', 'WhatsApp could not be reached to link the number. Connect again later.', 'unreachable')
     }
     const reason = next.kind === 'retry' ? next.reason : 'WhatsApp ended the attempt to link.'
     await this.#openAfterPause('linking', reason, false)
@@ -398,16 +398,16 @@ class WhatsappConnection implements Connection {
   // ── Ends ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Nothing more is tried until somebody asks for it. */
-  async #rest(state: 'unlinked' | 'stopped', reason: string): Promise<void> {
-    await this.#status.record({ ...NO_CODES, state, reason })
+  async #rest(state: 'unlinked' | 'stopped', reason: string, cause: ConnectionCause): Promise<void> {
+    await this.#status.record({ ...NO_CODES, state, reason, cause })
     await this.#settleGoal()
   }
 
   /** First the state, so that nothing more is accepted; the goal last, so that a kill in between is taken up again. */
-  async #windUp(reason: string): Promise<void> {
+  async #windUp(reason: string, cause: ConnectionCause | null = null): Promise<void> {
     this.#closeLink()
     const goal = (await this.#status.hasNewerWish(this.#goalVersion)) ? {} : { goal: 'logged_out' as const }
-    await this.#status.record({ ...NO_CODES, ...goal, state: 'logged_out', reason, phone: null })
+    await this.#status.record({ ...NO_CODES, ...goal, state: 'logged_out', reason, cause, phone: null })
     this.#devices.flushAll()
     this.#groups.flushAll()
     const { store, lease } = this.#options

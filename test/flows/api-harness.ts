@@ -10,6 +10,7 @@ import { Refusal } from '../../src/domain/refusal.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import type { Lease, Store } from '../../src/store/store.ts'
 import { createAddressGuard } from '../../src/webhooks/address-guard.ts'
+import { signatureHeaders } from '../../src/webhooks/signature.ts'
 import { ApiDocument } from './api-document.ts'
 
 export const ADMIN_KEY = 'admin-key-of-these-tests-0123456789'
@@ -96,7 +97,14 @@ export class ApiHarness {
           written.push({ instanceId, ...message })
           return { id: '3EB0AAAA' }
         },
+        isPhoneOn: () => true,
+        switchPhone: async () => undefined,
       },
+      webhooks: {
+        headersOf: attempt => signatureHeaders({ ...attempt, version: '1.2.3' }),
+        post: async () => ({ kind: 'answered', status: 204, excerpt: null }),
+      },
+      panelDir: join(dataDir, 'no-panel'),
       version: '1.2.3',
       isReady: () => true,
       ...options,
@@ -198,6 +206,8 @@ function parts(store: Store): Store {
     numbers: store.numbers,
     sandbox: store.sandbox,
     retention: store.retention,
+    statistics: store.statistics,
+    sessions: store.sessions,
     ping: () => store.ping(),
     close: () => store.close(),
   }

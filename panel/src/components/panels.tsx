@@ -51,11 +51,20 @@ export function Empty({ title, children, action }: EmptyProps) {
   )
 }
 
-export function PageHead({ title, action, children }: { title: ReactNode; action?: ReactNode; children?: ReactNode }) {
+interface PageHeadProps {
+  title: ReactNode
+  action?: ReactNode
+  children?: ReactNode
+  /** 2 on a page of an instance, whose name is the first heading. */
+  level?: 1 | 2
+}
+
+export function PageHead({ title, action, children, level = 1 }: PageHeadProps) {
+  const Heading = level === 1 ? 'h1' : 'h2'
   return (
     <div className={classes.pageHead}>
       <div>
-        <h1 className={classes.pageTitle}>{title}</h1>
+        <Heading className={classes.pageTitle}>{title}</Heading>
         {children && <div className={classes.hint}>{children}</div>}
       </div>
       {action && <div className={classes.action}>{action}</div>}

@@ -4,13 +4,17 @@ import { useWords } from '../i18n/i18n.tsx'
 import type { Words } from '../i18n/en.ts'
 import { WarningIcon } from './icons.tsx'
 
+const DEFAULT_WAIT_SECONDS = 60
+
 /** What went wrong, as a sentence with its remedy. */
 export function problemText(error: unknown, words: Words): string {
   if (!(error instanceof ApiError)) return words.problems.internal_error
-  const known = (words.problems as Record<string, string | ((seconds: number) => string)>)[error.code]
-  const detail = error.code === 'invalid_request' ? error.message : ''
-  if (typeof known === 'function') return known(error.retryAfterSeconds ?? 60)
-  return known ? [known, detail].filter(Boolean).join(' ') : error.message
+  const waitSeconds = error.retryAfterSeconds ?? DEFAULT_WAIT_SECONDS
+  if (error.code === 'too_many_attempts') return words.problems.too_many_attempts(waitSeconds)
+  if (error.code === 'rate_limit_exceeded') return words.problems.rate_limit_exceeded(waitSeconds)
+  const { requestId: _, ...sentences } = words.problems
+  const known = Object.entries(sentences).find(([code]) => code === error.code)?.[1]
+  return typeof known === 'string' ? known : error.message
 }
 
 /** @param onRetry shows a button that tries again */

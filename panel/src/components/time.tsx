@@ -14,6 +14,7 @@ export function Time({ at, seconds = true }: { at: string; seconds?: boolean }) 
     ...(isToday ? {} : { day: 'numeric', month: 'short' }),
     ...(date.getFullYear() === new Date().getFullYear() ? {} : { year: 'numeric' }),
     hour: '2-digit',
+    hourCycle: 'h23',
     minute: '2-digit',
     ...(seconds && { second: '2-digit' }),
   })

@@ -44,6 +44,7 @@ export function Events() {
     <>
       <div>
         <PageHead
+          level={2}
           title={words.events.title}
           action={
             <Button variant="default" leftSection={<RepeatIcon />} onClick={() => setRedelivering(true)}>

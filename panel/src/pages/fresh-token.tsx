@@ -47,6 +47,6 @@ function curl(token: string): string {
     `curl ${window.location.origin}/v1/messages/text \\`,
     `  -H 'Authorization: Bearer ${token}' \\`,
     `  -H 'Content-Type: application/json' \\`,
-    `  -d '{"to":"5511987654321","text":"Hello 👋"}'`,
+    `  -d '{"to":"5511987654321","text":"Hello!"}'`,
   ].join('\n')
 }

@@ -40,7 +40,7 @@ export function Messages() {
   return (
     <>
       <div>
-        <PageHead title={words.messages.title} action={sendButton}>
+        <PageHead level={2} title={words.messages.title} action={sendButton}>
           {words.messages.lead}
         </PageHead>
         <Filters search={search} change={change} />

@@ -53,6 +53,7 @@ export function Phone() {
     <>
       <div>
         <PageHead
+          level={2}
           title={words.phone.title}
           action={
             <Button variant="light" leftSection={<PlusIcon />} onClick={() => setWriting(true)}>

@@ -10,6 +10,8 @@ import { useWords } from '../i18n/i18n.tsx'
 import classes from './redeliver-many.module.css'
 
 const HOUR_MS = 3_600_000
+/** The service counts no further. */
+const MAX_COUNTED = 10_000
 const RANGES = ['1', '24', '168', '720'] as const
 type Range = (typeof RANGES)[number]
 type Ended = 'exhausted' | 'delivered'
@@ -99,7 +101,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
       )}
       <p className={classes.hint}>{words.redeliver.explain}</p>
       <p className={classes.count} role="status">
-        {counts && (count === 0 ? words.redeliver.none : words.redeliver.count(count))}
+        {counts && (count === 0 ? words.redeliver.none : words.redeliver.count(counted(count)))}
       </p>
       <Problem error={redeliver.error ?? error} />
       <Group justify="flex-end">
@@ -107,11 +109,15 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
           {words.common.cancel}
         </Button>
         <Button disabled={count === 0} loading={redeliver.isPending} onClick={() => redeliver.mutate()}>
-          {words.redeliver.action(count)}
+          {words.redeliver.action(counted(count))}
         </Button>
       </Group>
     </Stack>
   )
+}
+
+function counted(count: number): string {
+  return count >= MAX_COUNTED ? `${MAX_COUNTED}+` : String(count)
 }
 
 /** How it goes: what is not on its way any more is done. */
@@ -127,7 +133,7 @@ function Outcome({ total, counts, onClose }: { total: number; counts: DeliveryCo
       <Progress value={total === 0 ? 100 : (done / total) * 100} aria-label={words.redeliver.progress} />
       {counts && (
         <p className={classes.hint}>
-          {words.redeliver.onTheWay(onTheWay)} · {words.redeliver.failed(counts.exhausted)}
+          {words.redeliver.onTheWay(counted(onTheWay))} · {words.redeliver.failed(counted(counts.exhausted))}
         </p>
       )}
       {onTheWay === 0 && <strong>{words.redeliver.done}</strong>}

@@ -193,7 +193,7 @@ function Axis({ buckets }: { buckets: readonly StatisticsBucket[] }) {
   const text = (at: string) =>
     new Date(at).toLocaleString(
       language,
-      isLong ? { day: 'numeric', month: 'short' } : { hour: '2-digit', minute: '2-digit' },
+      isLong ? { day: 'numeric', month: 'short' } : { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' },
     )
   return (
     <div className={classes.times} aria-hidden>

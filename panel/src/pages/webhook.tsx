@@ -27,7 +27,7 @@ export function WebhookPage() {
   return (
     <>
       <div className={classes.headOnly}>
-        <PageHead title={words.webhook.title}>{words.webhook.lead}</PageHead>
+        <PageHead level={2} title={words.webhook.title}>{words.webhook.lead}</PageHead>
       </div>
       <UrlCard key={webhook.url} webhook={webhook} />
       {webhook.url !== null && <TestCard webhook={webhook} />}

@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox'
-import { type ConnectionState, RECONNECTING_MS, type StoredConnection } from '../../domain/connection.ts'
+import { CONNECTION_CAUSES, type ConnectionState, RECONNECTING_MS, type StoredConnection } from '../../domain/connection.ts'
 import type { Instance } from '../../domain/instance.ts'
 import type { ConnectionRecord } from '../../store/store.ts'
 import { instanceIdSchema, kindSchema, phoneSchema, reasonSchema, stateSchema } from './instance.ts'
-import { moment, nullable, toIso, toIsoOrNull } from './schema-kit.ts'
+import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 
 export const connectionSchema = Type.Object(
   {
@@ -11,6 +11,9 @@ export const connectionSchema = Type.Object(
     kind: kindSchema,
     state: stateSchema,
     reason: reasonSchema,
+    cause: nullable(
+      oneOf(CONNECTION_CAUSES, { description: 'Why it needs a person, where that is known; null otherwise.' }),
+    ),
     since: moment('When this state began.'),
     qr: nullable(Type.String({ description: 'The text of the QR code to scan while `linking`.' })),
     qrExpiresAt: nullable(moment('When the QR code gives way to the next.')),
@@ -33,6 +36,7 @@ export function connectionView(instance: Instance, stored: ConnectionRecord, all
     kind: instance.kind,
     state: instance.state,
     reason: instance.reason,
+    cause: stored.cause,
     since: toIso(stateSince(instance.state, stored)),
     qr: stored.qr,
     qrExpiresAt: toIsoOrNull(stored.qrExpiresAt),

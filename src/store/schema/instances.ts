@@ -1,5 +1,5 @@
 import type { Generated } from 'kysely'
-import type { ConnectionGoal, StoredConnectionState } from '../../domain/connection.ts'
+import type { ConnectionCause, ConnectionGoal, StoredConnectionState } from '../../domain/connection.ts'
 import type { InstanceKind } from '../../domain/instance.ts'
 
 export interface InstancesTable {
@@ -23,6 +23,7 @@ export interface ConnectionsTable {
   instance_id: string
   state: StoredConnectionState
   reason: string
+  cause: ConnectionCause | null
   since: number
   goal: ConnectionGoal
   goal_version: number

@@ -1,0 +1,82 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Browser, chromium, type LaunchOptions } from 'playwright-core'
+
+const ROOT_PACKAGE = new URL('../../package.json', import.meta.url)
+const version: string = JSON.parse(readFileSync(ROOT_PACKAGE, 'utf8')).devDependencies['@sparticuz/chromium']
+
+/** Where a Chrome of the machine's own usually is. */
+const INSTALLED = [
+  '/usr/bin/google-chrome',
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+  'C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe',
+]
+
+/**
+ * A real Chromium: the one that npm brings along, else an installed Chrome.
+ * @throws Error that says the remedy
+ */
+export async function launchBrowser(): Promise<Browser> {
+  const failures: string[] = []
+  for (const find of [fromNpm, installed]) {
+    try {
+      const options = await find()
+      if (options) return await chromium.launch(options)
+    } catch (error) {
+      failures.push((error as Error).message.split('\n')[0] ?? '')
+    }
+  }
+  throw new Error(
+    [
+      'No Chromium could be started for the browser tests.',
+      ...failures.map(failure => `  ${failure}`),
+      'The one from npm (@sparticuz/chromium) runs on Linux x64 and arm64. Elsewhere install Google Chrome, or set',
+      'CHROME_PATH to the program of a Chrome or Chromium.',
+    ].join('\n'),
+  )
+}
+
+/**
+ * It unpacks into the temporary folder and takes whatever is there already: each version gets a folder of its own. Its
+ * settings for fonts name folders of Amazon's: ours name the font that it brings along, and the machine's.
+ */
+async function fromNpm(): Promise<LaunchOptions | null> {
+  if (process.platform !== 'linux') return null
+  const before = { ...process.env }
+  const folder = join(tmpdir(), `pombal-chromium-${version}`)
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'fonts.conf'), fontSettings(folder))
+  // Has it unpack the libraries that a slim machine lacks.
+  Object.assign(process.env, { AWS_LAMBDA_JS_RUNTIME: 'nodejs24.x', TMPDIR: folder, FONTCONFIG_PATH: folder })
+  try {
+    const { default: packaged } = await import('@sparticuz/chromium')
+    const executablePath = await packaged.executablePath()
+    const { TMPDIR: _, ...env } = process.env
+    return { executablePath, env: env as Record<string, string> }
+  } finally {
+    for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name]
+    Object.assign(process.env, before)
+  }
+}
+
+function fontSettings(folder: string): string {
+  return [
+    '<?xml version="1.0"?>',
+    '<!DOCTYPE fontconfig SYSTEM "fonts.dtd">',
+    '<fontconfig>',
+    `  <dir>${folder}/fonts</dir>`,
+    '  <dir>/usr/share/fonts</dir>',
+    `  <cachedir>${folder}/fonts-cache</cachedir>`,
+    '</fontconfig>',
+    '',
+  ].join('\n')
+}
+
+async function installed(): Promise<LaunchOptions | null> {
+  const executablePath = process.env['CHROME_PATH'] ?? INSTALLED.find(path => existsSync(path))
+  return executablePath ? { executablePath } : null
+}
