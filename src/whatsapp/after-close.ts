@@ -1,5 +1,5 @@
 import { RECONNECTING_MS } from '../domain/connection.ts'
-import type { LinkEnd } from './link-end.ts'
+import { type LinkEnd, NOT_RECORDED } from './link-end.ts'
 
 /**
  * What follows the end of a socket.
@@ -51,6 +51,7 @@ const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
   500: { kind: 'retry', reason: 'WhatsApp ended the connection without saying why.' },
   503: { kind: 'retry', reason: 'WhatsApp is not available right now.', slow: true },
   516: { kind: 'retry', reason: 'WhatsApp asked for a new connection.' },
+  [NOT_RECORDED]: { kind: 'retry', reason: 'What WhatsApp delivered could not be recorded; it comes again.' },
 }
 
 export function afterClose(end: LinkEnd): AfterClose {

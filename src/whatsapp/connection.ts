@@ -8,6 +8,7 @@ import { afterClose, pauseBefore } from './after-close.ts'
 import { Codes } from './codes.ts'
 import { CredentialStore } from './credential-store.ts'
 import { DeviceCache } from './device-cache.ts'
+import { Gatherer } from './gatherer.ts'
 import { GroupDirectory } from './group-directory.ts'
 import { Link, LinkClosed } from './link.ts'
 import type { LinkEnd } from './link-end.ts'
@@ -44,6 +45,8 @@ const MAX_LINKING_FAILURES = 5
 const LOGOUT_WITHIN_MS = 8_000
 const STOP_WITHIN_MS = 2_500
 const QUEUE_STEP = 200
+/** Outcomes and receipts of a busy connection share a commit. */
+const GATHER_MS = 5
 const RETRY_COUNTERS = 2_000
 
 export interface ConnectionOptions {
@@ -128,16 +131,19 @@ class WhatsappConnection implements Connection {
     })
     this.#groups = new GroupDirectory(this.#now)
     this.#devices = new DeviceCache(this.#now)
-    this.#recorder = new Recorder({ lease, store, logger, now: this.#now, onFailed: error => this.#failed(error) })
+    const gatherer = new Gatherer(GATHER_MS)
+    const onFailed = (error: unknown) => this.#failed(error)
+    this.#recorder = new Recorder({ lease, store, gatherer, logger, now: this.#now, onFailed })
     this.#sender = new Sender({
       lease,
       store,
       groups: this.#groups,
+      gatherer,
       messageTtlMs: settings.messageTtlMs,
       ackTimeoutMs: settings.ackTimeoutMs,
       logger,
       now: this.#now,
-      onFailed: error => this.#failed(error),
+      onFailed,
     })
   }
 

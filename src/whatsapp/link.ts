@@ -19,7 +19,7 @@ import type { DeviceCache } from './device-cache.ts'
 import { parseIncoming } from './incoming.ts'
 import { Journal } from './journal.ts'
 import { createLibraryLogger } from './library-logger.ts'
-import { type LinkEnd, parseLinkEnd } from './link-end.ts'
+import { type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import type { MemoryCache } from './memory-cache.ts'
 import { parseReceipt, type Receipt } from './receipts.ts'
 import { createSignalRepository } from './signal-repository.ts'
@@ -231,7 +231,7 @@ export class Link {
       }
       const recorded = record(node)
       if (recorded === null) handOn()
-      else recorded.then(handOn, error => this.#log(error, event))
+      else recorded.then(handOn, error => this.#notRecorded(error))
     })
   }
 
@@ -254,7 +254,21 @@ export class Link {
       return
     }
     const { fullMessage } = decodeMessageNode(node, id, lid)
-    await this.#receive({ ...fullMessage, message: content })
+    try {
+      await this.#receive({ ...fullMessage, message: content })
+    } catch (error) {
+      // Before Baileys takes it for a message that it could not decrypt, and asks the sender for it again.
+      this.#notRecorded(error)
+      throw error
+    }
+  }
+
+  /** The socket ends, and what it delivered comes again over the next one. */
+  #notRecorded(error: unknown): void {
+    this.#log(error, 'record')
+    if (this.#ended) return
+    this.close()
+    this.#options.events.closed({ code: NOT_RECORDED, deviceRemoved: false })
   }
 
   /** Messages that come by other ways than a ciphertext, such as one that the phone sends again. */

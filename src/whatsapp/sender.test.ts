@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { LocalHints } from '../store/hints.ts'
 import type { Messages, Numbers, QueuedMessage } from '../store/store.ts'
+import { Gatherer } from './gatherer.ts'
 import { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement } from './link.ts'
 import { Sender, type SendingLink } from './sender.ts'
@@ -54,6 +55,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
     lease: LEASE,
     store,
     groups: new GroupDirectory(Date.now),
+    gatherer: new Gatherer(2),
     messageTtlMs: settings.messageTtlMs ?? 86_400_000,
     ackTimeoutMs: settings.ackTimeoutMs ?? 1_000,
     logger: pino({ level: 'silent' }),

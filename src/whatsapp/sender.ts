@@ -3,6 +3,7 @@ import { type MessageFailure, messageFailure } from '../domain/message.ts'
 import { parseRecipient } from '../domain/recipient.ts'
 import type { Lease, PreparedMessage, QueuedMessage, Store } from '../store/store.ts'
 import { encodeText } from './content.ts'
+import type { Gatherer } from './gatherer.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement, Link } from './link.ts'
 import { type Lane, Outbox } from './outbox.ts'
@@ -42,6 +43,7 @@ export interface SenderOptions {
   lease: Lease
   store: Pick<Store, 'messages' | 'numbers' | 'hints'>
   groups: GroupDirectory
+  gatherer: Gatherer
   messageTtlMs: number
   ackTimeoutMs?: number | undefined
   logger: Logger
@@ -68,6 +70,7 @@ export class Sender {
   readonly #records = new Map<string, Promise<void>>()
   #link: SendingLink | null = null
   #reading: Promise<void> | null = null
+  #startWanted = false
   #timer: NodeJS.Timeout | undefined
   #timers: NodeJS.Timeout[] = []
   #unsubscribe: () => void = () => undefined
@@ -154,6 +157,16 @@ export class Sender {
     }
   }
 
+  /** Lanes that start together prepare and encrypt together. */
+  #startSoon(): void {
+    if (this.#startWanted) return
+    this.#startWanted = true
+    this.#options.gatherer.run(() => {
+      this.#startWanted = false
+      this.#startLanes()
+    })
+  }
+
   #startLanes(): void {
     clearTimeout(this.#timer)
     if (!this.#link?.isOpen || this.#stopped.signal.aborted) return
@@ -183,7 +196,7 @@ export class Sender {
         lane.busy = false
         this.#attempts.delete(attempt)
         if (this.#outbox.wantsMore) this.#read()
-        this.#startLanes()
+        this.#startSoon()
       })
     this.#attempts.add(attempt)
   }
@@ -298,12 +311,13 @@ export class Sender {
   }
 
   #record(message: QueuedMessage, work: () => Promise<unknown>): void {
-    const recorded = this.#stored(work)
+    const recorded = this.#options.gatherer
+      .ask(() => this.#stored(work))
       .then(() => this.#outbox.end(message))
       .catch(error => this.#failed(error))
       .finally(() => {
         this.#records.delete(message.whatsappId)
-        if (this.#records.size === MAX_RECORDS - 1) this.#startLanes()
+        if (this.#records.size === MAX_RECORDS - 1) this.#startSoon()
       })
     this.#records.set(message.whatsappId, recorded)
   }
