@@ -5,11 +5,11 @@ import { type EventKind, type IncomingMessage, incomingBody, incomingKey } from 
 import { type EventId, type InstanceId, newEventId } from '../domain/ids.ts'
 import type { Appending } from './appending.ts'
 import type { Core } from './core.ts'
-import { seqBefore, toPage } from './cursor.ts'
+import { idBefore, toPage } from './cursor.ts'
 import { type SummaryRow, toSummary, withLatestDelivery } from './delivery-summary.ts'
 import { EventDetails } from './event-detail.ts'
 import type { Operation } from './operation.ts'
-import type { Readiness } from './schema/events.ts'
+import { type Slice, search } from './searching.ts'
 import type { EventDetail, EventRecord, Events, Lease, Page, PageRequest } from './store.ts'
 
 interface Incoming {
@@ -20,7 +20,6 @@ interface Incoming {
 }
 
 interface EventRow extends SummaryRow {
-  seq: number
   id: string
   kind: EventKind
   timestamp: number
@@ -52,27 +51,33 @@ export class StoredEvents implements Events {
     page: PageRequest,
     filter: { state?: DeliveryState | undefined; kind?: EventKind | undefined } = {},
   ): Promise<Page<EventRecord>> {
-    let query = withLatestDelivery(this.#core.statements.db.selectFrom('events'))
-      .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id'])
-      .where('events.instance_id', '=', instanceId)
-    if (filter.kind !== undefined) query = query.where('events.kind', '=', filter.kind)
-    const before = seqBefore(page)
-    const seq = filter.state === undefined ? sql.ref<number>('events.seq') : sql.ref<number>(seqOfState(filter.state))
-    if (filter.state === 'delivered' || filter.state === 'exhausted') {
-      query = query.where('done.state', '=', filter.state).where('open.seq', 'is', null)
-    } else if (filter.state === 'blocked') {
-      query = query.where('open.readiness', '=', sql.lit<Readiness>('blocked'))
-    } else if (filter.state === 'pending') {
-      query = query.where('open.readiness', 'in', [sql.lit<Readiness>('first'), sql.lit<Readiness>('retry')])
+    const { reader, statements } = this.#core
+    const { state, kind } = filter
+    const slice: Slice = { below: idBefore(page), from: '' }
+    const id = sql.ref<string>(idOfState(state))
+    const within = ({ below, from }: Slice) => {
+      const query = withLatestDelivery(statements.db.selectFrom('events'))
+        .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id'])
+        .where('events.instance_id', '=', instanceId)
+        .where(id, '<', below)
+        .where(id, '>=', from)
+        .orderBy(id, 'desc')
+      return state === undefined
+        ? query
+        : query.where(conditionOfState(state)).where(instanceOfState(state), '=', instanceId)
     }
-    const rows = await this.#core.reader.query(
-      query
-        .select(seq.as('seq'))
-        .where(seq, '<', before)
-        .orderBy(seq, 'desc')
-        .limit(page.limit + 1),
-    )
-    return toPage(rows, page.limit, toRecord)
+    const find = (part: Slice, limit: number) => {
+      let query = within(part).limit(limit)
+      if (kind !== undefined) query = query.where('events.kind', '=', kind)
+      return reader.query(query)
+    }
+    const edge = async (part: Slice, distance: number) => {
+      const [row] = await reader.query(within(part).offset(distance).limit(1))
+      return row?.id ?? null
+    }
+    const limit = page.limit + 1
+    const rows = kind === undefined ? await find(slice, limit) : await search(slice, limit, edge, find)
+    return toPage(rows, page.limit, row => row.id, toRecord)
   }
 
   find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null> {
@@ -80,9 +85,24 @@ export class StoredEvents implements Events {
   }
 }
 
-/** Where a state is asked for, the list is in the order of the deliveries, whose index it walks. */
-function seqOfState(state: DeliveryState): 'open.seq' | 'done.seq' {
-  return state === 'pending' || state === 'blocked' ? 'open.seq' : 'done.seq'
+/** The table whose index leads through the events of a state. */
+function tableOfState(state: DeliveryState): 'open' | 'done' {
+  return state === 'pending' || state === 'blocked' ? 'open' : 'done'
+}
+
+function idOfState(state: DeliveryState | undefined): string {
+  return state === undefined ? 'events.id' : `${tableOfState(state)}.event_id`
+}
+
+function instanceOfState(state: DeliveryState) {
+  return sql.ref<string>(`${tableOfState(state)}.instance_id`)
+}
+
+/** Written out, not bound: SQLite takes a partial index only for a condition that it can read. */
+function conditionOfState(state: DeliveryState) {
+  if (state === 'pending') return sql<boolean>`open.readiness <> 'blocked'`
+  if (state === 'blocked') return sql<boolean>`open.readiness = 'blocked'`
+  return sql<boolean>`done.state = ${sql.lit(state)} and done.superseded = 0`
 }
 
 function incomingOperation(appending: Appending): Operation<Incoming, { recorded: boolean; owed: boolean }> {

@@ -155,6 +155,7 @@ export interface Connections {
 // ── Messages ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface NewMessage {
+  /** Of `newMessageId` at the moment of acceptance: lists and retention go by the time in it. */
   id: MessageId
   instanceId: InstanceId
   to: string
@@ -199,6 +200,7 @@ export interface MessageFilter {
   state?: MessageState | undefined
   to?: string | undefined
   since?: number | undefined
+  /** Exclusive. */
   until?: number | undefined
 }
 
