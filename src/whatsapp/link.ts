@@ -22,7 +22,7 @@ import { createLibraryLogger } from './library-logger.ts'
 import { type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import type { MemoryCache } from './memory-cache.ts'
 import { parseReceipt, type Receipt } from './receipts.ts'
-import { createSignalRepository } from './signal-repository.ts'
+import { createSignalRepository, sending } from './signal-repository.ts'
 import { type Network, socketOptions } from './socket-options.ts'
 
 /** After this a socket that was told to close is torn down: a dead peer never answers the close frame. */
@@ -126,11 +126,14 @@ export class Link {
   /**
    * Resolves once the message is written to the socket, which says nothing of its fate. Runs in a transaction of its
    * own: in Baileys' one for the whole account, an unanswered query for one recipient would hold up all others.
+   * @param recorded nothing is written before it resolves, or at all if it rejects; meanwhile it is encrypted
    */
-  async write(address: string, content: Uint8Array, whatsappId: string): Promise<void> {
-    const relayed = this.#socket.authState.keys.transaction(
-      () => this.#socket.relayMessage(address, decodeContent(content), { messageId: whatsappId }),
-      `send ${address}`,
+  async write(address: string, content: Uint8Array, whatsappId: string, recorded: Promise<void>): Promise<void> {
+    const relayed = sending.run(recorded, () =>
+      this.#socket.authState.keys.transaction(
+        () => this.#socket.relayMessage(address, decodeContent(content), { messageId: whatsappId }),
+        `send ${address}`,
+      ),
     )
     await this.#orClosed(relayed)
     this.#noteToken(address).catch(error => this.#log(error, 'token'))

@@ -207,34 +207,42 @@ export class Sender {
       ? { kind: 'ready' as const, prepared: message.prepared }
       : await this.#prepare(message, link)
     if (addressed.kind !== 'ready') return addressed
-    message.prepared = addressed.prepared
+    const { prepared } = addressed
+    const { address, content } = prepared
+    const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
     // The listener is there before the first byte is: the acknowledgement may come before `write` returns.
     const answer = this.#answerTo(message.whatsappId, link)
     try {
-      // Killed in here: the row is queued and prepared, and the message goes out again as it is.
-      await Promise.race([
-        link.write(addressed.prepared.address, addressed.prepared.content, message.whatsappId),
-        answer.acked,
-      ])
+      // Killed in here: the row is queued, and prepared if anything was written; the message goes out again as it is.
+      await Promise.race([link.write(address, content, message.whatsappId, recorded), answer.acked])
     } catch (error) {
       answer.give()
       return { kind: 'unanswered', why: nameOf(error) }
     }
     const ack = await answer.promise
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
-    return this.#judge(message, addressed.prepared, ack, link)
+    return this.#judge(message, prepared, ack, link)
   }
 
-  /** Look-up and content; recorded before anything is written to the socket. */
+  /** Look-up and content. */
   async #prepare(message: QueuedMessage, link: SendingLink): Promise<Addressed> {
     const found = await this.#findAddress(message, link)
     if (found.kind !== 'found') return found
+    return { kind: 'ready', prepared: { address: found.address, content: encodeText(message.text) } }
+  }
+
+  /** Resolves once this is what is stored, so that it may be written to the socket. */
+  #recordPrepared(message: QueuedMessage, prepared: PreparedMessage): Promise<void> {
     const { store, lease } = this.#options
-    const content = encodeText(message.text)
-    const prepared = await this.#stored(() =>
-      store.messages.recordPrepared(lease, message.id, { address: found.address, content }),
-    )
-    return { kind: 'ready', prepared }
+    const recorded = this.#stored(() => store.messages.recordPrepared(lease, message.id, prepared)).then(stored => {
+      message.prepared = stored
+      // An earlier attempt was stored after all: the next one goes out with its content.
+      if (!Buffer.from(stored.content).equals(prepared.content)) throw new PreparedBefore()
+    })
+    recorded.catch(error => {
+      if (!(error instanceof PreparedBefore)) this.#failed(error)
+    })
+    return recorded
   }
 
   async #findAddress(
@@ -397,6 +405,10 @@ export class Sender {
   #failed(error: unknown): void {
     if (!this.#stopped.signal.aborted) this.#options.onFailed(error)
   }
+}
+
+class PreparedBefore extends Error {
+  override readonly name = 'PreparedBefore'
 }
 
 function nameOf(error: unknown): string {
