@@ -1,6 +1,5 @@
 import type { Logger } from 'pino'
 import type { StoredConnection } from '../domain/connection.ts'
-import { messageFailure } from '../domain/message.ts'
 import { LeaseLost, StoreUnavailable } from '../store/errors.ts'
 import type { ConnectionRecord, Lease, Store } from '../store/store.ts'
 import { numberOf } from './addresses.ts'
@@ -18,6 +17,7 @@ import { Recorder } from './recorder.ts'
 import { Sender } from './sender.ts'
 import type { Network } from './socket-options.ts'
 import { NO_CODES, Status } from './status.ts'
+import { WindingUp } from './winding-up.ts'
 
 /*
  * How a connection lives. At every moment it is in one of these modes; `after-close.ts` says what each close code does.
@@ -44,7 +44,6 @@ const MAX_RESTARTS = 5
 const MAX_LINKING_FAILURES = 5
 const LOGOUT_WITHIN_MS = 8_000
 const STOP_WITHIN_MS = 2_500
-const QUEUE_STEP = 200
 /** Outcomes and receipts of a busy connection share a commit. */
 const GATHER_MS = 5
 const RETRY_COUNTERS = 2_000
@@ -86,6 +85,7 @@ class WhatsappConnection implements Connection {
   readonly #logger: Logger
   readonly #instanceId: string
   readonly #status: Status
+  readonly #windingUp: WindingUp
   readonly #sender: Sender
   readonly #recorder: Recorder
   readonly #groups: GroupDirectory
@@ -121,14 +121,10 @@ class WhatsappConnection implements Connection {
     this.#now = options.now ?? Date.now
     this.#logger = logger
     this.#instanceId = lease.instanceId
-    this.#status = new Status({
-      lease,
-      connections: store.connections,
-      simulated: options.network.kind === 'simulated',
-      logger,
-      now: this.#now,
-      signal: this.#stopped.signal,
-    })
+    const shared = { lease, logger, now: this.#now, signal: this.#stopped.signal }
+    const simulated = options.network.kind === 'simulated'
+    this.#status = new Status({ ...shared, connections: store.connections, simulated })
+    this.#windingUp = new WindingUp({ ...shared, store, status: this.#status })
     this.#groups = new GroupDirectory(this.#now)
     this.#devices = new DeviceCache(this.#now)
     const gatherer = new Gatherer(GATHER_MS)
@@ -409,16 +405,11 @@ class WhatsappConnection implements Connection {
     await this.#settleGoal()
   }
 
-  /** First the state, so that nothing more is accepted; the goal last, so that a kill in between is taken up again. */
   async #windUp(reason: string): Promise<void> {
     this.#closeLink()
-    const goal = (await this.#status.hasNewerWish(this.#goalVersion)) ? {} : { goal: 'logged_out' as const }
-    await this.#status.record({ ...NO_CODES, ...goal, state: 'logged_out', reason, phone: null })
     this.#devices.flushAll()
     this.#groups.flushAll()
-    const { store, lease } = this.#options
-    await this.#stored(() => store.credentials.clear(lease))
-    await this.#failQueue('instance_logged_out')
+    await this.#windingUp.logOut(reason, this.#goalVersion)
     await this.#settleGoal()
   }
 
@@ -426,20 +417,7 @@ class WhatsappConnection implements Connection {
   async #windUpDeleted(): Promise<void> {
     if (this.#link) return this.#leaseGone()
     this.#endPause()
-    await this.#failQueue('instance_deleted')
-  }
-
-  async #failQueue(code: 'instance_logged_out' | 'instance_deleted'): Promise<void> {
-    const { store, lease } = this.#options
-    let failed = 0
-    for (;;) {
-      const step = await this.#stored(() =>
-        store.messages.recordQueueFailed(lease, messageFailure(code), this.#now(), QUEUE_STEP),
-      )
-      failed += step
-      if (step === 0) break
-    }
-    if (failed > 0) this.#logger.info({ instanceId: this.#instanceId, code, count: failed }, 'queue.failed')
+    await this.#windingUp.failQueue('instance_deleted')
   }
 
   /** The goal becomes `idle`, unless somebody asked for something new in the meantime. */

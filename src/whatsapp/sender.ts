@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { type MessageFailure, messageFailure } from '../domain/message.ts'
-import { parseRecipient } from '../domain/recipient.ts'
 import type { Lease, PreparedMessage, QueuedMessage, Store } from '../store/store.ts'
+import { AddressBook } from './address-book.ts'
 import { encodeText } from './content.ts'
 import type { Gatherer } from './gatherer.ts'
 import type { GroupDirectory } from './group-directory.ts'
@@ -59,6 +59,7 @@ export interface SenderOptions {
  */
 export class Sender {
   readonly #options: SenderOptions
+  readonly #addresses: AddressBook
   readonly #outbox = new Outbox()
   readonly #stopped = new AbortController()
   /** Attempts that wait for WhatsApp's acknowledgement, by WhatsApp id. */
@@ -77,6 +78,9 @@ export class Sender {
 
   constructor(options: SenderOptions) {
     this.#options = options
+    const { lease, store, groups, now } = options
+    const stored = <T>(work: () => Promise<T>) => this.#stored(work)
+    this.#addresses = new AddressBook({ lease, numbers: store.numbers, groups, now, stored })
   }
 
   start(): void {
@@ -226,7 +230,7 @@ export class Sender {
 
   /** Look-up and content. */
   async #prepare(message: QueuedMessage, link: SendingLink): Promise<Addressed> {
-    const found = await this.#findAddress(message, link)
+    const found = await this.#addresses.find(message.to, link)
     if (found.kind !== 'found') return found
     return { kind: 'ready', prepared: { address: found.address, content: encodeText(message.text) } }
   }
@@ -243,37 +247,6 @@ export class Sender {
       if (!(error instanceof PreparedBefore)) this.#failed(error)
     })
     return recorded
-  }
-
-  async #findAddress(
-    message: QueuedMessage,
-    link: SendingLink,
-  ): Promise<{ kind: 'found'; address: string } | Exclude<SendOutcome, { kind: 'acknowledged' }>> {
-    const recipient = parseRecipient(message.to)
-    if (recipient?.kind === 'group') {
-      const group = await this.#options.groups.find(recipient.group, link)
-      if (group.kind === 'member') return { kind: 'found', address: recipient.group }
-      if (group.kind === 'silent') return { kind: 'unanswered', why: 'group_query' }
-      this.#options.groups.forget(recipient.group)
-      return { kind: 'refused', failure: messageFailure('not_a_group_member') }
-    }
-    const address = await this.#lookUp(recipient?.number ?? message.to, link)
-    if (address === undefined) return { kind: 'unanswered', why: 'look_up' }
-    return address === null
-      ? { kind: 'refused', failure: messageFailure('recipient_not_on_whatsapp') }
-      : { kind: 'found', address }
-  }
-
-  /** Null: not on WhatsApp. Undefined: WhatsApp did not say. */
-  async #lookUp(number: string, link: SendingLink): Promise<string | null | undefined> {
-    const { store, lease, now } = this.#options
-    const cached = await this.#stored(() => store.numbers.find(lease.instanceId, number, now()))
-    if (cached) return cached.address
-    const answer = await link.lookUp(number).catch(() => ({ kind: 'silent' as const }))
-    if (answer.kind === 'silent') return undefined
-    const address = answer.kind === 'found' ? answer.address : null
-    await this.#stored(() => store.numbers.record(lease, number, { address }, now()))
-    return address
   }
 
   async #judge(
