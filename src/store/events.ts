@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { sql } from 'kysely'
+import { type AliasedExpression, type Kysely, sql } from 'kysely'
 import type { DeliveryState } from '../domain/delivery.ts'
 import { type EventKind, type IncomingMessage, incomingBody, incomingKey } from '../domain/event.ts'
 import { type EventId, type InstanceId, newEventId } from '../domain/ids.ts'
@@ -9,7 +9,8 @@ import { idBefore, toPage } from './cursor.ts'
 import { type SummaryRow, toSummary, withLatestDelivery } from './delivery-summary.ts'
 import { EventDetails } from './event-detail.ts'
 import type { Operation } from './operation.ts'
-import { type Slice, search } from './searching.ts'
+import type { Database } from './schema/database.ts'
+import { type Slice, search, WINDOW } from './searching.ts'
 import type { EventDetail, EventRecord, Events, Lease, Page, PageRequest } from './store.ts'
 
 interface Incoming {
@@ -54,25 +55,23 @@ export class StoredEvents implements Events {
     const { reader, statements } = this.#core
     const { state, kind } = filter
     const slice: Slice = { below: idBefore(page), from: '' }
-    const id = sql.ref<string>(idOfState(state))
-    const within = ({ below, from }: Slice) => {
-      const query = withLatestDelivery(statements.db.selectFrom('events'))
+    const ids = (part: Slice) =>
+      statements.db
+        .selectFrom(idsOfState(statements.db, instanceId, state, part))
+        .select('ids.id')
+        .orderBy('ids.id', 'desc')
+    const find = (part: Slice, limit: number) => {
+      let query = withLatestDelivery(statements.db.selectFrom('events'))
         .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id'])
         .where('events.instance_id', '=', instanceId)
-        .where(id, '<', below)
-        .where(id, '>=', from)
-        .orderBy(id, 'desc')
-      return state === undefined
-        ? query
-        : query.where(conditionOfState(state)).where(instanceOfState(state), '=', instanceId)
-    }
-    const find = (part: Slice, limit: number) => {
-      let query = within(part).limit(limit)
+        .orderBy('events.id', 'desc')
+        .limit(limit)
       if (kind !== undefined) query = query.where('events.kind', '=', kind)
-      return reader.query(query)
+      const shown = ids(part).limit(kind === undefined ? limit : WINDOW + 1)
+      return reader.query(query.where('events.id', 'in', shown))
     }
     const edge = async (part: Slice, distance: number) => {
-      const [row] = await reader.query(within(part).offset(distance).limit(1))
+      const [row] = await reader.query(ids(part).offset(distance).limit(1))
       return row?.id ?? null
     }
     const limit = page.limit + 1
@@ -85,24 +84,33 @@ export class StoredEvents implements Events {
   }
 }
 
-/** The table whose index leads through the events of a state. */
-function tableOfState(state: DeliveryState): 'open' | 'done' {
-  return state === 'pending' || state === 'blocked' ? 'open' : 'done'
-}
-
-function idOfState(state: DeliveryState | undefined): string {
-  return state === undefined ? 'events.id' : `${tableOfState(state)}.event_id`
-}
-
-function instanceOfState(state: DeliveryState) {
-  return sql.ref<string>(`${tableOfState(state)}.instance_id`)
+/** The ids of the events whose latest delivery is in a state, each state by an index of its own. */
+function idsOfState(
+  db: Kysely<Database>,
+  instanceId: InstanceId,
+  state: DeliveryState | undefined,
+  { below, from }: Slice,
+): AliasedExpression<{ id: EventId }, 'ids'> {
+  if (state === undefined) {
+    const all = db.selectFrom('events').select('id').where('instance_id', '=', instanceId)
+    return all.where('id', '<', below).where('id', '>=', from).as('ids')
+  }
+  const open = state === 'pending' || state === 'blocked'
+  return db
+    .selectFrom(open ? 'deliveries' : 'finished_deliveries')
+    .select('event_id as id')
+    .where('instance_id', '=', instanceId)
+    .where('event_id', '<', below)
+    .where('event_id', '>=', from)
+    .where(conditionOfState(state))
+    .as('ids')
 }
 
 /** Written out, not bound: SQLite takes a partial index only for a condition that it can read. */
 function conditionOfState(state: DeliveryState) {
-  if (state === 'pending') return sql<boolean>`open.readiness <> 'blocked'`
-  if (state === 'blocked') return sql<boolean>`open.readiness = 'blocked'`
-  return sql<boolean>`done.state = ${sql.lit(state)} and done.superseded = 0`
+  if (state === 'pending') return sql<boolean>`readiness <> 'blocked'`
+  if (state === 'blocked') return sql<boolean>`readiness = 'blocked'`
+  return sql<boolean>`state = ${sql.lit(state)} and superseded = 0`
 }
 
 function incomingOperation(appending: Appending): Operation<Incoming, { recorded: boolean; owed: boolean }> {

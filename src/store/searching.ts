@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 
 /** Rows looked at before other work gets its turn. */
-const WINDOW = 5_000
+export const WINDOW = 5_000
 
 /** Rows in the order of their ids. */
 export interface Slice {
