@@ -59,6 +59,55 @@ export function afterClose(end: LinkEnd): AfterClose {
   return AFTER_CLOSE[end.code] ?? { kind: 'retry', reason: `WhatsApp ended the connection (code ${end.code}).` }
 }
 
+/** In a row without a connection that lasted: more is a loop, and is slowed down like any failure. */
+const MAX_RESTARTS = 5
+const MAX_LINKING_FAILURES = 5
+
+/** What the close code alone does not tell. */
+export interface Situation {
+  linked: boolean
+  /** The last code on show has expired. */
+  codesRanOut: boolean
+  /** The sandbox's phone scans by itself: no person has to ask for a new code. */
+  linksItself: boolean
+  /** Ends in a row without a connection that lasted. */
+  failures: number
+  restarts: number
+}
+
+export type NextStep =
+  | { kind: 'restart' }
+  | { kind: 'pause'; state: 'linking' | 'reconnecting'; reason: string; slow: boolean }
+  | { kind: 'rest'; state: 'unlinked' | 'stopped'; reason: string }
+  | { kind: 'logged_out' }
+
+export function nextStep(end: LinkEnd, situation: Situation): NextStep {
+  const { linked, failures, restarts, linksItself } = situation
+  const after = afterClose(end)
+  if (after.kind === 'stop') return { kind: 'rest', state: linked ? 'stopped' : 'unlinked', reason: after.reason }
+  const reason = after.kind === 'retry' ? after.reason : 'WhatsApp keeps asking for a new connection.'
+  if (linked) {
+    if (after.kind === 'logged_out') return after
+    if (after.kind === 'restart' && restarts < MAX_RESTARTS) return after
+    return { kind: 'pause', state: 'reconnecting', reason, slow: after.kind === 'retry' && after.slow === true }
+  }
+  if (!linksItself && situation.codesRanOut) {
+    return {
+      kind: 'rest',
+      state: 'unlinked',
+      reason: 'Nobody linked the number in time. Connect again for a new code.',
+    }
+  }
+  if (!linksItself && failures >= MAX_LINKING_FAILURES) {
+    return {
+      kind: 'rest',
+      state: 'unlinked',
+      reason: 'WhatsApp could not be reached to link the number. Connect again.',
+    }
+  }
+  return { kind: 'pause', state: 'linking', reason, slow: false }
+}
+
 const FIRST_PAUSE_MS = 1_000
 const SLOW_FIRST_PAUSE_MS = 10_000
 const LONGEST_PAUSE_MS = RECONNECTING_MS

@@ -3,7 +3,7 @@ import type { StoredConnection } from '../domain/connection.ts'
 import { LeaseLost, StoreUnavailable } from '../store/errors.ts'
 import type { ConnectionRecord, Lease, Store } from '../store/store.ts'
 import { numberOf } from './addresses.ts'
-import { afterClose, pauseBefore } from './after-close.ts'
+import { nextStep, pauseBefore } from './after-close.ts'
 import { Codes } from './codes.ts'
 import { CredentialStore } from './credential-store.ts'
 import { DeviceCache } from './device-cache.ts'
@@ -39,9 +39,6 @@ import { WindingUp } from './winding-up.ts'
 const LOOK_EVERY_MS = 10_000
 /** A connection that lasted this long ends the count of failures. */
 const LASTED_MS = 60_000
-/** In a row without being connected in between: more is a loop, and is slowed down like any failure. */
-const MAX_RESTARTS = 5
-const MAX_LINKING_FAILURES = 5
 const LOGOUT_WITHIN_MS = 8_000
 const STOP_WITHIN_MS = 2_500
 /** Outcomes and receipts of a busy connection share a commit. */
@@ -341,37 +338,26 @@ class WhatsappConnection implements Connection {
 
   async #noteClosed(link: Link, end: LinkEnd): Promise<void> {
     if (link !== this.#link) return
+    const { network } = this.#options
     const lasted = this.#openedAt !== null && performance.now() - this.#openedAt > LASTED_MS
-    const wasLinking = this.#credentials?.creds.account === undefined
+    const linked = this.#credentials?.creds.account !== undefined
     // Before the next socket reads them (515 follows the linking at once).
     await this.#credentials?.settled()
     this.#closeLink()
     if (lasted) this.#failures = this.#restarts = 0
     this.#logger.info({ instanceId: this.#instanceId, code: end.code }, 'connection.closed')
-    if (wasLinking) return this.#noteLinkingEnded(end)
-    const next = afterClose(end)
+    const next = nextStep(end, {
+      linked,
+      codesRanOut: this.#codes?.ranOut === true,
+      linksItself: network.kind === 'simulated' && network.linkBy !== undefined,
+      failures: this.#failures,
+      restarts: this.#restarts,
+    })
     if (next.kind === 'logged_out') return this.#windUp('Logged out from the phone.')
-    if (next.kind === 'stop') return this.#rest('stopped', next.reason)
-    if (next.kind === 'restart' && this.#restarts < MAX_RESTARTS) {
-      this.#restarts += 1
-      return this.#open()
-    }
-    const reason = next.kind === 'restart' ? 'WhatsApp keeps asking for a new connection.' : next.reason
-    await this.#reopenAfter(reason, next.kind === 'retry' && next.slow === true)
-  }
-
-  async #noteLinkingEnded(end: LinkEnd): Promise<void> {
-    const next = afterClose(end)
-    const ranOut = this.#codes?.ranOut === true
-    const alone = this.#options.network.kind === 'simulated' && this.#options.network.linkBy !== undefined
-    if (next.kind === 'stop') return this.#rest('unlinked', next.reason)
-    if (ranOut && !alone)
-      return this.#rest('unlinked', 'Nobody linked the number in time. Connect again for a new code.')
-    if (this.#failures >= MAX_LINKING_FAILURES && !alone) {
-      return this.#rest('unlinked', 'WhatsApp could not be reached to link the number. Connect again later.')
-    }
-    const reason = next.kind === 'retry' ? next.reason : 'WhatsApp ended the attempt to link.'
-    await this.#openAfterPause('linking', reason, false)
+    if (next.kind === 'rest') return this.#rest(next.state, next.reason)
+    if (next.kind === 'pause') return this.#openAfterPause(next.state, next.reason, next.slow)
+    this.#restarts += 1
+    await this.#open()
   }
 
   async #reopenAfter(reason: string, slow = false): Promise<void> {
