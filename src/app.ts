@@ -50,7 +50,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     const retention = startRetention({ retention: store.retention, retentionMs: settings.retentionMs, logger })
     takeDown.push(() => retention.stop())
 
-    const sandbox = settings.sandbox ? new Sandbox(store.sandbox) : null
+    const sandbox = settings.sandbox ? new Sandbox(store.sandbox, logger) : null
     if (sandbox) takeDown.push(() => sandbox.close())
 
     const ownPorts: number[] = []
@@ -116,7 +116,11 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
 
     const server = await createServer({
       store,
-      settings: { adminKey: keys.adminKey },
+      settings: {
+        adminKey: keys.adminKey,
+        publicUrl: settings.publicUrl,
+        simulated: settings.whatsapp.url !== null,
+      },
       logger,
       checkWebhookUrl: guard.checkLiteral,
       sandbox: {

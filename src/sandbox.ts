@@ -1,9 +1,10 @@
-import { createSimulatorWorker } from '@pombal/simulator/worker'
+import { createSimulatorWorker, SimulatorError, type SimulatorWorker } from '@pombal/simulator/worker'
+import type { Logger } from 'pino'
 import type { InstanceId } from './domain/ids.ts'
 import { Refusal } from './domain/refusal.ts'
 import type { SandboxStorage } from './store/store.ts'
 
-type SimulatorWorker = Awaited<ReturnType<typeof createSimulatorWorker>>
+const RESTART_AFTER_MS = 1_000
 
 /** What a simulated contact writes to a sandbox instance. */
 export interface SandboxMessage {
@@ -19,6 +20,7 @@ export interface SandboxMessage {
  */
 export class Sandbox {
   readonly #storage: SandboxStorage
+  readonly #logger: Logger
   readonly #phones = new Map<InstanceId, string>()
   /** Whose phone somebody switched off. */
   readonly #off = new Set<InstanceId>()
@@ -27,8 +29,9 @@ export class Sandbox {
   #port = 0
   #closed = false
 
-  constructor(storage: SandboxStorage) {
+  constructor(storage: SandboxStorage, logger: Logger) {
     this.#storage = storage
+    this.#logger = logger
   }
 
   /** The network with this instance's simulated phone in it. */
@@ -44,12 +47,19 @@ export class Sandbox {
     }
   }
 
-  /** Resolves with WhatsApp's id of the message once the network has it for good. */
+  /**
+   * Resolves with WhatsApp's id of the message once the network has it for good.
+   * @throws Refusal when such a contact cannot write such a message
+   */
   async writeAs(instanceId: InstanceId, message: SandboxMessage): Promise<{ id: string }> {
     const worker = await this.#open()
     const to = this.#phones.get(instanceId) ?? (await worker.openAccount(instanceId)).phone
     const { from, text, group, name } = message
-    return worker.writeAs({ from, to, text, ...(group && { group }), ...(name && { name }) })
+    try {
+      return await worker.writeAs({ from, to, text, ...(group && { group }), ...(name && { name }) })
+    } catch (error) {
+      throw asRefusal(error)
+    }
   }
 
   isPhoneOn(instanceId: InstanceId): boolean {
@@ -94,7 +104,26 @@ export class Sandbox {
   async #start(): Promise<SimulatorWorker> {
     const worker = await createSimulatorWorker({ storage: this.#storage, port: this.#port })
     this.#port = Number(new URL(worker.url).port)
+    worker.onExit(error => this.#restart(error))
     for (const instanceId of this.#phones.keys()) await worker.openAccount(instanceId)
     return worker
   }
+
+  /** The network's thread died: a bug. It is started again where it was, and remembers what it had acknowledged. */
+  #restart(error: SimulatorError): void {
+    this.#worker = undefined
+    if (this.#closed) return
+    this.#logger.error({ err: error }, 'sandbox.crashed')
+    setTimeout(() => {
+      if (!this.#closed) this.#open().catch(again => this.#logger.error({ err: again }, 'sandbox.start_failed'))
+    }, RESTART_AFTER_MS).unref()
+  }
+}
+
+function asRefusal(error: unknown): unknown {
+  if (!(error instanceof SimulatorError)) return error
+  if (error.code === 'invalid_argument' || error.code === 'not_a_member')
+    return new Refusal('invalid_request', error.message)
+  if (error.code === 'crashed' || error.code === 'closed') return new Refusal('service_unavailable')
+  return error
 }

@@ -1,11 +1,11 @@
-import type { NewInstance } from '../../test/api-client.ts'
+import type { AdminClient, NewInstance } from '../../test/api-client.ts'
 import { until } from '../../test/until.ts'
 import type { SimulatorProcess } from '../processes/simulator.ts'
 import { startProcess } from './remote.ts'
 import type { RunningService } from './service.ts'
 
-const LINKING_AT_ONCE = 8
-const LINK_WITHIN_MS = 60_000
+const LINKING_AT_ONCE = 4
+const LINK_WITHIN_MS = 120_000
 
 /** A simulated WhatsApp in a process of its own. */
 export interface SimulatedNetwork {
@@ -42,11 +42,16 @@ export async function linkInstances(
       await admin.connect(instance.id)
       const qr = await until('a QR code', async () => (await admin.connection(instance.id)).qr, LINK_WITHIN_MS)
       await network.scanQr(qr)
-      await admin.untilState(instance.id, 'connected', LINK_WITHIN_MS)
       instances.push(instance)
     }
   }
 
   await Promise.all(Array.from({ length: LINKING_AT_ONCE }, linkSome))
+  await untilConnected(admin, instances)
   return instances
+}
+
+/** One after the other: to ask for all at once, again and again, would be a load of its own. */
+export async function untilConnected(admin: AdminClient, instances: readonly NewInstance[]): Promise<void> {
+  for (const { id } of instances) await admin.untilState(id, 'connected', LINK_WITHIN_MS)
 }

@@ -14,7 +14,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { alternate, type Figure, figureOf, short } from '../harness/figure.ts'
-import { linkInstances, startNetwork } from '../harness/network.ts'
+import { linkInstances, startNetwork, untilConnected } from '../harness/network.ts'
 import { startProcess } from '../harness/remote.ts'
 import type { Bench, Scenario } from '../harness/scenario.ts'
 import { startService } from '../harness/service.ts'
@@ -29,7 +29,6 @@ const PATH = '/v1/messages/text'
 const FLOOR = { sqlite: 0.2, postgres: 0.25 }
 /** What linking left to do is done by then. */
 const SETTLE_MS = 2_000
-const RECONNECT_WITHIN_MS = 120_000
 
 export const accept: Scenario = {
   name: 'accept',
@@ -49,7 +48,8 @@ export const accept: Scenario = {
     const bareUrl = await bare.call('listen')
 
     const requests = instances.map(({ token }) => ({ path: PATH, token, body: { to: RECIPIENT, text: TEXT } }))
-    const times = bench.quick ? { warmUpMs: 300, durationMs: 1_000 } : { warmUpMs: 500, durationMs: 3_000 }
+    // Five rounds of both must end before the sockets, unanswered for 30 s, are given up.
+    const times = bench.quick ? { warmUpMs: 300, durationMs: 1_000 } : { warmUpMs: 500, durationMs: 2_000 }
     const run = (url: string): Promise<LoadResult> =>
       load.call('run', { url, requests, expectedStatus: 202, ...times } satisfies TimedLoad)
     const rounds = (name: string, count: number, floor?: number) =>
@@ -61,7 +61,7 @@ export const accept: Scenario = {
     const alone = await rounds('accepted', bench.quick ? 2 : 5, FLOOR[bench.store])
 
     network.goOn()
-    await Promise.all(instances.map(({ id }) => service.admin.untilState(id, 'connected', RECONNECT_WITHIN_MS)))
+    await untilConnected(service.admin, instances)
     bench.say('while the messages go out')
     const sending = await rounds('accepted while sending', bench.quick ? 1 : 3)
     return [alone, sending]

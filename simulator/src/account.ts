@@ -155,7 +155,7 @@ export class Account {
       get: key => this.#signal.get(`${number}/${key}`),
       put: (key, value) => {
         this.#signal.set(`${number}/${key}`, value)
-        this.#records.put(`signal/${number}/${key}`, value)
+        this.#records.put(`signal/${number}/${key}`, () => value)
       },
     })
     this.#devices.set(number, device)
@@ -181,19 +181,19 @@ export class Account {
   setContactName(number: string, name: string): void {
     if (this.contactNames.get(number) === name) return
     this.contactNames.set(number, name)
-    this.#records.put(`contact/${number}`, JSON.stringify({ name }))
+    this.#records.put(`contact/${number}`, () => JSON.stringify({ name }))
   }
 
   addGroupMember(group: string, number: string): void {
     const members = [...(this.groupMembers.get(group) ?? []), number]
     this.groupMembers.set(group, members)
-    this.#records.put(`group/${group}`, JSON.stringify({ members }))
+    this.#records.put(`group/${group}`, () => JSON.stringify({ members }))
   }
 
   setSenderKeyKnown(number: string, group: string): void {
     const device = this.companion?.device ?? 0
     this.senderKeysKnown.set(`${number}/${group}`, device)
-    this.#records.put(`known/${number}/${group}`, JSON.stringify({ device }))
+    this.#records.put(`known/${number}/${group}`, () => JSON.stringify({ device }))
   }
 
   /** The number that the next linked client gets. */
@@ -231,7 +231,7 @@ export class Account {
   addPreKeys(keys: readonly PreKey[]): void {
     for (const { id, publicKey } of keys) {
       this.preKeys.set(id, publicKey)
-      this.#records.put(`prekey/${id}`, JSON.stringify(publicKey.toString('base64')))
+      this.#records.put(`prekey/${id}`, () => JSON.stringify(publicKey.toString('base64')))
     }
   }
 
@@ -260,11 +260,11 @@ export class Account {
       lastDevice: this.#lastDevice,
       ...(this.name !== undefined && { name: this.name }),
     }
-    this.#records.put('account', JSON.stringify(stored))
+    this.#records.put('account', () => JSON.stringify(stored))
   }
 
   #recordCompanion(): void {
-    this.#records.put('companion', JSON.stringify(this.companion))
+    this.#records.put('companion', () => JSON.stringify(this.companion))
   }
 
   #restore(key: string, text: string): void {

@@ -67,8 +67,9 @@ export class Connection {
 
   /** Does nothing on a closed connection. */
   send(stanza: Node): void {
-    if (this.#closed || !this.#transport) return
-    this.#socket.send(frame(this.#transport.seal(encodeNode(stanza))))
+    const transport = this.#transport
+    if (this.#closed || !transport) return
+    this.#guard(() => this.#socket.send(frame(transport.seal(encodeNode(stanza)))))
   }
 
   /** Sends a last stanza and closes. */

@@ -42,7 +42,7 @@ export class Inboxes {
     const entry = known ?? { sequence: ++this.#lastSequence, message: { ...message, copies: 0 } }
     entry.message.copies++
     inbox.set(message.id, entry)
-    this.#records.put(recordKey(number, entry.sequence), JSON.stringify(entry.message))
+    this.#records.put(recordKey(number, entry.sequence), () => JSON.stringify(entry.message))
     if (inbox.size > MAX_MESSAGES) this.#forgetOldest(number, inbox)
     return known === undefined
   }

@@ -31,9 +31,9 @@ const settled = () => new Promise(resolve => setImmediate(resolve))
 it('nothing is durable before its write has ended, and what is not sealed is not written', async () => {
   const { storage, stored, writes } = manualStorage()
   const records = new Records(storage, 's')
-  records.put('a', '1')
+  records.put('a', () => '1')
   records.seal()
-  records.put('b', 'of an event under way')
+  records.put('b', () => 'of an event under way')
   let durable = false
   const commit = records.commit().then(() => {
     durable = true
@@ -54,7 +54,7 @@ it('events that come during a write share the next one', async () => {
   const { storage, stored, writes } = manualStorage()
   const records = new Records(storage, 's')
   const commits = Array.from({ length: 10 }, async (_, n) => {
-    records.put(`key ${n}`, 'x')
+    records.put(`key ${n}`, () => 'x')
     records.seal()
     await records.commit()
   })
@@ -69,12 +69,12 @@ it('events that come during a write share the next one', async () => {
 it('a failed write rejects, and its records go with the next, unless a newer value has come', async () => {
   const { storage, stored, writes } = manualStorage()
   const records = new Records(storage, 's')
-  records.put('a', 'old')
-  records.put('b', 'kept')
+  records.put('a', () => 'old')
+  records.put('b', () => 'kept')
   records.seal()
   const failing = records.commit()
   await settled()
-  records.put('a', 'new')
+  records.put('a', () => 'new')
   records.seal()
   const next = records.commit()
   const failure = expect(failing).rejects.toThrow('disk')
@@ -103,7 +103,7 @@ it('what is stored in the end is what was put and dropped, in any mixture of eve
       }
       for (const { key, value, commit, fails } of steps) {
         if (value === null) records.drop(key)
-        else records.put(key, value)
+        else records.put(key, () => value)
         if (value === null) wanted.delete(key)
         else wanted.set(key, value)
         records.seal()

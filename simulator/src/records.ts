@@ -29,8 +29,9 @@ export class Records {
     return loaded
   }
 
-  put(key: string, value: string): void {
-    if (this.#storage) this.#staged.set(key, value)
+  /** `encode` is called at once, if at all: without a storage nothing is written. */
+  put(key: string, encode: () => string): void {
+    if (this.#storage) this.#staged.set(key, encode())
   }
 
   drop(key: string): void {

@@ -123,12 +123,13 @@ export class StanzaQueue {
   }
 
   #record({ sequence, stanza, dueAt, original }: QueuedStanza): void {
-    const text = JSON.stringify({
-      stanza: encodeNode(stanza).toString('base64'),
-      dueAt,
-      original: original && { ...original, content: original.content.toString('base64') },
-    })
-    this.#records.put(recordKey(sequence), text)
+    const encode = () =>
+      JSON.stringify({
+        stanza: encodeNode(stanza).toString('base64'),
+        dueAt,
+        original: original && { ...original, content: original.content.toString('base64') },
+      })
+    this.#records.put(recordKey(sequence), encode)
   }
 }
 

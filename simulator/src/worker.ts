@@ -10,6 +10,8 @@ import {
   type SimulatorOptions,
 } from './types.ts'
 
+export { SimulatorError }
+
 /** A network in a thread of its own. When the thread dies, every call rejects with `crashed`. */
 export interface SimulatorWorker extends Simulator {
   /** Told once, when the thread has ended other than by `close` or `terminate`. Late listeners are told at once. */

@@ -30,7 +30,6 @@ export const CONNECTION_CAUSES = [
   'replaced',
   'code_expired',
   'unreachable',
-  'unlinked_on_phone',
 ] as const
 export type ConnectionCause = (typeof CONNECTION_CAUSES)[number]
 

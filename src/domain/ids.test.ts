@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { newEventId, newInstanceId, newMessageId } from './ids.ts'
+import { firstEventId, firstMessageId, newEventId, newInstanceId, newMessageId } from './ids.ts'
 
 test('ids have the shape that the docs give them', () => {
   expect(newInstanceId()).toMatch(/^inst_[0-9a-z]{12}$/)
@@ -11,4 +11,19 @@ test('an id made later sorts after one made earlier', () => {
   const times = [0, 1, 31, 32, 1_700_000_000_000, 1_700_000_000_001, 2 ** 47]
   const ids = times.map(newEventId)
   expect([...ids].sort()).toEqual(ids)
+})
+
+test('ids made in one millisecond sort in the order in which they were made', () => {
+  const ids = Array.from({ length: 2_000 }, () => newMessageId(5))
+  expect([...ids].sort()).toEqual(ids)
+  expect(new Set(ids).size).toBe(ids.length)
+})
+
+test('the first id of a moment parts what was made before from what was made since', () => {
+  const at = 1_700_000_000_000
+  expect(firstMessageId(at) > newMessageId(at - 1)).toBe(true)
+  expect(firstMessageId(at) < newMessageId(at)).toBe(true)
+  expect(firstEventId(at) > newEventId(at - 1)).toBe(true)
+  expect(firstEventId(at) < newEventId(at)).toBe(true)
+  expect(firstEventId(-1) < newEventId(0)).toBe(true)
 })

@@ -10,24 +10,53 @@ const TIME_CHARACTERS = 10
 const RANDOM_CHARACTERS = 16
 const INSTANCE_CHARACTERS = 12
 
-function randomCharacters(count: number): string {
+function randomDigits(count: number): number[] {
+  return Array.from(randomBytes(count), byte => byte & 31)
+}
+
+function toCharacters(digits: readonly number[]): string {
   let text = ''
-  for (const byte of randomBytes(count)) text += ALPHABET[byte & 31]
+  for (const digit of digits) text += ALPHABET[digit]
   return text
 }
 
-/** 48 bits of milliseconds and 80 random bits (the layout of a ULID): sorts by time, and two never meet. */
-function timeOrderedId(now: number): string {
+function timeCharacters(at: number): string {
   let time = ''
-  for (let rest = now, left = TIME_CHARACTERS; left > 0; left -= 1, rest = Math.floor(rest / 32)) {
+  const moment = Math.min(Math.max(0, Math.trunc(at)), LAST_MOMENT)
+  for (let rest = moment, left = TIME_CHARACTERS; left > 0; left -= 1, rest = Math.floor(rest / 32)) {
     time = ALPHABET[rest % 32] + time
   }
-  return time + randomCharacters(RANDOM_CHARACTERS)
+  return time
+}
+
+/** What the characters of the time can hold. */
+const LAST_MOMENT = 32 ** TIME_CHARACTERS - 1
+
+let latest: { at: number; digits: number[] } | null = null
+
+/**
+ * 48 bits of milliseconds and 80 random bits (the layout of a ULID): sorts by time, and two never meet. Within one
+ * millisecond the ids of a process sort in the order in which they were made.
+ */
+function timeOrderedId(now: number): string {
+  const digits = latest?.at === now ? successor(latest.digits) : randomDigits(RANDOM_CHARACTERS)
+  latest = { at: now, digits }
+  return timeCharacters(now) + toCharacters(digits)
+}
+
+/** The next number, in base 32; after the very last comes the first. */
+function successor(digits: readonly number[]): number[] {
+  const next = [...digits]
+  for (let index = next.length - 1; index >= 0; index -= 1) {
+    next[index] = (next[index]! + 1) & 31
+    if (next[index] !== 0) break
+  }
+  return next
 }
 
 /** `inst_` and 12 characters (decisions §6). */
 export function newInstanceId(): InstanceId {
-  return `inst_${randomCharacters(INSTANCE_CHARACTERS)}`
+  return `inst_${toCharacters(randomDigits(INSTANCE_CHARACTERS))}`
 }
 
 export function newMessageId(now: number): MessageId {
@@ -36,6 +65,16 @@ export function newMessageId(now: number): MessageId {
 
 export function newEventId(now: number): EventId {
   return `evt_${timeOrderedId(now)}`
+}
+
+/** Sorts after every id made before `at` and before every id made since. */
+export function firstMessageId(at: number): MessageId {
+  return `msg_${timeCharacters(at)}`
+}
+
+/** The same for events. */
+export function firstEventId(at: number): EventId {
+  return `evt_${timeCharacters(at)}`
 }
 
 const WHATSAPP_ID_BYTES = 9

@@ -77,6 +77,8 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
       digest: idempotency.digest,
       message_id: id,
     }))
+    // One order for every node, so that no two wait for each other.
+    rows.sort((a, b) => (a.instance_id + a.key < b.instance_id + b.key ? -1 : 1))
     const got = await tx.each(prepared.takeKey, rows)
     const ours = new Set(got.map(row => `${row.instance_id}/${row.key}`))
     return findKnownKeys(
@@ -156,10 +158,7 @@ function prepare(statements: Statements) {
             .selectFrom('input')
             .select(['input.instance_id', 'input.key', 'input.digest', 'input.message_id'])
             .select(of => of(statements.now, '+', of.lit(KEY_MS)).as('expires_at'))
-            .where(ALWAYS)
-            // One order for every node, so that no two wait for each other.
-            .orderBy('input.instance_id')
-            .orderBy('input.key'),
+            .where(ALWAYS),
         )
         .onConflict(oc =>
           oc

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { AfterAttempt } from '../domain/delivery.ts'
 import type { EventKind } from '../domain/event.ts'
-import type { EventId, InstanceId } from '../domain/ids.ts'
+import { type EventId, firstEventId, type InstanceId } from '../domain/ids.ts'
 import { type AttemptInput, attemptOperation } from './attempts.ts'
 import type { Core } from './core.ts'
 import type { Operation } from './operation.ts'
@@ -79,7 +79,7 @@ export class StoredDeliveries implements Deliveries {
     now: number,
   ): Promise<{ kind: 'queued'; count: number } | { kind: 'no_webhook' }> {
     let count = 0
-    let after: SinceStep['after'] | null = { createdAt: since, seq: 0 }
+    let after: EventId | null = firstEventId(since)
     while (after !== null) {
       const step: SinceStep = { instanceId, after, state, now }
       const done = await this.#core.write(this.#redeliverSince, step)

@@ -1,4 +1,4 @@
-import type { SelectQueryBuilder } from 'kysely'
+import { type SelectQueryBuilder, sql } from 'kysely'
 import type { Database } from './schema/database.ts'
 import type { Readiness } from './schema/events.ts'
 import type { DeliverySummary } from './store.ts'
@@ -28,7 +28,7 @@ export function withLatestDelivery<O>(query: SelectQueryBuilder<Database, 'event
       join
         .onRef('done.instance_id', '=', 'events.instance_id')
         .onRef('done.event_id', '=', 'events.id')
-        .on('done.superseded', '=', 0),
+        .on('done.superseded', '=', sql.lit(0)),
     )
     .select([
       'open.seq as open_seq',

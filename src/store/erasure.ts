@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Core } from './core.ts'
 import { fencedOneByOne } from './operation.ts'
+import { IS_QUEUED } from './schema/messages.ts'
 import type { Transaction } from './session.ts'
 import type { Lease } from './store.ts'
 
@@ -71,7 +72,7 @@ export class Erasure {
               selectFrom('messages')
                 .select('messages.id')
                 .where('messages.instance_id', '=', instanceId)
-                .where('messages.state', '=', 'queued'),
+                .where(IS_QUEUED),
             ),
           ),
         )

@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto'
-import { sql } from 'kysely'
+import { type AliasedExpression, type Kysely, sql } from 'kysely'
 import type { DeliveryState } from '../domain/delivery.ts'
 import { type EventKind, type IncomingMessage, incomingBody, incomingKey } from '../domain/event.ts'
 import { type EventId, type InstanceId, newEventId } from '../domain/ids.ts'
 import type { Appending } from './appending.ts'
 import type { Core } from './core.ts'
-import { seqBefore, toPage } from './cursor.ts'
+import { idBefore, toPage } from './cursor.ts'
 import { type SummaryRow, toSummary, withLatestDelivery } from './delivery-summary.ts'
 import { EventDetails } from './event-detail.ts'
 import type { Operation } from './operation.ts'
-import type { Readiness } from './schema/events.ts'
+import type { Database } from './schema/database.ts'
+import { type Slice, search, WINDOW } from './searching.ts'
 import type { EventDetail, EventRecord, Events, Lease, Page, PageRequest } from './store.ts'
 
 interface Incoming {
@@ -20,7 +21,6 @@ interface Incoming {
 }
 
 interface EventRow extends SummaryRow {
-  seq: number
   id: string
   kind: EventKind
   timestamp: number
@@ -53,27 +53,31 @@ export class StoredEvents implements Events {
     page: PageRequest,
     filter: { state?: DeliveryState | undefined; kind?: EventKind | undefined } = {},
   ): Promise<Page<EventRecord>> {
-    let query = withLatestDelivery(this.#core.statements.db.selectFrom('events'))
-      .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id'])
-      .where('events.instance_id', '=', instanceId)
-    if (filter.kind !== undefined) query = query.where('events.kind', '=', filter.kind)
-    const before = seqBefore(page)
-    const seq = filter.state === undefined ? sql.ref<number>('events.seq') : sql.ref<number>(seqOfState(filter.state))
-    if (filter.state === 'delivered' || filter.state === 'exhausted') {
-      query = query.where('done.state', '=', filter.state).where('open.seq', 'is', null)
-    } else if (filter.state === 'blocked') {
-      query = query.where('open.readiness', '=', sql.lit<Readiness>('blocked'))
-    } else if (filter.state === 'pending') {
-      query = query.where('open.readiness', 'in', [sql.lit<Readiness>('first'), sql.lit<Readiness>('retry')])
+    const { reader, statements } = this.#core
+    const { state, kind } = filter
+    const slice: Slice = { below: idBefore(page), from: '' }
+    const ids = (part: Slice) =>
+      statements.db
+        .selectFrom(idsOfState(statements.db, instanceId, state, part))
+        .select('ids.id')
+        .orderBy('ids.id', 'desc')
+    const find = (part: Slice, limit: number) => {
+      let query = withLatestDelivery(statements.db.selectFrom('events'))
+        .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id'])
+        .where('events.instance_id', '=', instanceId)
+        .orderBy('events.id', 'desc')
+        .limit(limit)
+      if (kind !== undefined) query = query.where('events.kind', '=', kind)
+      const shown = ids(part).limit(kind === undefined ? limit : WINDOW + 1)
+      return reader.query(query.where('events.id', 'in', shown))
     }
-    const rows = await this.#core.reader.query(
-      query
-        .select(seq.as('seq'))
-        .where(seq, '<', before)
-        .orderBy(seq, 'desc')
-        .limit(page.limit + 1),
-    )
-    return toPage(rows, page.limit, toRecord)
+    const edge = async (part: Slice, distance: number) => {
+      const [row] = await reader.query(ids(part).offset(distance).limit(1))
+      return row?.id ?? null
+    }
+    const limit = page.limit + 1
+    const rows = kind === undefined ? await find(slice, limit) : await search(slice, limit, edge, find)
+    return toPage(rows, page.limit, row => row.id, toRecord)
   }
 
   find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null> {
@@ -87,15 +91,39 @@ export class StoredEvents implements Events {
         .select(['id', 'created_at as createdAt', 'body'])
         .where('instance_id', '=', instanceId)
         .where('kind', '=', 'message.received')
-        .orderBy('seq', 'desc')
+        .orderBy('id', 'desc')
         .limit(limit),
     )
   }
 }
 
-/** Where a state is asked for, the list is in the order of the deliveries, whose index it walks. */
-function seqOfState(state: DeliveryState): 'open.seq' | 'done.seq' {
-  return state === 'pending' || state === 'blocked' ? 'open.seq' : 'done.seq'
+/** The ids of the events whose latest delivery is in a state, each state by an index of its own. */
+function idsOfState(
+  db: Kysely<Database>,
+  instanceId: InstanceId,
+  state: DeliveryState | undefined,
+  { below, from }: Slice,
+): AliasedExpression<{ id: EventId }, 'ids'> {
+  if (state === undefined) {
+    const all = db.selectFrom('events').select('id').where('instance_id', '=', instanceId)
+    return all.where('id', '<', below).where('id', '>=', from).as('ids')
+  }
+  const open = state === 'pending' || state === 'blocked'
+  return db
+    .selectFrom(open ? 'deliveries' : 'finished_deliveries')
+    .select('event_id as id')
+    .where('instance_id', '=', instanceId)
+    .where('event_id', '<', below)
+    .where('event_id', '>=', from)
+    .where(conditionOfState(state))
+    .as('ids')
+}
+
+/** Written out, not bound: SQLite takes a partial index only for a condition that it can read. */
+function conditionOfState(state: DeliveryState) {
+  if (state === 'pending') return sql<boolean>`readiness <> 'blocked'`
+  if (state === 'blocked') return sql<boolean>`readiness = 'blocked'`
+  return sql<boolean>`state = ${sql.lit(state)} and superseded = 0`
 }
 
 function incomingOperation(appending: Appending): Operation<Incoming, { recorded: boolean; owed: boolean }> {

@@ -61,7 +61,7 @@ export class StoredInstances implements Instances {
     let query = this.#select().where('instances.seq', '<', seqBefore(page))
     if (filter.search !== undefined) query = query.where(matches(filter.search))
     const rows = await this.#core.reader.query(query.orderBy('instances.seq', 'desc').limit(page.limit + 1))
-    return toPage(rows, page.limit, toInstance)
+    return toPage(rows, page.limit, row => row.seq, toInstance)
   }
 
   async rename(id: InstanceId, name: string): Promise<Instance | null> {

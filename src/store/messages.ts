@@ -1,13 +1,14 @@
-import type { Selectable } from 'kysely'
-import type { InstanceId, MessageId } from '../domain/ids.ts'
+import { type Selectable, sql } from 'kysely'
+import { firstMessageId, type InstanceId, type MessageId } from '../domain/ids.ts'
 import type { Message, MessageFailure, MessageProgress } from '../domain/message.ts'
 import { acceptOperation } from './accepting.ts'
 import type { Core } from './core.ts'
-import { seqBefore, toPage } from './cursor.ts'
+import { idBefore, TOP, toPage } from './cursor.ts'
 import { toSummary, withLatestDelivery } from './delivery-summary.ts'
 import type { Operation } from './operation.ts'
 import type { Progress, ProgressInput } from './progress.ts'
-import type { MessagesTable } from './schema/messages.ts'
+import { IS_QUEUED, type MessagesTable } from './schema/messages.ts'
+import { type Slice, search } from './searching.ts'
 import type {
   AcceptOutcome,
   Lease,
@@ -58,17 +59,32 @@ export class StoredMessages implements Messages {
   }
 
   async list(instanceId: InstanceId, page: PageRequest, filter: MessageFilter = {}): Promise<Page<Message>> {
-    let query = this.#core.statements.db
-      .selectFrom('messages')
-      .selectAll()
-      .where('instance_id', '=', instanceId)
-      .where('seq', '<', seqBefore(page))
-    if (filter.state !== undefined) query = query.where('state', '=', filter.state)
-    if (filter.to !== undefined) query = query.where('recipient', '=', filter.to)
-    if (filter.since !== undefined) query = query.where('created_at', '>=', filter.since)
-    if (filter.until !== undefined) query = query.where('created_at', '<', filter.until)
-    const rows = await this.#core.reader.query(query.orderBy('seq', 'desc').limit(page.limit + 1))
-    return toPage(rows, page.limit, toMessage)
+    const { reader, statements } = this.#core
+    const { state, to, since = 0, until } = filter
+    const top = until === undefined ? TOP : firstMessageId(until)
+    const before = idBefore(page)
+    const slice: Slice = { below: before < top ? before : top, from: firstMessageId(since) }
+    const within = ({ below, from }: Slice) =>
+      statements.db
+        .selectFrom('messages')
+        .where('instance_id', '=', instanceId)
+        .where('id', '<', below)
+        .where('id', '>=', from)
+        .orderBy('id', 'desc')
+    const find = (part: Slice, limit: number) => {
+      let query = within(part).selectAll().limit(limit)
+      if (state !== undefined) query = query.where('state', '=', sql.lit(state))
+      if (to !== undefined) query = query.where('recipient', '=', to)
+      return reader.query(query)
+    }
+    const edge = async (part: Slice, distance: number) => {
+      const [row] = await reader.query(within(part).select('id').offset(distance).limit(1))
+      return row?.id ?? null
+    }
+    const limit = page.limit + 1
+    const rows =
+      state === undefined && to === undefined ? await find(slice, limit) : await search(slice, limit, edge, find)
+    return toPage(rows, page.limit, row => row.id, toMessage)
   }
 
   async listEvents(instanceId: InstanceId, id: MessageId): Promise<MessageEvent[]> {
@@ -78,7 +94,7 @@ export class StoredMessages implements Messages {
         .select(['events.id', 'events.kind', 'events.timestamp'])
         .where('events.instance_id', '=', instanceId)
         .where('events.message_id', '=', id)
-        .orderBy('events.seq'),
+        .orderBy('events.id'),
     )
     return rows.map(row => ({ id: row.id, kind: row.kind, timestamp: row.timestamp, delivery: toSummary(row) }))
   }
@@ -131,7 +147,7 @@ function prepareReads({ statements }: Core) {
         .selectFrom('messages')
         .select(['seq', 'id', 'instance_id', 'recipient', 'text', 'whatsapp_id', 'created_at', 'address', 'content'])
         .where('instance_id', '=', p.instanceId)
-        .where('state', '=', 'queued')
+        .where(IS_QUEUED)
         .where('seq', '>', p.afterSeq)
         .orderBy('seq')
         .limit(p.limit),

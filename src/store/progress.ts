@@ -5,7 +5,7 @@ import { canFail, type MessageFailure, type MessageProgress, type MessageState, 
 import type { Appending, NewEvent } from './appending.ts'
 import type { Operation } from './operation.ts'
 import { fencedOneByOne } from './operation.ts'
-import type { MessagesTable } from './schema/messages.ts'
+import { IS_QUEUED, type MessagesTable } from './schema/messages.ts'
 import type { Transaction } from './session.ts'
 import type { Statements } from './statement.ts'
 import type { Lease, ProgressOutcome } from './store.ts'
@@ -177,7 +177,7 @@ function prepare(statements: Statements) {
           .selectFrom('messages')
           .select(MOVING)
           .where('instance_id', '=', p.instanceId)
-          .where('state', '=', 'queued')
+          .where(IS_QUEUED)
           .orderBy('seq')
           .limit(p.limit),
         'update',

@@ -1,4 +1,5 @@
-import type { EventId, InstanceId } from '../domain/ids.ts'
+import { sql } from 'kysely'
+import { type EventId, firstEventId, type InstanceId } from '../domain/ids.ts'
 import { oneByOne } from './operation.ts'
 import type { Transaction } from './session.ts'
 import type { Statements } from './statement.ts'
@@ -9,8 +10,8 @@ const STEP = 500
 
 export interface SinceStep {
   instanceId: InstanceId
-  /** Where the step before ended. */
-  after: { createdAt: number; seq: number }
+  /** The last event that the step before looked at. */
+  after: EventId
   state: 'delivered' | 'exhausted'
   now: number
 }
@@ -66,21 +67,18 @@ export function redeliverSinceOperation(statements: Statements) {
             join
               .onRef('done.instance_id', '=', 'events.instance_id')
               .onRef('done.event_id', '=', 'events.id')
-              .on('done.superseded', '=', 0),
+              .on('done.superseded', '=', sql.lit(0)),
           )
-          .select(['events.seq', 'events.id', 'events.created_at', 'open.seq as open_seq', 'done.state'])
+          .select(['events.id', 'open.seq as open_seq', 'done.state'])
           .where('events.instance_id', '=', instanceId)
-          .where('events.created_at', '>=', after.createdAt)
-          .where('events.created_at', '<=', now)
-          .where(eb => eb.or([eb('events.created_at', '>', after.createdAt), eb('events.seq', '>', after.seq)]))
-          .orderBy('events.created_at')
-          .orderBy('events.seq')
+          .where('events.id', '>', after)
+          .where('events.id', '<', firstEventId(now + 1))
+          .orderBy('events.id')
           .limit(STEP),
       )
       const wanted = looked.filter(event => event.open_seq === null && event.state === state).map(event => event.id)
       await again.deliver(tx, instanceId, wanted, instance.url, now)
-      const last = looked.at(-1)
-      const next = looked.length < STEP || last === undefined ? null : { createdAt: last.created_at, seq: last.seq }
+      const next = looked.length < STEP ? null : looked.at(-1)!.id
       return { kind: 'queued' as const, count: wanted.length, next }
     },
   )
@@ -101,7 +99,7 @@ class Redelivering {
         .set({ superseded: 1 })
         .whereRef('f.instance_id', '=', 'input.instance_id')
         .whereRef('f.event_id', '=', 'input.event_id')
-        .where('f.superseded', '=', 0),
+        .where('f.superseded', '=', sql.lit(0)),
     )
     this.#insert = statements.rows({ instance_id: 'text', event_id: 'text', url: 'text', due_at: 'integer' }, db =>
       db

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { InstanceId } from '../domain/ids.ts'
+import { type EventId, firstEventId, firstMessageId, type InstanceId, type MessageId } from '../domain/ids.ts'
 import type { Core } from './core.ts'
 import { oneByOne } from './operation.ts'
 import type { Transaction } from './session.ts'
@@ -32,7 +32,10 @@ export class StoredRetention implements Retention {
   }
 
   async step(before: number): Promise<number> {
-    const instances = await this.#core.reader.run(this.#findInstances, { before })
+    const instances = await this.#core.reader.run(this.#findInstances, {
+      beforeMessage: firstMessageId(before),
+      beforeEvent: firstEventId(before),
+    })
     let rows = 0
     for (const { id } of instances) {
       rows += await this.#core.write(this.#erase, { instanceId: id, before })
@@ -44,7 +47,7 @@ export class StoredRetention implements Retention {
 
 /** Instances that have something to erase. */
 function findInstances(statements: Statements) {
-  return statements.one((p: { before: number }) =>
+  return statements.one((p: { beforeMessage: MessageId; beforeEvent: EventId }) =>
     statements.db
       .selectFrom('instances')
       .select('id')
@@ -54,7 +57,7 @@ function findInstances(statements: Statements) {
             selectFrom('messages as m')
               .select('m.id')
               .whereRef('m.instance_id', '=', 'instances.id')
-              .where('m.created_at', '<', p.before)
+              .where('m.id', '<', p.beforeMessage)
               .where('m.state', '!=', 'queued')
               .where(nothingOwed('m', 'message_id')),
           ),
@@ -62,7 +65,7 @@ function findInstances(statements: Statements) {
             selectFrom('events as e')
               .select('e.id')
               .whereRef('e.instance_id', '=', 'instances.id')
-              .where('e.created_at', '<', p.before)
+              .where('e.id', '<', p.beforeEvent)
               .where('e.message_id', 'is', null)
               .where(nothingOwed('e', 'event_id')),
           ),
@@ -132,10 +135,10 @@ class Erasing {
       .selectFrom('messages as m')
       .select('m.id')
       .where('m.instance_id', '=', instanceId)
-      .where('m.created_at', '<', before)
+      .where('m.id', '<', firstMessageId(before))
       .where('m.state', '!=', 'queued')
       .where(nothingOwed('m', 'message_id'))
-      .orderBy('m.created_at')
+      .orderBy('m.id')
       .limit(STEP)
     // A receipt that comes in now waits, and then finds the message gone.
     return tx.query(this.#statements.locking(query, 'update', 'm'))
@@ -146,10 +149,10 @@ class Erasing {
       .selectFrom('events as e')
       .select('e.id')
       .where('e.instance_id', '=', instanceId)
-      .where('e.created_at', '<', before)
+      .where('e.id', '<', firstEventId(before))
       .where('e.message_id', 'is', null)
       .where(nothingOwed('e', 'event_id'))
-      .orderBy('e.created_at')
+      .orderBy('e.id')
       .limit(STEP)
     return tx.query(this.#statements.locking(query, 'update', 'e'))
   }

@@ -1,5 +1,5 @@
 import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import type { InstanceId } from '../domain/ids.ts'
+import { type EventId, firstEventId, firstMessageId, type InstanceId } from '../domain/ids.ts'
 import type { Core } from './core.ts'
 import type { Readiness } from './schema/events.ts'
 import type { RowsStatement, Statement } from './statement.ts'
@@ -26,7 +26,7 @@ export class StoredStatistics implements Statistics {
   async activity(ids: readonly InstanceId[], since: number): Promise<InstanceActivity[]> {
     const rows = await this.#core.reader.each(
       this.#activity,
-      ids.map(id => ({ instance_id: id, since })),
+      ids.map(id => ({ instance_id: id, first_message: firstMessageId(since), first_event: firstEventId(since) })),
     )
     return rows.map(row => {
       const owed = [row.first, row.retry, row.blocked].filter(at => at !== null)
@@ -40,7 +40,8 @@ export class StoredStatistics implements Statistics {
   }
 
   async outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes> {
-    const [row] = await this.#core.reader.run(this.#outcomes, { instanceId, since, until })
+    const range = { from: firstEventId(since), below: firstEventId(until) }
+    const [row] = await this.#core.reader.run(this.#outcomes, { instanceId, ...range })
     const count = (name: string) => Number(row?.[name] ?? 0)
     return {
       first: count('first'),
@@ -56,12 +57,11 @@ export class StoredStatistics implements Statistics {
     const { db } = this.#core.statements
     const ended = db
       .selectFrom('finished_deliveries as f')
-      .innerJoin('events as e', join => join.onRef('e.instance_id', '=', 'f.instance_id').onRef('e.id', '=', 'f.event_id'))
       .select('f.seq')
       .where('f.instance_id', '=', instanceId)
       .where('f.state', '=', state)
       .where('f.superseded', '=', sql.lit(0))
-      .where('e.created_at', '>=', since)
+      .where('f.event_id', '>=', firstEventId(since))
       .limit(MAX_COUNTED)
     return this.#count(ended)
   }
@@ -87,32 +87,39 @@ export class StoredStatistics implements Statistics {
   }
 }
 
+type ActivityInput = { instance_id: string; first_message: string; first_event: string }
 type ActivityRow = { instance_id: string; sent: number; received: number } & Record<Readiness, number | null>
 
-function activityStatement({ statements }: Core): RowsStatement<{ instance_id: string; since: number }, ActivityRow> {
+function activityStatement({ statements }: Core): RowsStatement<ActivityInput, ActivityRow> {
   const sent = sql<number>`(select count(*) from messages m
-    where m.instance_id = input.instance_id and m.created_at >= input.since)`
+    where m.instance_id = input.instance_id and m.id >= input.first_message)`
   const received = sql<number>`(select count(*) from events e
-    where e.instance_id = input.instance_id and e.created_at >= input.since and e.kind = 'message.received')`
-  return statements.rows({ instance_id: 'text', since: 'integer' }, db =>
+    where e.instance_id = input.instance_id and e.id >= input.first_event and e.kind = 'message.received')`
+  return statements.rows({ instance_id: 'text', first_message: 'text', first_event: 'text' }, db =>
     db
       .selectFrom('input')
       .select('input.instance_id')
       .select([
         sent.as('sent'),
         received.as('received'),
-        oldest('first').as('first'),
-        oldest('retry').as('retry'),
-        oldest('blocked').as('blocked'),
+        oldest('first', sql`d.seq`).as('first'),
+        oldest('retry', sql`d.event_id`).as('retry'),
+        oldest('blocked', sql`d.event_id`).as('blocked'),
       ]),
   )
 }
 
-/** The first of an index of its own for each readiness, however many wait behind it. */
-function oldest(readiness: Readiness): RawBuilder<number | null> {
+/** Of those never tried the first of an index; of the others there are no more than the schedule of attempts allows. */
+function oldest(readiness: Readiness, order: RawBuilder<unknown>): RawBuilder<number | null> {
   return sql<number | null>`(select e.created_at from deliveries d
     join events e on e.instance_id = d.instance_id and e.id = d.event_id
-    where d.instance_id = input.instance_id and d.readiness = ${sql.lit(readiness)} order by d.seq limit 1)`
+    where d.instance_id = input.instance_id and d.readiness = ${sql.lit(readiness)} order by ${order} limit 1)`
+}
+
+interface OutcomesInput {
+  instanceId: InstanceId
+  from: EventId
+  below: EventId
 }
 
 function outcomesStatement({ statements }: Core) {
@@ -126,7 +133,7 @@ function outcomesStatement({ statements }: Core) {
     const within = bound === undefined ? sql`1 = 1` : sql`${latency} <= ${sql.lit(bound)}`
     return sum(sql`${isTimely} and ${above} and ${within}`).as(`latency_${index}`)
   })
-  return statements.one((p: { instanceId: InstanceId; since: number; until: number }) =>
+  return statements.one((p: OutcomesInput) =>
     db
       .selectFrom('events as e')
       .leftJoin('deliveries as d', join =>
@@ -154,7 +161,7 @@ function outcomesStatement({ statements }: Core) {
         ...latencies,
       ])
       .where('e.instance_id', '=', p.instanceId)
-      .where('e.created_at', '>=', p.since)
-      .where('e.created_at', '<', p.until),
-  ) as Statement<{ instanceId: InstanceId; since: number; until: number }, Record<string, number | string | null>>
+      .where('e.id', '>=', p.from)
+      .where('e.id', '<', p.below),
+  ) as Statement<OutcomesInput, Record<string, number | string | null>>
 }

@@ -159,6 +159,7 @@ export interface Connections {
 // ── Messages ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface NewMessage {
+  /** Of `newMessageId` at the moment of acceptance: lists and retention go by the time in it. */
   id: MessageId
   instanceId: InstanceId
   to: string
@@ -203,6 +204,7 @@ export interface MessageFilter {
   state?: MessageState | undefined
   to?: string | undefined
   since?: number | undefined
+  /** Exclusive. */
   until?: number | undefined
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { afterClose, pauseBefore } from './after-close.ts'
+import { afterClose, nextStep, pauseBefore } from './after-close.ts'
 import { parseLinkEnd } from './link-end.ts'
 
 const ended = (code: number, deviceRemoved = false) => afterClose({ code, deviceRemoved })
@@ -25,6 +25,37 @@ describe('what follows the end of a socket', () => {
 
   test('515 asks for a new socket at once', () => {
     expect(ended(515)).toEqual({ kind: 'restart' })
+  })
+})
+
+describe('the next step', () => {
+  const situation = { linked: true, codesRanOut: false, linksItself: false, failures: 0, restarts: 0 }
+  const next = (code: number, more: Partial<typeof situation> = {}) =>
+    nextStep({ code, deviceRemoved: false }, { ...situation, ...more })
+
+  test('restarts are slowed down when they repeat themselves', () => {
+    expect(next(515, { restarts: 1 }).kind).toBe('restart')
+    expect(next(515, { restarts: 5 })).toMatchObject({ kind: 'pause', state: 'reconnecting' })
+  })
+
+  test('a refusal rests: stopped with credentials, unlinked without', () => {
+    expect(next(405)).toMatchObject({ kind: 'rest', state: 'stopped' })
+    expect(next(405, { linked: false })).toMatchObject({ kind: 'rest', state: 'unlinked' })
+  })
+
+  test('codes that ran out rest, but a cut while they are on show (408 too) does not', () => {
+    expect(next(408, { linked: false, codesRanOut: true })).toMatchObject({ kind: 'rest', state: 'unlinked' })
+    expect(next(408, { linked: false })).toMatchObject({ kind: 'pause', state: 'linking' })
+  })
+
+  test('an attempt to link that fails again and again rests, except where no person is needed', () => {
+    expect(next(428, { linked: false, failures: 5 })).toMatchObject({ kind: 'rest', state: 'unlinked' })
+    expect(next(428, { linked: false, failures: 50, linksItself: true }).kind).toBe('pause')
+  })
+
+  test('without credentials nothing can be logged out', () => {
+    expect(next(401, { linked: false }).kind).toBe('pause')
+    expect(next(401).kind).toBe('logged_out')
   })
 })
 

@@ -1,5 +1,5 @@
 import { type ConnectionCause, RECONNECTING_MS } from '../domain/connection.ts'
-import type { LinkEnd } from './link-end.ts'
+import { type LinkEnd, NOT_RECORDED } from './link-end.ts'
 
 /**
  * What follows the end of a socket.
@@ -64,11 +64,66 @@ const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
   500: { kind: 'retry', reason: 'WhatsApp ended the connection without saying why.' },
   503: { kind: 'retry', reason: 'WhatsApp is not available right now.', slow: true },
   516: { kind: 'retry', reason: 'WhatsApp asked for a new connection.' },
+  [NOT_RECORDED]: { kind: 'retry', reason: 'What WhatsApp delivered could not be recorded; it comes again.' },
 }
 
 export function afterClose(end: LinkEnd): AfterClose {
   if (end.deviceRemoved) return { kind: 'logged_out' }
   return AFTER_CLOSE[end.code] ?? { kind: 'retry', reason: `WhatsApp ended the connection (code ${end.code}).` }
+}
+
+/** In a row without a connection that lasted: more is a loop, and is slowed down like any failure. */
+const MAX_RESTARTS = 5
+const MAX_LINKING_FAILURES = 5
+
+/** What the close code alone does not tell. */
+export interface Situation {
+  linked: boolean
+  /** The last code on show has expired. */
+  codesRanOut: boolean
+  /** The sandbox's phone scans by itself: no person has to ask for a new code. */
+  linksItself: boolean
+  /** Ends in a row without a connection that lasted. */
+  failures: number
+  restarts: number
+}
+
+export type NextStep =
+  | { kind: 'restart' }
+  | { kind: 'pause'; state: 'linking' | 'reconnecting'; reason: string; slow: boolean }
+  | { kind: 'rest'; state: 'unlinked' | 'stopped'; cause: ConnectionCause; reason: string }
+  | { kind: 'logged_out' }
+
+export function nextStep(end: LinkEnd, situation: Situation): NextStep {
+  const { linked, failures, restarts, linksItself } = situation
+  const after = afterClose(end)
+  if (after.kind === 'stop') {
+    const { cause, reason } = after
+    return { kind: 'rest', state: linked ? 'stopped' : 'unlinked', cause, reason }
+  }
+  const reason = after.kind === 'retry' ? after.reason : 'WhatsApp keeps asking for a new connection.'
+  if (linked) {
+    if (after.kind === 'logged_out') return after
+    if (after.kind === 'restart' && restarts < MAX_RESTARTS) return after
+    return { kind: 'pause', state: 'reconnecting', reason, slow: after.kind === 'retry' && after.slow === true }
+  }
+  if (!linksItself && situation.codesRanOut) {
+    return {
+      kind: 'rest',
+      state: 'unlinked',
+      cause: 'code_expired',
+      reason: 'Nobody linked the number in time. Connect again for a new code.',
+    }
+  }
+  if (!linksItself && failures >= MAX_LINKING_FAILURES) {
+    return {
+      kind: 'rest',
+      state: 'unlinked',
+      cause: 'unreachable',
+      reason: 'WhatsApp could not be reached to link the number. Connect again.',
+    }
+  }
+  return { kind: 'pause', state: 'linking', reason, slow: false }
 }
 
 const FIRST_PAUSE_MS = 1_000

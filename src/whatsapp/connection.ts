@@ -1,13 +1,13 @@
 import type { Logger } from 'pino'
-import type { ConnectionCause, StoredConnection } from '../domain/connection.ts'
-import { messageFailure } from '../domain/message.ts'
+import type { StoredConnection } from '../domain/connection.ts'
 import { LeaseLost, StoreUnavailable } from '../store/errors.ts'
 import type { ConnectionRecord, Lease, Store } from '../store/store.ts'
 import { numberOf } from './addresses.ts'
-import { afterClose, pauseBefore } from './after-close.ts'
+import { type NextStep, nextStep, pauseBefore } from './after-close.ts'
 import { Codes } from './codes.ts'
 import { CredentialStore } from './credential-store.ts'
 import { DeviceCache } from './device-cache.ts'
+import { Gatherer } from './gatherer.ts'
 import { GroupDirectory } from './group-directory.ts'
 import { Link, LinkClosed } from './link.ts'
 import type { LinkEnd } from './link-end.ts'
@@ -17,6 +17,7 @@ import { Recorder } from './recorder.ts'
 import { Sender } from './sender.ts'
 import type { Network } from './socket-options.ts'
 import { NO_CODES, Status } from './status.ts'
+import { WindingUp } from './winding-up.ts'
 
 /*
  * How a connection lives. At every moment it is in one of these modes; `after-close.ts` says what each close code does.
@@ -38,12 +39,10 @@ import { NO_CODES, Status } from './status.ts'
 const LOOK_EVERY_MS = 10_000
 /** A connection that lasted this long ends the count of failures. */
 const LASTED_MS = 60_000
-/** In a row without being connected in between: more is a loop, and is slowed down like any failure. */
-const MAX_RESTARTS = 5
-const MAX_LINKING_FAILURES = 5
 const LOGOUT_WITHIN_MS = 8_000
 const STOP_WITHIN_MS = 2_500
-const QUEUE_STEP = 200
+/** Outcomes and receipts of a busy connection share a commit. */
+const GATHER_MS = 5
 const RETRY_COUNTERS = 2_000
 
 export interface ConnectionOptions {
@@ -83,6 +82,7 @@ class WhatsappConnection implements Connection {
   readonly #logger: Logger
   readonly #instanceId: string
   readonly #status: Status
+  readonly #windingUp: WindingUp
   readonly #sender: Sender
   readonly #recorder: Recorder
   readonly #groups: GroupDirectory
@@ -118,26 +118,25 @@ class WhatsappConnection implements Connection {
     this.#now = options.now ?? Date.now
     this.#logger = logger
     this.#instanceId = lease.instanceId
-    this.#status = new Status({
-      lease,
-      connections: store.connections,
-      simulated: options.network.kind === 'simulated',
-      logger,
-      now: this.#now,
-      signal: this.#stopped.signal,
-    })
+    const shared = { lease, logger, now: this.#now, signal: this.#stopped.signal }
+    const simulated = options.network.kind === 'simulated'
+    this.#status = new Status({ ...shared, connections: store.connections, simulated })
+    this.#windingUp = new WindingUp({ ...shared, store, status: this.#status })
     this.#groups = new GroupDirectory(this.#now)
     this.#devices = new DeviceCache(this.#now)
-    this.#recorder = new Recorder({ lease, store, logger, now: this.#now, onFailed: error => this.#failed(error) })
+    const gatherer = new Gatherer(GATHER_MS)
+    const onFailed = (error: unknown) => this.#failed(error)
+    this.#recorder = new Recorder({ lease, store, gatherer, logger, now: this.#now, onFailed })
     this.#sender = new Sender({
       lease,
       store,
       groups: this.#groups,
+      gatherer,
       messageTtlMs: settings.messageTtlMs,
       ackTimeoutMs: settings.ackTimeoutMs,
       logger,
       now: this.#now,
-      onFailed: error => this.#failed(error),
+      onFailed,
     })
   }
 
@@ -339,37 +338,26 @@ class WhatsappConnection implements Connection {
 
   async #noteClosed(link: Link, end: LinkEnd): Promise<void> {
     if (link !== this.#link) return
+    const { network } = this.#options
     const lasted = this.#openedAt !== null && performance.now() - this.#openedAt > LASTED_MS
-    const wasLinking = this.#credentials?.creds.account === undefined
+    const linked = this.#credentials?.creds.account !== undefined
     // Before the next socket reads them (515 follows the linking at once).
     await this.#credentials?.settled()
     this.#closeLink()
     if (lasted) this.#failures = this.#restarts = 0
     this.#logger.info({ instanceId: this.#instanceId, code: end.code }, 'connection.closed')
-    if (wasLinking) return this.#noteLinkingEnded(end)
-    const next = afterClose(end)
-    if (next.kind === 'logged_out') return this.#windUp('Logged out from the phone.', 'unlinked_on_phone')
-    if (next.kind === 'stop') return this.#rest('stopped', next.reason, next.cause)
-    if (next.kind === 'restart' && this.#restarts < MAX_RESTARTS) {
-      this.#restarts += 1
-      return this.#open()
-    }
-    const reason = next.kind === 'restart' ? 'WhatsApp keeps asking for a new connection.' : next.reason
-    await this.#reopenAfter(reason, next.kind === 'retry' && next.slow === true)
-  }
-
-  async #noteLinkingEnded(end: LinkEnd): Promise<void> {
-    const next = afterClose(end)
-    const ranOut = this.#codes?.ranOut === true
-    const alone = this.#options.network.kind === 'simulated' && this.#options.network.linkBy !== undefined
-    if (next.kind === 'stop') return this.#rest('unlinked', next.reason, next.cause)
-    if (ranOut && !alone)
-      return this.#rest('unlinked', 'Nobody linked the number in time. Connect again for a new code.', 'code_expired')
-    if (this.#failures >= MAX_LINKING_FAILURES && !alone) {
-      return this.#rest('unlinked', 'WhatsApp could not be reached to link the number. Connect again later.', 'unreachable')
-    }
-    const reason = next.kind === 'retry' ? next.reason : 'WhatsApp ended the attempt to link.'
-    await this.#openAfterPause('linking', reason, false)
+    const next = nextStep(end, {
+      linked,
+      codesRanOut: this.#codes?.ranOut === true,
+      linksItself: network.kind === 'simulated' && network.linkBy !== undefined,
+      failures: this.#failures,
+      restarts: this.#restarts,
+    })
+    if (next.kind === 'logged_out') return this.#windUp('Logged out from the phone.')
+    if (next.kind === 'rest') return this.#rest(next)
+    if (next.kind === 'pause') return this.#openAfterPause(next.state, next.reason, next.slow)
+    this.#restarts += 1
+    await this.#open()
   }
 
   async #reopenAfter(reason: string, slow = false): Promise<void> {
@@ -398,21 +386,16 @@ class WhatsappConnection implements Connection {
   // ── Ends ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Nothing more is tried until somebody asks for it. */
-  async #rest(state: 'unlinked' | 'stopped', reason: string, cause: ConnectionCause): Promise<void> {
-    await this.#status.record({ ...NO_CODES, state, reason, cause })
+  async #rest({ state, cause, reason }: Extract<NextStep, { kind: 'rest' }>): Promise<void> {
+    await this.#status.record({ ...NO_CODES, state, cause, reason })
     await this.#settleGoal()
   }
 
-  /** First the state, so that nothing more is accepted; the goal last, so that a kill in between is taken up again. */
-  async #windUp(reason: string, cause: ConnectionCause | null = null): Promise<void> {
+  async #windUp(reason: string): Promise<void> {
     this.#closeLink()
-    const goal = (await this.#status.hasNewerWish(this.#goalVersion)) ? {} : { goal: 'logged_out' as const }
-    await this.#status.record({ ...NO_CODES, ...goal, state: 'logged_out', reason, cause, phone: null })
     this.#devices.flushAll()
     this.#groups.flushAll()
-    const { store, lease } = this.#options
-    await this.#stored(() => store.credentials.clear(lease))
-    await this.#failQueue('instance_logged_out')
+    await this.#windingUp.logOut(reason, this.#goalVersion)
     await this.#settleGoal()
   }
 
@@ -420,20 +403,7 @@ class WhatsappConnection implements Connection {
   async #windUpDeleted(): Promise<void> {
     if (this.#link) return this.#leaseGone()
     this.#endPause()
-    await this.#failQueue('instance_deleted')
-  }
-
-  async #failQueue(code: 'instance_logged_out' | 'instance_deleted'): Promise<void> {
-    const { store, lease } = this.#options
-    let failed = 0
-    for (;;) {
-      const step = await this.#stored(() =>
-        store.messages.recordQueueFailed(lease, messageFailure(code), this.#now(), QUEUE_STEP),
-      )
-      failed += step
-      if (step === 0) break
-    }
-    if (failed > 0) this.#logger.info({ instanceId: this.#instanceId, code, count: failed }, 'queue.failed')
+    await this.#windingUp.failQueue('instance_deleted')
   }
 
   /** The goal becomes `idle`, unless somebody asked for something new in the meantime. */

@@ -8,6 +8,9 @@ export interface LinkEnd {
   deviceRemoved: boolean
 }
 
+/** Our own code: what WhatsApp delivered could not be recorded, so that it has to come again. */
+export const NOT_RECORDED = -1
+
 /** Baileys' own stand-in for "nobody said why". */
 const UNKNOWN_CODE = DisconnectReason.badSession
 

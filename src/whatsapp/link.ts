@@ -19,10 +19,10 @@ import type { DeviceCache } from './device-cache.ts'
 import { parseIncoming } from './incoming.ts'
 import { Journal } from './journal.ts'
 import { createLibraryLogger } from './library-logger.ts'
-import { type LinkEnd, parseLinkEnd } from './link-end.ts'
+import { type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import type { MemoryCache } from './memory-cache.ts'
 import { parseReceipt, type Receipt } from './receipts.ts'
-import { createSignalRepository } from './signal-repository.ts'
+import { createSignalRepository, sending } from './signal-repository.ts'
 import { type Network, socketOptions } from './socket-options.ts'
 
 /** After this a socket that was told to close is torn down: a dead peer never answers the close frame. */
@@ -126,11 +126,14 @@ export class Link {
   /**
    * Resolves once the message is written to the socket, which says nothing of its fate. Runs in a transaction of its
    * own: in Baileys' one for the whole account, an unanswered query for one recipient would hold up all others.
+   * @param recorded nothing is written before it resolves, or at all if it rejects; meanwhile it is encrypted
    */
-  async write(address: string, content: Uint8Array, whatsappId: string): Promise<void> {
-    const relayed = this.#socket.authState.keys.transaction(
-      () => this.#socket.relayMessage(address, decodeContent(content), { messageId: whatsappId }),
-      `send ${address}`,
+  async write(address: string, content: Uint8Array, whatsappId: string, recorded: Promise<void>): Promise<void> {
+    const relayed = sending.run(recorded, () =>
+      this.#socket.authState.keys.transaction(
+        () => this.#socket.relayMessage(address, decodeContent(content), { messageId: whatsappId }),
+        `send ${address}`,
+      ),
     )
     await this.#orClosed(relayed)
     this.#noteToken(address).catch(error => this.#log(error, 'token'))
@@ -231,7 +234,7 @@ export class Link {
       }
       const recorded = record(node)
       if (recorded === null) handOn()
-      else recorded.then(handOn, error => this.#log(error, event))
+      else recorded.then(handOn, error => this.#notRecorded(error))
     })
   }
 
@@ -254,7 +257,21 @@ export class Link {
       return
     }
     const { fullMessage } = decodeMessageNode(node, id, lid)
-    await this.#receive({ ...fullMessage, message: content })
+    try {
+      await this.#receive({ ...fullMessage, message: content })
+    } catch (error) {
+      // Before Baileys takes it for a message that it could not decrypt, and asks the sender for it again.
+      this.#notRecorded(error)
+      throw error
+    }
+  }
+
+  /** The socket ends, and what it delivered comes again over the next one. */
+  #notRecorded(error: unknown): void {
+    this.#log(error, 'record')
+    if (this.#ended) return
+    this.close()
+    this.#options.events.closed({ code: NOT_RECORDED, deviceRemoved: false })
   }
 
   /** Messages that come by other ways than a ciphertext, such as one that the phone sends again. */

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { type IncomingMessage, incomingKey } from '../domain/event.ts'
 import type { Lease, Store } from '../store/store.ts'
+import type { Gatherer } from './gatherer.ts'
 import { MemoryCache } from './memory-cache.ts'
 import { untilStored } from './patience.ts'
 import type { Receipt } from './receipts.ts'
@@ -11,6 +12,7 @@ const RECENT = 1_000
 export interface RecorderOptions {
   lease: Lease
   store: Pick<Store, 'messages' | 'events'>
+  gatherer: Gatherer
   logger: Logger
   now: () => number
   onFailed(error: unknown): void
@@ -32,7 +34,7 @@ export class Recorder {
 
   /** @param closed of the link that it came by; a store that is away is waited for only as long as that link lasts */
   recordReceipt(receipt: Receipt, closed: AbortSignal): Promise<void> {
-    return this.#track(this.#recordReceipt(receipt, closed))
+    return this.#track(this.#options.gatherer.ask(() => this.#recordReceipt(receipt, closed)))
   }
 
   recordIncoming(message: IncomingMessage, closed: AbortSignal): Promise<void> {

@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { LocalHints } from '../store/hints.ts'
 import type { Messages, Numbers, QueuedMessage } from '../store/store.ts'
+import { Gatherer } from './gatherer.ts'
 import { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement } from './link.ts'
 import { Sender, type SendingLink } from './sender.ts'
@@ -54,6 +55,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
     lease: LEASE,
     store,
     groups: new GroupDirectory(Date.now),
+    gatherer: new Gatherer(2),
     messageTtlMs: settings.messageTtlMs ?? 86_400_000,
     ackTimeoutMs: settings.ackTimeoutMs ?? 1_000,
     logger: pino({ level: 'silent' }),
@@ -65,7 +67,8 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
   const link = {
     isOpen: true,
     closed: closing.signal,
-    write: vi.fn(async (address: string, content: Uint8Array, whatsappId: string) => {
+    write: vi.fn(async (address: string, content: Uint8Array, whatsappId: string, recorded: Promise<void>) => {
+      await recorded
       written.push({ address, content: Buffer.from(content).toString('hex'), whatsappId })
     }),
     lookUp: vi.fn(async (): ReturnType<SendingLink['lookUp']> => ({ kind: 'silent' })),
@@ -246,6 +249,22 @@ describe('age', () => {
     })
     expect(young.ended).toBeUndefined()
   })
+})
+
+test('nothing is written before it is recorded as prepared, and what was stored first goes out', async () => {
+  const { sender, accept, link, answer, written, rows } = stage()
+  const message = accept()
+  sender.start()
+  // The row that was read does not show it: an earlier attempt's record came through late.
+  const read = { ...rows[0]! }
+  sender.attach(link)
+  message.prepared = { address: ADDRESS, content: Buffer.from('0a0166', 'hex') }
+  expect(read.prepared).toBeNull()
+  await vi.waitFor(() => expect(link.write).toHaveBeenCalled())
+  sender.attach(link)
+  await vi.waitFor(() => expect(written.map(({ content }) => content)).toEqual(['0a0166']))
+  answer(message.whatsappId)
+  await vi.waitFor(() => expect(message.ended).toBe('sent'))
 })
 
 test('a write that goes wrong is tried again and is nobody’s unhandled rejection', async () => {

@@ -1,8 +1,9 @@
 import type { Logger } from 'pino'
 import { type MessageFailure, messageFailure } from '../domain/message.ts'
-import { parseRecipient } from '../domain/recipient.ts'
 import type { Lease, PreparedMessage, QueuedMessage, Store } from '../store/store.ts'
+import { AddressBook } from './address-book.ts'
 import { encodeText } from './content.ts'
+import type { Gatherer } from './gatherer.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement, Link } from './link.ts'
 import { type Lane, Outbox } from './outbox.ts'
@@ -42,6 +43,7 @@ export interface SenderOptions {
   lease: Lease
   store: Pick<Store, 'messages' | 'numbers' | 'hints'>
   groups: GroupDirectory
+  gatherer: Gatherer
   messageTtlMs: number
   ackTimeoutMs?: number | undefined
   logger: Logger
@@ -57,6 +59,7 @@ export interface SenderOptions {
  */
 export class Sender {
   readonly #options: SenderOptions
+  readonly #addresses: AddressBook
   readonly #outbox = new Outbox()
   readonly #stopped = new AbortController()
   /** Attempts that wait for WhatsApp's acknowledgement, by WhatsApp id. */
@@ -68,12 +71,16 @@ export class Sender {
   readonly #records = new Map<string, Promise<void>>()
   #link: SendingLink | null = null
   #reading: Promise<void> | null = null
+  #startWanted = false
   #timer: NodeJS.Timeout | undefined
   #timers: NodeJS.Timeout[] = []
   #unsubscribe: () => void = () => undefined
 
   constructor(options: SenderOptions) {
     this.#options = options
+    const { lease, store, groups, now } = options
+    const stored = <T>(work: () => Promise<T>) => this.#stored(work)
+    this.#addresses = new AddressBook({ lease, numbers: store.numbers, groups, now, stored })
   }
 
   start(): void {
@@ -154,6 +161,16 @@ export class Sender {
     }
   }
 
+  /** Lanes that start together prepare and encrypt together. */
+  #startSoon(): void {
+    if (this.#startWanted) return
+    this.#startWanted = true
+    this.#options.gatherer.run(() => {
+      this.#startWanted = false
+      this.#startLanes()
+    })
+  }
+
   #startLanes(): void {
     clearTimeout(this.#timer)
     if (!this.#link?.isOpen || this.#stopped.signal.aborted) return
@@ -183,7 +200,7 @@ export class Sender {
         lane.busy = false
         this.#attempts.delete(attempt)
         if (this.#outbox.wantsMore) this.#read()
-        this.#startLanes()
+        this.#startSoon()
       })
     this.#attempts.add(attempt)
   }
@@ -194,65 +211,42 @@ export class Sender {
       ? { kind: 'ready' as const, prepared: message.prepared }
       : await this.#prepare(message, link)
     if (addressed.kind !== 'ready') return addressed
-    message.prepared = addressed.prepared
+    const { prepared } = addressed
+    const { address, content } = prepared
+    const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
     // The listener is there before the first byte is: the acknowledgement may come before `write` returns.
     const answer = this.#answerTo(message.whatsappId, link)
     try {
-      // Killed in here: the row is queued and prepared, and the message goes out again as it is.
-      await Promise.race([
-        link.write(addressed.prepared.address, addressed.prepared.content, message.whatsappId),
-        answer.acked,
-      ])
+      // Killed in here: the row is queued, and prepared if anything was written; the message goes out again as it is.
+      await Promise.race([link.write(address, content, message.whatsappId, recorded), answer.acked])
     } catch (error) {
       answer.give()
       return { kind: 'unanswered', why: nameOf(error) }
     }
     const ack = await answer.promise
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
-    return this.#judge(message, addressed.prepared, ack, link)
+    return this.#judge(message, prepared, ack, link)
   }
 
-  /** Look-up and content; recorded before anything is written to the socket. */
+  /** Look-up and content. */
   async #prepare(message: QueuedMessage, link: SendingLink): Promise<Addressed> {
-    const found = await this.#findAddress(message, link)
+    const found = await this.#addresses.find(message.to, link)
     if (found.kind !== 'found') return found
+    return { kind: 'ready', prepared: { address: found.address, content: encodeText(message.text) } }
+  }
+
+  /** Resolves once this is what is stored, so that it may be written to the socket. */
+  #recordPrepared(message: QueuedMessage, prepared: PreparedMessage): Promise<void> {
     const { store, lease } = this.#options
-    const content = encodeText(message.text)
-    const prepared = await this.#stored(() =>
-      store.messages.recordPrepared(lease, message.id, { address: found.address, content }),
-    )
-    return { kind: 'ready', prepared }
-  }
-
-  async #findAddress(
-    message: QueuedMessage,
-    link: SendingLink,
-  ): Promise<{ kind: 'found'; address: string } | Exclude<SendOutcome, { kind: 'acknowledged' }>> {
-    const recipient = parseRecipient(message.to)
-    if (recipient?.kind === 'group') {
-      const group = await this.#options.groups.find(recipient.group, link)
-      if (group.kind === 'member') return { kind: 'found', address: recipient.group }
-      if (group.kind === 'silent') return { kind: 'unanswered', why: 'group_query' }
-      this.#options.groups.forget(recipient.group)
-      return { kind: 'refused', failure: messageFailure('not_a_group_member') }
-    }
-    const address = await this.#lookUp(recipient?.number ?? message.to, link)
-    if (address === undefined) return { kind: 'unanswered', why: 'look_up' }
-    return address === null
-      ? { kind: 'refused', failure: messageFailure('recipient_not_on_whatsapp') }
-      : { kind: 'found', address }
-  }
-
-  /** Null: not on WhatsApp. Undefined: WhatsApp did not say. */
-  async #lookUp(number: string, link: SendingLink): Promise<string | null | undefined> {
-    const { store, lease, now } = this.#options
-    const cached = await this.#stored(() => store.numbers.find(lease.instanceId, number, now()))
-    if (cached) return cached.address
-    const answer = await link.lookUp(number).catch(() => ({ kind: 'silent' as const }))
-    if (answer.kind === 'silent') return undefined
-    const address = answer.kind === 'found' ? answer.address : null
-    await this.#stored(() => store.numbers.record(lease, number, { address }, now()))
-    return address
+    const recorded = this.#stored(() => store.messages.recordPrepared(lease, message.id, prepared)).then(stored => {
+      message.prepared = stored
+      // An earlier attempt was stored after all: the next one goes out with its content.
+      if (!Buffer.from(stored.content).equals(prepared.content)) throw new PreparedBefore()
+    })
+    recorded.catch(error => {
+      if (!(error instanceof PreparedBefore)) this.#failed(error)
+    })
+    return recorded
   }
 
   async #judge(
@@ -298,12 +292,13 @@ export class Sender {
   }
 
   #record(message: QueuedMessage, work: () => Promise<unknown>): void {
-    const recorded = this.#stored(work)
+    const recorded = this.#options.gatherer
+      .ask(() => this.#stored(work))
       .then(() => this.#outbox.end(message))
       .catch(error => this.#failed(error))
       .finally(() => {
         this.#records.delete(message.whatsappId)
-        if (this.#records.size === MAX_RECORDS - 1) this.#startLanes()
+        if (this.#records.size === MAX_RECORDS - 1) this.#startSoon()
       })
     this.#records.set(message.whatsappId, recorded)
   }
@@ -383,6 +378,10 @@ export class Sender {
   #failed(error: unknown): void {
     if (!this.#stopped.signal.aborted) this.#options.onFailed(error)
   }
+}
+
+class PreparedBefore extends Error {
+  override readonly name = 'PreparedBefore'
 }
 
 function nameOf(error: unknown): string {

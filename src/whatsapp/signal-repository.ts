@@ -11,6 +11,9 @@ import type { Journal } from './journal.ts'
 
 type PnToLid = Parameters<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>[2]
 
+/** Within a send: settles once the message is recorded as handed to WhatsApp. Nothing encrypted leaves before. */
+export const sending = new AsyncLocalStorage<Promise<void>>()
+
 /** Told of everything decrypted, before Baileys answers WhatsApp; while it waits, no receipt goes out. */
 export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Promise<void>
 
@@ -44,10 +47,10 @@ export function createSignalRepository(
     return turn
   }
 
-  /** The same, and the result leaves only once the changed keys are durable; the next one need not wait for that. */
+  /** The same, and the result leaves only once what it rests on is durable; the next one need not wait for that. */
   async function durably<T>(key: string, work: () => Promise<T>): Promise<T> {
     const result = await alone(key, work)
-    await ours.settled()
+    await Promise.all([sending.getStore(), ours.settled()])
     return result
   }
 

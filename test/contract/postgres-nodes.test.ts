@@ -97,9 +97,9 @@ describe('several nodes on one PostgreSQL', () => {
         const leases = await next.leases.acquire('node-2', 10)
         return leases.find(found => found.instanceId === instanceId)
       })
-      const seen = (await next.events.list(instanceId, { limit: 200 })).data.length
+      const seen = (await next.events.list(instanceId, { limit: 100_000 })).data.length
       await writing
-      expect((await next.events.list(instanceId, { limit: 200 })).data).toHaveLength(seen)
+      expect((await next.events.list(instanceId, { limit: 100_000 })).data).toHaveLength(seen)
       expect(written).toBe(seen)
       expect(await next.events.recordIncoming(taken as Lease, incoming(), 0)).toBe('recorded')
       await next.leases.release(taken as Lease)

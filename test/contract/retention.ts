@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { newMessageId } from '../../src/domain/ids.ts'
 import type { Store } from '../../src/store/store.ts'
 import {
   accept,
@@ -41,7 +42,8 @@ export function retentionContract(createHarness: CreateHarness): void {
       await open()
       const lease = await createConnected(store)
       const { instanceId } = lease
-      const [old, young] = [newMessage(instanceId), newMessage(instanceId)]
+      const old = newMessage(instanceId, { id: newMessageId(1_000) })
+      const young = newMessage(instanceId, { id: newMessageId(2_000) })
       await store.messages.accept(old, 1_000)
       await store.messages.accept(young, 2_000)
       await store.messages.recordProgress(lease, old.whatsappId, 'read', 1_000)

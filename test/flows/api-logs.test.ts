@@ -160,6 +160,11 @@ describe('events', () => {
               status: null,
               error: 'timeout',
               responseExcerpt: null,
+              headers: expect.objectContaining({
+                'webhook-id': expect.any(String),
+                'X-Service-Attempt': '1',
+                'X-Service-Signature': expect.stringMatching(/^sha256=[0-9a-f]{64}$/),
+              }),
             },
           ],
         },

@@ -67,10 +67,11 @@ test('a message is recorded before WhatsApp hears of it: while the store refuses
   await stage.network.writeAs({ from: CONTACT, to: phone, text: 'held' })
   await until('the refusal', () => stage.log.some(line => line.includes('not now')))
   await stage.stop(second)
+  const before = stage.log.length
   await stage.connect(id)
   await until('the event', async () => (await stage.received(id)).length === 1)
   // Its key was used up the first time: the content came from the journal, not from the sender a second time.
-  expect(stage.log.join()).not.toContain('failed to decrypt')
+  expect(stage.log.slice(before).join()).not.toContain('failed to decrypt')
 })
 
 async function refuse(): Promise<never> {

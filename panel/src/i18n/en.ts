@@ -132,7 +132,6 @@ export const en = {
       code_expired: 'Nobody scanned the code in time.',
       unreachable:
         'WhatsApp could not be reached. Check that this machine has internet and may speak to web.whatsapp.com, then try again.',
-      unlinked_on_phone: 'It was removed on the phone, under Linked devices.',
     },
   },
   linking: {

@@ -139,7 +139,6 @@ export const ptBr: Words = {
       code_expired: 'Ninguém leu o código a tempo.',
       unreachable:
         'Não foi possível alcançar o WhatsApp. Veja se esta máquina tem internet e pode falar com web.whatsapp.com, e tente de novo.',
-      unlinked_on_phone: 'Ela foi removida no telefone, em Aparelhos conectados.',
     },
   },
   linking: {

@@ -45,6 +45,7 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
         description:
           'Sets the cookie of a session that lasts 7 days. It is sent by browsers only, and counts only from this site.',
         tags: ['Panel'],
+        security: [],
         body: bodySchema,
         response: { 200: dataOf(sessionSchema, 'Signed in.') },
       },

@@ -53,7 +53,7 @@ const SCOPES: readonly Scope[] = [
   {
     prefix: '/admin/v1/',
     security: [{ adminKey: [] }],
-    refusals: ['invalid_admin_key', 'too_many_attempts', 'internal_error', 'service_unavailable'],
+    refusals: ['invalid_admin_key', 'too_many_attempts', 'cross_site_request', 'internal_error', 'service_unavailable'],
   },
 ]
 const BODY_REFUSALS: readonly RefusalCode[] = ['invalid_request', 'payload_too_large', 'unsupported_media_type']
@@ -90,7 +90,7 @@ export function openApiOptions({ version, settings }: ApiContext): FastifyDynami
       const common = [...(scope?.refusals ?? REFUSALS_WITHOUT_SCOPE), ...(schema?.body ? BODY_REFUSALS : [])]
       const operation = {
         ...schema,
-        security: scope?.security ?? [],
+        security: schema?.security ?? scope?.security ?? [],
         'x-refusals': [...refusals, ...common],
         'x-rated': scope?.prefix === '/v1/',
         'x-optional-body': optionalBody === true,

@@ -1,10 +1,10 @@
 import type { Flavour } from './flavour.ts'
 
-export function instancesTables({ kind, integer, blob, seq, key, rows, clustered }: Flavour): string[] {
+export function instancesTables({ kind, id, integer, blob, seq, key, rows, clustered }: Flavour): string[] {
   return [
     `create table instances (
       seq ${seq},
-      id text not null,
+      id ${id} not null,
       name text not null,
       kind text not null,
       token_digest ${blob} unique,
@@ -19,7 +19,7 @@ export function instancesTables({ kind, integer, blob, seq, key, rows, clustered
     ...(kind === 'postgres' ? ['create index instances_seq on instances (seq)'] : []),
     'create index instances_deleted on instances (id) where deleted_at is not null',
     `create table connections (
-      instance_id text not null,
+      instance_id ${id} not null,
       state text not null,
       reason text not null,
       since ${integer} not null,
@@ -34,8 +34,8 @@ export function instancesTables({ kind, integer, blob, seq, key, rows, clustered
       primary key (instance_id)
     ) ${clustered}`,
     `create table leases (
-      instance_id text not null,
-      owner text,
+      instance_id ${id} not null,
+      owner ${id},
       epoch ${integer} not null,
       lease_until ${integer} not null,
       primary key (instance_id)
@@ -45,7 +45,7 @@ export function instancesTables({ kind, integer, blob, seq, key, rows, clustered
     ...(kind === 'postgres'
       ? [
           `create unlogged table rate_windows (
-            instance_id text not null,
+            instance_id ${id} not null,
             opened_at ${integer} not null,
             calls ${integer} not null,
             primary key (instance_id)

@@ -2,6 +2,8 @@
 export interface Flavour {
   kind: 'sqlite' | 'postgres'
   integer: string
+  /** Text that is compared byte by byte: identifiers and keys. */
+  id: string
   blob: string
   /** A column that numbers the rows in the order of insertion and never gives a number twice. */
   seq: string
@@ -17,6 +19,7 @@ export const FLAVOURS: Record<Flavour['kind'], Flavour> = {
   sqlite: {
     kind: 'sqlite',
     integer: 'integer',
+    id: 'text',
     blob: 'blob',
     seq: 'integer primary key autoincrement',
     key: 'unique',
@@ -26,6 +29,7 @@ export const FLAVOURS: Record<Flavour['kind'], Flavour> = {
   postgres: {
     kind: 'postgres',
     integer: 'bigint',
+    id: 'text collate "C"',
     blob: 'bytea',
     seq: 'bigint not null generated always as identity',
     key: 'primary key',

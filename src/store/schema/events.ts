@@ -2,7 +2,6 @@ import type { Generated } from 'kysely'
 import type { EventKind } from '../../domain/event.ts'
 
 export interface EventsTable {
-  seq: Generated<number>
   instance_id: string
   id: string
   kind: EventKind

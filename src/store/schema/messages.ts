@@ -1,4 +1,4 @@
-import type { Generated } from 'kysely'
+import { type Generated, sql } from 'kysely'
 import type { FailureCode, MessageState } from '../../domain/message.ts'
 
 export interface MessagesTable {
@@ -39,3 +39,6 @@ export interface NumbersTable {
   address: string | null
   expires_at: number
 }
+
+/** Written out, not bound: SQLite takes a partial index only for a condition that it can read. */
+export const IS_QUEUED = sql<boolean>`messages.state = 'queued'`

@@ -1,0 +1,66 @@
+import { type MessageFailure, messageFailure } from '../domain/message.ts'
+import { parseRecipient } from '../domain/recipient.ts'
+import type { Lease, Numbers } from '../store/store.ts'
+import type { GroupDirectory } from './group-directory.ts'
+import type { Link } from './link.ts'
+
+/** Where a message goes on WhatsApp. */
+export type FoundAddress =
+  | { kind: 'found'; address: string }
+  /** WhatsApp gave no answer: ask again later. */
+  | { kind: 'unanswered'; why: string }
+  | { kind: 'refused'; failure: MessageFailure }
+
+export interface AddressBookOptions {
+  lease: Lease
+  numbers: Numbers
+  groups: GroupDirectory
+  now: () => number
+  /** Repeats what the store refuses while it is away. */
+  stored<T>(work: () => Promise<T>): Promise<T>
+}
+
+/**
+ * Finds the address of a recipient. A number is looked up first and written to at the address that WhatsApp returns,
+ * which may be another (Brazil's ninth digit); without a look-up a message to nobody would seem to be sent.
+ */
+export class AddressBook {
+  readonly #options: AddressBookOptions
+
+  constructor(options: AddressBookOptions) {
+    this.#options = options
+  }
+
+  async find(to: string, link: Pick<Link, 'lookUp' | 'queryGroup' | 'isMember'>): Promise<FoundAddress> {
+    const recipient = parseRecipient(to)
+    return recipient?.kind === 'group'
+      ? this.#findGroup(recipient.group, link)
+      : this.#findNumber(recipient?.number ?? to, link)
+  }
+
+  async #findGroup(group: string, link: Pick<Link, 'queryGroup' | 'isMember'>): Promise<FoundAddress> {
+    const { groups } = this.#options
+    const found = await groups.find(group, link)
+    if (found.kind === 'member') return { kind: 'found', address: group }
+    if (found.kind === 'silent') return { kind: 'unanswered', why: 'group_query' }
+    groups.forget(group)
+    return { kind: 'refused', failure: messageFailure('not_a_group_member') }
+  }
+
+  async #findNumber(number: string, link: Pick<Link, 'lookUp'>): Promise<FoundAddress> {
+    const { numbers, lease, now, stored } = this.#options
+    const known = await stored(() => numbers.find(lease.instanceId, number, now()))
+    if (known) return toFound(known.address)
+    const answer = await link.lookUp(number).catch(() => ({ kind: 'silent' as const }))
+    if (answer.kind === 'silent') return { kind: 'unanswered', why: 'look_up' }
+    const address = answer.kind === 'found' ? answer.address : null
+    await stored(() => numbers.record(lease, number, { address }, now()))
+    return toFound(address)
+  }
+}
+
+function toFound(address: string | null): FoundAddress {
+  return address === null
+    ? { kind: 'refused', failure: messageFailure('recipient_not_on_whatsapp') }
+    : { kind: 'found', address }
+}

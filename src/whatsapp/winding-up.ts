@@ -1,0 +1,43 @@
+import type { Logger } from 'pino'
+import { type FailureCode, messageFailure } from '../domain/message.ts'
+import type { Lease, Store } from '../store/store.ts'
+import { untilStored } from './patience.ts'
+import { NO_CODES, type Status } from './status.ts'
+
+/** Messages failed in one commit. */
+const QUEUE_STEP = 200
+
+export interface WindingUpOptions {
+  lease: Lease
+  store: Pick<Store, 'credentials' | 'messages'>
+  status: Status
+  logger: Logger
+  now: () => number
+  signal: AbortSignal
+}
+
+/** What is left to do when an account is gone, in an order that a kill at any step leaves to be taken up again. */
+export class WindingUp {
+  readonly #options: WindingUpOptions
+
+  constructor(options: WindingUpOptions) {
+    this.#options = options
+  }
+
+  /** First the state, so that nothing more is accepted; the caller settles the goal last. */
+  async logOut(reason: string, goalVersion: number | null): Promise<void> {
+    const { status, store, lease, signal } = this.#options
+    const goal = (await status.hasNewerWish(goalVersion)) ? {} : { goal: 'logged_out' as const }
+    await status.record({ ...NO_CODES, ...goal, state: 'logged_out', reason, phone: null })
+    await untilStored(() => store.credentials.clear(lease), signal)
+    await this.failQueue('instance_logged_out')
+  }
+
+  async failQueue(code: FailureCode): Promise<void> {
+    const { store, lease, signal, now, logger } = this.#options
+    const failStep = () => store.messages.recordQueueFailed(lease, messageFailure(code), now(), QUEUE_STEP)
+    let count = 0
+    for (let step = 1; step > 0; count += step) step = await untilStored(failStep, signal)
+    if (count > 0) logger.info({ instanceId: lease.instanceId, code, count }, 'queue.failed')
+  }
+}

@@ -1,0 +1,81 @@
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Store } from '../../src/store/store.ts'
+import { createConnected } from './fixture.ts'
+import { createSqliteHarness, type StoreHarness } from './harness.ts'
+
+/** How SQLite goes about the queries that must not grow with what they pass over. */
+describe('the plans of SQLite', () => {
+  let harness: StoreHarness
+  let store: Store
+  let instanceId: string
+
+  beforeEach(async () => {
+    harness = await createSqliteHarness()
+    store = await harness.open()
+    instanceId = (await createConnected(store)).instanceId
+  })
+  afterEach(async () => {
+    vi.restoreAllMocks()
+    await harness.dispose()
+  })
+
+  /** The steps of the plan of what `read` prepares. */
+  async function planOf(read: () => Promise<unknown>): Promise<string[]> {
+    const prepare = vi.spyOn(Sqlite.prototype, 'prepare')
+    await read()
+    const statements = prepare.mock.calls.map(([sql]) => sql)
+    prepare.mockRestore()
+    expect(statements).not.toEqual([])
+    const db = new Sqlite(join(harness.options.dataDir, 'pombal.db'), { readonly: true })
+    const steps = statements.flatMap(sql => {
+      const parameters = Array(sql.split('?').length - 1).fill(1)
+      return db.prepare(`explain query plan ${sql}`).all(parameters) as { detail: string }[]
+    })
+    db.close()
+    return steps.map(({ detail }) => detail)
+  }
+
+  const EVENT = 'SEARCH events USING PRIMARY KEY (instance_id=? AND id=?)'
+
+  test('first attempts come from their own index, from where one left off', async () => {
+    expect(await planOf(() => store.deliveries.listFirst(instanceId, 0, 10))).toEqual([
+      'SEARCH deliveries USING INDEX deliveries_first (instance_id=? AND seq>?)',
+      EVENT,
+    ])
+  })
+
+  test('retries come from their own index, in the order due', async () => {
+    expect(await planOf(() => store.deliveries.listRetries(instanceId, { dueAt: 0, seq: 0 }, 9, 10))).toEqual([
+      'SEARCH deliveries USING INDEX deliveries_retry (instance_id=? AND due_at>? AND due_at<?)',
+      EVENT,
+    ])
+    expect(await planOf(() => store.deliveries.findNextRetryAt(instanceId))).toEqual([
+      'SEARCH deliveries USING COVERING INDEX deliveries_retry (instance_id=?)',
+    ])
+  })
+
+  test('queued messages come from their own index, in the order accepted', async () => {
+    expect(await planOf(() => store.messages.listQueued(instanceId, 10))).toEqual([
+      'SEARCH messages USING INDEX messages_queued (instance_id=? AND seq>?)',
+    ])
+  })
+
+  test.each([
+    ['pending', 'deliveries USING INDEX sqlite_autoindex_deliveries_1'],
+    ['blocked', 'deliveries USING COVERING INDEX deliveries_blocked'],
+    ['delivered', 'finished_deliveries USING COVERING INDEX finished_deliveries_state'],
+    ['exhausted', 'finished_deliveries USING COVERING INDEX finished_deliveries_state'],
+  ] as const)('events whose delivery is %s come from an index of that state', async (state, index) => {
+    const steps = await planOf(() => store.events.list(instanceId, { limit: 10 }, { state }))
+    expect(steps.some(step => step.startsWith(`SEARCH ${index}`))).toBe(true)
+    expect(steps.filter(step => step.startsWith('SCAN'))).toEqual([])
+  })
+
+  test('lists walk the ids', async () => {
+    expect(await planOf(() => store.messages.list(instanceId, { limit: 10 }))).toEqual([
+      'SEARCH messages USING INDEX sqlite_autoindex_messages_1 (instance_id=? AND id>? AND id<?)',
+    ])
+  })
+})
