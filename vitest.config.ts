@@ -2,8 +2,8 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: ['{src,simulator,test}/**/*.test.ts'],
-    globalSetup: ['test/postgres-setup.ts'],
+    include: ['{src,simulator,test,panel}/**/*.test.ts'],
+    globalSetup: ['test/postgres-setup.ts', 'test/browser/build-setup.ts'],
     // Flows start whole services and real networks on loopback; on two busy cores that takes its time.
     testTimeout: 30_000,
     hookTimeout: 60_000,

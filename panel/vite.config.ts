@@ -21,7 +21,7 @@ function brotliAssets(): Plugin {
 }
 
 function compress(file: string): Promise<void> {
-  const brotli = createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: 11 } })
+  const brotli = createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
   return pipeline(createReadStream(file), brotli, createWriteStream(`${file}.br`))
 }
 

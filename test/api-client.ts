@@ -93,6 +93,7 @@ export function adminClient(baseUrl: () => string, adminKey: string) {
   return {
     createInstance: (kind: 'whatsapp' | 'sandbox' = 'sandbox', name = 'test') =>
       ask<NewInstance>('POST', '/instances', { kind, name }),
+    rename: (id: string, name: string) => ask<NewInstance>('PATCH', `/instances/${id}`, { name }),
     deleteInstance: (id: string) => ask<undefined>('DELETE', `/instances/${id}`),
     connect: (id: string) => ask<ConnectionView>('POST', `/instances/${id}/connect`, {}),
     connection: (id: string) => ask<ConnectionView>('GET', `/instances/${id}/connection`),

@@ -5,9 +5,7 @@ import {
   createRouter,
   lazyRouteComponent,
   Outlet,
-  parseSearchWith,
   redirect,
-  stringifySearchWith,
 } from '@tanstack/react-router'
 import { ApiError } from './api/client.ts'
 import { instanceQuery, sessionQuery } from './api/queries.ts'
@@ -129,6 +127,11 @@ const tree = root.addChildren([
   ]),
 ])
 
+function stringifySearch(search: Search): string {
+  const given = Object.entries(search).filter(([, value]) => value !== undefined)
+  return given.length === 0 ? '' : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`
+}
+
 export function createPanelRouter(client: QueryClient) {
   return createRouter({
     routeTree: tree,
@@ -136,9 +139,9 @@ export function createPanelRouter(client: QueryClient) {
     defaultPreload: 'intent',
     defaultPendingComponent: Waiting,
     defaultPendingMs: 200,
-    // Numbers in an address are text here: a recipient is digits.
-    parseSearch: parseSearchWith(value => value),
-    stringifySearch: stringifySearchWith(String),
+    // Everything in an address is text here: a recipient is digits, and no number.
+    parseSearch: search => Object.fromEntries(new URLSearchParams(search)),
+    stringifySearch,
     scrollRestoration: true,
   })
 }

@@ -26,7 +26,7 @@ export function Shell() {
           </Link>
           <LiveMark />
           <nav className={classes.tools} aria-label={words.shell.menu}>
-            <Button component="a" href="/docs/" variant="subtle" color="gray" size="compact-sm" className={classes.wide}>
+            <Button component="a" href="/docs/" variant="subtle" color="gray" size="compact-sm" visibleFrom="sm">
               {words.shell.apiReference}
             </Button>
             <LanguageMenu />

@@ -28,12 +28,26 @@ const tile: MantineColorsTuple = [
   '#612b1c',
 ]
 
+/** Slate, from text to ground: Mantine's dark scheme is made of it. */
+const dark: MantineColorsTuple = [
+  '#e9e7e2',
+  '#c3c8cc',
+  '#9ca5ad',
+  '#6e7983',
+  '#39434b',
+  '#2b333a',
+  '#20272d',
+  '#1a1f24',
+  '#151a1e',
+  '#12161a',
+]
+
 const MONO = "'JetBrains Mono Variable', ui-monospace, 'SF Mono', Menlo, monospace"
 
 export const theme = createTheme({
-  colors: { pigeon, tile },
+  colors: { pigeon, tile, dark },
   primaryColor: 'pigeon',
-  primaryShade: { light: 7, dark: 5 },
+  primaryShade: { light: 7, dark: 6 },
   autoContrast: true,
   luminanceThreshold: 0.35,
   fontFamily: "'Figtree Variable', system-ui, -apple-system, 'Segoe UI', sans-serif",

@@ -47,9 +47,7 @@ export async function registerPanel(api: Api, dir: string): Promise<void> {
 
 async function readAssets(folder: string): Promise<ReadonlyMap<string, Asset>> {
   const names = await readdir(folder)
-  const bytes = new Map(
-    await Promise.all(names.map(async name => [name, await readFile(join(folder, name))] as const)),
-  )
+  const bytes = new Map(await Promise.all(names.map(async name => [name, await readFile(join(folder, name))] as const)))
   const assets = new Map<string, Asset>()
   for (const [name, content] of bytes) {
     const type = MEDIA_TYPES[extname(name)]

@@ -84,7 +84,10 @@ export class StoredEvents implements Events {
     return this.#details.find(instanceId, id)
   }
 
-  async listReceived(instanceId: InstanceId, limit: number): Promise<{ id: EventId; createdAt: number; body: string }[]> {
+  async listReceived(
+    instanceId: InstanceId,
+    limit: number,
+  ): Promise<{ id: EventId; createdAt: number; body: string }[]> {
     return this.#core.reader.query(
       this.#core.statements.db
         .selectFrom('events')

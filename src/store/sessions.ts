@@ -22,11 +22,7 @@ export class StoredSessions implements Sessions {
   async find(tokenDigest: Uint8Array, now: number): Promise<PanelSession | null> {
     const { db } = this.#core.statements
     const [row] = await this.#core.reader.query(
-      db
-        .selectFrom('panel_sessions')
-        .selectAll()
-        .where('token_digest', '=', tokenDigest)
-        .where('expires_at', '>', now),
+      db.selectFrom('panel_sessions').selectAll().where('token_digest', '=', tokenDigest).where('expires_at', '>', now),
     )
     return row === undefined ? null : toSession(row)
   }
@@ -64,7 +60,13 @@ function operations({ statements }: Core) {
       'sessions.create',
       noInstance,
       async (tx, { id, tokenDigest, createdAt, expiresAt, userAgent }: PanelSession & { tokenDigest: Uint8Array }) => {
-        const row = { id, token_digest: tokenDigest, created_at: createdAt, expires_at: expiresAt, user_agent: userAgent }
+        const row = {
+          id,
+          token_digest: tokenDigest,
+          created_at: createdAt,
+          expires_at: expiresAt,
+          user_agent: userAgent,
+        }
         await tx.query(db.insertInto('panel_sessions').values(row))
       },
     ),

@@ -1,4 +1,4 @@
-import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
+import { type AliasedExpression, type RawBuilder, sql } from 'kysely'
 import { type EventId, firstEventId, firstMessageId, type InstanceId } from '../domain/ids.ts'
 import type { Core } from './core.ts'
 import type { Readiness } from './schema/events.ts'
@@ -63,7 +63,7 @@ export class StoredStatistics implements Statistics {
       .where('f.superseded', '=', sql.lit(0))
       .where('f.event_id', '>=', firstEventId(since))
       .limit(MAX_COUNTED)
-    return this.#count(ended)
+    return this.#count(ended.as('found'))
   }
 
   async countRedelivering(instanceId: InstanceId): Promise<number> {
@@ -74,15 +74,13 @@ export class StoredStatistics implements Statistics {
       .where('instance_id', '=', instanceId)
       .where('redelivery', '=', 1)
       .limit(MAX_COUNTED)
-    return this.#count(open)
+    return this.#count(open.as('found'))
   }
 
   /** @param rows at most `MAX_COUNTED` */
-  async #count(rows: SelectQueryBuilder<any, any, { seq: number }>): Promise<number> {
+  async #count(rows: AliasedExpression<{ seq: number }, 'found'>): Promise<number> {
     const { db } = this.#core.statements
-    const [row] = await this.#core.reader.query(
-      db.selectFrom(rows.as('found')).select(sql<number>`count(*)`.as('count')),
-    )
+    const [row] = await this.#core.reader.query(db.selectFrom(rows).select(sql<number>`count(*)`.as('count')))
     return Number(row?.count ?? 0)
   }
 }

@@ -140,7 +140,9 @@ describe('instances', () => {
 
   test('with the sandbox off none can be made or used', async () => {
     const writeAs = () => Promise.reject(new Error('never asked'))
-    await using off = await ApiHarness.start({ options: { sandbox: { enabled: false, writeAs, isPhoneOn: () => false, switchPhone: writeAs } } })
+    await using off = await ApiHarness.start({
+      options: { sandbox: { enabled: false, writeAs, isPhoneOn: () => false, switchPhone: writeAs } },
+    })
     expect((await off.admin('POST', '/instances', { kind: 'sandbox' })).body.error.code).toBe('sandbox_disabled')
     expect((await off.admin('POST', '/instances', { kind: 'whatsapp' })).status).toBe(201)
   })

@@ -1,4 +1,4 @@
-import { useQueryClient, type QueryClient } from '@tanstack/react-query'
+import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useSyncExternalStore } from 'react'
 import { ADMIN } from './client.ts'
 import { sessionQuery } from './queries.ts'
@@ -156,7 +156,8 @@ class Gathered {
     this.#changes.clear()
     this.#everything = false
     const stale = new Set<string>()
-    for (const [id, kinds] of changes) for (const kind of kinds) for (const key of KEYS_OF[kind]) stale.add(`${key} ${id}`)
+    for (const [id, kinds] of changes)
+      for (const kind of kinds) for (const key of KEYS_OF[kind]) stale.add(`${key} ${id}`)
     void this.#client.invalidateQueries({
       predicate: ({ queryKey: [name, id] }) =>
         name !== 'log' && !SUMS.has(name) && (everything || stale.has(`${name} ${id}`)),

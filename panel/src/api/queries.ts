@@ -84,7 +84,8 @@ export function statisticsQuery(id: string, hours: number) {
 export function countsQuery(id: string, since: string) {
   return queryOptions({
     queryKey: ['counts', id, since],
-    queryFn: ({ signal }) => callData<DeliveryCounts>(`/instances/${id}/deliveries/counts`, { query: { since }, signal }),
+    queryFn: ({ signal }) =>
+      callData<DeliveryCounts>(`/instances/${id}/deliveries/counts`, { query: { since }, signal }),
     placeholderData: before => before,
   })
 }

@@ -17,7 +17,10 @@ export type {
   EventDetailView as EventDetail,
   EventView as Event,
 } from '../../../src/api/resources/event.ts'
-export type { CreatedInstanceView as CreatedInstance, InstanceView as Instance } from '../../../src/api/resources/instance.ts'
+export type {
+  CreatedInstanceView as CreatedInstance,
+  InstanceView as Instance,
+} from '../../../src/api/resources/instance.ts'
 export type { MessageView as Message } from '../../../src/api/resources/message.ts'
 export type { MessageLifeView as MessageLife } from '../../../src/api/resources/message-life.ts'
 export type { ListedSessionView as ListedSession, SessionView as Session } from '../../../src/api/resources/session.ts'

@@ -40,8 +40,7 @@ export function useLog<T extends { id: string }>(
 
   const list = useInfiniteQuery({
     queryKey: key,
-    queryFn: ({ pageParam, signal }) =>
-      listPage<T>(path, { ...query, limit: PAGE_SIZE, cursor: pageParam }, signal),
+    queryFn: ({ pageParam, signal }) => listPage<T>(path, { ...query, limit: PAGE_SIZE, cursor: pageParam }, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page: Page<T>) => page.nextCursor ?? undefined,
     staleTime: Number.POSITIVE_INFINITY,
@@ -129,7 +128,8 @@ async function catchUp<T extends { id: string }>(
   }
   if (nextCursor === null) return { data: rows, nextCursor: before.nextCursor === null ? null : before.nextCursor }
   const last = before.data.findLastIndex(row => row.id === rows.at(-1)?.id)
-  const below = last === -1 ? before.data.filter(row => !rows.some(fresh => fresh.id === row.id)) : before.data.slice(last + 1)
+  const below =
+    last === -1 ? before.data.filter(row => !rows.some(fresh => fresh.id === row.id)) : before.data.slice(last + 1)
   return { data: [...rows, ...below], nextCursor: before.nextCursor }
 }
 

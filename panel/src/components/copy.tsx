@@ -43,9 +43,9 @@ export function CodeBlock({ code, label }: { code: string; label: string }) {
   return (
     <div className={classes.block}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard (WCAG 2.1.1) */}
-      <pre className={classes.code} tabIndex={0} aria-label={label}>
-        {code}
-      </pre>
+      <section className={classes.code} tabIndex={0} aria-label={label}>
+        <pre>{code}</pre>
+      </section>
       <CopyButton value={code} timeout={SHOWN_MS}>
         {({ copied, copy }) => (
           <Button

@@ -1,5 +1,15 @@
+// biome-ignore-all lint/a11y/useSemanticElements: rows that stand where they are scrolled to cannot be laid out by a <table>
+// biome-ignore-all lint/a11y/useFocusableInteractive: the link in a row takes the focus, not the row
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
-import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  type ReactNode,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from 'react'
 import type { Log } from '../api/use-log.ts'
 import { useWords } from '../i18n/i18n.tsx'
 import classes from './log-list.module.css'
@@ -63,38 +73,39 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
   if (!hasRows) return empty
 
   return (
-    <div role="table" aria-label={label} aria-rowcount={hasMore ? -1 : log.rows.length + 1} className={classes.table}>
-      <div role="rowgroup" className={classes.headGroup}>
-        <div role="row" className={classes.head} style={{ gridTemplateColumns: template }}>
-          {columns.map(column => (
-            <div role="columnheader" key={column}>
-              {column}
+    <div className={classes.table} style={{ '--columns': template } as CSSProperties}>
+      <div role="table" aria-label={label} aria-rowcount={hasMore ? -1 : log.rows.length + 1}>
+        <div role="rowgroup" className={classes.headGroup}>
+          <div role="row" className={classes.head}>
+            {columns.map(column => (
+              <div role="columnheader" key={column}>
+                {column}
+              </div>
+            ))}
+          </div>
+        </div>
+        <div
+          role="rowgroup"
+          ref={body}
+          className={classes.body}
+          style={{ height: virtual.getTotalSize() }}
+          onKeyDown={moveBetweenRows}
+        >
+          {items.map(item => (
+            <div
+              role="row"
+              key={item.key}
+              aria-rowindex={item.index + 2}
+              className={classes.row}
+              style={{
+                height,
+                transform: `translateY(${item.start - virtual.options.scrollMargin}px)`,
+              }}
+            >
+              {renderRow(log.rows[item.index]!)}
             </div>
           ))}
         </div>
-      </div>
-      <div
-        role="rowgroup"
-        ref={body}
-        className={classes.body}
-        style={{ height: virtual.getTotalSize() }}
-        onKeyDown={moveBetweenRows}
-      >
-        {items.map(item => (
-          <div
-            role="row"
-            key={item.key}
-            aria-rowindex={item.index + 2}
-            className={classes.row}
-            style={{
-              height,
-              gridTemplateColumns: template,
-              transform: `translateY(${item.start - virtual.options.scrollMargin}px)`,
-            }}
-          >
-            {renderRow(log.rows[item.index]!)}
-          </div>
-        ))}
       </div>
       <div className={classes.foot} role="status">
         {hasMore ? words.common.more : words.common.end}

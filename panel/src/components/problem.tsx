@@ -1,7 +1,7 @@
 import { Alert, Button } from '@mantine/core'
 import { ApiError } from '../api/client.ts'
-import { useWords } from '../i18n/i18n.tsx'
 import type { Words } from '../i18n/en.ts'
+import { useWords } from '../i18n/i18n.tsx'
 import { WarningIcon } from './icons.tsx'
 
 const DEFAULT_WAIT_SECONDS = 60

@@ -38,7 +38,8 @@ export const en = {
     showCommand: 'Show it with',
     action: 'Sign in',
     wrong: 'This is neither the admin key nor the password.',
-    throttled: (seconds: number) => `Too many wrong tries from here. Wait ${seconds} s, then try again. The admin key itself still works.`,
+    throttled: (seconds: number) =>
+      `Too many wrong tries from here. Wait ${seconds} s, then try again. The admin key itself still works.`,
     ended: 'Your session has ended. Sign in again.',
   },
   instances: {
@@ -56,7 +57,8 @@ export const en = {
     nothingOwed: 'nothing',
     sandbox: 'sandbox',
     emptyTitle: 'Your dovecote is empty',
-    emptyText: 'An instance sends and receives for one WhatsApp number. Start with a sandbox: it behaves like the real thing and needs no phone.',
+    emptyText:
+      'An instance sends and receives for one WhatsApp number. Start with a sandbox: it behaves like the real thing and needs no phone.',
     trySandbox: 'Try the sandbox',
     trySandboxHint: 'A simulated WhatsApp. Connected within seconds; nothing leaves this machine.',
     linkNumber: 'Link a real number',
@@ -172,7 +174,7 @@ export const en = {
     text: 'Text',
     when: 'Accepted',
     toFilter: 'Recipient',
-    toFilterHint: 'number or group, as sent',
+    toFilterHint: 'number or group',
     since: 'From',
     until: 'Until',
     byId: 'Open by id',
@@ -234,7 +236,8 @@ export const en = {
     instance_logged_out: 'The number was unlinked before the message could go out. Link it again and send it anew.',
     instance_deleted: 'The instance was deleted before the message could go out.',
     expired: 'It could not be sent in time and was given up. It never left this machine.',
-    unconfirmed: 'It was handed to WhatsApp, which never confirmed it. It may have arrived: ask before sending it again.',
+    unconfirmed:
+      'It was handed to WhatsApp, which never confirmed it. It may have arrived: ask before sending it again.',
   },
   events: {
     title: 'Events',
@@ -288,7 +291,8 @@ export const en = {
   },
   attemptErrors: {
     timeout: 'No answer in time. Answer first and do the work later.',
-    blocked_address: 'The name leads to an address that webhooks may not reach. Allow it with WEBHOOK_ALLOWED_NETWORKS, or use a public address.',
+    blocked_address:
+      'The name leads to an address that webhooks may not reach. Allow it with WEBHOOK_ALLOWED_NETWORKS, or use a public address.',
     dns_failed: 'The host name was not found. Check its spelling.',
     connection_refused: 'Nothing listens there. Is the receiver running?',
     connection_reset: 'The receiver closed the connection without an answer.',
@@ -305,7 +309,8 @@ export const en = {
     delivered: 'those delivered',
     since: 'Made since',
     hours: { '1': 'the last hour', '24': 'the last 24 hours', '168': 'the last 7 days', '720': 'the last 30 days' },
-    count: (count: string) => (count === '1' ? '1 event will be posted again.' : `${count} events will be posted again.`),
+    count: (count: string) =>
+      count === '1' ? '1 event will be posted again.' : `${count} events will be posted again.`,
     none: 'There are none: nothing to do.',
     url: 'To',
     action: (count: string) => (count === '1' ? 'Redeliver 1 event' : `Redeliver ${count} events`),
@@ -315,7 +320,8 @@ export const en = {
     onTheWay: (count: string) => `${count} on the way`,
     done: 'All done.',
     needsUrl: 'Set a webhook URL first.',
-    explain: 'They are posted outside the order, with six attempts of their own. The webhook-id stays the same, so your receiver can tell that it has seen them.',
+    explain:
+      'They are posted outside the order, with six attempts of their own. The webhook-id stays the same, so your receiver can tell that it has seen them.',
   },
   statistics: {
     title: 'Deliveries',
@@ -345,11 +351,13 @@ export const en = {
     saved: 'Saved. Events made from now on go there.',
     remove: 'Remove',
     removeTitle: 'Stop posting events?',
-    removeText: 'Events made from now on are kept in the log and posted nowhere. What is already on its way still goes to the old URL.',
+    removeText:
+      'Events made from now on are kept in the log and posted nowhere. What is already on its way still goes to the old URL.',
     removed: 'Removed. Events are only logged.',
     boundNote: 'A new URL counts for events made from now on; what is already on its way goes to the old one.',
     test: 'Send a test event',
-    testHint: 'Posts one event of the kind webhook.test, signed like every other, and shows the answer. It is not logged and not repeated.',
+    testHint:
+      'Posts one event of the kind webhook.test, signed like every other, and shows the answer. It is not logged and not repeated.',
     testing: 'Waiting for the answer…',
     testOk: 'Your webhook answers. Everything is in place.',
     testFailed: 'The test did not get through.',
@@ -363,7 +371,8 @@ export const en = {
     rotateTitle: 'Make a new secret?',
     rotateText: 'From now on everything is signed with the new one, what is already queued too.',
     rotateStandard: 'Receivers that check webhook-signature have 24 h: it carries both signatures for that long.',
-    rotateService: 'Receivers that check X-Service-Signature must know the new secret at once: teach them to accept either of two secrets first.',
+    rotateService:
+      'Receivers that check X-Service-Signature must know the new secret at once: teach them to accept either of two secrets first.',
     rotated: 'A new secret signs from now on. Put it into your receiver.',
     verify: 'Check the signature',
     verifyHint: 'Ready to paste. Each takes the raw body, as it came, before it is parsed.',
@@ -373,7 +382,8 @@ export const en = {
     lead: 'What the recipients see, and what they can write back.',
     conversations: 'Conversations',
     emptyTitle: 'Quiet so far',
-    emptyText: 'Send a message to any number and it appears here as its owner sees it. Or write to the instance as one of its contacts.',
+    emptyText:
+      'Send a message to any number and it appears here as its owner sees it. Or write to the instance as one of its contacts.',
     writeAs: 'Write as a contact',
     from: 'From number',
     fromHint: 'Any number, digits only',
@@ -387,7 +397,8 @@ export const en = {
     written: 'Written. message.received is on its way to your webhook.',
     on: 'Phone is on',
     off: 'Phone is off',
-    offText: 'The linked phone is off: WhatsApp turns the instance away, and it keeps trying. Messages are accepted for five minutes and go out when the phone is back.',
+    offText:
+      'The linked phone is off: WhatsApp turns the instance away, and it keeps trying. Messages are accepted for five minutes and go out when the phone is back.',
     notArrived: 'not on this phone yet',
     neverArrived: 'never reached this phone',
     ticks: { queued: 'queued', sent: 'sent', delivered: 'delivered', read: 'read', failed: 'failed' },
@@ -408,12 +419,14 @@ export const en = {
     tokenHint: 'It is stored only as a digest, so it cannot be shown again.',
     newToken: 'New token',
     newTokenTitle: 'Make a new token?',
-    newTokenText: 'The present token stops working at once, everywhere. Programs that use it get 401 until they have the new one.',
+    newTokenText:
+      'The present token stops working at once, everywhere. Programs that use it get 401 until they have the new one.',
     newTokenAction: 'Make a new token',
     logout: 'Unlink the number',
     logoutHint: 'Ends the link with WhatsApp. The instance, its token and its log stay.',
     logoutTitle: 'Unlink the number?',
-    logoutText: 'The instance disappears from the phone’s linked devices. Messages still waiting fail with instance_logged_out. To send again, link the number anew.',
+    logoutText:
+      'The instance disappears from the phone’s linked devices. Messages still waiting fail with instance_logged_out. To send again, link the number anew.',
     logoutAction: 'Unlink',
     loggedOut: 'Unlinking…',
     remove: 'Delete the instance',
@@ -463,7 +476,8 @@ export const en = {
     instance_not_found: 'This instance does not exist any more.',
     message_not_found: 'There is no such message.',
     event_not_found: 'There is no such event.',
-    invalid_phone_number: 'The recipient must be a number with its country code (7–15 digits) or a group ending in @g.us.',
+    invalid_phone_number:
+      'The recipient must be a number with its country code (7–15 digits) or a group ending in @g.us.',
     instance_not_connected: 'The instance is not connected to WhatsApp. Link it first, or wait until it is back.',
     webhook_not_configured: 'No webhook URL is set. Set one first.',
     delivery_pending: 'This event is still on its way. It can be redelivered once it was delivered or given up.',

@@ -132,8 +132,7 @@ export const ptBr: Words = {
       version_refused:
         'O WhatsApp recusa a versão que apresentamos. Atualize o Pombal, ou defina WHATSAPP_VERSION com uma versão atual e reinicie; depois tente de novo.',
       login_refused: 'O WhatsApp recusou o acesso. Veja o WhatsApp no telefone e tente de novo.',
-      no_linked_devices:
-        'O telefone não participa de aparelhos conectados. Atualize o WhatsApp nele e tente de novo.',
+      no_linked_devices: 'O telefone não participa de aparelhos conectados. Atualize o WhatsApp nele e tente de novo.',
       replaced:
         'Outro programa abriu esta mesma sessão em outro lugar. Pare aquele primeiro, ou acontecerá de novo; depois tente aqui.',
       code_expired: 'Ninguém leu o código a tempo.',
@@ -238,12 +237,10 @@ export const ptBr: Words = {
     recipient_not_on_whatsapp: 'Este número não está no WhatsApp. Confira o código do país e o DDD.',
     not_a_group_member: 'O número vinculado não está neste grupo. Peça que alguém o adicione.',
     rejected_by_whatsapp: 'O WhatsApp recusou a mensagem.',
-    instance_logged_out:
-      'O número foi desvinculado antes de a mensagem sair. Vincule-o de novo e envie outra vez.',
+    instance_logged_out: 'O número foi desvinculado antes de a mensagem sair. Vincule-o de novo e envie outra vez.',
     instance_deleted: 'A instância foi excluída antes de a mensagem sair.',
     expired: 'Não pôde ser enviada a tempo e foi abandonada. Ela nunca saiu desta máquina.',
-    unconfirmed:
-      'Foi entregue ao WhatsApp, que nunca a confirmou. Pode ter chegado: pergunte antes de enviar de novo.',
+    unconfirmed: 'Foi entregue ao WhatsApp, que nunca a confirmou. Pode ter chegado: pergunte antes de enviar de novo.',
   },
   events: {
     title: 'Eventos',
@@ -284,8 +281,7 @@ export const ptBr: Words = {
     redelivery: 'Reenvio',
     to: 'para',
     attempt: number => `Tentativa ${number}`,
-    blocked:
-      'Espera até que o evento anterior desta mensagem seja entregue ou abandonado, para que cheguem em ordem.',
+    blocked: 'Espera até que o evento anterior desta mensagem seja entregue ou abandonado, para que cheguem em ordem.',
     nextAt: 'Próxima tentativa',
     answered: status => `respondeu ${status}`,
     response: 'Resposta',
@@ -315,7 +311,12 @@ export const ptBr: Words = {
     exhausted: 'os abandonados',
     delivered: 'os entregues',
     since: 'Criados desde',
-    hours: { '1': 'a última hora', '24': 'as últimas 24 horas', '168': 'os últimos 7 dias', '720': 'os últimos 30 dias' },
+    hours: {
+      '1': 'a última hora',
+      '24': 'as últimas 24 horas',
+      '168': 'os últimos 7 dias',
+      '720': 'os últimos 30 dias',
+    },
     count: count => (count === '1' ? '1 evento será postado de novo.' : `${count} eventos serão postados de novo.`),
     none: 'Não há nenhum: nada a fazer.',
     url: 'Para',
@@ -360,7 +361,8 @@ export const ptBr: Words = {
     removeText:
       'Os eventos criados a partir de agora ficam no log e não são postados. O que já está a caminho ainda vai para a URL antiga.',
     removed: 'Removido. Os eventos só ficam no log.',
-    boundNote: 'Uma URL nova vale para os eventos criados a partir de agora; o que já está a caminho vai para a antiga.',
+    boundNote:
+      'Uma URL nova vale para os eventos criados a partir de agora; o que já está a caminho vai para a antiga.',
     test: 'Enviar um evento de teste',
     testHint:
       'Posta um evento do tipo webhook.test, assinado como todos os outros, e mostra a resposta. Não fica no log e não se repete.',
@@ -484,8 +486,7 @@ export const ptBr: Words = {
     event_not_found: 'Não há tal evento.',
     invalid_phone_number:
       'O destinatário deve ser um número com código do país (7 a 15 dígitos) ou um grupo terminado em @g.us.',
-    instance_not_connected:
-      'A instância não está conectada ao WhatsApp. Vincule-a antes, ou espere até que volte.',
+    instance_not_connected: 'A instância não está conectada ao WhatsApp. Vincule-a antes, ou espere até que volte.',
     webhook_not_configured: 'Nenhuma URL de webhook definida. Defina uma antes.',
     delivery_pending: 'Este evento ainda está a caminho. Pode ser reenviado depois de entregue ou abandonado.',
     not_a_sandbox: 'Só uma instância sandbox tem contatos simulados.',

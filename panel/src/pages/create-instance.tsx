@@ -60,11 +60,7 @@ export function CreateInstance({ opened, onClose }: { opened: boolean; onClose: 
             onChange={value => setKind(value === 'sandbox' ? 'sandbox' : 'whatsapp')}
           >
             <Stack mt={6} gap="sm">
-              <Radio
-                value="whatsapp"
-                label={words.instances.linkNumber}
-                description={words.instances.linkNumberHint}
-              />
+              <Radio value="whatsapp" label={words.instances.linkNumber} description={words.instances.linkNumberHint} />
               <Radio
                 value="sandbox"
                 label={words.instances.trySandbox}

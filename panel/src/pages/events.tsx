@@ -144,7 +144,7 @@ function EventRow({ event, instanceId }: { event: Event; instanceId: string }) {
       <Cell area="hidden">
         {delivery?.nextAttemptAt && delivery.attemptCount > 0 && <Ago at={delivery.nextAttemptAt} />}
       </Cell>
-      <Cell area="wide" >
+      <Cell area="wide">
         <span className={classes.when}>
           <Time at={event.createdAt} />
           {delivery && delivery.attemptCount > 1 && (

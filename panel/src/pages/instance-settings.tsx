@@ -35,8 +35,7 @@ function Rename({ instance }: { instance: Instance }) {
   const client = useQueryClient()
   const [name, setName] = useState(instance.name)
   const rename = useMutation({
-    mutationFn: () =>
-      callData<Instance>(`/instances/${instance.id}`, { method: 'PATCH', body: { name: name.trim() } }),
+    mutationFn: () => callData<Instance>(`/instances/${instance.id}`, { method: 'PATCH', body: { name: name.trim() } }),
     onSuccess: changed => {
       client.setQueryData(instanceQuery(instance.id).queryKey, changed)
       toast(words.instanceSettings.renamed)
@@ -86,9 +85,7 @@ function FactsCard({ instance }: { instance: Instance }) {
           </Group>
         </Fact>
         <Fact name={words.instanceSettings.kind}>{words.instanceSettings.kinds[instance.kind]}</Fact>
-        <Fact name={words.connection.number}>
-          {instance.phone ? `+${instance.phone}` : words.instances.noNumber}
-        </Fact>
+        <Fact name={words.connection.number}>{instance.phone ? `+${instance.phone}` : words.instances.noNumber}</Fact>
         <Fact name={words.instanceSettings.created}>
           <Time at={instance.createdAt} />
         </Fact>

@@ -67,7 +67,7 @@ export function Instances() {
           words.instances.oldest,
         ]}
         template="minmax(0, 2.2fr) minmax(0, 1.2fr) minmax(0, 1.2fr) minmax(0, 1fr) minmax(0, 1.2fr)"
-        rowHeight={{ wide: 66, narrow: 96 }}
+        rowHeight={{ wide: 66, narrow: 124 }}
         renderRow={row => <InstanceRow instance={row} activity={activity.get(row.id)} />}
         empty={
           <Empty
@@ -139,7 +139,11 @@ function InstanceRow({ instance, activity }: { instance: Instance; activity: Act
         <ConnectionBadge state={instance.state} />
       </Cell>
       <Cell>
-        {instance.phone ? <span>+{instance.phone}</span> : <span className={classes.quiet}>{words.instances.noNumber}</span>}
+        {instance.phone ? (
+          <span>+{instance.phone}</span>
+        ) : (
+          <span className={classes.quiet}>{words.instances.noNumber}</span>
+        )}
       </Cell>
       <Cell>{activity && <Traffic activity={activity} />}</Cell>
       <Cell area="wide" label={words.instances.oldest}>

@@ -90,7 +90,8 @@ function PairingCode({ code }: { code: string }) {
   return (
     <div className={classes.code}>
       <span>{words.linking.codeLabel}</span>
-      <strong aria-label={[...code].join(' ')}>{text}</strong>
+      <strong aria-hidden>{text}</strong>
+      <span className="visually-hidden">{[...code].join(' ')}</span>
     </div>
   )
 }

@@ -84,11 +84,7 @@ export function Messages() {
           }}
         />
       </Modal>
-      <MessageDrawer
-        instanceId={instance.id}
-        messageId={open}
-        onClose={() => change({ open: undefined })}
-      />
+      <MessageDrawer instanceId={instance.id} messageId={open} onClose={() => change({ open: undefined })} />
     </>
   )
 }

@@ -40,14 +40,19 @@ export function Phone() {
   const navigate = useNavigate({ from: '/instances/$id/phone' })
   const { with: chosen } = useSearch({ from: '/inside/instances/$id/phone' })
   const [isWriting, setWriting] = useState(false)
-  const { data: conversations, error, refetch } = useQuery({
+  const {
+    data: conversations,
+    error,
+    refetch,
+  } = useQuery({
     ...conversationsQuery(instance.id),
     enabled: instance.kind === 'sandbox',
   })
   if (instance.kind !== 'sandbox') return <Empty title={words.phone.notSandbox} />
   if (error && !conversations) return <Problem error={error} onRetry={() => void refetch()} />
   if (!conversations) return <Waiting />
-  const shown = conversations.find(conversation => conversation.with === chosen) ?? (chosen ? undefined : conversations[0])
+  const shown =
+    conversations.find(conversation => conversation.with === chosen) ?? (chosen ? undefined : conversations[0])
   const choose = (conversation: string | undefined) => void navigate({ search: { with: conversation }, replace: true })
   return (
     <>
@@ -85,12 +90,12 @@ export function Phone() {
                   params={{ id: instance.id }}
                   search={{ with: conversation.with }}
                   className={classes.entry}
-                  aria-current={conversation === shown}
+                  data-shown={conversation === shown}
                   replace
                   resetScroll={false}
                 >
                   <span className={classes.avatar} aria-hidden>
-                    {nameOf(conversation).replace('+', '').slice(-2)}
+                    {conversation.name ? [...conversation.name][0] : conversation.with.replace('@g.us', '').slice(-2)}
                   </span>
                   <span className={classes.entryText}>
                     <strong>{nameOf(conversation)}</strong>
@@ -304,7 +309,11 @@ function WriteModal({ instanceId, opened, onClose, onWritten }: WriteModalProps)
             value={from}
             onChange={event => setFrom(event.currentTarget.value)}
           />
-          <TextInput label={words.phone.nameLabel} value={name} onChange={event => setName(event.currentTarget.value)} />
+          <TextInput
+            label={words.phone.nameLabel}
+            value={name}
+            onChange={event => setName(event.currentTarget.value)}
+          />
           <TextInput
             label={words.phone.group}
             placeholder={words.phone.groupHint}

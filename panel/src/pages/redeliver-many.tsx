@@ -61,9 +61,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
       <Stack>
         <span>{words.redeliver.needsUrl}</span>
         <Group>
-          <Button
-            renderRoot={props => <Link to="/instances/$id/webhook" params={{ id: instanceId }} {...props} />}
-          >
+          <Button renderRoot={props => <Link to="/instances/$id/webhook" params={{ id: instanceId }} {...props} />}>
             {words.events.setUrl}
           </Button>
         </Group>
@@ -121,7 +119,15 @@ function counted(count: number): string {
 }
 
 /** How it goes: what is not on its way any more is done. */
-function Outcome({ total, counts, onClose }: { total: number; counts: DeliveryCounts | undefined; onClose: () => void }) {
+function Outcome({
+  total,
+  counts,
+  onClose,
+}: {
+  total: number
+  counts: DeliveryCounts | undefined
+  onClose: () => void
+}) {
   const words = useWords()
   const onTheWay = Math.min(total, counts?.redelivering ?? total)
   const done = total - onTheWay

@@ -37,7 +37,7 @@ function Appearance() {
   const { colorScheme, setColorScheme } = useMantineColorScheme()
   return (
     <Card title={words.settings.appearance}>
-      <Facts>
+      <div className={classes.choices}>
         <Choice name={words.shell.language}>
           <SegmentedControl
             aria-label={words.shell.language}
@@ -54,16 +54,17 @@ function Appearance() {
             data={(['light', 'dark', 'auto'] as const).map(value => ({ value, label: words.settings.schemes[value] }))}
           />
         </Choice>
-      </Facts>
+      </div>
     </Card>
   )
 }
 
 function Choice({ name, children }: { name: string; children: ReactNode }) {
   return (
-    <Fact name={name}>
-      <div className={classes.choice}>{children}</div>
-    </Fact>
+    <div className={classes.choice}>
+      <span aria-hidden>{name}</span>
+      {children}
+    </div>
   )
 }
 

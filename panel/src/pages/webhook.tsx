@@ -27,7 +27,9 @@ export function WebhookPage() {
   return (
     <>
       <div className={classes.headOnly}>
-        <PageHead level={2} title={words.webhook.title}>{words.webhook.lead}</PageHead>
+        <PageHead level={2} title={words.webhook.title}>
+          {words.webhook.lead}
+        </PageHead>
       </div>
       <UrlCard key={webhook.url} webhook={webhook} />
       {webhook.url !== null && <TestCard webhook={webhook} />}
@@ -187,12 +189,7 @@ function SecretCard({ webhook }: { webhook: Webhook }) {
     >
       <div className={classes.secret}>
         <CopyField label={words.webhook.secret} value={webhook.secret} hidden={!isShown} />
-        <Button
-          variant="subtle"
-          leftSection={<EyeIcon />}
-          onClick={() => setShown(!isShown)}
-          aria-expanded={isShown}
-        >
+        <Button variant="subtle" leftSection={<EyeIcon />} onClick={() => setShown(!isShown)} aria-expanded={isShown}>
           {isShown ? words.webhook.hide : words.webhook.reveal}
         </Button>
       </div>

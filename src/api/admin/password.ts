@@ -1,7 +1,9 @@
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 
-const derive = promisify<string, Uint8Array, number, { N: number; r: number; p: number; maxmem: number }, Buffer>(scrypt)
+const derive = promisify<string, Uint8Array, number, { N: number; r: number; p: number; maxmem: number }, Buffer>(
+  scrypt,
+)
 
 /** RFC 7914's parameters, as OWASP's cheat sheet has them: 32 MiB and some 100 ms. */
 const COST = { N: 2 ** 15, r: 8, p: 1 }

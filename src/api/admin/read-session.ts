@@ -1,9 +1,12 @@
 import type { Api, ApiContext } from '../context.ts'
-import { type SessionView, sessionSchema } from '../resources/session.ts'
 import { dataOf } from '../resources/schema-kit.ts'
+import { type SessionView, sessionSchema } from '../resources/session.ts'
 
 /** @param id null: the admin key itself */
-export async function findSessionView({ store, sandbox, version }: ApiContext, id: string | null): Promise<SessionView> {
+export async function findSessionView(
+  { store, sandbox, version }: ApiContext,
+  id: string | null,
+): Promise<SessionView> {
   const passwordSet = (await store.sessions.findPasswordHash()) !== null
   return { id, passwordSet, sandbox: sandbox.enabled, version }
 }

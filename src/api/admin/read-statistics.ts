@@ -45,7 +45,11 @@ export function readStatistics(api: Api, { store, now }: ApiContext): void {
         tags: ['Statistics'],
         params: instanceParams,
         querystring: Type.Object({
-          hours: Type.Unsafe<number>({ type: 'integer', enum: [1, 24, 168], description: 'How far back: 1, 24 or 168.' }),
+          hours: Type.Unsafe<number>({
+            type: 'integer',
+            enum: [1, 24, 168],
+            description: 'How far back: 1, 24 or 168.',
+          }),
         }),
         response: { 200: dataOf(statisticsSchema, 'By the time at which the events were made.') },
       },

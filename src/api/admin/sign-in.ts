@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from '../context.ts'
-import { sessionSchema } from '../resources/session.ts'
 import { dataOf } from '../resources/schema-kit.ts'
+import { sessionSchema } from '../resources/session.ts'
 import { isPassword, MAX_PASSWORD_LENGTH } from './password.ts'
 import { findSessionView } from './read-session.ts'
 import { type IsAdminKey, refuseWrongKey } from './require-admin.ts'
@@ -68,4 +68,3 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
     },
   )
 }
-

@@ -77,7 +77,11 @@ function tellChanges(stream: EventStream, { store }: ApiContext): void {
   })
 }
 
-function endWithSession(stream: EventStream, { store, settings, now, logger }: ApiContext, request: FastifyRequest): void {
+function endWithSession(
+  stream: EventStream,
+  { store, settings, now, logger }: ApiContext,
+  request: FastifyRequest,
+): void {
   const digest = sessionDigest(sessionToken(request) ?? '', settings.adminKey)
   const checking = setInterval(() => {
     store.sessions.find(digest, now()).then(

@@ -1,5 +1,10 @@
 import { type Static, Type } from 'typebox'
-import { CONNECTION_CAUSES, type ConnectionState, RECONNECTING_MS, type StoredConnection } from '../../domain/connection.ts'
+import {
+  CONNECTION_CAUSES,
+  type ConnectionState,
+  RECONNECTING_MS,
+  type StoredConnection,
+} from '../../domain/connection.ts'
 import type { Instance } from '../../domain/instance.ts'
 import type { ConnectionRecord } from '../../store/store.ts'
 import { instanceIdSchema, kindSchema, phoneSchema, reasonSchema, stateSchema } from './instance.ts'

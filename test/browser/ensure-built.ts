@@ -1,0 +1,27 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** Builds the panel unless it was built after its last change: no test judges an old one. */
+export function ensurePanelBuilt(): void {
+  const builtAt = changedAt(join(ROOT, 'panel/dist/index.html'))
+  const sources = [
+    join(ROOT, 'panel/index.html'),
+    join(ROOT, 'panel/vite.config.ts'),
+    ...filesIn(join(ROOT, 'panel/src')),
+  ]
+  if (sources.every(file => changedAt(file) < builtAt)) return
+  execFileSync(process.execPath, [join(ROOT, 'scripts/build-panel.js')], { stdio: 'inherit' })
+}
+
+function filesIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name))
+}
+
+function changedAt(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0
+}

@@ -1,0 +1,171 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { brotliCompressSync } from 'node:zlib'
+import Sqlite from 'better-sqlite3'
+import type { Page } from 'playwright-core'
+import { newInstanceId, newMessageId, newWhatsappId } from '../../src/domain/ids.ts'
+import { openStore } from '../../src/store/open-store.ts'
+import { pino } from 'pino'
+import { ensurePanelBuilt } from './ensure-built.ts'
+import { Stage } from './stage.ts'
+
+/** How the panel feels with 1,000 instances and 100,000 messages, measured in the browser: `npm run measure:panel`. */
+
+const INSTANCES = 1_000
+const MESSAGES = 100_000
+const WITHIN_MS = 100
+const SECRET = `whsec_${Buffer.alloc(32).toString('base64')}`
+
+ensurePanelBuilt()
+await using stage = await Stage.start({ RETENTION_DAYS: '3650' })
+const { service } = stage
+const { id } = await service.admin.createConnected('Busy')
+await service.kill('SIGTERM')
+await seed(service.dataDir, id)
+await service.start()
+
+const page = await stage.open('/sign-in', { viewport: { width: 1280, height: 860 } })
+const loaded = await transferred(page)
+await page.locator('input[type="password"]').waitFor()
+await page.goto('about:blank')
+const list = await stage.openSignedIn('/')
+await list.getByRole('row').nth(5).waitFor()
+
+report(`First load: compressed script`, loaded.scriptBytes / 1024, 300, 'KB')
+report('Instances: scroll, longest frame', await longestFrame(list), WITHIN_MS)
+report('Instances: from a search typed to its rows', await searched(list), WITHIN_MS)
+report('Instances: from a click to the instance', await timed(list, '#content a[data-row-link]', 'nav a[aria-current]'), WITHIN_MS)
+
+await list.goto(`${stage.url}/instances/${id}/messages`)
+await list.getByRole('row').nth(5).waitFor()
+const scrolled = await scrollToEnd(list)
+console.log(`Messages: ${scrolled.rows} rows reached in ${(scrolled.ms / 1000).toFixed(1)} s of scrolling`)
+report('Messages: scroll at the end, longest frame', await longestFrame(list, -1), WITHIN_MS)
+report('Messages: from a click to the open message', await timed(list, 'a[data-row-link]', '[role="dialog"]'), WITHIN_MS)
+await list.keyboard.press('Escape')
+const arrived = Date.now()
+const { token } = JSON.parse(await (await post(`/instances/${id}/token`)).text()).data
+await service.instance(id, token).send('5511987654321', 'The newest of all')
+await list.evaluate(() => window.scrollTo(0, 0))
+await list.getByText('The newest of all').waitFor()
+console.log(`Messages: a new one is on top ${Date.now() - arrived} ms after it was sent, with all rows loaded`)
+
+function post(path: string): Promise<Response> {
+  return fetch(`${stage.url}/admin/v1${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${service.adminKey}` },
+  })
+}
+
+function report(what: string, value: number, limit: number, unit = 'ms'): void {
+  if (value > limit) process.exitCode = 1
+  console.log(`${value <= limit ? '✓' : '✗'} ${what}: ${value.toFixed(0)} ${unit} (limit ${limit})`)
+}
+
+async function seed(dataDir: string, busyId: string): Promise<void> {
+  const masterKey = Buffer.from(readFileSync(join(dataDir, 'master.key'), 'utf8').trim(), 'base64')
+  const logger = pino({ level: 'silent' })
+  const store = await openStore({ dataDir, masterKey, ratePerMinute: 100, logger })
+  await Promise.all(
+    Array.from({ length: INSTANCES - 1 }, (_, index) => {
+      const tokenDigest = Buffer.from(String(index).padStart(32, '0'))
+      const name = `Instance number ${index}`
+      const instance = { id: newInstanceId(), name, kind: 'whatsapp', goal: 'idle', webhookSecret: SECRET } as const
+      return store.instances.create({ ...instance, tokenDigest }, Date.now())
+    }),
+  )
+  await store.close()
+  const db = new Sqlite(join(dataDir, 'pombal.db'))
+  const insert = db.prepare(
+    `insert into messages (instance_id, id, recipient, text, whatsapp_id, state, created_at, sent_at, delivered_at, read_at)
+     values (?, ?, ?, ?, ?, 'read', ?, ?, ?, ?)`,
+  )
+  db.transaction(() => {
+    for (let index = 0; index < MESSAGES; index += 1) {
+      const at = Date.now() - (MESSAGES - index) * 1_000
+      const to = `55119${String(index % 100_000_000).padStart(8, '0')}`
+      insert.run(busyId, newMessageId(at), to, `Message number ${index}`, newWhatsappId(), at, at, at, at)
+    }
+  })()
+  db.close()
+}
+
+/** What a first visit loads until it shows the instances' list: sizes as sent. */
+async function transferred(on: Page): Promise<{ scriptBytes: number }> {
+  const sizes: number[] = []
+  const context = await on.context().browser()!.newContext()
+  const fresh = await context.newPage()
+  fresh.on('response', async response => {
+    if (!response.url().endsWith('.js')) return
+    sizes.push(brotliCompressSync(await response.body()).length)
+  })
+  await fresh.goto(`${stage.url}/sign-in`)
+  await fresh.locator('input[type="password"]').fill(service.adminKey)
+  await fresh.keyboard.press('Enter')
+  await fresh.getByRole('table').waitFor()
+  await fresh.waitForLoadState('networkidle').catch(() => undefined)
+  await context.close()
+  return { scriptBytes: sizes.reduce((sum, size) => sum + size, 0) }
+}
+
+/** The longest time between two frames while the page scrolls by a screen at a time. */
+function longestFrame(on: Page, direction = 1): Promise<number> {
+  return on.evaluate(async sign => {
+    let longest = 0
+    let last = performance.now()
+    for (let step = 0; step < 40; step += 1) {
+      window.scrollBy(0, sign * 700)
+      await new Promise(resolve => requestAnimationFrame(resolve))
+      const now = performance.now()
+      longest = Math.max(longest, now - last)
+      last = now
+    }
+    return longest
+  }, direction)
+}
+
+/** From the key that ends a search to the frame with its rows, without the pause that waits for more typing. */
+async function searched(on: Page): Promise<number> {
+  await on.evaluate(() => window.scrollTo(0, 0))
+  const field = on.getByRole('searchbox')
+  await field.fill('number 777')
+  const asked = on.waitForRequest(/search=number/)
+  await asked
+  return on.evaluate(async () => {
+    const from = performance.now()
+    while (document.querySelectorAll('[role="row"]').length > 3) await new Promise(resolve => requestAnimationFrame(resolve))
+    return performance.now() - from
+  })
+}
+
+/** From a click on the first of `selector` to the frame that shows `shown`. */
+function timed(on: Page, selector: string, shown: string): Promise<number> {
+  return on.evaluate(
+    async ([clicked, wanted]) => {
+      const visible = [...document.querySelectorAll<HTMLElement>(clicked!)].find(element => {
+        const { top } = element.getBoundingClientRect()
+        return top > 100 && top < innerHeight
+      })
+      const from = performance.now()
+      visible!.click()
+      while (!document.querySelector(wanted!)) await new Promise(resolve => requestAnimationFrame(resolve))
+      return performance.now() - from
+    },
+    [selector, shown] as const,
+  )
+}
+
+function scrollToEnd(on: Page): Promise<{ rows: number; ms: number }> {
+  return on.evaluate(async () => {
+    const from = performance.now()
+    const rows = () => Number([...document.querySelectorAll('[aria-rowindex]')].at(-1)?.getAttribute('aria-rowindex'))
+    for (;;) {
+      window.scrollTo(0, document.documentElement.scrollHeight)
+      await new Promise(resolve => setTimeout(resolve, 16))
+      const table = document.querySelector('[role="table"]')
+      if (table?.getAttribute('aria-rowcount') !== '-1' && rows() >= 100_000) break
+      if (performance.now() - from > 240_000) break
+    }
+    return { rows: rows(), ms: performance.now() - from }
+  })
+}

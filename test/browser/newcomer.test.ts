@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Stage, signIn } from './stage.ts'
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await Stage.start()
+})
+afterAll(() => stage.dispose())
+
+test('from the sign-in to the first message.read with three clicks, and no reload', async () => {
+  const page = await stage.open('/')
+  await page.getByText('cat data/admin.key').waitFor()
+  await signIn(page)
+  const marked = await page.evaluate(() => Object.assign(window, { stillHere: true }).stillHere)
+  expect(marked).toBe(true)
+
+  await page.getByRole('button', { name: 'Try the sandbox' }).click()
+  // It links by itself.
+  await page.getByText('Messages go out and come in.').waitFor()
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByText('The recipient has opened it.').waitFor()
+
+  await page.keyboard.press('Escape')
+  await page.getByRole('navigation', { name: 'Sections' }).getByText('Events').click()
+  await page.getByRole('table').getByText('message.read').waitFor()
+  expect(await page.evaluate(() => 'stillHere' in window)).toBe(true)
+  expect(stage.complaints).toEqual([])
+})
+
+test('the token is shown once, can be copied, and works', async () => {
+  const page = await stage.openSignedIn('/', { permissions: ['clipboard-read', 'clipboard-write'] })
+  await page.getByRole('button', { name: 'New instance' }).click()
+  await page.getByLabel('Name').fill('By token')
+  await page.getByRole('radio', { name: /Try the sandbox/ }).check()
+  await page.getByRole('button', { name: 'Create', exact: true }).click()
+  await page.getByRole('button', { name: 'Copy API token' }).click()
+  const token = await page.evaluate(() => navigator.clipboard.readText())
+  expect(token).toMatch(/^pmb_[\w-]{43}$/)
+  expect(await page.getByLabel('Send a message from a terminal').textContent()).toContain(token)
+
+  await page.getByText('Messages go out and come in.').waitFor()
+  await page.getByRole('navigation', { name: 'Sections' }).getByText('Messages').click()
+  await page.getByText('No messages yet').waitFor()
+  const response = await fetch(`${stage.url}/v1/messages/text`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ to: '5511987654321', text: 'Sent by a program' }),
+  })
+  expect(response.status).toBe(202)
+  const row = page.getByRole('row').filter({ hasText: 'Sent by a program' })
+  await row.getByText('Read', { exact: true }).waitFor()
+
+  await page.getByRole('navigation', { name: 'Sections' }).getByText('Overview').click()
+  await page.getByRole('button', { name: 'I have copied it' }).click()
+  await page.reload()
+  await page.getByText('Messages go out and come in.').waitFor()
+  expect(await page.getByText(token).count()).toBe(0)
+})
+
+test('a new token, a new name and the end of an instance each say what will happen', async () => {
+  const { id } = await stage.service.admin.createConnected('Short-lived')
+  const page = await stage.openSignedIn(`/instances/${id}/settings`)
+  await page.getByRole('textbox', { name: 'Name' }).fill('Renamed')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Renamed' }).waitFor()
+
+  await page.getByRole('button', { name: 'New token' }).click()
+  await page.getByText('The present token stops working at once').waitFor()
+  await page.getByRole('button', { name: 'Make a new token' }).click()
+  await page.getByText(/^pmb_/).first().waitFor()
+
+  await page.getByRole('button', { name: 'Unlink', exact: true }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click()
+  await page.getByText('Logged out').first().waitFor()
+
+  await page.getByRole('button', { name: 'Delete the instance' }).click()
+  const erase = page.getByRole('button', { name: 'Delete for good' })
+  expect(await erase.isDisabled()).toBe(true)
+  await page.getByLabel('Type “Renamed” to confirm').fill('Renamed')
+  await erase.click()
+  await page.waitForURL(url => url.pathname === '/')
+  await page.getByRole('table').waitFor()
+  expect(await page.getByRole('row').filter({ hasText: id }).count()).toBe(0)
+  expect(stage.complaints).toEqual([])
+})
+
+test('the sandbox phone shows what recipients see, writes back, and can be switched off', async () => {
+  const { id, token } = await stage.service.admin.createConnected('Phone')
+  const page = await stage.openSignedIn(`/instances/${id}/phone`)
+  await page.getByText('Quiet so far').waitFor()
+  await stage.service.instance(id, token).send('5511987654321', 'Hello Ana')
+  await page.getByRole('link', { name: /^read/ }).waitFor()
+  await page.getByPlaceholder('Write as this contact…').fill('Hello back')
+  await page.getByRole('button', { name: 'Write', exact: true }).click()
+  await page.getByRole('log').getByText('Hello back').waitFor()
+  await stage.service.admin.listEvents(id, '?kind=message.received').then(events => expect(events).toHaveLength(1))
+
+  await page.getByRole('switch', { name: 'Phone is on' }).click()
+  await page.getByText('The linked phone is off').waitFor()
+  await page.getByText('Reconnecting').first().waitFor()
+  await page.getByRole('switch', { name: 'Phone is off' }).click()
+  await page.getByText('Connected').first().waitFor()
+}, 60_000)

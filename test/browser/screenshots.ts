@@ -1,0 +1,158 @@
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { startNetwork } from '../network.ts'
+import { until } from '../until.ts'
+import { ensurePanelBuilt } from './ensure-built.ts'
+import { Stage } from './stage.ts'
+
+/** Every page of the panel, in light, dark and narrow, into `docs/screenshots`: `npm run screenshots`. */
+
+const FOLDER = join(import.meta.dirname, '../../docs/screenshots')
+const LOOKS: Record<string, BrowserContextOptions> = {
+  light: { colorScheme: 'light', viewport: { width: 1280, height: 860 } },
+  dark: { colorScheme: 'dark', viewport: { width: 1280, height: 860 } },
+  narrow: { colorScheme: 'light', viewport: { width: 360, height: 780 }, isMobile: true, hasTouch: true },
+}
+const SETTLE_MS = 450
+const ORDERS = [
+  'Your order is on its way',
+  'Your table is ready',
+  'Thank you! Here is your receipt',
+  'See you on Friday',
+]
+
+interface Scene {
+  name: string
+  path: string
+  /** Brings the page to where it is shown. */
+  prepare?: (page: Page) => Promise<unknown>
+  whole?: boolean
+}
+
+ensurePanelBuilt()
+await using stage = await Stage.start({ WEBHOOK_RETRY_DELAYS_MS: '300,600,600000' })
+const network = await startNetwork()
+await using linking = await Stage.start({ WHATSAPP_URL: network.url })
+await rm(FOLDER, { recursive: true, force: true })
+await mkdir(FOLDER, { recursive: true })
+
+await shoot(stage, [
+  { name: '01-sign-in', path: '/sign-in' },
+  { name: '02-first', path: '/', prepare: page => page.getByText('Try the sandbox').waitFor() },
+])
+await shoot(stage, await life())
+await shoot(linking, await linkingScenes())
+await network.close()
+
+/** An instance with some hours behind it, and what its pages show. */
+async function life(): Promise<Scene[]> {
+  const { service, receiver } = stage
+  const { id, token } = await service.admin.createConnected('Padaria Central')
+  const other = await service.admin.createConnected('Clinic reminders')
+  await service.admin.createInstance('whatsapp', 'Bookshop')
+  const instance = service.instance(id, token)
+  receiver.answerWith(({ headers, body }) =>
+    headers['x-service-event'] === 'message.delivered' && body.includes('15005550005')
+      ? { kind: 'status', status: 503, body: '{"error":"database is starting up"}' }
+      : { kind: 'status', status: 200, body: 'ok' },
+  )
+  await instance.setWebhook(receiver.url)
+  for (const [index, text] of ORDERS.entries()) await instance.send(`551198765432${index}`, text)
+  for (const number of ['15005550001', '15005550002', '15005550003', '15005550005', '120363000000000042@g.us']) {
+    await instance.send(number, 'Good morning! We have fresh bread.')
+  }
+  await service.instance(other.id, other.token).send('5511987654321', 'Your appointment is tomorrow at 9:30.')
+  await service.admin.writeAsContact(id, { from: '5511987654320', text: 'Lovely, thank you!', name: 'Ana' })
+  const failing = await until('an attempt that failed twice', async () => {
+    const events = await service.admin.listEvents(id, '?kind=message.delivered')
+    return events.find(({ delivery }) => delivery && delivery.state === 'pending' && delivery.attemptCount >= 2)
+  })
+  const [read] = await until('a message that was read', () =>
+    service.admin.listMessages(id, '?state=read&to=5511987654320'),
+  )
+  const at = `/instances/${id}`
+  return [
+    { name: '03-instances', path: '/', prepare: page => page.getByText('Bookshop').waitFor() },
+    { name: '04-overview', path: at, prepare: page => page.getByText('By outcome').first().waitFor(), whole: true },
+    { name: '05-messages', path: `${at}/messages`, prepare: page => page.getByText('fresh bread').first().waitFor() },
+    {
+      name: '06-message',
+      path: `${at}/messages?open=${read!.id}`,
+      prepare: page => page.getByText('The recipient has opened it.').waitFor(),
+    },
+    { name: '07-events', path: `${at}/events`, prepare: page => page.getByText('By outcome').first().waitFor() },
+    {
+      name: '08-event',
+      path: `${at}/events?open=${failing.id}`,
+      prepare: async page => {
+        await page.getByText('Attempt 2', { exact: true }).waitFor()
+        await page.locator('summary', { hasText: 'Response' }).last().click()
+      },
+    },
+    {
+      name: '09-redeliver',
+      path: `${at}/events`,
+      prepare: async page => {
+        await page.getByRole('button', { name: 'Redeliver…' }).click()
+        await page.getByText('those delivered').click()
+        await page.getByText('will be posted again').waitFor()
+      },
+    },
+    {
+      name: '10-webhook',
+      path: `${at}/webhook`,
+      prepare: async page => {
+        await page.getByRole('button', { name: 'Send a test event' }).click()
+        await page.getByText('Your webhook answers').waitFor()
+      },
+      whole: true,
+    },
+    {
+      name: '11-phone',
+      path: `${at}/phone?with=5511987654320`,
+      prepare: page => page.getByText('Lovely, thank you!').last().waitFor(),
+    },
+    {
+      name: '12-instance-settings',
+      path: `${at}/settings`,
+      prepare: page => page.getByText('For good.').waitFor(),
+      whole: true,
+    },
+    {
+      name: '13-settings',
+      path: '/settings',
+      prepare: page => page.getByText('this one').first().waitFor(),
+      whole: true,
+    },
+    {
+      name: '14-new-instance',
+      path: '/',
+      prepare: async page => {
+        await page.getByRole('button', { name: 'New instance' }).click()
+        await page.getByRole('dialog').waitFor()
+      },
+    },
+  ]
+}
+
+/** A number that nobody has linked yet. */
+async function linkingScenes(): Promise<Scene[]> {
+  const { id } = await linking.service.admin.createInstance('whatsapp', 'Bookshop')
+  await linking.service.admin.connect(id)
+  return [{ name: '15-linking', path: `/instances/${id}`, prepare: page => page.getByTestId('qr').waitFor() }]
+}
+
+async function shoot(on: Stage, scenes: readonly Scene[]): Promise<void> {
+  for (const [look, options] of Object.entries(LOOKS)) {
+    const page = await on.openSignedIn('/', options)
+    for (const { name, path, prepare, whole = false } of scenes) {
+      await page.goto(on.url + path)
+      await prepare?.(page)
+      // Drawers and dialogs slide in.
+      await page.waitForTimeout(SETTLE_MS)
+      await page.screenshot({ path: join(FOLDER, `${name}-${look}.png`), fullPage: whole })
+    }
+    await page.context().close()
+  }
+}

@@ -1,0 +1,76 @@
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { Receiver } from '../receiver.ts'
+import { type Service, startService } from '../service.ts'
+import { launchBrowser } from './chromium.ts'
+
+export const ADMIN_KEY = 'an-admin-key-for-tests-of-the-panel-0001'
+/** The browser's own remark on an answer that says no; the panel deals with it. */
+const REFUSED = /the server responded with a status of 4\d\d/
+
+/** A running service, a browser, and a receiver for its webhooks. */
+export class Stage {
+  readonly service: Service
+  readonly receiver: Receiver
+  readonly #browser: Browser
+  /** What the pages complained of: violations of the policy, errors, failed loads. */
+  readonly complaints: string[] = []
+
+  private constructor(service: Service, receiver: Receiver, browser: Browser) {
+    this.service = service
+    this.receiver = receiver
+    this.#browser = browser
+  }
+
+  static async start(env: Record<string, string> = {}): Promise<Stage> {
+    const [service, receiver, browser] = await Promise.all([
+      startService({ env: { ADMIN_KEY, LOG_LEVEL: 'warn', ...env } }),
+      new Receiver().listen(),
+      launchBrowser(),
+    ])
+    return new Stage(service, receiver, browser)
+  }
+
+  get url(): string {
+    return this.service.url!
+  }
+
+  /** A page of a browser that has never been here. */
+  async open(path = '/', options: BrowserContextOptions = {}): Promise<Page> {
+    const context = await this.#browser.newContext({
+      locale: 'en-GB',
+      viewport: { width: 1280, height: 860 },
+      ...options,
+    })
+    const page = await context.newPage()
+    page.on('pageerror', error => this.complaints.push(error.message))
+    page.on('console', message => {
+      if (message.type() === 'error' && !REFUSED.test(message.text())) this.complaints.push(message.text())
+    })
+    await page.goto(this.url + path)
+    return page
+  }
+
+  /** The same, signed in. */
+  async openSignedIn(path = '/', options: BrowserContextOptions = {}): Promise<Page> {
+    const page = await this.open('/sign-in', options)
+    await signIn(page)
+    if (path !== '/') await page.goto(this.url + path)
+    return page
+  }
+
+  async dispose(): Promise<void> {
+    await this.#browser.close()
+    await this.receiver.close()
+    await this.service.dispose()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.dispose()
+  }
+}
+
+export async function signIn(page: Page, key = ADMIN_KEY): Promise<void> {
+  await page.locator('input[type="password"]').fill(key)
+  await page.keyboard.press('Enter')
+  await page.waitForURL(url => url.pathname !== '/sign-in')
+}
