@@ -4,6 +4,7 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import {
   type CSSProperties,
   type KeyboardEvent,
+  memo,
   type ReactNode,
   useEffect,
   useLayoutEffect,
@@ -18,7 +19,7 @@ import { Waiting } from './waiting.tsx'
 
 /** The next page is read when this many rows are left below the screen. */
 const READ_AHEAD_ROWS = 40
-const OVERSCAN = 12
+const OVERSCAN = 8
 const NARROW = '(max-width: 760px)'
 
 interface LogListProps<T> {
@@ -29,6 +30,7 @@ interface LogListProps<T> {
   template: string
   /** Heights of a row in pixels. */
   rowHeight: { wide: number; narrow: number }
+  /** Stays the same function as long as it would draw the same. */
   renderRow: (row: T) => ReactNode
   /** In place of an empty list. */
   empty: ReactNode
@@ -54,10 +56,11 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
     estimateSize: () => height,
     overscan: OVERSCAN,
     scrollMargin: top,
-    getItemKey: index => log.rows[index]!.id,
   })
   // biome-ignore lint/correctness/useExhaustiveDependencies: rows that change their height have to be measured anew
   useEffect(() => virtual.measure(), [height])
+
+  useAnchor(log.rows, top, height)
 
   const items = virtual.getVirtualItems()
   const from = items[0]?.index ?? 0
@@ -92,18 +95,14 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
           onKeyDown={moveBetweenRows}
         >
           {items.map(item => (
-            <div
-              role="row"
-              key={item.key}
-              aria-rowindex={item.index + 2}
-              className={classes.row}
-              style={{
-                height,
-                transform: `translateY(${item.start - virtual.options.scrollMargin}px)`,
-              }}
-            >
-              {renderRow(log.rows[item.index]!)}
-            </div>
+            <Row
+              key={log.rows[item.index]!.id}
+              row={log.rows[item.index]!}
+              index={item.index}
+              height={height}
+              top={item.start - virtual.options.scrollMargin}
+              renderRow={renderRow}
+            />
           ))}
         </div>
       </div>
@@ -112,6 +111,40 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
       </div>
     </div>
   )
+}
+
+interface RowProps<T> {
+  row: T
+  index: number
+  height: number
+  top: number
+  renderRow: (row: T) => ReactNode
+}
+
+/** Drawn again only when it, or its place, changes: not at every step of a scroll. */
+const Row = memo(function Row<T>({ row, index, height, top, renderRow }: RowProps<T>) {
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      className={classes.row}
+      style={{ height, transform: `translateY(${top}px)` }}
+    >
+      {renderRow(row)}
+    </div>
+  )
+}) as <T>(props: RowProps<T>) => ReactNode
+
+/** Keeps what is read in its place when new rows come in above it. */
+function useAnchor<T extends { id: string }>(rows: readonly T[], top: number, height: number): void {
+  const first = useRef<string | undefined>(undefined)
+  useLayoutEffect(() => {
+    const before = first.current
+    first.current = rows[0]?.id
+    if (before === undefined || before === first.current || window.scrollY <= top) return
+    const added = rows.findIndex(({ id }) => id === before)
+    if (added > 0) window.scrollBy({ top: added * height, behavior: 'instant' })
+  }, [rows, top, height])
 }
 
 /** @param label repeated beside the value on a narrow screen, where there are no columns */

@@ -1,7 +1,7 @@
 import { Alert, Button, Select } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
-import { useMemo, useState } from 'react'
+import { useCallback, useMemo, useState } from 'react'
 import { webhookQuery } from '../api/queries.ts'
 import type { DeliveryState, Event, EventKind } from '../api/types.ts'
 import { useLog } from '../api/use-log.ts'
@@ -10,6 +10,7 @@ import { FilterBar, TextFilter } from '../components/filters.tsx'
 import { RepeatIcon } from '../components/icons.tsx'
 import { Cell, LogList } from '../components/log-list.tsx'
 import { Empty, PageHead } from '../components/panels.tsx'
+import { RowLink } from '../components/row-link.tsx'
 import { Ago, Time } from '../components/time.tsx'
 import { useWords } from '../i18n/i18n.tsx'
 import { EventDrawer } from './event-drawer.tsx'
@@ -37,8 +38,15 @@ export function Events() {
   const { state, kind, open } = search
   const query = useMemo(() => ({ state, kind }), [state, kind])
   const log = useLog<Event>(`events ${instance.id}`, `/instances/${instance.id}/events`, query, instance.id)
-  const change = (changed: Partial<typeof search>, replace = true) =>
-    void navigate({ search: before => ({ ...before, ...changed }), replace })
+  const change = useCallback(
+    (changed: Partial<typeof search>, replace = true) =>
+      void navigate({ search: before => ({ ...before, ...changed }), replace, resetScroll: false }),
+    [navigate],
+  )
+  const renderRow = useCallback(
+    (event: Event) => <EventRow event={event} instanceId={instance.id} onOpen={id => change({ open: id }, false)} />,
+    [instance.id, change],
+  )
 
   return (
     <>
@@ -95,7 +103,7 @@ export function Events() {
           columns={[words.events.kind, words.events.state, words.events.attempts, words.events.next, words.events.when]}
           template="minmax(0, 1.3fr) minmax(0, 1.1fr) minmax(0, 0.6fr) minmax(0, 0.9fr) 150px"
           rowHeight={{ wide: 50, narrow: 72 }}
-          renderRow={row => <EventRow event={row} instanceId={instance.id} />}
+          renderRow={renderRow}
           empty={
             state || kind ? (
               <Empty
@@ -119,23 +127,22 @@ export function Events() {
   )
 }
 
-function EventRow({ event, instanceId }: { event: Event; instanceId: string }) {
+interface EventRowProps {
+  event: Event
+  instanceId: string
+  onOpen: (id: string) => void
+}
+
+function EventRow({ event, instanceId, onOpen }: EventRowProps) {
   const words = useWords()
   const { delivery } = event
   return (
     <>
       <Cell>
-        <Link
-          to="/instances/$id/events"
-          params={{ id: instanceId }}
-          search={before => ({ ...before, open: event.id })}
-          data-row-link=""
-          resetScroll={false}
-          preload={false}
-        >
+        <RowLink href={`/instances/${instanceId}/events?open=${event.id}`} onOpen={() => onOpen(event.id)}>
           <span className={classes.prefix}>message.</span>
           {event.event.replace('message.', '')}
-        </Link>
+        </RowLink>
       </Cell>
       <Cell>
         <DeliveryBadge state={delivery?.state ?? null} attempts={delivery?.attemptCount} />

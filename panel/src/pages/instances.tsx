@@ -1,10 +1,10 @@
 import { Button, Loader, TextInput } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
-import { useEffect, useMemo, useState } from 'react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { activityQuery, sessionQuery } from '../api/queries.ts'
 import type { Activity, Instance } from '../api/types.ts'
-import { useLog } from '../api/use-log.ts'
+import { type Log, useLog } from '../api/use-log.ts'
 import { ConnectionBadge } from '../components/badges.tsx'
 import { ArrowIcon, FlaskIcon, InIcon, OutIcon, PhoneIcon, PlusIcon, SearchIcon } from '../components/icons.tsx'
 import { Cell, LogList } from '../components/log-list.tsx'
@@ -16,6 +16,8 @@ import { CreateInstance, createInstance } from './create-instance.tsx'
 import classes from './instances.module.css'
 
 const SEARCH_AFTER_MS = 250
+const PRELOAD_AFTER_MS = 500
+const SEEN_AFTER_MS = 120
 /** The service answers for this many instances at once. */
 const MAX_ACTIVITY_IDS = 100
 
@@ -26,14 +28,18 @@ export function Instances() {
   const [isCreating, setCreating] = useState(false)
   const query = useMemo(() => ({ search }), [search])
   const log = useLog<Instance>('instances', '/instances', query, null)
-  const [seen, setSeen] = useState({ from: 0, to: 0 })
-  const shown = useMemo(() => log.rows.slice(seen.from, seen.to + 1).slice(0, MAX_ACTIVITY_IDS), [log.rows, seen])
+  const { shown, onVisible } = useShown(log)
   const activity = useActivity(shown)
 
+  useEffect(() => preloadInstancePages(), [])
   useEffect(() => {
     document.title = `${words.instances.title} · Pombal`
   }, [words])
 
+  const renderRow = useCallback(
+    (row: Instance) => <InstanceRow instance={row} activity={activity.get(row.id)} />,
+    [activity],
+  )
   const clear = () => void navigate({ to: '/', search: {} })
   const isEmpty = log.status === 'success' && log.rows.length === 0 && !search
   if (isEmpty) return <FirstInstance />
@@ -51,13 +57,7 @@ export function Instances() {
       </PageHead>
       <Search value={search ?? ''} />
       <LogList
-        log={{
-          ...log,
-          onVisible: (from, to) => {
-            log.onVisible(from, to)
-            if (from !== seen.from || to !== seen.to) setSeen({ from, to })
-          },
-        }}
+        log={{ ...log, onVisible }}
         label={words.instances.title}
         columns={[
           words.instances.name,
@@ -68,7 +68,7 @@ export function Instances() {
         ]}
         template="minmax(0, 2.2fr) minmax(0, 1.2fr) minmax(0, 1.2fr) minmax(0, 1fr) minmax(0, 1.2fr)"
         rowHeight={{ wide: 66, narrow: 124 }}
-        renderRow={row => <InstanceRow instance={row} activity={activity.get(row.id)} />}
+        renderRow={renderRow}
         empty={
           <Empty
             title={words.instances.noneFound}
@@ -85,6 +85,34 @@ export function Instances() {
       <CreateInstance opened={isCreating} onClose={() => setCreating(false)} />
     </>
   )
+}
+
+/** Where the next click leads, read while nothing else happens. */
+function preloadInstancePages(): () => void {
+  const timer = setTimeout(() => {
+    void import('./instance.tsx')
+    void import('./overview.tsx')
+    void import('./messages.tsx')
+  }, PRELOAD_AFTER_MS)
+  return () => clearTimeout(timer)
+}
+
+/** The rows on the screen, once the scrolling pauses. */
+function useShown(log: Log<Instance>) {
+  const [seen, setSeen] = useState({ from: 0, to: 0 })
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const { rows, onVisible: onLogVisible } = log
+  const onVisible = useCallback(
+    (from: number, to: number) => {
+      onLogVisible(from, to)
+      clearTimeout(timer.current)
+      timer.current = setTimeout(() => setSeen({ from, to }), SEEN_AFTER_MS)
+    },
+    [onLogVisible],
+  )
+  useEffect(() => () => clearTimeout(timer.current), [])
+  const shown = useMemo(() => rows.slice(seen.from, seen.to + 1).slice(0, MAX_ACTIVITY_IDS), [rows, seen])
+  return { shown, onVisible }
 }
 
 function useActivity(instances: readonly Instance[]): ReadonlyMap<string, Activity> {

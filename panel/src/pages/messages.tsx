@@ -1,6 +1,6 @@
 import { Button, Modal, Select, TextInput } from '@mantine/core'
-import { Link, useNavigate, useSearch } from '@tanstack/react-router'
-import { useMemo, useState } from 'react'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useCallback, useMemo, useState } from 'react'
 import type { Message, MessageState } from '../api/types.ts'
 import { useLog } from '../api/use-log.ts'
 import { MessageBadge } from '../components/badges.tsx'
@@ -8,6 +8,7 @@ import { FilterBar, TextFilter } from '../components/filters.tsx'
 import { SendIcon } from '../components/icons.tsx'
 import { Cell, LogList } from '../components/log-list.tsx'
 import { Empty, PageHead } from '../components/panels.tsx'
+import { RowLink } from '../components/row-link.tsx'
 import { Time } from '../components/time.tsx'
 import { useToast } from '../components/toasts.tsx'
 import { useWords } from '../i18n/i18n.tsx'
@@ -30,8 +31,17 @@ export function Messages() {
   const query = useMemo(() => ({ state, to, since: toIso(since), until: toIso(until) }), [state, to, since, until])
   const log = useLog<Message>(`messages ${instance.id}`, `/instances/${instance.id}/messages`, query, instance.id)
 
-  const change = (changed: Partial<typeof search>, replace = true) =>
-    void navigate({ search: before => ({ ...before, ...changed }), replace })
+  const change = useCallback(
+    (changed: Partial<typeof search>, replace = true) =>
+      void navigate({ search: before => ({ ...before, ...changed }), replace, resetScroll: false }),
+    [navigate],
+  )
+  const renderRow = useCallback(
+    (message: Message) => (
+      <MessageRow message={message} instanceId={instance.id} onOpen={id => change({ open: id }, false)} />
+    ),
+    [instance.id, change],
+  )
   const sendButton = (
     <Button leftSection={<SendIcon />} onClick={() => setSending(true)}>
       {words.messages.send}
@@ -50,7 +60,7 @@ export function Messages() {
           columns={[words.messages.to, words.messages.text, words.messages.state, words.messages.when]}
           template="minmax(0, 190px) minmax(0, 1fr) 130px 150px"
           rowHeight={{ wide: 50, narrow: 72 }}
-          renderRow={row => <MessageRow message={row} instanceId={instance.id} />}
+          renderRow={renderRow}
           empty={
             isFiltered ? (
               <Empty
@@ -89,21 +99,20 @@ export function Messages() {
   )
 }
 
-function MessageRow({ message, instanceId }: { message: Message; instanceId: string }) {
+interface MessageRowProps {
+  message: Message
+  instanceId: string
+  onOpen: (id: string) => void
+}
+
+function MessageRow({ message, instanceId, onOpen }: MessageRowProps) {
   const words = useWords()
   return (
     <>
       <Cell>
-        <Link
-          to="/instances/$id/messages"
-          params={{ id: instanceId }}
-          search={before => ({ ...before, open: message.id })}
-          data-row-link=""
-          resetScroll={false}
-          preload={false}
-        >
+        <RowLink href={`/instances/${instanceId}/messages?open=${message.id}`} onOpen={() => onOpen(message.id)}>
           <Recipient to={message.to} />
-        </Link>
+        </RowLink>
       </Cell>
       <Cell area="wide">
         <span className={classes.text}>{message.text}</span>
