@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Network, startNetwork } from '../network.ts'
 import { isSigned, Receiver } from '../receiver.ts'
 import { Service } from '../service.ts'
+import { until } from '../until.ts'
 
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
 
@@ -82,8 +83,8 @@ describe('the README’s commands, pasted into a shell', () => {
     const { id } = await service.admin.createInstance('whatsapp')
     const [connect = ''] = commandsFrom('curl -s -X POST $BASE/admin/v1/instances/$INSTANCE/connect').split('; echo\n')
     await paste(`BASE=${service.url}\nADMIN_KEY=${service.adminKey}\nINSTANCE=${id}\n${connect}`)
-    const { qr } = await service.admin.untilState(id, 'linking')
-    await network.scanQr(qr ?? '')
+    const qr = await until('a QR code', async () => (await service.admin.connection(id)).qr)
+    await network.scanQr(qr)
     await service.admin.untilState(id, 'connected')
   })
 })
