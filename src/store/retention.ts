@@ -8,8 +8,8 @@ import type { Retention } from './store.ts'
 
 /** Messages or events in one commit; each brings a few events, deliveries and attempts along. */
 const STEP = 50
-/** Idempotency keys in one commit. */
-const KEYS_STEP = 500
+/** Idempotency keys, and looked-up numbers, in one commit. */
+const EXPIRED_STEP = 500
 /** Instances looked up at a time. */
 const INSTANCES_STEP = 50
 /** Enough for one call. */
@@ -19,7 +19,7 @@ export class StoredRetention implements Retention {
   readonly #core: Core
   readonly #findInstances
   readonly #erase
-  readonly #eraseKeys: Operation<null, number>
+  readonly #eraseExpired: Operation<{ now: number }, number>
 
   constructor(core: Core) {
     this.#core = core
@@ -30,15 +30,15 @@ export class StoredRetention implements Retention {
       (input: { instanceId: InstanceId; before: number }) => input.instanceId,
       (tx, { instanceId, before }) => erasing.erase(tx, instanceId, before),
     )
-    this.#eraseKeys = eraseKeysOperation(core.statements)
+    this.#eraseExpired = eraseExpiredOperation(core.statements)
   }
 
-  async step(before: number): Promise<number> {
+  async step(before: number, now: number): Promise<number> {
     const instances = await this.#core.reader.run(this.#findInstances, {
       beforeMessage: firstMessageId(before),
       beforeEvent: firstEventId(before),
     })
-    let rows = await this.#core.write(this.#eraseKeys, null)
+    let rows = await this.#core.write(this.#eraseExpired, { now })
     for (const { id } of instances) {
       rows += await this.#core.write(this.#erase, { instanceId: id, before })
       if (rows >= ROWS_PER_CALL) break
@@ -47,35 +47,22 @@ export class StoredRetention implements Retention {
   }
 }
 
-function eraseKeysOperation({ db, now, kind }: Statements): Operation<null, number> {
+/** Idempotency keys go by the store's clock, looked-up numbers by the caller's, as they were written. */
+function eraseExpiredOperation({ db, now, kind }: Statements): Operation<{ now: number }, number> {
   // What another node erases right now is passed over.
-  const lock = kind === 'postgres' ? sql`for update skip locked` : sql``
+  const lock = sql.raw(kind === 'postgres' ? 'for update skip locked' : '')
+  const erase = async (tx: Transaction, table: string, column: string, at: unknown) => {
+    const key = sql`instance_id, ${sql.ref(column)}`
+    const removal = sql`with expired as (select ${key} from ${sql.table(table)} where expires_at <= ${at}
+      limit ${sql.lit(EXPIRED_STEP)} ${lock})
+      delete from ${sql.table(table)} where (${key}) in (select ${key} from expired) returning instance_id`
+    return (await tx.query({ compile: () => removal.compile(db) })).length
+  }
   return oneByOne(
-    'retention.keys',
+    'retention.expired',
     () => '',
-    async tx => {
-      const rows = await tx.query(
-        db
-          .with('expired', qb =>
-            qb
-              .selectFrom('idempotency_keys')
-              .select(['instance_id', 'key'])
-              .where('expires_at', '<=', now)
-              .limit(KEYS_STEP)
-              .modifyEnd(lock),
-          )
-          .deleteFrom('idempotency_keys')
-          .where(eb =>
-            eb(
-              eb.refTuple('instance_id', 'key'),
-              'in',
-              eb.selectFrom('expired').select(['expired.instance_id', 'expired.key']).$asTuple('instance_id', 'key'),
-            ),
-          )
-          .returning('instance_id'),
-      )
-      return rows.length
-    },
+    async (tx, input) =>
+      (await erase(tx, 'idempotency_keys', 'key', now)) + (await erase(tx, 'numbers', 'number', input.now)),
   )
 }
 

@@ -41,5 +41,6 @@ export function messagesTables({ id, integer, blob, seq, key, rows, clustered }:
       expires_at ${integer} not null,
       primary key (instance_id, number)
     ) ${clustered}`,
+    'create index numbers_expiry on numbers (expires_at)',
   ]
 }

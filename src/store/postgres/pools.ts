@@ -11,10 +11,16 @@ const ANSWER_TIMEOUT_MS = 12_000
 const INT8_OID = 20
 
 /**
- * Every query reaches its rows through an index. Told so, the planner cannot settle on a scan while its statistics still
- * speak of a small table; and since no values change that, each statement is planned once.
+ * Every query reaches few rows through an index. Told so, the planner cannot settle on a scan while its statistics still
+ * speak of a small table, nor start workers or a compiler for a large one; and since no values change that, each
+ * statement is planned once.
  */
-const PLANNER = `set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;
+const PLANNER = `
+  set enable_seqscan = off;
+  set enable_hashjoin = off;
+  set enable_mergejoin = off;
+  set max_parallel_workers_per_gather = 0;
+  set jit = off;
   set plan_cache_mode = force_generic_plan`
 
 /** @param max how many connections at most */
