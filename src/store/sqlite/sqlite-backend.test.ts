@@ -1,20 +1,24 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { fdatasync, fstatSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
+import Sqlite from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Session } from '../session.ts'
 import { Statements } from '../statement.ts'
-import { SqliteBackend } from './sqlite-backend.ts'
+import { SqliteBackend, type SyncFile } from './sqlite-backend.ts'
 
 describe('the SQLite backend', () => {
   const { db } = new Statements('sqlite')
   let folder: string
   let backend: SqliteBackend
+  let syncFile: SyncFile
 
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'pombal-sqlite-'))
-    backend = new SqliteBackend(join(folder, 'pombal.db'))
+    syncFile = promisify(fdatasync)
+    backend = new SqliteBackend(join(folder, 'pombal.db'), descriptor => syncFile(descriptor))
   })
   afterEach(async () => {
     await backend.close()
@@ -26,11 +30,49 @@ describe('the SQLite backend', () => {
       compile: () => sql<Record<string, unknown>>`${sql.raw(text)}`.compile(db),
     })
 
-  test('a commit is synced to the disk before it is told', async () => {
+  test('a commit is told only when the log that holds it has been synced', async () => {
+    const synced = Promise.withResolvers<void>()
+    const files: number[] = []
+    syncFile = async descriptor => {
+      files.push(fstatSync(descriptor).ino)
+      await synced.promise
+    }
     const tx = await backend.begin()
-    expect(await run(tx, 'pragma synchronous')).toEqual([{ synchronous: 2 }])
     expect(await run(tx, 'pragma journal_mode')).toEqual([{ journal_mode: 'wal' }])
+    await run(tx, 'create table t (x)')
+    let told = false
+    const committed = tx.commit().then(() => {
+      told = true
+    })
+    await new Promise(resolve => setTimeout(resolve, 20))
+    expect(told).toBe(false)
+    expect(files).toEqual([statSync(join(folder, 'pombal.db-wal')).ino])
+    synced.resolve()
+    await committed
+  })
+
+  test('a log that cannot be synced fails the commit', async () => {
+    syncFile = () => Promise.reject(new Error('the disk is gone'))
+    const tx = await backend.begin()
+    await run(tx, 'create table t (x)')
+    await expect(tx.commit()).rejects.toThrow('the disk is gone')
     await tx.rollback()
+  })
+
+  test('the log stays the same file over checkpoints', async () => {
+    const fill = async () => {
+      const tx = await backend.begin()
+      await run(tx, 'create table if not exists t (x)')
+      await run(tx, 'insert into t values (randomblob(100000))')
+      await tx.commit()
+    }
+    const { ino } = statSync(join(folder, 'pombal.db-wal'))
+    await fill()
+    const other = new Sqlite(join(folder, 'pombal.db'))
+    other.pragma('wal_checkpoint(truncate)')
+    other.close()
+    await fill()
+    expect(statSync(join(folder, 'pombal.db-wal')).ino).toBe(ino)
   })
 
   test('a full disk is told as unavailable, and leaves the store usable', async () => {
