@@ -2,12 +2,15 @@
 import { lidJid, parseAddress, pnJid } from '../addresses.ts'
 import { bytes, type Node, node } from '../nodes.ts'
 
-/** Flips a bit of every ciphertext's authentication code. */
+/** So far from its end every ciphertext is under its authentication code or signature, or is part of it. */
+const AUTHENTICATED_AT = 16
+
+/** Flips a bit in every ciphertext. */
 export function garbled(stanza: Node): Node {
   const content = stanza.content
   if (stanza.tag === 'enc') {
-    const ciphertext = Buffer.from(bytes(stanza) ?? Buffer.alloc(1))
-    ciphertext[ciphertext.length - 1]! ^= 1
+    const ciphertext = Buffer.from(bytes(stanza) ?? Buffer.alloc(0))
+    if (ciphertext.length >= AUTHENTICATED_AT) ciphertext[ciphertext.length - AUTHENTICATED_AT]! ^= 1
     return node(stanza.tag, stanza.attrs, ciphertext)
   }
   return Array.isArray(content) ? node(stanza.tag, stanza.attrs, content.map(garbled)) : stanza
