@@ -1,6 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { rmSync } from 'node:fs'
 import { chown, cp, mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -40,7 +41,10 @@ export async function startPostgres(options: { fsync?: boolean } = {}): Promise<
     stdio: ['ignore', 'ignore', 'pipe'],
     ...identity,
   })
-  const abandon = () => server.kill('SIGQUIT')
+  const abandon = () => {
+    server.kill('SIGQUIT')
+    rmSync(folder, { recursive: true, force: true })
+  }
   process.once('exit', abandon)
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   await answering(server, url)

@@ -21,6 +21,8 @@ export interface BenchDatabase {
   openStore(): Promise<Store>
   /** Straight to the database, while nothing else works on it. */
   execute(statements: readonly string[]): Promise<void>
+  /** Does at once what the database would otherwise do in the middle of a measurement after much was written. */
+  settle(): Promise<void>
 }
 
 /** Makes databases of one kind; PostgreSQL is started for them, and syncs its commits. */
@@ -36,28 +38,32 @@ export async function openDatabases(
 
 function createSqliteDatabase(dataDir: string): BenchDatabase {
   const storeOptions = optionsFor(dataDir)
+  async function execute(statements: readonly string[]): Promise<void> {
+    const db = new Sqlite(join(dataDir, 'pombal.db'))
+    for (const statement of statements) db.exec(statement)
+    db.close()
+  }
   return {
     storeOptions,
     openStore: () => open(storeOptions),
-    async execute(statements) {
-      const db = new Sqlite(join(dataDir, 'pombal.db'))
-      for (const statement of statements) db.exec(statement)
-      db.close()
-    },
+    execute,
+    settle: () => execute(['analyze', 'pragma wal_checkpoint(truncate)']),
   }
 }
 
 function createPostgresDatabase(dataDir: string, databaseUrl: string): BenchDatabase {
   const storeOptions = { ...optionsFor(dataDir), databaseUrl }
+  async function execute(statements: readonly string[]): Promise<void> {
+    const client = new pg.Client(databaseUrl)
+    await client.connect()
+    for (const statement of statements) await client.query(statement)
+    await client.end()
+  }
   return {
     storeOptions,
     openStore: () => open(storeOptions),
-    async execute(statements) {
-      const client = new pg.Client(databaseUrl)
-      await client.connect()
-      for (const statement of statements) await client.query(statement)
-      await client.end()
-    },
+    execute,
+    settle: () => execute(['vacuum analyze', 'checkpoint']),
   }
 }
 

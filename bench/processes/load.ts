@@ -18,7 +18,7 @@ export interface TimedLoad extends Target {
 
 export interface LoadResult {
   perSecond: number
-  /** Of one request, in milliseconds. */
+  /** Of one request, in milliseconds; at least the load's duration if none was answered. */
   medianMs: number
   p99Ms: number
 }
@@ -110,6 +110,7 @@ async function run(load: TimedLoad): Promise<LoadResult> {
     const startedAt = performance.now()
     await pass(load.durationMs)
     const seconds = (performance.now() - startedAt) / 1000
+    if (latencies.length === 0) return { perSecond: 0, medianMs: load.durationMs, p99Ms: load.durationMs }
     return {
       perSecond: latencies.length / seconds,
       medianMs: quantile(latencies, 0.5),

@@ -77,6 +77,7 @@ async function prepare(bench: Bench, url: string, copies: number): Promise<Prepa
   await store.close()
   bench.say(`${(FEW * copies).toLocaleString('en')} deliveries for a dead consumer`)
   if (copies > 1) await database.execute(copyDeliveries(copies))
+  await database.settle()
   return { database, alive }
 }
 
@@ -91,7 +92,6 @@ function copyDeliveries(copies: number): string[] {
      insert into deliveries (instance_id, event_id, message_id, url, readiness, blocked_by, attempts, due_at, redelivery)
      select instance_id, event_id || number, message_id, url, readiness, blocked_by, attempts, due_at, redelivery
      from deliveries cross join copy`,
-    'analyze',
   ]
 }
 

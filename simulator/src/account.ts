@@ -27,6 +27,8 @@ export interface Client {
   send(stanza: Node): void
   /** Sends a last stanza and closes the connection. */
   end(stanza: Node): void
+  /** Ends the connection without a word. */
+  cut(): void
 }
 
 /** Something to do once an event's changes are durable: acknowledge, answer, deliver. */
@@ -63,6 +65,8 @@ export class Account {
   readonly groupMembers = new Map<string, string[]>()
   /** Which device of ours has which contact's sender key: `number/group` to device. */
   readonly senderKeysKnown = new Map<string, number>()
+  /** Contacts that are not as they were at first. */
+  readonly #changedContacts = new Map<string, ChangedContact>()
   /** How often a phone has asked for a message again: `number/id` to count. Not worth remembering for long. */
   readonly #retries = new Map<string, number>()
   readonly #records: Records
@@ -147,20 +151,62 @@ export class Account {
     await this.#records.commit()
   }
 
-  /** The device of a simulated phone: this account's own, or a contact's. */
-  device(number: string): SignalDevice {
-    const ready = this.#devices.get(number)
+  /** A device of a simulated user, this account's own or a contact's: the phone (0), or one that is linked to it. */
+  device(number: string, device = 0): SignalDevice {
+    const name = device === 0 ? number : `${number}:${device}`
+    const ready = this.#devices.get(name)
     if (ready) return ready
-    const device = new SignalDevice(Buffer.concat([this.#secret, Buffer.from(number)]), {
-      get: key => this.#signal.get(`${number}/${key}`),
+    const { identities = 0 } = this.#changedContacts.get(number) ?? {}
+    const purpose = identities === 0 ? name : `${name} ${identities}`
+    const made = new SignalDevice(Buffer.concat([this.#secret, Buffer.from(purpose)]), {
+      get: key => this.#signal.get(`${name}/${key}`),
       put: (key, value) => {
-        this.#signal.set(`${number}/${key}`, value)
-        this.#records.put(`signal/${number}/${key}`, () => value)
+        this.#signal.set(`${name}/${key}`, value)
+        this.#records.put(`signal/${name}/${key}`, () => value)
       },
     })
-    this.#devices.set(number, device)
+    this.#devices.set(name, made)
     if (this.#devices.size > MAX_READY_DEVICES) this.#devices.delete(this.#devices.keys().next().value!)
-    return device
+    return made
+  }
+
+  /** The contact's phone gets other keys and forgets its sessions. */
+  changeIdentity(number: string): void {
+    const { identities, companions } = this.#changed(number)
+    this.#change(number, { identities: identities + 1, companions })
+    this.#devices.delete(number)
+    for (const key of this.#signal.keys()) if (key.startsWith(`${number}/`)) this.#dropSignal(key)
+    for (const key of this.senderKeysKnown.keys()) {
+      if (!key.startsWith(`${number}/`)) continue
+      this.senderKeysKnown.delete(key)
+      this.#records.drop(`known/${key}`)
+    }
+  }
+
+  /** The contact links one more device; gives its number. */
+  addContactDevice(number: string): number {
+    const { identities, companions } = this.#changed(number)
+    this.#change(number, { identities, companions: companions + 1 })
+    return companions + 1
+  }
+
+  /** How many devices a contact has beside its phone: numbered from 1. */
+  contactCompanions(number: string): number {
+    return this.#changed(number).companions
+  }
+
+  #changed(number: string): ChangedContact {
+    return this.#changedContacts.get(number) ?? { identities: 0, companions: 0 }
+  }
+
+  #change(number: string, changed: ChangedContact): void {
+    this.#changedContacts.set(number, changed)
+    this.#records.put(`changed/${number}`, () => JSON.stringify(changed))
+  }
+
+  #dropSignal(key: string): void {
+    this.#signal.delete(key)
+    this.#records.drop(`signal/${key}`)
   }
 
   /** How often the phone of `number` has now asked for this message again, from 1. */
@@ -214,9 +260,7 @@ export class Account {
     if (!this.companion) return
     const sessions = `/session/${this.phone}.${this.companion.device}`
     for (const key of this.#signal.keys()) {
-      if (!key.endsWith(sessions)) continue
-      this.#signal.delete(key)
-      this.#records.drop(`signal/${key}`)
+      if (key.endsWith(sessions)) this.#dropSignal(key)
     }
     this.#devices.clear()
     this.queue.clear()
@@ -277,8 +321,16 @@ export class Account {
     else if (kind === 'prekey') this.preKeys.set(Number(name), Buffer.from(JSON.parse(text), 'base64'))
     else if (kind === 'contact') this.contactNames.set(name, JSON.parse(text).name)
     else if (kind === 'group') this.groupMembers.set(name, JSON.parse(text).members)
+    else if (kind === 'changed') this.#changedContacts.set(name, JSON.parse(text))
     else if (kind === 'known') this.senderKeysKnown.set(name, JSON.parse(text).device)
   }
+}
+
+interface ChangedContact {
+  /** How often it has set up its phone anew. */
+  identities: number
+  /** How many devices it has beside its phone. */
+  companions: number
 }
 
 interface StoredAccount {

@@ -12,6 +12,7 @@ import { type Behaviour, behaviourOf } from './behaviour.ts'
 import { bundleNodes, writeToAccount } from './contact-messages.ts'
 import { type Content, readContent } from './content.ts'
 import { release } from './delivery.ts'
+import { linkedDevices } from './device-lists.ts'
 import { isMember, otherMembers } from './groups.ts'
 import type { Network } from './network.ts'
 import { bytes, child, children, type Node, node, seconds } from './nodes.ts'
@@ -25,6 +26,9 @@ const NOT_A_MEMBER = '403'
 const MAX_RETRIES = 5
 /** The first so many simulated members of a group decrypt what they get; the rest believe them. */
 const DECRYPTING_MEMBERS = 2
+/** In an acknowledgement: the recipient has other devices than were written to. How WhatsApp makes it is not known. */
+const PARTICIPANT_HASH = '2:simulated'
+const NO_BYTES = Buffer.alloc(0)
 /** Receipts of the other members come one after the other, this far apart. */
 const MEMBER_RECEIPT_GAP_MS = 50
 
@@ -79,8 +83,39 @@ async function sendToUser(network: Network, account: Account, client: Client, me
   return account.apply(async () => {
     const reading = elsewhere ?? (await receive(account, to.number, account.phone, message, null))
     const reaction = await react(network, account, message, to.number, reading, chat, 0)
-    return [() => client.send(ack(message.stanza)), ...reaction]
+    if (!other) reaction.push(...(await receiveOnCompanions(network, account, to.number, message, chat)))
+    const phash = isComplete(network, account, to.number, message) ? undefined : PARTICIPANT_HASH
+    return [() => client.send(ack(message.stanza, undefined, phash)), ...reaction]
   })
+}
+
+/** The devices of a contact beside its phone: they read the message too, or ask for it again. */
+async function receiveOnCompanions(
+  network: Network,
+  account: Account,
+  number: string,
+  message: Outgoing,
+  chat: Chat,
+): Promise<Effect[]> {
+  const effects: Effect[] = []
+  for (const device of linkedDevices(network, account, number)) {
+    const copy = copyFor(message, number, device)
+    if (!copy) continue
+    try {
+      const type = copy.enc.attrs['type'] ?? ''
+      const content = await account.device(number, device).decrypt(message.peer, type, bytes(copy.enc) ?? NO_BYTES)
+      if (readContent(content).isMessage) account.inboxes.markRead(number, message.id, device)
+    } catch {
+      effects.push(...askAgain(network, account, message, { number, device }, chat))
+    }
+  }
+  return effects
+}
+
+/** Whether the message has a copy for every device of the recipient; one sent again need only have those asked for. */
+function isComplete(network: Network, account: Account, number: string, message: Outgoing): boolean {
+  if (child(message.stanza, 'enc')) return true
+  return linkedDevices(network, account, number).every(device => copyFor(message, number, device))
 }
 
 async function sendToGroup(network: Network, account: Account, client: Client, message: Outgoing, group: string) {
@@ -188,7 +223,7 @@ async function decrypt(scope: Account, number: string, message: Outgoing, group:
   let content: Content | null = null
   if (copy) {
     const type = copy.enc.attrs['type'] ?? ''
-    content = readContent(await device.decrypt(message.peer, type, bytes(copy.enc) ?? Buffer.alloc(0)))
+    content = readContent(await device.decrypt(message.peer, type, bytes(copy.enc) ?? NO_BYTES))
     if (content.senderKey) {
       await device.acceptSenderKey(content.senderKey.group, message.peer, content.senderKey.distribution)
     }
@@ -220,7 +255,7 @@ async function react(
   delayMs: number,
 ): Promise<Effect[]> {
   if (reading.kind === 'nothing') return []
-  if (reading.kind === 'unreadable') return askAgain(network, account, message, number, chat)
+  if (reading.kind === 'unreadable') return askAgain(network, account, message, { number, device: 0 }, chat)
   const behaviour = behaviourOf(number)
   const { deliveredAfterMs, readAfterMs, answeredAfterMs } = network.timings
   const at = message.receivedAt + delayMs
@@ -244,18 +279,26 @@ function queueReceipt(account: Account, id: string, number: string, chat: Chat, 
   return account.queue.add(node('receipt', { from: chat.jid, ...participant, id, type, t: seconds(at) }), at)
 }
 
-/** A phone that could not read a message asks for it again, with keys for a fresh session. */
-function askAgain(network: Network, account: Account, message: Outgoing, number: string, chat: Chat): Effect[] {
+/** A device that could not read a message asks for it again, with keys for a fresh session. To be called in an event. */
+export function askAgain(
+  network: Network,
+  account: Account,
+  { id, receivedAt }: Pick<Outgoing, 'id' | 'receivedAt'>,
+  { number, device }: Omit<Address, 'lid'>,
+  chat: Chat,
+): Effect[] {
   const scope = network.findAccount(number) ?? account
-  const count = account.countRetry(number, message.id)
+  const count = account.countRetry(device === 0 ? number : `${number}:${device}`, id)
   if (count > MAX_RETRIES) return []
-  const t = seconds(message.receivedAt)
-  const participant = chat.group ? { participant: lidJid(number), participant_pn: pnJid(number) } : {}
-  const { registration, keys } = bundleNodes(scope.device(number).bundle())
-  const retry = node('retry', { count: count.toString(), id: message.id, t, v: '1' })
-  const attrs = { from: chat.jid, ...participant, id: message.id, type: 'retry', t }
+  const t = seconds(receivedAt)
+  const sender = chat.group
+    ? { from: chat.jid, participant: lidJid(number), participant_pn: pnJid(number) }
+    : { from: device === 0 ? chat.jid : lidJid(number, device) }
+  const { registration, keys } = bundleNodes(scope.device(number, device).bundle())
+  const retry = node('retry', { count: count.toString(), id, t, v: '1' })
+  const attrs = { ...sender, id, type: 'retry', t }
   const stanza = node('receipt', attrs, [retry, registration, node('keys', {}, keys)])
-  return [release(network, account, account.queue.add(stanza, message.receivedAt))]
+  return [release(network, account, account.queue.add(stanza, receivedAt))]
 }
 
 function readOutgoing(account: Account, client: Client, stanza: Node): Outgoing | null {
@@ -291,6 +334,6 @@ function answer(client: Client, stanza: Node, error?: string): { durable: Promis
   return { durable: Promise.resolve() }
 }
 
-function ack({ attrs: { id, to, participant } }: Node, error?: string): Node {
-  return node('ack', { class: 'message', id, from: to, participant, t: seconds(Date.now()), error })
+function ack({ attrs: { id, to, participant } }: Node, error?: string, phash?: string): Node {
+  return node('ack', { class: 'message', id, from: to, participant, t: seconds(Date.now()), error, phash })
 }

@@ -6,7 +6,7 @@
  *   open       stanzas go both ways; what they mean is the role's business (linking, or a linked client)
  *   closed     nothing goes any way; also reached at once by anything that does not fit
  *
- * `send` and `#take` are the only places where stanzas leave and arrive.
+ * `send` and `#take` are the only places where stanzas leave and arrive; there a scenario, while one is set, comes between.
  */
 import { proto } from 'baileys/WAProto/index.js'
 import type { RawData, WebSocket } from 'ws'
@@ -20,6 +20,13 @@ export interface Role {
   /** Stanzas come one after the other: the next when this has resolved. */
   receive(stanza: Node): Promise<void> | void
   closed(): void
+}
+
+/** Decides what becomes of stanzas while it is set: it calls `write` and `accept` for those that go on. */
+export interface Gate {
+  readonly isSet: boolean
+  leave(connection: Connection, stanza: Node): void
+  arrive(connection: Connection, stanza: Node): Promise<void>
 }
 
 /** What a client says about itself in the handshake. */
@@ -39,9 +46,12 @@ const MAX_WAITING = 256
 const LINGER_MS = 20
 
 export class Connection {
+  /** Of the account whose client this is; null until it has logged in. */
+  phone: string | null = null
   readonly #socket: WebSocket
   readonly #identity: ServerIdentity
   readonly #admit: Admit
+  readonly #gate: Gate
   readonly #log: (line: string) => void
   readonly #reader = new FrameReader(MAX_HANDSHAKE_FRAME_BYTES)
   #handshake: NoiseResponder | null = null
@@ -51,10 +61,15 @@ export class Connection {
   #waiting = 0
   #taking: Promise<void> = Promise.resolve()
 
-  constructor(socket: WebSocket, identity: ServerIdentity, admit: Admit, log: (line: string) => void) {
+  constructor(
+    socket: WebSocket,
+    { identity, scenario, log }: { identity: ServerIdentity; scenario: Gate; log: (line: string) => void },
+    admit: Admit,
+  ) {
     this.#socket = socket
     this.#identity = identity
     this.#admit = admit
+    this.#gate = scenario
     this.#log = log
     socket.on('message', data => this.#guard(() => this.#read(data)))
     socket.on('close', () => this.#close())
@@ -67,14 +82,20 @@ export class Connection {
 
   /** Does nothing on a closed connection. */
   send(stanza: Node): void {
+    if (this.#gate.isSet) this.#gate.leave(this, stanza)
+    else this.write(stanza)
+  }
+
+  /** Sends a stanza that no scenario is asked about. */
+  write(stanza: Node): void {
     const transport = this.#transport
     if (this.#closed || !transport) return
     this.#guard(() => this.#socket.send(frame(transport.seal(encodeNode(stanza)))))
   }
 
-  /** Sends a last stanza and closes. */
+  /** Sends a last stanza, whatever the scenario, and closes. */
   end(stanza: Node): void {
-    this.send(stanza)
+    this.write(stanza)
     this.#close()
     setTimeout(() => this.#socket.close(), LINGER_MS)
   }
@@ -109,7 +130,7 @@ export class Connection {
     const chunk = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer)
     for (const one of this.#reader.push(chunk)) {
       if (this.#closed) return
-      if (this.#transport) this.#enqueue(decodeNode(this.#transport.open(one)))
+      if (this.#transport) this.#arrived(decodeNode(this.#transport.open(one)))
       else this.#shakeHands(one)
     }
   }
@@ -130,13 +151,25 @@ export class Connection {
     this.#role = this.#admit(this, { payload: proto.ClientPayload.decode(payload), noiseKey: clientKey })
   }
 
-  #enqueue(stanza: Node): void {
+  #arrived(stanza: Node): void {
     if (++this.#waiting === MAX_WAITING) this.#socket.pause()
-    this.#taking = this.#taking.then(() => this.#take(stanza)).catch(error => this.fail(error))
+    this.enqueue(() => this.#take(stanza))
+  }
+
+  /** Gives an arrived stanza to the role; nothing on a closed connection. */
+  async accept(stanza: Node): Promise<void> {
+    if (!this.#closed) await this.#role?.receive(stanza)
+  }
+
+  /** Does this after what has arrived so far was taken in. */
+  enqueue(work: () => Promise<void>): void {
+    this.#taking = this.#taking.then(work).catch(error => this.fail(error))
   }
 
   async #take(stanza: Node): Promise<void> {
     if (this.#waiting-- === MAX_WAITING) this.#socket.resume()
-    if (!this.#closed) await this.#role?.receive(stanza)
+    if (this.#closed) return
+    if (this.#gate.isSet) await this.#gate.arrive(this, stanza)
+    else await this.accept(stanza)
   }
 }

@@ -1,5 +1,6 @@
 /** The HTTP control of the stand-alone program. Every answer is JSON; a refusal is `{"error": {"code", "message"}}`. */
 import type { IncomingMessage } from 'node:http'
+import type { Order } from './scenario/order.ts'
 import type { RequestHandler } from './simulator.ts'
 import { type Simulator, SimulatorError, type SimulatorErrorCode } from './types.ts'
 
@@ -56,6 +57,17 @@ const routes: readonly Route[] = [
       const optional = { ...(group !== undefined && { group }), ...(name !== undefined && { name }) }
       return simulator.writeAs({ from: from!, to: to!, text: text!, ...optional })
     },
+  },
+  {
+    method: 'GET',
+    path: /^\/admin\/scenario$/,
+    answer: ({ simulator }) => simulator.scenario(),
+  },
+  {
+    method: 'POST',
+    path: /^\/admin\/scenario$/,
+    // `misbehave` checks what it is given
+    answer: ({ simulator, body }) => simulator.misbehave(parseObject(body) as unknown as Order),
   },
   {
     method: 'GET',

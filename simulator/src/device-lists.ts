@@ -5,6 +5,13 @@ import { release } from './delivery.ts'
 import type { Network } from './network.ts'
 import { node, seconds } from './nodes.ts'
 
+/** The devices that a user has beside the phone, as `account` sees them. */
+export function linkedDevices(network: Network, account: Account, number: string): number[] {
+  const owner = network.findAccount(number)
+  if (owner) return owner.companion ? [owner.companion.device] : []
+  return Array.from({ length: account.contactCompanions(number) }, (_, index) => index + 1)
+}
+
 /**
  * Tells the clients that have written to this account that its list of devices has changed. Who is not told, because its
  * storage fails or this process dies, finds out when its own copy of the list expires.

@@ -47,6 +47,14 @@ export class Inboxes {
     return known === undefined
   }
 
+  /** Notes that another device of `number` than the phone has read the message too. */
+  markRead(number: string, id: string, device: number): void {
+    const entry = this.#of(number).get(id)
+    if (!entry || entry.message.companions?.includes(device)) return
+    entry.message.companions = [...(entry.message.companions ?? []), device]
+    this.#records.put(recordKey(number, entry.sequence), () => JSON.stringify(entry.message))
+  }
+
   list(number: string): ReceivedMessage[] {
     return Array.from(this.#byNumber.get(number)?.values() ?? [], entry => ({ ...entry.message }))
   }

@@ -4,6 +4,7 @@ import { isGroup, isNumber, lidJid, parseAddress, pnJid } from './addresses.ts'
 import { behaviourOf } from './behaviour.ts'
 import { bundleNodes, takeBundle } from './contact-messages.ts'
 import { catchUp } from './delivery.ts'
+import { linkedDevices } from './device-lists.ts'
 import { groupNode, isMember } from './groups.ts'
 import type { Network } from './network.ts'
 import { bytes, child, children, type Node, node, SERVER, seconds } from './nodes.ts'
@@ -114,6 +115,9 @@ async function findBundle(network: Network, account: Account, jid: string | unde
   if (!address || !behaviourOf(address.number).onWhatsApp) return null
   const owner = network.findAccount(address.number)
   if (address.device === 0) return (owner ?? account).device(address.number).bundle()
+  if (!owner && address.device <= account.contactCompanions(address.number)) {
+    return account.device(address.number, address.device).bundle()
+  }
   if (owner?.companion?.device !== address.device) return null
   let bundle: KeyBundle | null = null
   await owner.applyDurably(() => {
@@ -124,35 +128,40 @@ async function findBundle(network: Network, account: Account, jid: string | unde
   return bundle
 }
 
-function answerUsync({ network }: Asker, iq: Node): Answer {
+function answerUsync(asker: Asker, iq: Node): Answer {
   const usync = child(iq, 'usync')
   const protocols = children(child(usync, 'query')).map(({ tag }) => tag)
-  const users = children(child(usync, 'list'), 'user').flatMap(user => usyncUser(network, user, protocols))
+  const users = children(child(usync, 'list'), 'user').flatMap(user => usyncUser(asker, user, protocols))
   const { sid, mode, context } = usync?.attrs ?? {}
   const attrs = { sid, mode, context, index: '0', last: 'true' }
   return [node('usync', attrs, [node('result'), node('list', {}, users)])]
 }
 
 /** A number that is not on WhatsApp is left out, unless it was asked for as a contact. */
-function usyncUser(network: Network, user: Node, protocols: string[]): Node[] {
+function usyncUser({ network, account }: Asker, user: Node, protocols: string[]): Node[] {
   const asked = user.attrs['jid']
   const contact = bytes(user, 'contact')?.toString().replace(/\D/g, '')
   const address = asked === undefined ? null : parseAddress(asked)
-  const number = address?.number ?? contact
+  const number = address?.number ?? found(network, contact)
   const exists = isNumber(number) && behaviourOf(number).onWhatsApp
   if (!exists) return contact ? [node('user', {}, [node('contact', { type: 'out' })])] : []
   const answers: Node[] = []
   if (protocols.includes('contact')) answers.push(node('contact', { type: 'in' }))
-  if (protocols.includes('devices')) answers.push(devicesNode(network, number))
+  if (protocols.includes('devices')) answers.push(devicesNode(network, account, number))
   if (protocols.includes('lid') && !address?.lid) answers.push(node('lid', { val: lidJid(number) }))
   return [node('user', { jid: address?.lid ? lidJid(number) : pnJid(number) }, answers)]
 }
 
-function devicesNode(network: Network, number: string): Node {
+/** The number that a look-up of `contact` finds. */
+function found(network: Network, contact: string | undefined): string | null {
+  if (contact === undefined) return null
+  const { lookUps } = network.scenario
+  return lookUps.has(contact) ? lookUps.get(contact)! : contact
+}
+
+function devicesNode(network: Network, account: Account, number: string): Node {
   const devices = [node('device', { id: '0' })]
-  const companion = network.findAccount(number)?.companion
-  if (companion) {
-    const device = companion.device.toString()
+  for (const device of linkedDevices(network, account, number).map(String)) {
     devices.push(node('device', { id: device, 'key-index': device }))
   }
   return node('devices', {}, [node('device-list', {}, devices), node('key-index-list', { ts: seconds(Date.now()) })])

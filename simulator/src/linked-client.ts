@@ -21,6 +21,7 @@ export class LinkedClient implements Role, Client {
   constructor(network: Network, connection: Connection, account: Account) {
     this.#network = network
     this.#connection = connection
+    connection.phone = account.phone
     this.#account = account
     this.login = network.nextLogin()
     this.device = account.companion?.device ?? 0
@@ -35,6 +36,10 @@ export class LinkedClient implements Role, Client {
 
   end(stanza: Node): void {
     this.#connection.end(stanza)
+  }
+
+  cut(): void {
+    this.#connection.close()
   }
 
   async receive(stanza: Node): Promise<void> {

@@ -45,7 +45,7 @@ export class LinkingClient implements Role, WaitingClient {
     this.#network = network
     this.#connection = connection
     this.#companion = readCompanion(payload, noiseKey)
-    for (let n = 0; n < QR_REFS; n++) {
+    for (let n = 0; n < (network.scenario.qrCodes ?? QR_REFS); n++) {
       const ref = `2@${randomBytes(REF_BYTES).toString('base64url')}`
       this.#refs.push(ref)
       network.qrRefs.set(ref, this)

@@ -4,6 +4,7 @@ import { Agenda } from './agenda.ts'
 import { hasMeaning } from './behaviour.ts'
 import { createServerIdentity, type ServerIdentity } from './certificate.ts'
 import { CodeRequests } from './code-requests.ts'
+import { Scenario } from './scenario/scenario.ts'
 import { type NetworkStorage, SimulatorError, type SimulatorOptions } from './types.ts'
 
 /** A client that waits to be linked, as the phone that links it needs it. */
@@ -22,6 +23,7 @@ const DEFAULT_TIMINGS = { deliveredAfterMs: 200, readAfterMs: 600, answeredAfter
 export class Network {
   readonly identity: ServerIdentity = createServerIdentity()
   readonly agenda = new Agenda()
+  readonly scenario = new Scenario(this.agenda)
   readonly timings: typeof DEFAULT_TIMINGS
   readonly claimedPreKeys: number
   readonly log: (line: string) => void

@@ -15,6 +15,10 @@ import { LinkingClient } from './linking.ts'
 import { Network } from './network.ts'
 import { node } from './nodes.ts'
 import { quietLibsignal } from './quiet-libsignal.ts'
+import { obey } from './scenario/obey.ts'
+import type { Obeyed, Order } from './scenario/order.ts'
+import { parseOrder } from './scenario/parse-order.ts'
+import type { ScenarioState } from './scenario/scenario.ts'
 import { type ContactMessage, type Simulator, SimulatorError, type SimulatorOptions } from './types.ts'
 
 const PATH = '/ws/chat'
@@ -44,7 +48,7 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
   // it passes on the server's errors, which `listen` rejects with
   sockets.on('error', () => undefined)
   sockets.on('connection', socket => {
-    const connection = new Connection(socket, network.identity, admitTo(network), network.log)
+    const connection = new Connection(socket, network, admitTo(network))
     connections.add(connection)
     socket.on('close', () => connections.delete(connection))
   })
@@ -73,6 +77,11 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
 function admitTo(network: Network): Admit {
   return (connection, hello) => {
     if (!hello.payload.username) return new LinkingClient(network, connection, hello)
+    const refusal = network.scenario.takeLoginRefusal(String(hello.payload.username))
+    if (refusal) {
+      connection.end(node('failure', { reason: refusal, location: 'sim' }))
+      return null
+    }
     const account = findLinkedAccount(network, hello)
     if (account) return new LinkedClient(network, connection, account)
     const reason = network.mayOpen(String(hello.payload.username)) ? '503' : '401'
@@ -188,6 +197,16 @@ class ListeningSimulator implements Simulator {
     return this.#network.accounts().map(({ key, phone, companion, client }) => {
       return { key, phone, linked: companion !== null, online: client !== null }
     })
+  }
+
+  async misbehave(order: Order): Promise<Obeyed> {
+    this.#checkOpen()
+    return obey(this.#network, parseOrder(order))
+  }
+
+  async scenario(): Promise<ScenarioState> {
+    this.#checkOpen()
+    return this.#network.scenario.state()
   }
 
   close(): Promise<void> {

@@ -1,3 +1,6 @@
+import type { Obeyed, Order } from './scenario/order.ts'
+import type { ScenarioState } from './scenario/scenario.ts'
+
 /** One change of a stored value; `null` deletes the key. */
 export interface StorageChange {
   key: string
@@ -69,6 +72,8 @@ export interface ReceivedMessage {
   receivedAt: number
   /** How often this id arrived. */
   copies: number
+  /** Numbers of the recipient's other devices that have read it. */
+  companions?: number[]
 }
 
 export interface AccountInfo {
@@ -147,6 +152,10 @@ export interface Simulator {
   /** What the phone of `number` (an account's or a contact's) has received, in order. */
   inbox(number: string): Promise<readonly ReceivedMessage[]>
   listAccounts(): Promise<readonly AccountInfo[]>
+  /** Misbehaves as ordered. @throws SimulatorError `invalid_argument`; `unknown_account` */
+  misbehave(order: Order): Promise<Obeyed>
+  /** Which rules are set and which stanzas are held. */
+  scenario(): Promise<ScenarioState>
   /** Closes every socket and the port. What was promised stays in the storage. */
   close(): Promise<void>
 }

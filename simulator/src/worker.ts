@@ -1,4 +1,6 @@
 import { Worker } from 'node:worker_threads'
+import type { Obeyed, Order } from './scenario/order.ts'
+import type { ScenarioState } from './scenario/scenario.ts'
 import type { CallMessage, SimulatorMethod, ThreadMessage, ThreadOptions } from './thread-messages.ts'
 import {
   type AccountInfo,
@@ -96,6 +98,14 @@ class ThreadSimulator implements SimulatorWorker {
 
   listAccounts() {
     return this.#call<readonly AccountInfo[]>('listAccounts')
+  }
+
+  misbehave(order: Order) {
+    return this.#call<Obeyed>('misbehave', order)
+  }
+
+  scenario() {
+    return this.#call<ScenarioState>('scenario')
   }
 
   async close(): Promise<void> {

@@ -15,7 +15,7 @@ export class LocalAdmission implements Admission {
   readonly #find
 
   /** @param clock milliseconds that never go back */
-  constructor(core: Core, ratePerMinute: number, clock: () => number = () => performance.now()) {
+  constructor(core: Core, ratePerMinute: number, clock: () => number = () => Math.floor(performance.now())) {
     this.#core = core
     this.#ratePerMinute = ratePerMinute
     this.#clock = clock

@@ -25,12 +25,6 @@ import { StoredStatistics } from './statistics.ts'
 import type { Store } from './store.ts'
 import { Writer } from './writer.ts'
 
-const PING: Operation<null, void> = oneByOne(
-  'ping',
-  () => '',
-  async () => undefined,
-)
-
 /** The store over either database. */
 export class DatabaseStore implements Store {
   readonly hints = new LocalHints()
@@ -52,6 +46,7 @@ export class DatabaseStore implements Store {
   readonly #writers: readonly Writer[]
   /** For what concerns no single instance. */
   readonly #commonWriter: Writer
+  readonly #ping: Operation<null, void>
   readonly #afterClose: () => void
   #closing: Promise<void> | null = null
 
@@ -65,6 +60,7 @@ export class DatabaseStore implements Store {
     this.#backend = backend
     this.#afterClose = afterClose
     const fence = new Fence(statements)
+    this.#ping = pingOperation(statements)
     this.#writers = Array.from({ length: backend.writers }, () => new Writer(backend, fence))
     this.#commonWriter = backend.writers === 1 ? this.#writers[0]! : new Writer(backend, fence)
     const core: Core = {
@@ -91,7 +87,7 @@ export class DatabaseStore implements Store {
     this.sessions = new StoredSessions(core)
   }
   ping(): Promise<void> {
-    return this.#commonWriter.write(PING, null)
+    return this.#commonWriter.write(this.#ping, null)
   }
 
   close(): Promise<void> {
@@ -109,6 +105,17 @@ export class DatabaseStore implements Store {
     if (instanceId === '') return this.#commonWriter
     return this.#writers[checksum(instanceId) % this.#writers.length]!
   }
+}
+
+/** Writes for real: a database that only reads, or a full disk, must not pass. */
+function pingOperation({ db }: Statements): Operation<null, void> {
+  return oneByOne(
+    'ping',
+    () => '',
+    async tx => {
+      await tx.query(db.updateTable('meta').set(eb => ({ value: eb.ref('value') })))
+    },
+  )
 }
 
 function checksum(text: string): number {

@@ -282,7 +282,9 @@ function openSecret(core: Core, id: InstanceId, sealed: Uint8Array): string {
 
 /** By name, id or number, without regard to case; `%` and `_` stand for themselves. */
 function matches(search: string) {
-  const pattern = `%${search.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
+  // SQLite reads a pattern up to its first U+0000; no name holds one.
+  const text = search.toLowerCase().replaceAll('\0', '\uFFFD')
+  const pattern = `%${text.replace(/[\\%_]/g, '\\$&')}%`
   return sql<boolean>`(lower(instances.name) like ${pattern} escape '\\'
     or instances.id like ${pattern} escape '\\' or connections.phone like ${pattern} escape '\\')`
 }

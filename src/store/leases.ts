@@ -73,6 +73,19 @@ function operations({ db, now, kind }: Statements) {
     return rows.map(toLease)
   }
 
+  /** Connections whose owner is gone: when they were last open is what that owner said last. */
+  async function orphan(tx: Transaction, rows: readonly LeaseRow[]): Promise<void> {
+    if (rows.length === 0) return
+    const instanceIds = rows.map(row => row.instance_id)
+    await tx.query(
+      db
+        .updateTable('connections')
+        .set({ state: 'reconnecting', reason: 'Whoever kept the connection is gone; it is made anew.', since: now })
+        .where('instance_id', 'in', instanceIds)
+        .where('state', '=', 'connected'),
+    )
+  }
+
   return {
     acquire: oneByOne(
       'leases.acquire',
@@ -94,6 +107,7 @@ function operations({ db, now, kind }: Statements) {
             .where('instance_id', 'in', eb => eb.selectFrom('free').select('free.instance_id'))
             .returning(['instance_id', 'owner', 'epoch']),
         )
+        await orphan(tx, rows)
         return rows.map(toLease)
       },
     ),

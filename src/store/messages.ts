@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely'
+import { EVENT_KINDS } from '../domain/event.ts'
 import { firstMessageId, type InstanceId, type MessageId } from '../domain/ids.ts'
 import type { Message, MessageFailure, MessageProgress } from '../domain/message.ts'
 import { acceptOperation } from './accepting.ts'
@@ -93,9 +94,10 @@ export class StoredMessages implements Messages {
       withLatestDelivery(db.selectFrom('events'))
         .select(['events.id', 'events.kind', 'events.timestamp'])
         .where('events.instance_id', '=', instanceId)
-        .where('events.message_id', '=', id)
-        .orderBy('events.id'),
+        .where('events.message_id', '=', id),
     )
+    // A message has one event of a kind at most, and they happen in the order of the kinds, whatever the clocks say.
+    rows.sort((one, other) => EVENT_KINDS.indexOf(one.kind) - EVENT_KINDS.indexOf(other.kind))
     return rows.map(row => ({ id: row.id, kind: row.kind, timestamp: row.timestamp, delivery: toSummary(row) }))
   }
 

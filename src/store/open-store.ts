@@ -5,7 +5,7 @@ import { DatabaseStore } from './database-store.ts'
 import { KeyCheck } from './key-check.ts'
 import type { StoreLogger } from './logger.ts'
 import { migrate } from './migrations/migrate.ts'
-import { createPool, reach } from './postgres/pools.ts'
+import { createPatientPool, reach } from './postgres/pools.ts'
 import { PostgresBackend } from './postgres/postgres-backend.ts'
 import type { Database } from './schema/database.ts'
 import { Sealing } from './sealing.ts'
@@ -27,6 +27,8 @@ export interface StoreOptions {
   logger?: StoreLogger | undefined
 }
 
+/** Read and entered by its owner only: it holds what people wrote. */
+const PRIVATE_FOLDER = 0o700
 /** The migrator works on one connection. */
 const MIGRATING_CONNECTIONS = 2
 
@@ -41,7 +43,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 }
 
 async function openOnSqlite({ dataDir, ratePerMinute }: StoreOptions, sealing: Sealing): Promise<Store> {
-  mkdirSync(dataDir, { recursive: true })
+  mkdirSync(dataDir, { recursive: true, mode: PRIVATE_FOLDER })
   const unlock = lockDataDir(dataDir)
   try {
     const path = join(dataDir, 'pombal.db')
@@ -65,7 +67,7 @@ async function openOnPostgres(
   { ratePerMinute, logger }: StoreOptions,
   sealing: Sealing,
 ): Promise<Store> {
-  const pool = createPool(databaseUrl, MIGRATING_CONNECTIONS, logger)
+  const pool = createPatientPool(databaseUrl, MIGRATING_CONNECTIONS, logger)
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
   try {
     await reach(pool.query('select 1'))

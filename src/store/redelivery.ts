@@ -25,18 +25,18 @@ export function redeliverOperation(statements: Statements) {
     async (tx, { instanceId, eventId, now }): Promise<RedeliverOutcome> => {
       const instance = await again.lockInstance(tx, instanceId)
       if (instance === null) return 'no_event'
-      const [event] = await tx.query(
-        db
-          .selectFrom('events')
-          .leftJoin('deliveries', join =>
-            join
-              .onRef('deliveries.instance_id', '=', 'events.instance_id')
-              .onRef('deliveries.event_id', '=', 'events.id'),
-          )
-          .select('deliveries.seq as open_seq')
-          .where('events.instance_id', '=', instanceId)
-          .where('events.id', '=', eventId),
-      )
+      const query = db
+        .selectFrom('events')
+        .leftJoin('deliveries', join =>
+          join
+            .onRef('deliveries.instance_id', '=', 'events.instance_id')
+            .onRef('deliveries.event_id', '=', 'events.id'),
+        )
+        .select('deliveries.seq as open_seq')
+        .where('events.instance_id', '=', instanceId)
+        .where('events.id', '=', eventId)
+      // It cannot be erased until this is committed.
+      const [event] = await tx.query(statements.locking(query, 'key share', 'events'))
       if (event === undefined) return 'no_event'
       if (instance.url === null) return 'no_webhook'
       if (event.open_seq !== null) return 'still_pending'
@@ -57,25 +57,24 @@ export function redeliverSinceOperation(statements: Statements) {
       const instance = await again.lockInstance(tx, instanceId)
       if (instance === null || instance.url === null) return { kind: 'no_webhook' as const }
       // Those made after the call would be chased for ever; each is looked at once.
-      const looked = await tx.query(
-        db
-          .selectFrom('events')
-          .leftJoin('deliveries as open', join =>
-            join.onRef('open.instance_id', '=', 'events.instance_id').onRef('open.event_id', '=', 'events.id'),
-          )
-          .leftJoin('finished_deliveries as done', join =>
-            join
-              .onRef('done.instance_id', '=', 'events.instance_id')
-              .onRef('done.event_id', '=', 'events.id')
-              .on('done.superseded', '=', sql.lit(0)),
-          )
-          .select(['events.id', 'open.seq as open_seq', 'done.state'])
-          .where('events.instance_id', '=', instanceId)
-          .where('events.id', '>', after)
-          .where('events.id', '<', firstEventId(now + 1))
-          .orderBy('events.id')
-          .limit(STEP),
-      )
+      const query = db
+        .selectFrom('events')
+        .leftJoin('deliveries as open', join =>
+          join.onRef('open.instance_id', '=', 'events.instance_id').onRef('open.event_id', '=', 'events.id'),
+        )
+        .leftJoin('finished_deliveries as done', join =>
+          join
+            .onRef('done.instance_id', '=', 'events.instance_id')
+            .onRef('done.event_id', '=', 'events.id')
+            .on('done.superseded', '=', sql.lit(0)),
+        )
+        .select(['events.id', 'open.seq as open_seq', 'done.state'])
+        .where('events.instance_id', '=', instanceId)
+        .where('events.id', '>', after)
+        .where('events.id', '<', firstEventId(now + 1))
+        .orderBy('events.id')
+        .limit(STEP)
+      const looked = await tx.query(statements.locking(query, 'key share', 'events'))
       const wanted = looked.filter(event => event.open_seq === null && event.state === state).map(event => event.id)
       await again.deliver(tx, instanceId, wanted, instance.url, now)
       const next = looked.length < STEP ? null : looked.at(-1)!.id

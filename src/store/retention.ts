@@ -1,15 +1,15 @@
 import { sql } from 'kysely'
 import { type EventId, firstEventId, firstMessageId, type InstanceId, type MessageId } from '../domain/ids.ts'
 import type { Core } from './core.ts'
-import { oneByOne } from './operation.ts'
+import { type Operation, oneByOne } from './operation.ts'
 import type { Transaction } from './session.ts'
 import type { Statements } from './statement.ts'
 import type { Retention } from './store.ts'
 
 /** Messages or events in one commit; each brings a few events, deliveries and attempts along. */
 const STEP = 50
-/** Idempotency keys in one commit. */
-const KEYS_STEP = 500
+/** Idempotency keys, and looked-up numbers, in one commit. */
+const EXPIRED_STEP = 500
 /** Instances looked up at a time. */
 const INSTANCES_STEP = 50
 /** Enough for one call. */
@@ -19,6 +19,7 @@ export class StoredRetention implements Retention {
   readonly #core: Core
   readonly #findInstances
   readonly #erase
+  readonly #eraseExpired: Operation<{ now: number }, number>
 
   constructor(core: Core) {
     this.#core = core
@@ -29,20 +30,40 @@ export class StoredRetention implements Retention {
       (input: { instanceId: InstanceId; before: number }) => input.instanceId,
       (tx, { instanceId, before }) => erasing.erase(tx, instanceId, before),
     )
+    this.#eraseExpired = eraseExpiredOperation(core.statements)
   }
 
-  async step(before: number): Promise<number> {
+  async step(before: number, now: number): Promise<number> {
     const instances = await this.#core.reader.run(this.#findInstances, {
       beforeMessage: firstMessageId(before),
       beforeEvent: firstEventId(before),
     })
-    let rows = 0
+    let rows = await this.#core.write(this.#eraseExpired, { now })
     for (const { id } of instances) {
       rows += await this.#core.write(this.#erase, { instanceId: id, before })
       if (rows >= ROWS_PER_CALL) break
     }
     return rows
   }
+}
+
+/** Idempotency keys go by the store's clock, looked-up numbers by the caller's, as they were written. */
+function eraseExpiredOperation({ db, now, kind }: Statements): Operation<{ now: number }, number> {
+  // What another node erases right now is passed over.
+  const lock = sql.raw(kind === 'postgres' ? 'for update skip locked' : '')
+  const erase = async (tx: Transaction, table: string, column: string, at: unknown) => {
+    const key = sql`instance_id, ${sql.ref(column)}`
+    const removal = sql`with expired as (select ${key} from ${sql.table(table)} where expires_at <= ${at}
+      limit ${sql.lit(EXPIRED_STEP)} ${lock})
+      delete from ${sql.table(table)} where (${key}) in (select ${key} from expired) returning instance_id`
+    return (await tx.query({ compile: () => removal.compile(db) })).length
+  }
+  return oneByOne(
+    'retention.expired',
+    () => '',
+    async (tx, input) =>
+      (await erase(tx, 'idempotency_keys', 'key', now)) + (await erase(tx, 'numbers', 'number', input.now)),
+  )
 }
 
 /** Instances that have something to erase. */
@@ -69,12 +90,6 @@ function findInstances(statements: Statements) {
               .where('e.message_id', 'is', null)
               .where(nothingOwed('e', 'event_id')),
           ),
-          exists(
-            selectFrom('idempotency_keys as k')
-              .select('k.key')
-              .whereRef('k.instance_id', '=', 'instances.id')
-              .where('k.expires_at', '<=', statements.now),
-          ),
         ]),
       )
       .orderBy('id')
@@ -99,33 +114,29 @@ class Erasing {
   }
 
   async erase(tx: Transaction, instanceId: InstanceId, before: number): Promise<number> {
-    const { db, now } = this.#statements
-    const messages = await this.#findMessages(tx, instanceId, before)
-    const messageKeys = messages.map(({ id }) => ({ instance_id: instanceId, message_id: id }))
+    const candidates = await this.#findMessages(tx, instanceId, before)
     const events = [
-      ...(await tx.each(this.#prepared.findEventsOfMessage, messageKeys)),
+      ...(await tx.each(
+        this.#prepared.findEventsOfMessage,
+        candidates.map(({ id }) => ({ instance_id: instanceId, message_id: id })),
+      )),
       ...(await this.#findOtherEvents(tx, instanceId, before)),
     ]
-    const eventKeys = events.map(({ id }) => ({ instance_id: instanceId, event_id: id }))
+    // Looked at again, now that nobody can make a delivery of them any more.
+    const keys = events.map(({ id }) => ({ instance_id: instanceId, event_id: id }))
+    const open = new Set((await tx.each(this.#prepared.findOpen, keys)).map(row => row.event_id))
+    const owed = new Set(events.filter(({ id }) => open.has(id)).map(event => event.message_id))
+    const messageKeys = candidates
+      .filter(({ id }) => !owed.has(id))
+      .map(({ id }) => ({ instance_id: instanceId, message_id: id }))
+    const eventKeys = events
+      .filter(({ id, message_id }) => (message_id === null ? !open.has(id) : !owed.has(message_id)))
+      .map(({ id }) => ({ instance_id: instanceId, event_id: id }))
     const gone = [
       await tx.each(this.#prepared.removeAttempts, eventKeys),
       await tx.each(this.#prepared.removeFinished, eventKeys),
       await tx.each(this.#prepared.removeEvent, eventKeys),
       await tx.each(this.#prepared.removeMessage, messageKeys),
-      await tx.query(
-        db
-          .deleteFrom('idempotency_keys')
-          .where('instance_id', '=', instanceId)
-          .where('key', 'in', eb =>
-            eb
-              .selectFrom('idempotency_keys')
-              .select('key')
-              .where('instance_id', '=', instanceId)
-              .where('expires_at', '<=', now)
-              .limit(KEYS_STEP),
-          )
-          .returning('instance_id'),
-      ),
     ]
     return gone.reduce((sum, rows) => sum + rows.length, 0)
   }
@@ -140,14 +151,14 @@ class Erasing {
       .where(nothingOwed('m', 'message_id'))
       .orderBy('m.id')
       .limit(STEP)
-    // A receipt that comes in now waits, and then finds the message gone.
+    // A receipt that comes in now waits, and then finds the message gone; so does a redelivery, for an event.
     return tx.query(this.#statements.locking(query, 'update', 'm'))
   }
 
   #findOtherEvents(tx: Transaction, instanceId: InstanceId, before: number) {
     const query = this.#statements.db
       .selectFrom('events as e')
-      .select('e.id')
+      .select(['e.id', 'e.message_id'])
       .where('e.instance_id', '=', instanceId)
       .where('e.id', '<', firstEventId(before))
       .where('e.message_id', 'is', null)
@@ -161,12 +172,24 @@ class Erasing {
 function prepare(statements: Statements) {
   return {
     findEventsOfMessage: statements.rows({ instance_id: 'text', message_id: 'text' }, db =>
+      statements.locking(
+        db
+          .selectFrom('input')
+          .innerJoin('events as e', join =>
+            join.onRef('e.instance_id', '=', 'input.instance_id').onRef('e.message_id', '=', 'input.message_id'),
+          )
+          .select(['e.id', 'e.message_id']),
+        'update',
+        'e',
+      ),
+    ),
+    findOpen: statements.rows({ instance_id: 'text', event_id: 'text' }, db =>
       db
         .selectFrom('input')
-        .innerJoin('events as e', join =>
-          join.onRef('e.instance_id', '=', 'input.instance_id').onRef('e.message_id', '=', 'input.message_id'),
+        .innerJoin('deliveries as d', join =>
+          join.onRef('d.instance_id', '=', 'input.instance_id').onRef('d.event_id', '=', 'input.event_id'),
         )
-        .select('e.id'),
+        .select('d.event_id'),
     ),
     removeAttempts: statements.rows({ instance_id: 'text', event_id: 'text' }, db =>
       db

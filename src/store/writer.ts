@@ -3,8 +3,8 @@ import { type Fence, leaseKey } from './fence.ts'
 import { arrange, type Group, type Operation, type Unit } from './operation.ts'
 import type { Backend, Transaction } from './session.ts'
 
-/** More than this many units in one commit would keep the first ones waiting for nothing. */
-const MAX_UNITS_PER_COMMIT = 256
+/** More in one commit would keep the first ones, and on SQLite the process, waiting for the last. */
+const MAX_UNITS_PER_COMMIT = 128
 /** Above this, a new unit is refused at once: the store cannot keep up, and waiting would only hide it. */
 const MAX_WAITING = 10_000
 const MAX_CONFLICTS = 5

@@ -42,7 +42,7 @@ const LASTED_MS = 60_000
 const LOGOUT_WITHIN_MS = 8_000
 const STOP_WITHIN_MS = 2_500
 /** Outcomes and receipts of a busy connection share a commit. */
-const GATHER_MS = 5
+const GATHER_MS = 10
 const RETRY_COUNTERS = 2_000
 
 export interface ConnectionOptions {

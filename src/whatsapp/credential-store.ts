@@ -144,7 +144,9 @@ export class CredentialStore {
   /** Resolves when all that was changed so far is durable. */
   settled(): Promise<void> {
     if (this.#gathered.size === 0 && !this.#credsChanged) return this.#next ?? this.#current
-    this.#next ??= this.#current.then(() => {
+    this.#next ??= this.#current.then(async () => {
+      // Once nothing else is ready to run: the sessions of all devices of a message are then gathered.
+      await new Promise<void>(resolve => process.nextTick(resolve))
       this.#next = null
       this.#current = this.#commit()
       return this.#current

@@ -95,6 +95,14 @@ export class Outbox {
     if (lane.messages.length === 0) this.#emptied(lane)
   }
 
+  /** The message with this WhatsApp id, if it is the next one to its recipient and not being sent. */
+  findWaiting(whatsappId: string): QueuedMessage | null {
+    for (const { busy, messages } of this.#lanes.values()) {
+      if (!busy && messages[0]?.whatsappId === whatsappId) return messages[0]
+    }
+    return null
+  }
+
   /** The link is open (again): everything is tried at once. */
   tryAllAgain(): void {
     for (const lane of this.#lanes.values()) {

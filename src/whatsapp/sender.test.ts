@@ -149,16 +149,25 @@ describe('an acknowledgement', () => {
     await vi.waitFor(() => expect(other.ended).toBe('sent'))
   })
 
-  test('that comes after the time was up still counts', async () => {
-    const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
-    sender.start()
-    sender.attach(link)
-    const message = accept()
-    await vi.waitFor(() => expect(written).toHaveLength(1))
-    await new Promise(resolve => setTimeout(resolve, 50))
-    answer(message.whatsappId)
-    await vi.waitFor(() => expect(message.ended).toBe('sent'))
-  })
+  test.each(['acknowledgement', 'receipt'])(
+    'that comes late, or a late %s: it counts, and the next one goes out',
+    async kind => {
+      const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
+      sender.start()
+      sender.attach(link)
+      const first = accept()
+      const second = accept()
+      await vi.waitFor(() => expect(written).toHaveLength(1))
+      await new Promise(resolve => setTimeout(resolve, 50))
+      if (kind === 'receipt') {
+        first.ended = 'delivered'
+        sender.received([first.whatsappId])
+      } else answer(first.whatsappId)
+      await vi.waitFor(() => expect(first.ended).toBeDefined())
+      await vi.waitFor(() => expect(written.map(({ whatsappId }) => whatsappId)).toEqual(['3EB01', '3EB02']))
+      answer(second.whatsappId)
+    },
+  )
 
   test('is not needed once a receipt has come', async () => {
     const { sender, accept, written, link } = stage({ ackTimeoutMs: 60_000 })

@@ -126,11 +126,21 @@ export class Sender {
     else this.#guard(this.#recordLate(ack))
   }
 
-  /** A receipt counts as an acknowledgement (decisions §3). */
+  /** A receipt, recorded already, counts as an acknowledgement (decisions §3). */
   received(whatsappIds: readonly string[]): void {
     for (const whatsappId of whatsappIds) {
-      this.#waiting.get(whatsappId)?.({ whatsappId, error: undefined, devicesDiffer: false })
+      const waiting = this.#waiting.get(whatsappId)
+      if (waiting) waiting({ whatsappId, error: undefined, devicesDiffer: false })
+      else this.#endWaiting(whatsappId)
     }
+  }
+
+  /** What became of it is known and recorded: it need not go out again, and the next one to its recipient can. */
+  #endWaiting(whatsappId: string): void {
+    const message = this.#outbox.findWaiting(whatsappId)
+    if (!message) return
+    this.#outbox.end(message)
+    this.#startSoon()
   }
 
   #look(fromStart: boolean): void {
@@ -312,12 +322,13 @@ export class Sender {
   /** An acknowledgement that nobody waits for any more still tells the truth; a refusal fails what was sent. */
   async #recordLate({ whatsappId, error }: Acknowledgement): Promise<void> {
     const { store, lease, now } = this.#options
-    if (error === undefined) {
-      await this.#stored(() => store.messages.recordProgress(lease, whatsappId, 'sent', now()))
-    } else if (error !== STALE_DEVICES) {
-      const failure = messageFailure('rejected_by_whatsapp', error)
-      await this.#stored(() => store.messages.recordFailure(lease, whatsappId, failure, now()))
-    }
+    if (error === STALE_DEVICES) return
+    await this.#stored(() =>
+      error === undefined
+        ? store.messages.recordProgress(lease, whatsappId, 'sent', now())
+        : store.messages.recordFailure(lease, whatsappId, messageFailure('rejected_by_whatsapp', error), now()),
+    )
+    this.#endWaiting(whatsappId)
   }
 
   /** Fails what is too old, oldest first, also while nothing is connected. */

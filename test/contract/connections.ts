@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createConnected, createOwned, newInstance, watchHints, withStore } from './fixture.ts'
+import { createConnected, createOwned, newInstance, take, watchHints, withStore } from './fixture.ts'
 import type { CreateHarness } from './harness.ts'
 
 const MINUTE_MS = 60_000
@@ -84,6 +84,17 @@ export function connectionsContract(createHarness: CreateHarness): void {
       await store.leases.renew(connected.owner)
       expect((await store.connections.find(connected.instanceId))!.lastConnectedAt).toBeGreaterThan(1)
       expect((await store.connections.find(away.instanceId))!.lastConnectedAt).toBe(1)
+    })
+
+    test('after a crash the last connection is when the old owner last said so, not when the new one came', async () => {
+      const { harness, store } = context
+      const { instanceId } = await createConnected(store)
+      await harness.execute(`update leases set lease_until = 1 where instance_id = '${instanceId}'`)
+      await harness.execute(`update connections set last_connected_at = 1 where instance_id = '${instanceId}'`)
+      const lease = await take(store, instanceId, 'node-2')
+      await store.connections.record(lease, { state: 'reconnecting', reason: 'Connecting.' }, Date.now())
+      expect(await store.connections.find(instanceId)).toMatchObject({ state: 'reconnecting', lastConnectedAt: 1 })
+      expect((await store.instances.find(instanceId))!.state).toBe('disconnected')
     })
 
     test('an instance away for five minutes is disconnected, also when its owner is gone without a word', async () => {

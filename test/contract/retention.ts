@@ -77,14 +77,17 @@ export function retentionContract(createHarness: CreateHarness): void {
       expect(await store.messages.listQueued(instanceId, 10)).toHaveLength(1)
     })
 
-    test('erases expired idempotency keys only', async () => {
+    test('erases idempotency keys and numbers that are out of date, and no others', async () => {
       await open()
-      const { instanceId } = await createConnected(store)
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      await store.numbers.record(lease, '551', { address: null }, 0)
+      await store.numbers.record(lease, '552', { address: null }, Date.now())
       await accept(store, instanceId, { idempotency: idempotency('old') })
       await harness.execute('update idempotency_keys set expires_at = 1')
       await accept(store, instanceId, { idempotency: idempotency('new') })
-      expect(await eraseBefore(0)).toBe(1)
-      expect(await count('idempotency_keys')).toBe(1)
+      expect(await eraseBefore(0)).toBe(2)
+      expect([await count('idempotency_keys'), await count('numbers')]).toEqual([1, 1])
     })
 
     test('goes in small steps until nothing is left to do', async () => {

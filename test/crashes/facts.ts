@@ -1,7 +1,7 @@
 /** What was seen from outside while the service was killed again and again: all that there is to judge by. */
 export interface Facts {
   accepted: AcceptedText[]
-  incoming: WrittenText[]
+  incoming: IncomingText[]
   /** In the order in which they came. */
   arrivals: Arrival[]
   /** What each phone that was written to shows, by number. */
@@ -15,17 +15,16 @@ export interface AcceptedText {
   instanceId: string
   messageId: string
   text: string
-  /** The phones on which it has to appear: one, or one of a group's members. */
+  /** The phones on which it has to appear: one, or one of a group's members; empty: they cannot be looked at. */
   phones: readonly string[]
   /** How far it gets: the phone of `15005550003` never tells that it has a message. */
   end: 'sent' | 'read'
 }
 
-/** A text that a contact wrote to an instance. */
-export interface WrittenText {
+/** A text that a contact wrote to an instance, or answered it with. No two are the same. */
+export interface IncomingText {
   instanceId: string
-  /** WhatsApp's. */
-  id: string
+  text: string
 }
 
 /** One attempt as the receiver saw it. */
@@ -34,7 +33,7 @@ export interface Arrival {
   /** The header `webhook-id`. */
   eventId: string
   kind: string
-  /** `data.id`: of the message, or WhatsApp's of an incoming one. */
+  /** The message's id, or the text of an incoming one. */
   subject: string
   body: string
   /** Both signatures verify. */

@@ -18,7 +18,7 @@ function way(subject: string, boot = 1): Arrival[] {
 function facts(change: Partial<Facts> = {}): Facts {
   return {
     accepted: [{ instanceId: INSTANCE, messageId: 'msg_1', text: 'one', phones: [PHONE], end: 'read' }],
-    incoming: [{ instanceId: INSTANCE, id: 'IN1' }],
+    incoming: [{ instanceId: INSTANCE, text: 'IN1' }],
     arrivals: [...way('msg_1'), arrival('message.received', 'IN1')],
     phones: new Map([[PHONE, [{ id: '3EB0', text: 'one', copies: 1 }]]]),
     states: new Map([['msg_1', 'read']]),
@@ -107,7 +107,7 @@ describe('the judge of a crash run', () => {
     const once = ids.map(id => arrival('message.received', id))
     const verdict = judge(
       facts({
-        incoming: ids.map(id => ({ instanceId: INSTANCE, id })),
+        incoming: ids.map(text => ({ instanceId: INSTANCE, text })),
         arrivals: [...way('msg_1'), ...once, ...once.map(posted => ({ ...posted, boot: 2 }))],
       }),
     )

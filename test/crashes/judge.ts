@@ -7,7 +7,7 @@ const WAY: readonly string[] = ['message.sent', 'message.delivered', 'message.re
 export interface Verdict {
   /** One sentence per broken promise; empty: all held. */
   violations: string[]
-  /** Ids of incoming messages that no event told of. */
+  /** Incoming texts that no event told of. */
   lostIncoming: string[]
   /** Attempts that repeated one which had arrived before. */
   repeatedAttempts: number
@@ -84,7 +84,7 @@ function inOrder({ arrivals, accepted }: Facts): string[] {
 
 function oneEventPerFact({ arrivals, accepted, incoming }: Facts): string[] {
   const violations: string[] = []
-  const subjects = new Set([...accepted.map(({ messageId }) => messageId), ...incoming.map(({ id }) => id)])
+  const subjects = new Set([...accepted.map(({ messageId }) => messageId), ...incoming.map(({ text }) => text)])
   for (const [fact, posted] of groupBy(
     arrivals,
     ({ instanceId, kind, subject }) => `${kind} ${subject} ${instanceId}`,
@@ -115,7 +115,7 @@ function finished({ accepted, states }: Facts): string[] {
 
 function lostIncoming({ incoming, arrivals }: Facts): string[] {
   const seen = new Set(arrivals.filter(({ kind }) => kind === 'message.received').map(({ subject }) => subject))
-  return incoming.map(({ id }) => id).filter(id => !seen.has(id))
+  return incoming.map(({ text }) => text).filter(text => !seen.has(text))
 }
 
 interface Repeats {

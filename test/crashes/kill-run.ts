@@ -15,6 +15,7 @@ export interface KillRunOptions {
   database: TestDatabase
   kills: number
   instances: number
+  sandbox?: boolean
   /** The same seed: the same kill points, recipients and pauses; what the machine makes of them differs. */
   seed: number
   say(line: string): void
@@ -33,9 +34,9 @@ export interface KillReport extends Verdict {
 
 /** Kills the service again and again under load, lets it come to rest, and counts. */
 export async function runKills(options: KillRunOptions): Promise<KillReport> {
-  const { kills, say, database, instances, seed } = options
+  const { kills, say, database } = options
   const startedAt = performance.now()
-  const stage = await Stage.open({ database, instances, seed })
+  const stage = await Stage.open(options)
   try {
     const random = stage.random
     stage.startLoad()

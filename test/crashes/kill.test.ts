@@ -1,38 +1,41 @@
 import { describe, expect, inject, test } from 'vitest'
-import { createDatabase, STORES } from '../database.ts'
-import { runKills } from './kill-run.ts'
+import { createDatabase, STORES, type StoreKind } from '../database.ts'
+import { type KillRunOptions, runKills } from './kill-run.ts'
 import { newSeed } from './random.ts'
 
 /** Of each store: 50 in all. `npm run test:crash` does more. */
 const KILLS = 25
-const INSTANCES = 2
+const SANDBOX_KILLS = 8
 const WITHIN_MS = 300_000
+
+async function expectAllHeld(store: StoreKind, options: Pick<KillRunOptions, 'kills' | 'instances' | 'sandbox'>) {
+  const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
+  const what = `${options.sandbox ? 'a sandbox' : 'linked numbers'} on ${store}`
+  console.log(`${what}: CRASH_SEED=${seed}`)
+  const database = await createDatabase(store, inject('postgresUrl'))
+  try {
+    const said: string[] = []
+    const report = await runKills({ ...options, database, seed, say: line => said.push(line) })
+    const { violations, lostIncoming, ...counts } = report
+    console.log(`${what}: ${JSON.stringify(counts)}`)
+    expect(violations, said.join('\n')).toEqual([])
+    expect(lostIncoming).toEqual([])
+    expect(report.accepted).toBeGreaterThan(options.kills)
+  } finally {
+    await database.dispose()
+  }
+}
 
 describe('kill -9 at random points under load', () => {
   test.each(STORES)(
     'on %s loses nothing, shows nothing twice, and tells every change in order',
-    async store => {
-      const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
-      console.log(`${store}: CRASH_SEED=${seed}`)
-      const database = await createDatabase(store, inject('postgresUrl'))
-      try {
-        const said: string[] = []
-        const report = await runKills({
-          database,
-          kills: KILLS,
-          instances: INSTANCES,
-          seed,
-          say: line => said.push(line),
-        })
-        const { violations, lostIncoming, ...counts } = report
-        console.log(`${store}: ${JSON.stringify(counts)}`)
-        expect(violations, said.join('\n')).toEqual([])
-        expect(lostIncoming).toEqual([])
-        expect(report.accepted).toBeGreaterThan(KILLS)
-      } finally {
-        await database.dispose()
-      }
-    },
+    store => expectAllHeld(store, { kills: KILLS, instances: 2 }),
+    WITHIN_MS,
+  )
+
+  test(
+    'of a sandbox, whose network dies with the service, loses nothing and tells every change in order',
+    () => expectAllHeld('sqlite', { kills: SANDBOX_KILLS, instances: 1, sandbox: true }),
     WITHIN_MS,
   )
 })

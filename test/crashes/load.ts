@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError, type InstanceClient } from '../api-client.ts'
 import type { Network } from '../network.ts'
-import type { AcceptedText, WrittenText } from './facts.ts'
+import type { AcceptedText, IncomingText } from './facts.ts'
 import type { Random } from './random.ts'
 
 const SENDERS = 5
@@ -11,17 +11,21 @@ const WRITE_EVERY_MS = [100, 400] as const
 const REPEAT_AFTER_MS = 25
 const KNOWN_CONTACTS = 4
 /** Shares of the texts that go to a number never written to before, to the group, … */
-const TO_NEW = 0.2
-const TO_GROUP = 0.2
+const TO_NEW = 0.15
+const TO_GROUP = 0.15
 /** … and to one whose phone tells nothing: what was not acknowledged before a kill has to go out again. */
-const TO_SILENT = 0.2
+const TO_SILENT = 0.15
 const SILENT = '15005550003'
+/** … and to one that answers with the same text. */
+const TO_ECHO = 0.1
+const ECHO = '15005550005'
 
 export interface LoadOptions {
   instance: InstanceClient
   /** The instance's own number. */
   phone: string
-  network: Network
+  /** Null: it cannot be reached but through the instance. */
+  network: Network | null
   random: Random
   /** Told of every 202. */
   onAccepted(): void
@@ -36,7 +40,7 @@ interface Offered extends AcceptedText {
 /** Texts sent through one instance, and contacts that write to it, until it is stopped. */
 export class Load {
   readonly accepted: Offered[] = []
-  readonly incoming: WrittenText[] = []
+  readonly incoming: IncomingText[] = []
   readonly #options: LoadOptions
   readonly #group: string
   readonly #member: string
@@ -53,8 +57,9 @@ export class Load {
     this.#group = `120363${own}000042@g.us`
     this.#member = `5531${own}99`
     this.#contacts = [`5511${own}10`, ...Array.from({ length: KNOWN_CONTACTS - 1 }, (_, n) => `5511${own}1${n + 1}`)]
-    const senders = Array.from({ length: SENDERS }, () => this.#send(random.fork()))
-    this.#work = Promise.all([...senders, this.#write(random.fork())]).then(() => undefined)
+    const work = Array.from({ length: SENDERS }, () => this.#send(random.fork()))
+    if (options.network) work.push(this.#write(options.network, random.fork()))
+    this.#work = Promise.all(work).then(() => undefined)
     // Whoever stops the load is told.
     this.#work.catch(() => undefined)
   }
@@ -77,13 +82,15 @@ export class Load {
 
   async #send(random: Random): Promise<void> {
     const { network, phone, instance, onAccepted } = this.#options
-    await network.joinGroup(this.#group, [phone, this.#member])
+    await network?.joinGroup(this.#group, [phone, this.#member])
     while (!this.#stopped) {
       const { to, phones, end } = this.#recipient(random)
       const text = `${instance.id} text ${++this.#count}`
       const idempotencyKey = randomUUID()
       const messageId = await this.#sendUntilAccepted(to, text, idempotencyKey)
-      this.accepted.push({ instanceId: instance.id, messageId, to, text, phones, end, idempotencyKey })
+      const seenOn = network ? phones : []
+      this.accepted.push({ instanceId: instance.id, messageId, to, text, phones: seenOn, end, idempotencyKey })
+      if (to === ECHO) this.incoming.push({ instanceId: instance.id, text })
       onAccepted()
       await sleep(random.between(...SEND_EVERY_MS))
     }
@@ -105,24 +112,24 @@ export class Load {
     const share = random.next()
     if (share < TO_GROUP) return { to: this.#group, phones: [this.#member], end: 'read' }
     if (share < TO_GROUP + TO_SILENT) return { to: SILENT, phones: [SILENT], end: 'sent' }
-    const isNew = share < TO_GROUP + TO_SILENT + TO_NEW
-    const to = isNew
-      ? `5521${this.#options.phone.slice(-4)}${String(this.#count).padStart(5, '0')}`
-      : random.pick(this.#contacts)
+    const to = this.#numberThatReads(share - TO_GROUP - TO_SILENT, random)
     return { to, phones: [to], end: 'read' }
   }
 
-  async #write(random: Random): Promise<void> {
-    const { network, phone, instance } = this.#options
+  #numberThatReads(share: number, random: Random): string {
+    if (share < TO_ECHO) return ECHO
+    if (share < TO_ECHO + TO_NEW) return `5521${this.#options.phone.slice(-4)}${String(this.#count).padStart(5, '0')}`
+    return random.pick(this.#contacts)
+  }
+
+  async #write(network: Network, random: Random): Promise<void> {
+    const { phone, instance } = this.#options
     for (let n = 1; !this.#stopped; n++) {
       const inGroup = random.next() < TO_GROUP
-      const { id } = await network.writeAs({
-        from: inGroup ? this.#member : random.pick(this.#contacts),
-        to: phone,
-        text: `${instance.id} incoming ${n}`,
-        ...(inGroup && { group: this.#group }),
-      })
-      this.incoming.push({ instanceId: instance.id, id })
+      const from = inGroup ? this.#member : random.pick(this.#contacts)
+      const text = `${instance.id} incoming ${n}`
+      await network.writeAs({ from, to: phone, text, ...(inGroup && { group: this.#group }) })
+      this.incoming.push({ instanceId: instance.id, text })
       await sleep(random.between(...WRITE_EVERY_MS))
     }
   }

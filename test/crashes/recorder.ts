@@ -47,7 +47,7 @@ export class Recorder {
       instanceId,
       eventId: String(request.headers['webhook-id']),
       kind: event,
-      subject: data.id,
+      subject: event === 'message.received' ? String(data['text']) : data.id,
       body: request.body.toString(),
       signed: isSigned(request, secret) && isStandardSigned(request, secret),
       attemptNumber: Number(request.headers['x-service-attempt']),

@@ -6,7 +6,8 @@ import { newSeed } from './random.ts'
 
 /** Kills the service under load for as long as one likes: `npm run test:crash -- --kills 200 --store sqlite`. */
 
-const USAGE = 'usage: npm run test:crash -- [--kills 100] [--seed N] [--store sqlite|postgres] [--instances 2]'
+const USAGE =
+  'usage: npm run test:crash -- [--kills 100] [--seed N] [--store sqlite|postgres] [--instances 2] [--sandbox]'
 /** Violations printed of each store; the rest is counted. */
 const SHOWN = 20
 
@@ -15,6 +16,7 @@ interface Settings {
   seed: number
   stores: readonly StoreKind[]
   instances: number
+  sandbox: boolean
 }
 
 function readSettings(): Settings {
@@ -24,20 +26,20 @@ function readSettings(): Settings {
       seed: { type: 'string', default: String(newSeed()) },
       store: { type: 'string' },
       instances: { type: 'string', default: '2' },
+      sandbox: { type: 'boolean', default: false },
     },
   })
   const stores = values.store === undefined ? STORES : STORES.filter(store => store === values.store)
   const numbers = [values.kills, values.seed, values.instances].map(Number)
   if (stores.length === 0 || numbers.some(number => !Number.isInteger(number) || number < 0)) throw new Error(USAGE)
   const [kills = 0, seed = 0, instances = 0] = numbers
-  return { kills, seed, stores, instances }
+  return { kills, seed, stores, instances, sandbox: values.sandbox }
 }
 
 async function run(store: StoreKind, postgresUrl: string, settings: Settings): Promise<KillReport> {
-  const { kills, seed, instances } = settings
   const database = await createDatabase(store, postgresUrl)
   try {
-    return await runKills({ database, kills, instances, seed, say: line => console.log(`${store}: ${line}`) })
+    return await runKills({ ...settings, database, say: line => console.log(`${store}: ${line}`) })
   } finally {
     await database.dispose()
   }
@@ -45,7 +47,8 @@ async function run(store: StoreKind, postgresUrl: string, settings: Settings): P
 
 function show(store: StoreKind, { violations, lostIncoming, ...counts }: KillReport): boolean {
   for (const violation of violations.slice(0, SHOWN)) console.log(`${store}: BROKEN ${violation}`)
-  for (const id of lostIncoming.slice(0, SHOWN)) console.log(`${store}: BROKEN the incoming ${id} was never told.`)
+  for (const text of lostIncoming.slice(0, SHOWN))
+    console.log(`${store}: BROKEN the incoming "${text}" was never told.`)
   const broken = violations.length + lostIncoming.length
   console.table({ [store]: { ...counts, durationMs: Math.round(counts.durationMs), broken } })
   return broken === 0

@@ -19,6 +19,8 @@ const READS_AT_ONCE = 8
 export interface StageOptions {
   database: TestDatabase
   instances: number
+  /** The instances are linked to the network inside the service, which is killed with it. */
+  sandbox?: boolean
   seed: number
 }
 
@@ -35,7 +37,7 @@ interface Player {
 export class Stage {
   readonly service: Service
   readonly recorder: Recorder
-  readonly #network: Network
+  readonly #network: Network | null
   readonly #options: StageOptions
   readonly #random: Random
   readonly #onAccepted = new Moments()
@@ -44,7 +46,7 @@ export class Stage {
   /** How long the first start took. */
   startUpMs = 0
 
-  private constructor(options: StageOptions, network: Network) {
+  private constructor(options: StageOptions, network: Network | null) {
     this.#options = options
     this.#random = new Random(options.seed)
     this.#network = network
@@ -52,8 +54,7 @@ export class Stage {
       env: {
         LOG_LEVEL: 'info',
         RATE_LIMIT_PER_MINUTE: '1000000',
-        WHATSAPP_URL: network.url,
-        SANDBOX: 'off',
+        ...(network ? { WHATSAPP_URL: network.url, SANDBOX: 'off' } : {}),
         ...options.database.env,
       },
     })
@@ -67,7 +68,7 @@ export class Stage {
 
   /** Every instance is linked and connected, and has its webhook. */
   static async open(options: StageOptions): Promise<Stage> {
-    const stage = new Stage(options, await startNetwork())
+    const stage = new Stage(options, options.sandbox ? null : await startNetwork())
     try {
       await stage.recorder.listen()
       const startedAt = performance.now()
@@ -113,11 +114,11 @@ export class Stage {
 
   /** WhatsApp answers nothing until it is resumed. */
   pauseWhatsapp(): void {
-    this.#network.pause()
+    this.#network?.pause()
   }
 
   resumeWhatsapp(): void {
-    this.#network.resume()
+    this.#network?.resume()
   }
 
   /** Lets the time pass after which another node may take over what a killed one held (15 s on PostgreSQL). */
@@ -154,7 +155,7 @@ export class Stage {
     const accepted = this.#loads.flatMap(load => load.accepted)
     const phones = new Map<string, PhoneMessage[]>()
     for (const phone of new Set(accepted.flatMap(text => text.phones))) {
-      phones.set(phone, await this.#network.inbox(phone))
+      phones.set(phone, (await this.#network?.inbox(phone)) ?? [])
     }
     const clients = new Map(this.#players.map(({ client }) => [client.id, client]))
     const states = new Map<string, string>()
@@ -185,7 +186,7 @@ export class Stage {
   async dispose(): Promise<void> {
     await this.service.dispose()
     await this.recorder.close()
-    await this.#network.close()
+    await this.#network?.close()
   }
 
   get #loads(): Load[] {
@@ -201,15 +202,17 @@ export class Stage {
 
   async #addPlayer(): Promise<void> {
     const { admin } = this.service
-    const { id, token } = await admin.createInstance('whatsapp')
-    await admin.connect(id)
-    const qr = await until('a QR code', async () => (await admin.connection(id)).qr)
-    const { phone } = await this.#network.scanQr(qr)
-    await admin.untilState(id, 'connected')
+    const { id, token } = await admin.createInstance(this.#network ? 'whatsapp' : 'sandbox')
+    if (this.#network) {
+      await admin.connect(id)
+      const qr = await until('a QR code', async () => (await admin.connection(id)).qr)
+      await this.#network.scanQr(qr)
+    }
+    const { phone } = await admin.untilState(id, 'connected')
     const client = this.service.instance(id, token)
     const { secret } = await client.setWebhook(this.recorder.url)
     this.recorder.expect(id, secret)
-    this.#players.push({ client, phone, load: null })
+    this.#players.push({ client, phone: phone ?? '', load: null })
   }
 }
 

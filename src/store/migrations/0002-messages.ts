@@ -33,7 +33,7 @@ export function messagesTables({ id, integer, blob, seq, key, rows, clustered }:
       expires_at ${integer} not null,
       primary key (instance_id, key)
     ) ${clustered}`,
-    'create index idempotency_keys_expiry on idempotency_keys (instance_id, expires_at)',
+    'create index idempotency_keys_expiry on idempotency_keys (expires_at)',
     `create table numbers (
       instance_id ${id} not null,
       number ${id} not null,
@@ -41,5 +41,6 @@ export function messagesTables({ id, integer, blob, seq, key, rows, clustered }:
       expires_at ${integer} not null,
       primary key (instance_id, number)
     ) ${clustered}`,
+    'create index numbers_expiry on numbers (expires_at)',
   ]
 }

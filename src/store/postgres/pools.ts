@@ -3,30 +3,51 @@ import { StoreUnavailable } from '../errors.ts'
 import type { StoreLogger } from '../logger.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
-/** Nothing here takes this long unless something is wrong. */
-const STATEMENT_TIMEOUT_MS = 30_000
-const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000
+/** Nothing here takes this long unless something is wrong; shorter than a lease. */
+const STATEMENT_TIMEOUT_MS = 10_000
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
+/** The same on our side, for a server that does not answer any more. */
+const ANSWER_TIMEOUT_MS = 12_000
 const INT8_OID = 20
 
 /**
- * Every query reaches its rows through an index. Told so, the planner cannot settle on a scan while its statistics still
- * speak of a small table, and keep it in a prepared statement while the table grows.
+ * Every query reaches few rows through an index. Told so, the planner cannot settle on a scan while its statistics still
+ * speak of a small table, nor start workers or a compiler for a large one; and since no values change that, each
+ * statement is planned once.
  */
-const PLANNER = 'set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off'
+const PLANNER = `
+  set enable_seqscan = off;
+  set enable_hashjoin = off;
+  set enable_mergejoin = off;
+  set max_parallel_workers_per_gather = 0;
+  set jit = off;
+  set plan_cache_mode = force_generic_plan`
 
 /** @param max how many connections at most */
 export function createPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
-  const pool = new pg.Pool({
-    connectionString: url,
+  return createPoolWith(url, logger, {
     max,
-    application_name: 'pombal',
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
+    query_timeout: ANSWER_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    keepAlive: true,
     onConnect: async client => {
       await client.query(PLANNER)
     },
+  })
+}
+
+/** For migrations: changing a table, or waiting for another node that does so, may take any time. */
+export function createPatientPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
+  return createPoolWith(url, logger, { max })
+}
+
+function createPoolWith(url: string, logger: StoreLogger | undefined, config: pg.PoolConfig): pg.Pool {
+  const pool = new pg.Pool({
+    ...config,
+    connectionString: url,
+    application_name: 'pombal',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
     types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
   })
   // Without a listener, a connection that breaks while nobody uses it would end the process.

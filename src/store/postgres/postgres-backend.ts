@@ -7,7 +7,7 @@ import { fill, fillColumns, type RowsStatement, type Statement } from '../statem
 import { createPool, reach } from './pools.ts'
 
 /** Each commits on its own; all units of an instance go through the same one. */
-const WRITERS = 4
+const WRITERS = 2
 /** One more for what concerns no single instance. */
 const WRITING_CONNECTIONS = WRITERS + 1
 const READING_CONNECTIONS = 5
@@ -54,10 +54,11 @@ const CONFLICTS = new Set(['40001', '40P01'])
 const UNAVAILABLE = /^(08|28|3D|53|57|58)|^(25006|25P03|55P03)$/
 
 class PostgresSession implements Session {
-  protected readonly client: pg.Pool | pg.PoolClient
+  protected broken = false
+  readonly #connection: pg.Pool | pg.PoolClient
 
-  constructor(client: pg.Pool | pg.PoolClient) {
-    this.client = client
+  constructor(connection: pg.Pool | pg.PoolClient) {
+    this.#connection = connection
   }
 
   async query<O>(query: Compilable<O>): Promise<O[]> {
@@ -80,8 +81,13 @@ class PostgresSession implements Session {
   }
 
   async #send<O>(config: pg.QueryConfig): Promise<O[]> {
-    const result = await reach(this.client.query(config))
-    return result.rows as O[]
+    try {
+      const { rows } = await reach(this.#connection.query(config))
+      return rows as O[]
+    } catch (error) {
+      this.broken = error instanceof StoreUnavailable
+      throw error
+    }
   }
 }
 
@@ -103,17 +109,24 @@ class PostgresTransaction extends PostgresSession implements Transaction {
   }
 
   async commit(): Promise<void> {
-    await reach(this.#client.query('commit'))
+    try {
+      await reach(this.#client.query('commit'))
+    } catch (error) {
+      this.broken = true
+      throw error
+    }
     this.#client.release()
   }
 
   async rollback(): Promise<void> {
-    try {
-      await this.#client.query('rollback')
-      this.#client.release()
-    } catch {
-      this.#client.release(true)
-    }
+    // A connection that did not answer would not answer this either.
+    const gone =
+      this.broken ||
+      !(await this.#client.query('rollback').then(
+        () => true,
+        () => false,
+      ))
+    this.#client.release(gone)
   }
 }
 

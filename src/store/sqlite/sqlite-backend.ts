@@ -1,3 +1,6 @@
+import { closeSync, fdatasync, fsyncSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { promisify } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import type { Compilable } from 'kysely'
 import type { Backend, Session, Transaction } from '../session.ts'
@@ -21,19 +24,31 @@ export function openSqlite(path: string, options: { readonly?: boolean } = {}): 
   return db
 }
 
-/** One connection that writes, and one that reads, so that a long list does not hold a write up. */
+/** Brings a file's data to the disk; by default the system's `fdatasync`, in a thread of its own. */
+export type SyncFile = (descriptor: number) => Promise<void>
+
+/**
+ * One connection that writes, and one that reads, so that a long list does not hold a write up.
+ *
+ * A commit is synced as with `synchronous = FULL`, by the same call on the same file, but outside of the event loop:
+ * SQLite appends to the log (`NORMAL`), then we sync it, then the commit resolves. SQLite itself still syncs the log
+ * before it writes it back into the database, so that the file is consistent at every moment.
+ */
 export class SqliteBackend implements Backend {
   readonly reader: Session
   readonly writers = 1
   readonly #writing: Sqlite.Database
   readonly #reading: Sqlite.Database
   readonly #transaction: SqliteTransaction
+  readonly #log: number
 
-  constructor(path: string) {
+  constructor(path: string, syncFile: SyncFile = promisify(fdatasync)) {
     this.#writing = openSqlite(path)
     this.#reading = openSqlite(path, { readonly: true })
     this.reader = new SqliteSession(this.#reading)
-    this.#transaction = new SqliteTransaction(this.#writing)
+    this.#log = openLog(this.#writing, path)
+    this.#writing.pragma('synchronous = NORMAL')
+    this.#transaction = new SqliteTransaction(this.#writing, () => syncFile(this.#log))
   }
 
   async begin(): Promise<Transaction> {
@@ -51,7 +66,21 @@ export class SqliteBackend implements Backend {
   async close(): Promise<void> {
     this.#reading.close()
     this.#writing.close()
+    closeSync(this.#log)
   }
+}
+
+/** The write-ahead log, which is there for as long as a connection is open, and stands in its folder for good. */
+function openLog(db: Sqlite.Database, path: string): number {
+  // A write that changes nothing, so that there is a log to open.
+  db.exec(`pragma user_version = ${db.pragma('user_version', { simple: true })}`)
+  const folder = openSync(dirname(path), 'r')
+  try {
+    fsyncSync(folder)
+  } finally {
+    closeSync(folder)
+  }
+  return openSync(`${path}-wal`, 'r+')
 }
 
 class SqliteSession implements Session {
@@ -92,9 +121,11 @@ class SqliteSession implements Session {
 class SqliteTransaction extends SqliteSession implements Transaction {
   readonly #begin: Sqlite.Statement
   readonly #commit: Sqlite.Statement
+  readonly #sync: () => Promise<void>
 
-  constructor(db: Sqlite.Database) {
+  constructor(db: Sqlite.Database, sync: () => Promise<void>) {
     super(db)
+    this.#sync = sync
     this.#begin = db.prepare('begin immediate')
     this.#commit = db.prepare('commit')
   }
@@ -105,6 +136,7 @@ class SqliteTransaction extends SqliteSession implements Transaction {
 
   async commit(): Promise<void> {
     this.#commit.run()
+    await this.#sync()
   }
 
   async rollback(): Promise<void> {

@@ -1,0 +1,51 @@
+/** What rules change in a stanza. Each gives a new stanza: the one that was given may be in a queue. */
+import { lidJid, parseAddress, pnJid } from '../addresses.ts'
+import { bytes, type Node, node } from '../nodes.ts'
+
+/** So far from its end every ciphertext is under its authentication code or signature, or is part of it. */
+const AUTHENTICATED_AT = 16
+
+/** Flips a bit in every ciphertext. */
+export function garbled(stanza: Node): Node {
+  const content = stanza.content
+  if (stanza.tag === 'enc') {
+    const ciphertext = Buffer.from(bytes(stanza) ?? Buffer.alloc(0))
+    if (ciphertext.length >= AUTHENTICATED_AT) ciphertext[ciphertext.length - AUTHENTICATED_AT]! ^= 1
+    return node(stanza.tag, stanza.attrs, ciphertext)
+  }
+  return Array.isArray(content) ? node(stanza.tag, stanza.attrs, content.map(garbled)) : stanza
+}
+
+/** An acknowledgement that says this error; any other answer as an error; anything else as it is. */
+export function failed(stanza: Node, code: string): Node {
+  if (stanza.tag === 'ack') return node('ack', { ...stanza.attrs, error: code }, stanza.content)
+  if (stanza.tag !== 'iq' || stanza.attrs['type'] !== 'result') return stanza
+  return node('iq', { ...stanza.attrs, type: 'error' }, [node('error', { code, text: 'simulated' })])
+}
+
+/** What the server says to a stanza that it refuses with this error; null when it says nothing. */
+export function refusalOf({ tag, attrs: { id, to, participant, type } }: Node, code: string): Node | null {
+  if (tag === 'message') return node('ack', { class: 'message', id, from: to, participant, error: code })
+  if (tag !== 'iq' || (type !== 'get' && type !== 'set')) return null
+  return node('iq', { type: 'error', from: to, id }, [node('error', { code, text: 'simulated' })])
+}
+
+/** The stanza with its sender named by LID or by number; without the alternate address if so wanted. */
+export function addressed(stanza: Node, by: 'lid' | 'pn', alternate: boolean): Node {
+  const name = stanza.attrs['participant'] === undefined ? 'from' : 'participant'
+  const sender = parseAddress(stanza.attrs[name])
+  if (!sender) return stanza
+  const { sender_pn, sender_lid, participant_pn, participant_lid, ...attrs } = stanza.attrs
+  const { number, device } = sender
+  const other = name === 'from' ? 'sender' : 'participant'
+  return node(
+    stanza.tag,
+    {
+      ...attrs,
+      [name]: by === 'lid' ? lidJid(number, device) : pnJid(number, device),
+      ...(attrs['addressing_mode'] && { addressing_mode: by }),
+      ...(alternate && (by === 'lid' ? { [`${other}_pn`]: pnJid(number) } : { [`${other}_lid`]: lidJid(number) })),
+    },
+    stanza.content,
+  )
+}

@@ -1,0 +1,131 @@
+import type { Account } from '../account.ts'
+import { lidJid, pnJid } from '../addresses.ts'
+import { askAgain } from '../client-messages.ts'
+import { writeToAccount } from '../contact-messages.ts'
+import { createMessageId } from '../content.ts'
+import { release } from '../delivery.ts'
+import { dismissClient } from '../dismissal.ts'
+import type { Network } from '../network.ts'
+import { type Node, node, seconds } from '../nodes.ts'
+import type { Obeyed, Order } from './order.ts'
+
+type Of<Kind extends Order['kind']> = Extract<Order, { kind: Kind }>
+
+/** Does what is ordered. @throws SimulatorError `unknown_account` */
+export async function obey(network: Network, order: Order): Promise<Obeyed> {
+  const { scenario } = network
+  switch (order.kind) {
+    case 'rule':
+      return { rule: scenario.addRule(order.rule) }
+    case 'remove_rule':
+      scenario.removeRule(order.id)
+      return {}
+    case 'release':
+      return { released: scenario.release(order.count) }
+    case 'clear':
+      scenario.clear()
+      return {}
+    case 'seed':
+      scenario.setSeed(order.seed)
+      return {}
+    case 'refuse_logins':
+      scenario.refuseLogins(order.reason, order.count, order.account ?? null)
+      return {}
+    case 'qr_codes':
+      scenario.qrCodes = order.count
+      return {}
+    case 'look_up':
+      scenario.lookUps.set(order.number, order.finds)
+      return {}
+    default:
+      await obeyForAccount(network, order)
+      return {}
+  }
+}
+
+type ForAccount = Of<'cut' | 'stream_error' | 'receipt' | 'ask_again' | 'change_identity' | 'add_device' | 'write'>
+
+async function obeyForAccount(network: Network, order: ForAccount): Promise<void> {
+  const account = network.getAccount(order.kind === 'write' ? order.to : order.account)
+  switch (order.kind) {
+    case 'cut':
+      account.client?.cut()
+      return
+    case 'stream_error':
+      return dismissClient(account, streamError(order))
+    case 'receipt':
+      return tell(network, account, [receiptStanza(order)])
+    case 'ask_again':
+      return account.applyDurably(() => {
+        const { id, contact, group } = order
+        const chat = { jid: group ?? lidJid(contact), group: group !== undefined }
+        return askAgain(network, account, { id, receivedAt: Date.now() }, { number: contact, device: 0 }, chat)
+      })
+    case 'change_identity':
+      return account.applyDurably(() => {
+        account.changeIdentity(order.contact)
+        return queueAll(network, account, [identityStanza(order.contact)])
+      })
+    case 'add_device':
+      return account.applyDurably(() => {
+        const device = account.addContactDevice(order.contact)
+        const told = order.told ?? true
+        return queueAll(network, account, told ? [deviceAddedStanza(order.contact, device)] : [])
+      })
+    case 'write':
+      return write(network, account, order)
+  }
+}
+
+function streamError({ code, conflict }: Of<'stream_error'>): Node {
+  return node('stream:error', { code }, conflict && [node('conflict', { type: conflict })])
+}
+
+function receiptStanza({ contact, id, type, address = 'lid', group }: Of<'receipt'>): Node {
+  const jid = address === 'lid' ? lidJid(contact) : pnJid(contact)
+  const sender = group ? { from: group, participant: jid } : { from: jid }
+  return node('receipt', { ...sender, id, type, t: seconds(Date.now()) })
+}
+
+function identityStanza(contact: string): Node {
+  const attrs = { from: lidJid(contact), type: 'encrypt', id: createMessageId(), t: seconds(Date.now()) }
+  return node('notification', attrs, [node('identity')])
+}
+
+function deviceAddedStanza(contact: string, device: number): Node {
+  const attrs = { from: pnJid(contact), type: 'devices', id: createMessageId(), t: seconds(Date.now()) }
+  const devices = [pnJid(contact, device), lidJid(contact, device)].map(jid => node('device', { jid }))
+  return node('notification', attrs, [node('add', {}, devices)])
+}
+
+async function tell(network: Network, account: Account, stanzas: Node[]): Promise<void> {
+  await account.applyDurably(() => queueAll(network, account, stanzas))
+}
+
+/** To be called in an event of the account. Nothing is kept for an account without a client. */
+function queueAll(network: Network, account: Account, stanzas: Node[]) {
+  if (!account.companion) return []
+  return stanzas.map(stanza => release(network, account, account.queue.add(stanza, Date.now())))
+}
+
+/** Resolves when the first text is written; the others come when they are due. */
+async function write(network: Network, account: Account, order: Of<'write'>): Promise<void> {
+  const { from, text, group, count, perSecond } = order
+  const one = (n: number) =>
+    account.applyDurably(async () => {
+      return (await writeToAccount(network, account, { from, text: `${text} ${n}`, group, at: Date.now() })).effects
+    })
+  if (perSecond === undefined) {
+    for (let n = 1; n <= count; n++) await one(n)
+    return
+  }
+  const startAt = Date.now()
+  const next = async (n: number): Promise<void> => {
+    if (n > count) return
+    await one(n)
+    network.agenda.add(startAt + (n * 1000) / perSecond, () => {
+      next(n + 1).catch(error => network.log(`a stream of texts ended: ${error.message}`))
+    })
+  }
+  await next(1)
+}

@@ -1,0 +1,90 @@
+import { isGroup, isNumber } from '../addresses.ts'
+import { SimulatorError } from '../types.ts'
+import type { Order } from './order.ts'
+
+type Check = (value: unknown) => boolean
+type Fields = Readonly<Record<string, Check>>
+
+const text: Check = value => typeof value === 'string' && value !== ''
+const flag: Check = value => typeof value === 'boolean'
+const atLeast =
+  (least: number): Check =>
+  value =>
+    Number.isFinite(value) && (value as number) >= least
+const count: Check = value => Number.isSafeInteger(value) && (value as number) >= 0
+const oneOf =
+  (...allowed: unknown[]): Check =>
+  value =>
+    allowed.includes(value)
+const strings: Check = value => isObject(value) && Object.values(value).every(one => typeof one === 'string')
+
+const when: Fields = {
+  stanza: text,
+  direction: oneOf('in', 'out'),
+  account: isNumber,
+  contact: isNumber,
+  attrs: strings,
+  nth: atLeast(1),
+  times: count,
+  probability: value => atLeast(0)(value) && (value as number) <= 1,
+}
+const then: Check = value =>
+  oneOf('hold', 'drop', 'double', 'cut', 'cut_after', 'garble')(value) ||
+  fits(value, { delayMs: atLeast(0) }, { jitterMs: atLeast(0) }) ||
+  fits(value, { error: text }) ||
+  fits(value, { address: oneOf('lid', 'pn') }, { alternate: flag })
+const rule: Check = value => fits(value, { when: one => fits(one, {}, when), then }, { forMs: atLeast(0) })
+const receipt: Fields = { account: isNumber, contact: isNumber, id: text }
+
+/** Per kind, the fields that have to be there and those that may. */
+const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
+  rule: [{ rule }],
+  remove_rule: [{ id: count }],
+  release: [{}, { count }],
+  clear: [{}],
+  seed: [{ seed: count }],
+  cut: [{ account: isNumber }],
+  stream_error: [{ account: isNumber }, { code: text, conflict: oneOf('replaced', 'device_removed') }],
+  refuse_logins: [{ reason: text, count }, { account: isNumber }],
+  qr_codes: [{ count }],
+  look_up: [{ number: isNumber, finds: value => value === null || isNumber(value) }],
+  receipt: [receipt, { type: oneOf('read', 'played', 'inactive'), address: oneOf('lid', 'pn'), group: isGroup }],
+  ask_again: [receipt, { group: isGroup }],
+  change_identity: [{ account: isNumber, contact: isNumber }],
+  add_device: [{ account: isNumber, contact: isNumber }, { told: flag }],
+  write: [
+    { from: isNumber, to: isNumber, text, count },
+    { perSecond: atLeast(0.001), group: isGroup },
+  ],
+}
+
+/** @throws SimulatorError `invalid_argument` */
+export function parseOrder(value: unknown): Order {
+  const kind = isObject(value) ? value['kind'] : undefined
+  if (typeof kind !== 'string' || !Object.hasOwn(FIELDS, kind)) {
+    throw new SimulatorError('invalid_argument', `\`kind\` must be one of ${Object.keys(FIELDS).join(', ')}`)
+  }
+  const { kind: _, ...given } = value as Record<string, unknown>
+  const [required, optional] = FIELDS[kind as Order['kind']]
+  if (!fits(given, required, optional)) {
+    const names = [...Object.keys(required), ...Object.keys(optional ?? {}).map(name => `${name}?`)]
+    throw new SimulatorError(
+      'invalid_argument',
+      `\`${kind}\` takes ${names.join(', ') || 'nothing'}, each as documented`,
+    )
+  }
+  return value as Order
+}
+
+function fits(value: unknown, required: Fields, optional: Fields = {}): boolean {
+  if (!isObject(value)) return false
+  const checks = { ...required, ...optional }
+  return (
+    Object.keys(required).every(name => value[name] !== undefined) &&
+    Object.entries(value).every(([name, one]) => one === undefined || checks[name]?.(one) === true)
+  )
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

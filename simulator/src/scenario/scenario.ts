@@ -1,0 +1,191 @@
+/**
+ * What the network does wrong. Stanzas come here from the two places where they leave and arrive, and only while a rule
+ * is set; then each goes through all rules, and on, or not.
+ */
+import type { Agenda } from '../agenda.ts'
+import type { Connection, Gate } from '../connection.ts'
+import type { Node } from '../nodes.ts'
+import { ActiveRule } from './active-rule.ts'
+import { addressed, failed, garbled, refusalOf } from './alterations.ts'
+import { createRandom } from './random.ts'
+import type { Direction, Rule } from './rule.ts'
+
+/** A stanza that waits to be released. */
+export interface HeldStanza {
+  direction: Direction
+  /** Phone number; null for a client that is not linked yet. */
+  account: string | null
+  stanza: string
+  attrs: Readonly<Record<string, string>>
+}
+
+export interface RuleState {
+  id: number
+  rule: Rule
+  /** How many stanzas it was about. */
+  fitted: number
+  /** How many of these it was applied to. */
+  applied: number
+}
+
+export interface ScenarioState {
+  seed: number
+  rules: readonly RuleState[]
+  /** The oldest first. */
+  held: readonly HeldStanza[]
+}
+
+/** What becomes of a stanza once all rules have had their say. */
+interface Fate {
+  stanza: Node
+  copies: number
+  delayMs: number
+  cutAfter: boolean
+  end: 'hold' | 'drop' | 'cut' | { error: string } | null
+}
+
+interface Held {
+  told: HeldStanza
+  goOn: () => void
+}
+
+interface LoginRefusal {
+  account: string | null
+  reason: string
+  left: number
+}
+
+export const DEFAULT_SEED = 1
+
+export class Scenario implements Gate {
+  /** How many QR codes a client is offered; null: as many as WhatsApp offers. */
+  qrCodes: number | null = null
+  /** What look-ups of a number find: another number, or nothing. */
+  readonly lookUps = new Map<string, string | null>()
+  readonly #agenda: Agenda
+  #seed = DEFAULT_SEED
+  #random = createRandom(DEFAULT_SEED)
+  #lastRule = 0
+  #rules: ActiveRule[] = []
+  #held: Held[] = []
+  #loginRefusals: LoginRefusal[] = []
+
+  constructor(agenda: Agenda) {
+    this.#agenda = agenda
+  }
+
+  get isSet(): boolean {
+    return this.#rules.length > 0
+  }
+
+  setSeed(seed: number): void {
+    this.#seed = seed
+    this.#random = createRandom(seed)
+  }
+
+  state(): ScenarioState {
+    return {
+      seed: this.#seed,
+      rules: this.#rules.map(({ id, rule, fitted, applied }) => ({ id, rule, fitted, applied })),
+      held: this.#held.map(({ told }) => told),
+    }
+  }
+
+  addRule(rule: Rule): number {
+    const id = ++this.#lastRule
+    this.#rules.push(new ActiveRule(id, rule, Date.now()))
+    return id
+  }
+
+  removeRule(id: number): void {
+    this.#rules = this.#rules.filter(rule => rule.id !== id)
+  }
+
+  /** Lets the oldest `count` held stanzas go on. Gives how many did. */
+  release(count = Number.POSITIVE_INFINITY): number {
+    const released = this.#held.splice(0, count)
+    for (const { goOn } of released) goOn()
+    return released.length
+  }
+
+  refuseLogins(reason: string, count: number, account: string | null): void {
+    this.#loginRefusals.push({ account, reason, left: count })
+  }
+
+  /** The reason that this login is refused for; null when it is not. */
+  takeLoginRefusal(phone: string): string | null {
+    const refusal = this.#loginRefusals.find(({ account, left }) => left > 0 && (account ?? phone) === phone)
+    if (!refusal) return null
+    refusal.left--
+    return refusal.reason
+  }
+
+  /** Behaves well again; what is held goes on. */
+  clear(): void {
+    this.#rules = []
+    this.#loginRefusals = []
+    this.qrCodes = null
+    this.lookUps.clear()
+    this.release()
+  }
+
+  leave(connection: Connection, stanza: Node): void {
+    const fate = this.#judge(connection, stanza, 'out')
+    const goOn = () => {
+      for (let copy = 0; copy < fate.copies; copy++) connection.write(fate.stanza)
+      if (fate.cutAfter) connection.close()
+    }
+    if (this.#goesOnNow(connection, fate, 'out', goOn)) goOn()
+  }
+
+  async arrive(connection: Connection, stanza: Node): Promise<void> {
+    const fate = this.#judge(connection, stanza, 'in')
+    const goOn = async () => {
+      for (let copy = 0; copy < fate.copies; copy++) await connection.accept(fate.stanza)
+      if (fate.cutAfter) connection.close()
+    }
+    if (this.#goesOnNow(connection, fate, 'in', () => connection.enqueue(goOn))) await goOn()
+  }
+
+  #judge({ phone }: Connection, stanza: Node, direction: Direction): Fate {
+    const fate: Fate = { stanza, copies: 1, delayMs: 0, cutAfter: false, end: null }
+    const now = Date.now()
+    if (this.#rules.some(rule => rule.hasEnded(now))) this.#rules = this.#rules.filter(rule => !rule.hasEnded(now))
+    for (const rule of this.#rules) {
+      if (!rule.applies(fate.stanza, direction, phone, this.#random)) continue
+      this.#apply(rule.rule, fate, direction)
+      if (fate.end) break
+    }
+    return fate
+  }
+
+  #apply({ then }: Rule, fate: Fate, direction: Direction): void {
+    if (then === 'hold' || then === 'drop' || then === 'cut') fate.end = then
+    else if (then === 'double') fate.copies++
+    else if (then === 'cut_after') fate.cutAfter = true
+    else if (then === 'garble') fate.stanza = garbled(fate.stanza)
+    else if ('delayMs' in then) fate.delayMs += then.delayMs + (then.jitterMs ?? 0) * this.#random()
+    else if ('address' in then) fate.stanza = addressed(fate.stanza, then.address, then.alternate ?? true)
+    else if (direction === 'out') fate.stanza = failed(fate.stanza, then.error)
+    else fate.end = then
+  }
+
+  /** Whether it goes on at once; if not, this sees to what happens instead. */
+  #goesOnNow(connection: Connection, fate: Fate, direction: Direction, goOnLater: () => void): boolean {
+    const { end, stanza, delayMs } = fate
+    if (end === 'hold') this.#hold(connection, stanza, direction, goOnLater)
+    else if (end === 'cut') connection.close()
+    else if (end && end !== 'drop') this.#refuse(connection, stanza, end.error)
+    else if (!end && delayMs > 0) this.#agenda.add(Date.now() + delayMs, goOnLater)
+    return !end && delayMs === 0
+  }
+
+  #hold({ phone }: Connection, { tag, attrs }: Node, direction: Direction, goOn: () => void): void {
+    this.#held.push({ told: { direction, account: phone, stanza: tag, attrs: { ...attrs } }, goOn })
+  }
+
+  #refuse(connection: Connection, stanza: Node, error: string): void {
+    const answer = refusalOf(stanza, error)
+    if (answer) connection.write(answer)
+  }
+}

@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest'
+import { Sealing } from './sealing.ts'
+
+const KEY = new Uint8Array(32).fill(1)
+const PLAIN = Buffer.from('a private key')
+
+describe('sealing', () => {
+  const sealing = new Sealing(KEY)
+  const sealed = sealing.seal('inst_1', 'credentials:1', PLAIN)
+
+  test('what was sealed opens in its place, also after a restart', () => {
+    expect(new Sealing(KEY).open('inst_1', 'credentials:1', sealed)).toEqual(PLAIN)
+    expect(sealing.open('s', 'p', sealing.seal('s', 'p', Buffer.alloc(0)))).toHaveLength(0)
+  })
+
+  test('opens under no other key, in no other place and for no other instance', () => {
+    expect(() => new Sealing(new Uint8Array(32)).open('inst_1', 'credentials:1', sealed)).toThrow()
+    expect(() => sealing.open('inst_1', 'credentials:2', sealed)).toThrow()
+    expect(() => sealing.open('inst_2', 'credentials:1', sealed)).toThrow()
+  })
+
+  test('does not open when any byte of it was changed or cut off', () => {
+    for (let index = 0; index < sealed.length; index += 1) {
+      const changed = Buffer.from(sealed)
+      changed[index]! ^= 1
+      expect(() => sealing.open('inst_1', 'credentials:1', changed)).toThrow()
+      expect(() => sealing.open('inst_1', 'credentials:1', sealed.subarray(0, index))).toThrow()
+    }
+  })
+
+  test('never gives the same bytes twice, and shows nothing of what is inside', () => {
+    expect(Buffer.from(sealing.seal('inst_1', 'credentials:1', PLAIN)).equals(Buffer.from(sealed))).toBe(false)
+    expect(Buffer.from(sealed).includes(PLAIN)).toBe(false)
+  })
+
+  test('refuses a master key of another length', () => {
+    expect(() => new Sealing(new Uint8Array(16))).toThrow(RangeError)
+  })
+})

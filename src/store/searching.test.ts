@@ -1,0 +1,24 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type Slice, search, WINDOW } from './searching.ts'
+
+test('finds what one query over all rows would find, looking at one window at a time', async () => {
+  const property = fc.asyncProperty(
+    fc.nat({ max: 3 * WINDOW }),
+    fc.nat({ max: 2_000 }),
+    fc.integer({ min: 1, max: 20 }),
+    async (count, every, limit) => {
+      const rows = Array.from({ length: count }, (_, index) => String(count - index).padStart(6, '0'))
+      const within = ({ below, from }: Slice) => rows.filter(row => row < below && row >= from)
+      const wanted = (row: string) => Number(row) % (every + 1) === 0
+      const edge = async (slice: Slice, distance: number) => within(slice)[distance] ?? null
+      const find = async (slice: Slice, at: number) => {
+        expect(within(slice).length).toBeLessThanOrEqual(WINDOW + 1)
+        return within(slice).filter(wanted).slice(0, at)
+      }
+      const found = await search({ below: '~', from: '' }, limit, edge, find)
+      expect(found).toEqual(rows.filter(wanted).slice(0, limit))
+    },
+  )
+  await fc.assert(property, { numRuns: 30 })
+})

@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'vitest'
+import { StoreUnavailable } from './errors.ts'
+import { Fence } from './fence.ts'
+import type { Operation } from './operation.ts'
+import type { Backend, Session, Transaction } from './session.ts'
+import { Statements } from './statement.ts'
+import { Writer } from './writer.ts'
+
+/** A database that keeps what was committed, and fails when told to. */
+class Ledger implements Backend {
+  readonly writers = 1
+  readonly reader = {} as Session
+  readonly committed: string[][] = []
+  /** Thrown by the next commits, in turn. */
+  readonly commitErrors: Error[] = []
+  open: string[] = []
+
+  async begin(): Promise<Transaction> {
+    this.open = []
+    const unused = () => Promise.reject(new Error('This ledger takes no queries.'))
+    return {
+      query: unused,
+      run: unused,
+      each: unused,
+      commit: async () => {
+        const error = this.commitErrors.shift()
+        if (error !== undefined) throw error
+        this.committed.push(this.open)
+      },
+      rollback: async () => {
+        this.open = []
+      },
+    }
+  }
+
+  classify(error: unknown): 'unavailable' | 'conflict' | 'unit' {
+    if (error instanceof Error && error.message === 'conflict') return 'conflict'
+    return error instanceof Error && error.message === 'gone' ? 'unavailable' : 'unit'
+  }
+
+  async close(): Promise<void> {}
+}
+
+function setUp() {
+  const ledger = new Ledger()
+  const runs = { failures: [] as string[] }
+  const note: Operation<string, string> = {
+    name: 'note',
+    instanceId: () => 'a',
+    keys: () => [],
+    async run(_, inputs) {
+      for (const input of inputs) {
+        const failure = runs.failures[0]
+        if (input === 'bad' || failure !== undefined) throw new Error(runs.failures.shift() ?? 'bad')
+        ledger.open.push(input)
+      }
+      return inputs.map(input => `${input}!`)
+    },
+  }
+  const writer = new Writer(ledger, new Fence(new Statements('sqlite')))
+  return { ledger, writer, note, runs }
+}
+
+describe('the writer', () => {
+  test('commits together what arrives together, and resolves only then', async () => {
+    const { ledger, writer, note } = setUp()
+    const outcomes = await Promise.all(['1', '2', '3'].map(input => writer.write(note, input)))
+    expect(outcomes).toEqual(['1!', '2!', '3!'])
+    expect(ledger.committed).toEqual([['1', '2', '3']])
+  })
+
+  test('what arrives while a commit runs shares the next one', async () => {
+    const { ledger, writer, note } = setUp()
+    const first = writer.write(note, '1').then(() => Promise.all([writer.write(note, '2'), writer.write(note, '3')]))
+    await first
+    expect(ledger.committed).toEqual([['1'], ['2', '3']])
+  })
+
+  test('a unit that fails rejects alone; the others are committed in their order', async () => {
+    const { ledger, writer, note } = setUp()
+    const inputs = ['1', '2', 'bad', '3', 'bad', '4', '5']
+    const outcomes = await Promise.allSettled(inputs.map(input => writer.write(note, input)))
+    expect(outcomes.map(({ status }) => status === 'fulfilled')).toEqual(inputs.map(input => input !== 'bad'))
+    expect(ledger.committed.flat()).toEqual(['1', '2', '3', '4', '5'])
+  })
+
+  test('a commit that fails leaves every unit in the unknown, and is not tried again', async () => {
+    const { ledger, writer, note } = setUp()
+    ledger.commitErrors.push(new Error('disk full'))
+    const outcomes = await Promise.allSettled(['1', '2'].map(input => writer.write(note, input)))
+    for (const outcome of outcomes) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'StoreUnavailable' } })
+    }
+    expect(ledger.committed).toEqual([])
+    expect(await writer.write(note, '3')).toBe('3!')
+  })
+
+  test('a database that is gone rejects all that was in the commit', async () => {
+    const { ledger, writer, note, runs } = setUp()
+    runs.failures.push('gone')
+    const outcomes = await Promise.allSettled(['1', '2'].map(input => writer.write(note, input)))
+    for (const outcome of outcomes) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'StoreUnavailable' } })
+    }
+    expect(ledger.committed).toEqual([])
+  })
+
+  test('a conflict with another node is repeated', async () => {
+    const { ledger, writer, note, runs } = setUp()
+    runs.failures.push('conflict', 'conflict')
+    expect(await Promise.all(['1', '2'].map(input => writer.write(note, input)))).toEqual(['1!', '2!'])
+    expect(ledger.committed).toEqual([['1', '2']])
+  })
+
+  test('what is urgent goes first', async () => {
+    const { ledger, writer, note } = setUp()
+    await Promise.all([writer.write(note, '1'), writer.write({ ...note, urgent: true }, 'urgent')])
+    expect(ledger.committed.flat()).toEqual(['urgent', '1'])
+  })
+
+  test('closing waits for what was accepted and refuses the rest', async () => {
+    const { ledger, writer, note } = setUp()
+    const accepted = writer.write(note, '1')
+    const closed = writer.close()
+    await expect(writer.write(note, '2')).rejects.toThrow(StoreUnavailable)
+    await closed
+    expect(await accepted).toBe('1!')
+    expect(ledger.committed).toEqual([['1']])
+  })
+})

@@ -1,0 +1,90 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Network, startNetwork } from '../network.ts'
+import { isSigned, Receiver } from '../receiver.ts'
+import { Service } from '../service.ts'
+import { until } from '../until.ts'
+
+const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
+
+/** The options of curl that the README uses, for machines without curl. */
+const CURL = `#!${process.execPath}
+const [url] = process.argv.slice(2).filter(argument => /^https?:/.test(argument))
+const options = { headers: {} }
+for (let n = 2; n < process.argv.length; n++) {
+  if (process.argv[n] === '-X') options.method = process.argv[++n]
+  if (process.argv[n] === '-d') options.body = process.argv[++n]
+  if (process.argv[n] === '-H') {
+    const [name, ...value] = process.argv[++n].split(': ')
+    options.headers[name] = value.join(': ')
+  }
+}
+if (options.body !== undefined) options.method ??= 'POST'
+fetch(url, options).then(answer => answer.text()).then(text => process.stdout.write(text))
+`
+
+/** The block of commands that begins so. */
+function commandsFrom(firstLine: string): string {
+  const block = README.split('```').find(text => text.startsWith(`sh\n${firstLine}`))
+  if (block === undefined) throw new Error(`The README has no commands that begin with ${firstLine}`)
+  return block.slice('sh\n'.length)
+}
+
+describe('the README’s commands, pasted into a shell', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-readme-'))
+  let network: Network
+  let service: Service
+  let receiver: Receiver
+
+  beforeAll(async () => {
+    writeFileSync(join(folder, 'curl'), CURL, { mode: 0o755 })
+    network = await startNetwork()
+    service = await new Service({ dataDir: join(folder, 'data'), env: { WHATSAPP_URL: network.url } }).start()
+    receiver = await new Receiver().listen()
+  })
+
+  afterAll(async () => {
+    await service?.dispose()
+    await receiver?.close()
+    await network?.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  function paste(commands: string): Promise<{ stdout: string }> {
+    const env = { ...process.env, PATH: `${folder}:${process.env['PATH']}` }
+    return promisify(execFile)('sh', ['-e', '-c', commands], { cwd: folder, env })
+  }
+
+  test('make an instance, connect it, send to a number and a group, and hear the answers, signed', async () => {
+    const commands = commandsFrom('BASE=')
+      .replaceAll('http://127.0.0.1:3000', service.url ?? '')
+      .replaceAll('http://127.0.0.1:4000/events', receiver.url)
+    const asked = 'curl -s $BASE/v1/instance -H "Authorization: Bearer $TOKEN"'
+    expect(commands).toContain(`${asked}; echo\n`)
+    // A person repeats the second step until it says "connected".
+    const wait = `until ${asked} | grep -q '"state":"connected"'; do sleep 0.1; done\n`
+    const { stdout } = await paste(commands.replace(`${asked}; echo\n`, wait))
+    expect(stdout).not.toContain('"error"')
+
+    await receiver.waitFor(3 * 3 + 2)
+    const secret = /"secret":"([^"]+)"/.exec(stdout)?.[1] ?? ''
+    expect(receiver.requests.every(request => isSigned(request, secret))).toBe(true)
+    const count = Object.groupBy(receiver.events, ({ event }) => event)
+    expect(count['message.read']).toHaveLength(3)
+    const texts = count['message.received']?.map(({ data }) => data['text'])
+    expect(texts?.toSorted()).toEqual(['Are you there?', 'Hi all'])
+  })
+
+  test('ask for the QR code that links a real number', async () => {
+    const { id } = await service.admin.createInstance('whatsapp')
+    const [connect = ''] = commandsFrom('curl -s -X POST $BASE/admin/v1/instances/$INSTANCE/connect').split('; echo\n')
+    await paste(`BASE=${service.url}\nADMIN_KEY=${service.adminKey}\nINSTANCE=${id}\n${connect}`)
+    const qr = await until('a QR code', async () => (await service.admin.connection(id)).qr)
+    await network.scanQr(qr)
+    await service.admin.untilState(id, 'connected')
+  })
+})
