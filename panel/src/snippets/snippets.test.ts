@@ -1,0 +1,141 @@
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { isFromPombal } from './verify.mjs'
+
+interface Vector {
+  name: string
+  body: string
+  secret: string
+  headers: Record<string, string>
+}
+
+const HERE = import.meta.dirname
+const { vectors } = JSON.parse(readFileSync(join(HERE, '../../../docs/signature-vectors.json'), 'utf8')) as {
+  vectors: Vector[]
+}
+
+interface Case {
+  name: string
+  body: string
+  secret: string
+  signature: string
+  isGood: boolean
+}
+
+/** Every vector, and the same with one thing wrong. */
+const CASES: Case[] = vectors.flatMap(({ name, body, secret, headers }) => {
+  const signature = headers['X-Service-Signature']!
+  return [
+    { name, body, secret, signature, isGood: true },
+    { name: `${name}, another body`, body: `${body} `, secret, signature, isGood: false },
+    { name: `${name}, another secret`, body, secret: `${secret}x`, signature, isGood: false },
+    { name: `${name}, no signature`, body, secret, signature: '', isGood: false },
+  ]
+})
+const EXPECTED = CASES.map(({ isGood }) => isGood)
+
+const folder = mkdtempSync(join(tmpdir(), 'pombal-snippets-'))
+const casesFile = join(folder, 'cases.json')
+writeFileSync(casesFile, JSON.stringify(CASES))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+function has(program: string, argument: string): boolean {
+  try {
+    execFileSync(program, [argument], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Runs a program that prints `[true, false, …]`, an entry for each case. */
+function judge(program: string, args: readonly string[]): boolean[] {
+  return JSON.parse(execFileSync(program, args, { encoding: 'utf8', cwd: folder }))
+}
+
+describe('the snippets of the webhook page take what Pombal signs, and nothing else', () => {
+  test('Node', () => {
+    const judged = CASES.map(({ body, signature, secret }) => isFromPombal(Buffer.from(body), signature, secret))
+    expect(judged).toEqual(EXPECTED)
+  })
+
+  test('n8n', async () => {
+    const code = readFileSync(join(HERE, 'verify-n8n.txt'), 'utf8')
+    const AsyncFunction = Object.getPrototypeOf(async () => undefined).constructor as FunctionConstructor
+    const run = new AsyncFunction('require', '$env', '$json', '$itemIndex', code)
+    for (const { name, body, secret, signature, isGood } of CASES) {
+      const helpers = { getBinaryDataBuffer: async () => Buffer.from(body) }
+      const headers = signature ? { 'x-service-signature': signature } : {}
+      const require = createRequire(import.meta.url)
+      const ran = run.call({ helpers }, require, { POMBAL_WEBHOOK_SECRET: secret }, { headers }, 0)
+      if (isGood) expect(await ran, name).toEqual({ json: JSON.parse(body) })
+      else await expect(ran, name).rejects.toThrow('not from Pombal')
+    }
+  })
+
+  test.skipIf(!has('python3', '--version'))('Python', () => {
+    const program = [
+      'import json, sys',
+      `sys.path.insert(0, ${JSON.stringify(HERE)})`,
+      'sys.dont_write_bytecode = True',
+      'from verify import is_from_pombal',
+      'cases = json.load(open("cases.json", encoding="utf-8"))',
+      'print(json.dumps([is_from_pombal(c["body"].encode(), c["signature"], c["secret"]) for c in cases]))',
+    ]
+    expect(judge('python3', ['-c', program.join('\n')])).toEqual(EXPECTED)
+  })
+
+  test.skipIf(!has('php', '--version'))('PHP', () => {
+    const program = [
+      `require ${JSON.stringify(join(HERE, 'verify.php'))};`,
+      '$cases = json_decode(file_get_contents("cases.json"), true);',
+      '$judge = fn($c) => isFromPombal($c["body"], $c["signature"], $c["secret"]);',
+      'echo json_encode(array_map($judge, $cases));',
+    ]
+    expect(judge('php', ['-r', program.join('\n')])).toEqual(EXPECTED)
+  })
+
+  test.skipIf(!has('go', 'version'))(
+    'Go',
+    () => {
+      copyFileSync(join(HERE, 'verify.go'), join(folder, 'verify.go'))
+      writeFileSync(join(folder, 'go.mod'), 'module pombal\n\ngo 1.21\n')
+      writeFileSync(join(folder, 'verify_test.go'), GO_TEST)
+      const output = execFileSync('go', ['test', './...'], { cwd: folder, encoding: 'utf8' })
+      expect(output).toContain('ok')
+    },
+    120_000,
+  )
+})
+
+const GO_TEST = `package pombal
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+)
+
+func TestVectors(t *testing.T) {
+	var cases []struct {
+		Name, Body, Secret, Signature string
+		IsGood                        bool
+	}
+	text, err := os.ReadFile("cases.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		if IsFromPombal([]byte(c.Body), c.Signature, c.Secret) != c.IsGood {
+			t.Errorf("%s: not %v", c.Name, c.IsGood)
+		}
+	}
+}
+`

@@ -1,0 +1,1 @@
+export function isFromPombal(body: Buffer, signature: string | undefined, secret: string): boolean
