@@ -8,6 +8,7 @@ import { instancesContract } from './instances.ts'
 import { keepingContract } from './keeping.ts'
 import { openingContract } from './opening.ts'
 import { ownershipContract } from './ownership.ts'
+import { panelContract } from './panel.ts'
 import { progressContract } from './progress.ts'
 import { retentionContract } from './retention.ts'
 
@@ -24,4 +25,5 @@ export function storeContract(createHarness: CreateHarness): void {
   ownershipContract(createHarness)
   keepingContract(createHarness)
   retentionContract(createHarness)
+  panelContract(createHarness)
 }

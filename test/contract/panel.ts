@@ -1,0 +1,184 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { LATENCY_BOUNDS_MS, MAX_COUNTED, type PanelSession } from '../../src/store/store.ts'
+import { accept, attempt, createConnected, incoming, newInstance, withStore } from './fixture.ts'
+import type { CreateHarness } from './harness.ts'
+
+const HOUR_MS = 60 * 60_000
+
+/** The panel's sessions and password, and what is counted for its pages. */
+export function panelContract(createHarness: CreateHarness): void {
+  describe('sessions', () => {
+    const context = withStore(createHarness)
+    const newSession = (changes: Partial<PanelSession> = {}) => ({
+      id: `ses_${randomBytes(8).toString('hex')}`,
+      tokenDigest: randomBytes(32),
+      createdAt: 1_000,
+      expiresAt: 2_000,
+      userAgent: 'Firefox',
+      ...changes,
+    })
+
+    test('are found by their token until they expire or are ended', async () => {
+      const { sessions } = context.store
+      const { tokenDigest, ...session } = newSession()
+      await sessions.create({ ...session, tokenDigest })
+      expect(await sessions.find(tokenDigest, 1_999)).toEqual(session)
+      expect(await sessions.find(tokenDigest, 2_000)).toBeNull()
+      expect(await sessions.find(randomBytes(32), 1_500)).toBeNull()
+      await sessions.end(session.id)
+      expect(await sessions.find(tokenDigest, 1_500)).toBeNull()
+      await sessions.end(session.id)
+    })
+
+    test('a new password ends all but the one that set it', async () => {
+      const { sessions } = context.store
+      const [kept, other] = [newSession(), newSession({ userAgent: null, createdAt: 1_001 })]
+      for (const session of [kept, other]) await sessions.create(session)
+      expect((await sessions.list(1_500)).map(({ id }) => id)).toEqual([other.id, kept.id])
+      expect(await sessions.findPasswordHash()).toBeNull()
+      await sessions.setPasswordHash('scrypt$a', kept.id)
+      expect(await sessions.findPasswordHash()).toBe('scrypt$a')
+      expect((await sessions.list(1_500)).map(({ id }) => id)).toEqual([kept.id])
+      await sessions.setPasswordHash(null, null)
+      expect(await sessions.findPasswordHash()).toBeNull()
+      expect(await sessions.list(1_500)).toEqual([])
+    })
+  })
+
+  describe('statistics', () => {
+    const context = withStore(createHarness)
+
+    test('an instance is as busy as its last hour, and owes from its oldest event on', async () => {
+      const { store } = context
+      const now = Date.now()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const idle = await store.instances.create(newInstance(), now)
+      const message = await accept(store, instanceId)
+      await store.messages.recordProgress(lease, message.whatsappId, 'read', now)
+      await store.events.recordIncoming(lease, incoming(), now)
+      const activity = await store.statistics.activity([instanceId, idle.id], now - HOUR_MS)
+      expect(activity.find(entry => entry.instanceId === instanceId)).toMatchObject({ sent: 1, received: 1 })
+      expect(activity.find(entry => entry.instanceId === instanceId)?.oldestOwedAt).toBeGreaterThanOrEqual(now)
+      expect(activity.find(entry => entry.instanceId === idle.id)).toMatchObject({
+        sent: 0,
+        received: 0,
+        oldestOwedAt: null,
+      })
+      const [later] = await store.statistics.activity([instanceId], Date.now() + HOUR_MS)
+      expect(later).toMatchObject({ sent: 0, received: 0 })
+    })
+
+    test('every event of a span of time is counted once, by what became of it', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const made = Date.now()
+      for (let count = 0; count < 4; count += 1) await store.events.recordIncoming(lease, incoming(), made)
+      await store.instances.setWebhookUrl(instanceId, null)
+      await store.events.recordIncoming(lease, incoming(), made)
+      const due = await store.deliveries.listFirst(instanceId, 0, 10)
+      expect(due).toHaveLength(4)
+      const [once, never, twice] = due
+      const took = { startedAt: made, durationMs: 30 }
+      await store.deliveries.recordAttempt(lease, once!, attempt(once!, took), { kind: 'delivered' })
+      await store.deliveries.recordAttempt(lease, never!, attempt(never!, took), { kind: 'exhausted' })
+      await store.deliveries.recordAttempt(lease, twice!, attempt(twice!, took), { kind: 'retry', dueAt: made })
+      const second = { ...twice!, attemptNumber: 2 }
+      await store.deliveries.recordAttempt(lease, second, attempt(second, took), { kind: 'delivered' })
+
+      const outcomes = await store.statistics.outcomes(instanceId, made, made + 1)
+      expect(outcomes).toMatchObject({ first: 1, retried: 1, exhausted: 1, waiting: 1, notPosted: 1 })
+      const within50Ms = LATENCY_BOUNDS_MS.indexOf(50)
+      expect(outcomes.latencies).toHaveLength(LATENCY_BOUNDS_MS.length + 1)
+      expect(outcomes.latencies[within50Ms]).toBe(2)
+      expect(outcomes.latencies.reduce((sum, count) => sum + count, 0)).toBe(2)
+      const empty = await store.statistics.outcomes(instanceId, made + 1, made + 2)
+      expect(empty).toMatchObject({ first: 0, retried: 0, exhausted: 0, waiting: 0, notPosted: 0 })
+    })
+
+    test('what a redelivery would take is counted before it, and its way afterwards', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const made = Date.now()
+      for (let count = 0; count < 3; count += 1) await store.events.recordIncoming(lease, incoming(), made)
+      for (const delivery of await store.deliveries.listFirst(instanceId, 0, 10)) {
+        await store.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'exhausted' })
+      }
+      expect(await store.statistics.countEnded(instanceId, made, 'exhausted')).toBe(3)
+      expect(await store.statistics.countEnded(instanceId, made + 1, 'exhausted')).toBe(0)
+      expect(await store.statistics.countEnded(instanceId, made, 'delivered')).toBe(0)
+      expect(await store.deliveries.redeliverSince(instanceId, made, 'exhausted', Date.now())).toEqual({
+        kind: 'queued',
+        count: 3,
+      })
+      expect(await store.statistics.countEnded(instanceId, made, 'exhausted')).toBe(0)
+      expect(await store.statistics.countRedelivering(instanceId)).toBe(3)
+      expect(MAX_COUNTED).toBeGreaterThan(3)
+    })
+  })
+
+  describe('what the panel shows of an instance', () => {
+    const context = withStore(createHarness)
+
+    test('what came in, newest first, with its body', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      for (const [index, text] of ['one', 'two', 'three'].entries()) {
+        await store.events.recordIncoming(lease, incoming({ id: text, text }), 1_000 + index)
+      }
+      const received = await store.events.listReceived(lease.instanceId, 2)
+      expect(received.map(({ body }) => JSON.parse(body).data.text)).toEqual(['three', 'two'])
+      expect(received[0]?.createdAt).toBe(1_002)
+    })
+
+    test('since when the secret is what it is', async () => {
+      const { store } = context
+      const { id } = await store.instances.create(newInstance(), 1_000)
+      expect(await store.instances.findSecretChangedAt(id)).toBeNull()
+      await store.instances.replaceWebhookSecret(id, newInstance().webhookSecret, 5_000)
+      expect(await store.instances.findSecretChangedAt(id)).toBe(5_000)
+    })
+
+    test('a log hint follows every change of a log', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      let hints = 0
+      const stop = store.hints.on('log', changed => {
+        if (changed === instanceId) hints += 1
+      })
+      const hinted = async (change: () => Promise<unknown>) => {
+        const before = hints
+        await change()
+        return hints > before
+      }
+      let message = { whatsappId: '' }
+      expect(await hinted(async () => (message = await accept(store, instanceId)))).toBe(true)
+      expect(await hinted(() => store.messages.recordProgress(lease, message.whatsappId, 'sent', Date.now()))).toBe(
+        true,
+      )
+      expect(await hinted(() => store.messages.recordProgress(lease, message.whatsappId, 'sent', Date.now()))).toBe(
+        false,
+      )
+      expect(await hinted(() => store.events.recordIncoming(lease, incoming(), Date.now()))).toBe(true)
+      const [due] = await store.deliveries.listFirst(instanceId, 0, 1)
+      expect(
+        await hinted(() => store.deliveries.recordAttempt(lease, due!, attempt(due!), { kind: 'exhausted' })),
+      ).toBe(true)
+      expect(await hinted(() => store.deliveries.redeliver(instanceId, due!.eventId, Date.now()))).toBe(true)
+      stop()
+    })
+
+    test('the cause of a stop is kept with its reason', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      await store.connections.record(lease, { state: 'stopped', reason: 'Banned.', cause: 'banned' }, 1)
+      expect(await store.connections.find(lease.instanceId)).toMatchObject({ state: 'stopped', cause: 'banned' })
+      await store.connections.record(lease, { state: 'connected', reason: 'Connected.', cause: null }, 2)
+      expect((await store.connections.find(lease.instanceId))?.cause).toBeNull()
+    })
+  })
+}
