@@ -38,11 +38,12 @@ function greet(app: App, settings: Settings): void {
     [
       '',
       `  Pombal ${settings.version} listens on ${app.url}`,
+      `  Panel      ${app.url}`,
       `  Data       ${data}`,
       `  Admin key  ${app.adminKeyPlace}`,
       `  API        ${app.url}/docs`,
       '',
-      '  Next: make an instance (kind "sandbox" needs no phone)',
+      '  Next: open the panel and sign in with the admin key. Or make an instance from here:',
       '',
       `    curl -s ${app.url}/admin/v1/instances -H "Authorization: Bearer ${adminKeyInShell(app)}" \\`,
       `      -H 'Content-Type: application/json' -d '{"name":"first","kind":"${settings.sandbox ? 'sandbox' : 'whatsapp'}"}'`,

@@ -1,5 +1,5 @@
 export type { Obeyed, Order } from './scenario/order.ts'
-export type { Direction, Rule, Then, When } from './scenario/rule.ts'
+export type { Action, Direction, Rule, When } from './scenario/rule.ts'
 export type { HeldStanza, RuleState, ScenarioState } from './scenario/scenario.ts'
 export { createSimulator } from './simulator.ts'
 export type {

@@ -1,4 +1,3 @@
-import type { StoredConnection } from '../domain/connection.ts'
 import type { InstanceId } from '../domain/ids.ts'
 import type { PhoneNumber } from '../domain/recipient.ts'
 import type { Core } from './core.ts'
@@ -103,7 +102,11 @@ function operations(core: Core) {
       async (tx, { lease, change, now }: { lease: Lease; change: Change; now: number }) => {
         const ofInstance = db.selectFrom('connections').where('instance_id', '=', lease.instanceId)
         const [before] = await tx.query(
-          statements.locking(ofInstance.select(['state', statements.now.as('now')]), 'update', 'connections'),
+          statements.locking(
+            ofInstance.select(['state', 'goal_version', statements.now.as('now')]),
+            'update',
+            'connections',
+          ),
         )
         if (before === undefined) return
         const state = change.state ?? before.state
@@ -111,7 +114,7 @@ function operations(core: Core) {
           db
             .updateTable('connections')
             .set({
-              ...columns(change),
+              ...columns(change, before.goal_version),
               state,
               ...(state !== before.state && { since: now }),
               ...((state === 'connected' || before.state === 'connected') && { last_connected_at: before.now }),
@@ -123,8 +126,10 @@ function operations(core: Core) {
   }
 }
 
-function columns({ reason, cause, goal, qr, qrExpiresAt, pairingCode, phone }: Change) {
-  const all: Partial<StoredConnection> = { reason, cause, goal, qr, phone } as Partial<StoredConnection>
-  const named = { ...all, qr_expires_at: qrExpiresAt, pairing_code: pairingCode }
-  return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))
+function columns(change: Change, goalVersion: number) {
+  const { reason, cause, goal, ifGoalVersion = goalVersion, qr, qrExpiresAt, pairingCode, phone } = change
+  // A newer wish stands, whatever was decided before it.
+  const settled = ifGoalVersion < goalVersion ? undefined : goal
+  const all = { reason, cause, goal: settled, qr, phone, qr_expires_at: qrExpiresAt, pairing_code: pairingCode }
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
 }

@@ -145,13 +145,13 @@ export interface Connections {
   requestLogout(id: InstanceId): Promise<boolean>
   /**
    * The owner tells what is the case. `since` moves only when `state` changes; `lastConnectedAt` is set by the store
-   * while the state is, or stops being, `connected`.
+   * while the state is, or stops being, `connected`. With `ifGoalVersion`, `goal` is left alone once there is a newer wish.
    */
   record(
     lease: Lease,
     change: Partial<
       Pick<StoredConnection, 'state' | 'reason' | 'cause' | 'goal' | 'qr' | 'qrExpiresAt' | 'pairingCode' | 'phone'>
-    >,
+    > & { ifGoalVersion?: number },
     now: number,
   ): Promise<void>
 }

@@ -408,8 +408,8 @@ class WhatsappConnection implements Connection {
 
   /** The goal becomes `idle`, unless somebody asked for something new in the meantime. */
   async #settleGoal(): Promise<void> {
-    if (!(await this.#status.hasNewerWish(this.#goalVersion))) await this.#status.record({ goal: 'idle' })
-    else this.#step(() => this.#look())
+    await this.#status.settleGoal('idle', this.#goalVersion)
+    this.#step(() => this.#look())
   }
 
   // ── Trouble ───────────────────────────────────────────────────────────────────────────────────────────────────

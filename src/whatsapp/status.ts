@@ -39,10 +39,9 @@ export class Status {
     if (state) logger.info({ instanceId: lease.instanceId, state, reason }, 'connection.changed')
   }
 
-  /** Somebody asked for something after the wish with this version. */
-  async hasNewerWish(goalVersion: number | null): Promise<boolean> {
-    const record = await this.find()
-    return record !== null && goalVersion !== null && record.goalVersion > goalVersion
+  /** The wish with this version is seen to; a newer one stands. */
+  async settleGoal(goal: 'idle' | 'logged_out', goalVersion: number | null, change: Change = {}): Promise<void> {
+    await this.record({ ...change, goal, ...(goalVersion !== null && { ifGoalVersion: goalVersion }) })
   }
 
   #say(reason: string): string {

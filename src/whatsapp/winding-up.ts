@@ -27,8 +27,7 @@ export class WindingUp {
   /** First the state, so that nothing more is accepted; the caller settles the goal last. */
   async logOut(reason: string, goalVersion: number | null): Promise<void> {
     const { status, store, lease, signal } = this.#options
-    const goal = (await status.hasNewerWish(goalVersion)) ? {} : { goal: 'logged_out' as const }
-    await status.record({ ...NO_CODES, ...goal, state: 'logged_out', reason, phone: null })
+    await status.settleGoal('logged_out', goalVersion, { ...NO_CODES, state: 'logged_out', reason, phone: null })
     await untilStored(() => store.credentials.clear(lease), signal)
     await this.failQueue('instance_logged_out')
   }

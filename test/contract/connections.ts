@@ -60,6 +60,19 @@ export function connectionsContract(createHarness: CreateHarness): void {
       expect(await store.connections.find(lease.instanceId)).toMatchObject({ state: 'connecting', since: 50 })
     })
 
+    test('a goal that was settled for an older wish does not undo a newer one', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      await store.connections.requestConnect(lease.instanceId, null)
+      const { goalVersion } = (await store.connections.find(lease.instanceId))!
+      await store.connections.requestConnect(lease.instanceId, null)
+      const settled = { state: 'stopped', reason: 'Refused.', goal: 'idle', ifGoalVersion: goalVersion } as const
+      await store.connections.record(lease, settled, 1)
+      expect(await store.connections.find(lease.instanceId)).toMatchObject({ state: 'stopped', goal: 'online' })
+      await store.connections.record(lease, { ...settled, ifGoalVersion: goalVersion + 1 }, 2)
+      expect(await store.connections.find(lease.instanceId)).toMatchObject({ goal: 'idle' })
+    })
+
     test('the moment of the last connection is set while connected and when it ends, and not after', async () => {
       const { store } = context
       const lease = await createOwned(store)

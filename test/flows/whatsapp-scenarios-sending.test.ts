@@ -1,4 +1,4 @@
-import type { Then, When } from '@pombal/simulator'
+import type { Action, When } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
@@ -14,10 +14,10 @@ const DELIVERED = { stanza: 'receipt', direction: 'out', attrs: { type: '' } } a
 const RECEIPT = { stanza: 'receipt', direction: 'out' } as const
 
 /** A linked instance, and a network that misbehaves by these rules from then on. */
-async function openStage(...rules: readonly (readonly [When, Then])[]) {
+async function openStage(...rules: readonly (readonly [When, Action])[]) {
   const stage = await Stage.open()
   const linked = await stage.link({ settings: { messageTtlMs: 86_400_000, ackTimeoutMs: 400 } })
-  for (const [when, then] of rules) await stage.network.misbehave({ kind: 'rule', rule: { when, then } })
+  for (const [when, action] of rules) await stage.network.misbehave({ kind: 'rule', rule: { when, do: action } })
   return { ...linked, stage, [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose]() }
 }
 
@@ -112,7 +112,7 @@ describe.concurrent('the acknowledgement', () => {
 })
 
 describe.concurrent('receipts', () => {
-  test.each<[string, [When, Then][]]>([
+  test.each<[string, [When, Action][]]>([
     ['late', [[RECEIPT, { delayMs: 500 }]]],
     ['doubled', [[RECEIPT, 'double']]],
     ['out of order: read, then delivered', [[DELIVERED, { delayMs: 900 }]]],

@@ -28,12 +28,12 @@ const when: Fields = {
   times: count,
   probability: value => atLeast(0)(value) && (value as number) <= 1,
 }
-const then: Check = value =>
+const action: Check = value =>
   oneOf('hold', 'drop', 'double', 'cut', 'cut_after', 'garble')(value) ||
   fits(value, { delayMs: atLeast(0) }, { jitterMs: atLeast(0) }) ||
   fits(value, { error: text }) ||
   fits(value, { address: oneOf('lid', 'pn') }, { alternate: flag })
-const rule: Check = value => fits(value, { when: one => fits(one, {}, when), then }, { forMs: atLeast(0) })
+const rule: Check = value => fits(value, { when: one => fits(one, {}, when), do: action }, { forMs: atLeast(0) })
 const receipt: Fields = { account: isNumber, contact: isNumber, id: text }
 
 /** Per kind, the fields that have to be there and those that may. */

@@ -1,7 +1,7 @@
 /** One way in which the network misbehaves, as data. */
 export interface Rule {
   when: When
-  then: Then
+  do: Action
   /** The rule is gone after so long. Default: it stays until it is removed. */
   forMs?: number
 }
@@ -42,7 +42,7 @@ export type Direction = 'in' | 'out'
  *   error and is not looked at.
  * - `address`: the sender is named by its LID or its number; with `alternate: false` nothing tells the other one.
  */
-export type Then =
+export type Action =
   | 'hold'
   | 'drop'
   | 'double'

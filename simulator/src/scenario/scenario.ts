@@ -159,15 +159,15 @@ export class Scenario implements Gate {
     return fate
   }
 
-  #apply({ then }: Rule, fate: Fate, direction: Direction): void {
-    if (then === 'hold' || then === 'drop' || then === 'cut') fate.end = then
-    else if (then === 'double') fate.copies++
-    else if (then === 'cut_after') fate.cutAfter = true
-    else if (then === 'garble') fate.stanza = garbled(fate.stanza)
-    else if ('delayMs' in then) fate.delayMs += then.delayMs + (then.jitterMs ?? 0) * this.#random()
-    else if ('address' in then) fate.stanza = addressed(fate.stanza, then.address, then.alternate ?? true)
-    else if (direction === 'out') fate.stanza = failed(fate.stanza, then.error)
-    else fate.end = then
+  #apply({ do: action }: Rule, fate: Fate, direction: Direction): void {
+    if (action === 'hold' || action === 'drop' || action === 'cut') fate.end = action
+    else if (action === 'double') fate.copies++
+    else if (action === 'cut_after') fate.cutAfter = true
+    else if (action === 'garble') fate.stanza = garbled(fate.stanza)
+    else if ('delayMs' in action) fate.delayMs += action.delayMs + (action.jitterMs ?? 0) * this.#random()
+    else if ('address' in action) fate.stanza = addressed(fate.stanza, action.address, action.alternate ?? true)
+    else if (direction === 'out') fate.stanza = failed(fate.stanza, action.error)
+    else fate.end = action
   }
 
   /** Whether it goes on at once; if not, this sees to what happens instead. */
