@@ -1,5 +1,5 @@
 import { localStorageColorSchemeManager, MantineProvider } from '@mantine/core'
-import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { ApiError } from './api/client.ts'
 import { sessionQuery } from './api/queries.ts'
@@ -13,6 +13,7 @@ const colorSchemes = localStorageColorSchemeManager({ key: 'pombal.colours' })
 
 const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError: error => onError(error) }),
+  mutationCache: new MutationCache({ onError: error => onError(error) }),
   defaultOptions: {
     queries: {
       // Changes are told by the service; reading again on focus would be for nothing.

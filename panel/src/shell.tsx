@@ -124,7 +124,7 @@ function SignOutButton() {
         color="gray"
         size="lg"
         aria-label={words.shell.signOut}
-        loading={signOut.isPending}
+        disabled={signOut.isPending}
         onClick={() => signOut.mutate()}
       >
         <SignOutIcon />

@@ -53,7 +53,7 @@ test('a code that rotates is redrawn, and one that ran out says so with one butt
 
   await page.goto(`${stage.url}/instances/${id}`)
   const code = page.getByTestId('qr').locator('path')
-  await page.getByText('Live').waitFor()
+  await page.getByText('Live', { exact: true }).waitFor()
   const first = await code.getAttribute('d')
   shown = answer({ ...linking, qr: '2@second' })
   await tellChange()

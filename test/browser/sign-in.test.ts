@@ -79,7 +79,7 @@ test('the page loads nothing from elsewhere and holds no script of its own', asy
   const hosts = new Set<string>()
   page.on('request', request => hosts.add(new URL(request.url()).host))
   await signIn(page)
-  await page.getByText('Live').waitFor()
+  await page.getByText('Live', { exact: true }).waitFor()
   expect([...hosts]).toEqual([new URL(stage.url).host])
   const policy = (await fetch(stage.url)).headers.get('content-security-policy')
   expect(policy).toContain("default-src 'none'")

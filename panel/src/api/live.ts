@@ -62,12 +62,18 @@ function follow(client: QueryClient): () => void {
     clearTimeout(retry)
     source?.close()
     source = new EventSource(`${ADMIN}/changes`)
+    let isFirstLook = true
     source.addEventListener('open', () => {
       // What changed while nobody followed is unknown.
       if (state !== 'connecting') gathered.addEverything()
       setState('live')
     })
     source.addEventListener('change', event => gathered.add(JSON.parse(event.data).data as Change))
+    source.addEventListener('look', () => {
+      // The first one only opens the stream; the others come because a change may go untold.
+      if (!isFirstLook) gathered.addEverything()
+      isFirstLook = false
+    })
     source.addEventListener('error', () => {
       setState('lost')
       close()

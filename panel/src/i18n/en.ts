@@ -72,6 +72,7 @@ export const en = {
     namePlaceholder: 'Shop',
     sandboxName: 'Sandbox',
     createAction: 'Create',
+    creating: 'Creating it…',
   },
   instance: {
     overview: 'Overview',

@@ -73,6 +73,7 @@ export const ptBr: Words = {
     namePlaceholder: 'Loja',
     sandboxName: 'Sandbox',
     createAction: 'Criar',
+    creating: 'Criando…',
   },
   instance: {
     overview: 'Visão geral',

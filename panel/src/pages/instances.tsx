@@ -1,4 +1,4 @@
-import { Button, Loader, TextInput } from '@mantine/core'
+import { Button, TextInput } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
@@ -226,7 +226,7 @@ function FirstInstance() {
             <FlaskIcon size={26} />
             <strong>{words.instances.trySandbox}</strong>
             <span>{words.instances.trySandboxHint}</span>
-            {create.isPending && create.variables === 'sandbox' ? <Loader size={18} color="gray" /> : <ArrowIcon />}
+            {create.isPending && create.variables === 'sandbox' ? <em>{words.instances.creating}</em> : <ArrowIcon />}
           </button>
         )}
         <button
@@ -238,7 +238,7 @@ function FirstInstance() {
           <PhoneIcon size={26} />
           <strong>{words.instances.linkNumber}</strong>
           <span>{words.instances.linkNumberHint}</span>
-          {create.isPending && create.variables === 'whatsapp' ? <Loader size={18} color="gray" /> : <ArrowIcon />}
+          {create.isPending && create.variables === 'whatsapp' ? <em>{words.instances.creating}</em> : <ArrowIcon />}
         </button>
       </div>
       <Problem error={create.error} />
