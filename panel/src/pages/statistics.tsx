@@ -101,29 +101,31 @@ function Outcomes({ statistics: { buckets } }: { statistics: Statistics }) {
               </li>
             ))}
           </ul>
-          <table className="visually-hidden">
-            <caption>{words.statistics.outcomes}</caption>
-            <thead>
-              <tr>
-                <th>{words.statistics.time}</th>
-                {shown.map(series => (
-                  <th key={series}>{words.statistics[series]}</th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {buckets
-                .filter((_, index) => totals[index])
-                .map(bucket => (
-                  <tr key={bucket.at}>
-                    <th>{bucket.at}</th>
-                    {shown.map(series => (
-                      <td key={series}>{bucket[series]}</td>
-                    ))}
-                  </tr>
-                ))}
-            </tbody>
-          </table>
+          <div className="visually-hidden">
+            <table>
+              <caption>{words.statistics.outcomes}</caption>
+              <thead>
+                <tr>
+                  <th>{words.statistics.time}</th>
+                  {shown.map(series => (
+                    <th key={series}>{words.statistics[series]}</th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {buckets
+                  .filter((_, index) => totals[index])
+                  .map(bucket => (
+                    <tr key={bucket.at}>
+                      <th>{bucket.at}</th>
+                      {shown.map(series => (
+                        <td key={series}>{bucket[series]}</td>
+                      ))}
+                    </tr>
+                  ))}
+              </tbody>
+            </table>
+          </div>
         </>
       )}
     </figure>
