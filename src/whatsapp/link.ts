@@ -1,5 +1,6 @@
 import {
   type BinaryNode,
+  DisconnectReason,
   decodeMessageNode,
   type GroupMetadata,
   getBinaryNodeChildren,
@@ -209,6 +210,8 @@ export class Link {
       for (const { id } of groups) if (id) events.groupChanged(id)
     })
     ev.on('group-participants.update', ({ id }) => events.groupChanged(id))
+    // `ws` leaves an HTTP answer other than 101 to whoever listens; Baileys listens, and would wait for ever.
+    ws.on('unexpected-response', () => this.#endAs(DisconnectReason.unavailableService))
     ws.prependListener('CB:message', (node: BinaryNode) => this.#noteCiphertexts(node))
     // Baileys tells of refusals only, and of those after the fact.
     ws.on('CB:ack,class:message', ({ attrs }: BinaryNode) => {
@@ -269,9 +272,14 @@ export class Link {
   /** The socket ends, and what it delivered comes again over the next one. */
   #notRecorded(error: unknown): void {
     this.#log(error, 'record')
+    this.#endAs(NOT_RECORDED)
+  }
+
+  /** Ends the socket for a reason that Baileys does not know. */
+  #endAs(code: number): void {
     if (this.#ended) return
     this.close()
-    this.#options.events.closed({ code: NOT_RECORDED, deviceRemoved: false })
+    this.#options.events.closed({ code, deviceRemoved: false })
   }
 
   /** Messages that come by other ways than a ciphertext, such as one that the phone sends again. */
