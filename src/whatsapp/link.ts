@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type BinaryNode,
   DisconnectReason,
@@ -7,6 +8,7 @@ import {
   jidNormalizedUser,
   makeWASocket,
   proto,
+  S_WHATSAPP_NET,
   unpadRandomMax16,
   type WAMessage,
   type WASocket,
@@ -24,12 +26,15 @@ import { type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import type { MemoryCache } from './memory-cache.ts'
 import { parseReceipt, type Receipt } from './receipts.ts'
 import { createSignalRepository, sending } from './signal-repository.ts'
-import { type Network, socketOptions } from './socket-options.ts'
+import { type Network, QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
 
 /** After this a socket that was told to close is torn down: a dead peer never answers the close frame. */
 const CLOSE_GRACE_MS = 1_000
 /** WhatsApp's token bookkeeping goes by weeks (Baileys `tc-token-utils.js`). */
 const TOKEN_WEEK_SECONDS = 604_800
+
+/** How often WhatsApp is asked for what it has kept for us, when it does not say that this was all. */
+const MAX_ACTIVATIONS = 3
 
 /** WhatsApp's answer to a message of ours. */
 export interface Acknowledgement {
@@ -59,6 +64,8 @@ export interface LinkEvents {
 export interface LinkOptions {
   network: Network
   version?: [number, number, number] | undefined
+  queryTimeoutMs?: number | undefined
+  keepAliveMs?: number | undefined
   credentials: CredentialStore
   devices: DeviceCache
   caches: Record<'msgRetryCounterCache' | 'placeholderResendCache' | 'callOfferCache', MemoryCache>
@@ -79,16 +86,20 @@ export class Link {
   /** Which stanza a ciphertext came in: Baileys hands the very same bytes to the Signal repository. */
   readonly #stanzas = new WeakMap<Uint8Array, BinaryNode>()
   #isOpen = false
+  /** WhatsApp has handed out all that it had kept for us. */
+  #caughtUp = false
   #ended = false
 
   constructor(options: LinkOptions) {
     this.#options = options
-    const { credentials, caches, network, version } = options
+    const { credentials, caches, network, version, queryTimeoutMs, keepAliveMs } = options
     const journal = new Journal(credentials)
     this.#socket = makeWASocket(
       socketOptions({
         network,
         version,
+        queryTimeoutMs,
+        keepAliveMs,
         auth: { creds: credentials.creds, keys: credentials.keys },
         logger: createLibraryLogger(options.logger),
         makeSignalRepository: (auth, logger, pnToLid) =>
@@ -197,9 +208,11 @@ export class Link {
     ev.on('connection.update', update => {
       if (update.qr) events.qr(update.qr)
       if (update.isNewLogin) events.paired()
+      if (update.receivedPendingNotifications) this.#caughtUp = true
       if (update.connection === 'open') {
         this.#isOpen = true
         events.opened()
+        this.#activate().catch(error => this.#log(error, 'activate'))
       }
       if (update.connection === 'close') this.#end(parseLinkEnd(update.lastDisconnect?.error))
     })
@@ -223,6 +236,21 @@ export class Link {
       const receipt = parseReceipt(node, this.self)
       return receipt && events.receipt(receipt)
     })
+  }
+
+  /**
+   * Asks for what WhatsApp has kept, if Baileys did so in vain: it asks once, and not at all when a query before that went
+   * unanswered. Until it is asked WhatsApp gives us nothing, neither messages nor receipts.
+   */
+  async #activate(): Promise<void> {
+    const { queryTimeoutMs = QUERY_TIMEOUT_MS } = this.#options
+    for (let asked = 0; asked < MAX_ACTIVATIONS; asked += 1) {
+      await sleep(queryTimeoutMs, undefined, { signal: this.closed, ref: false })
+      if (this.#caughtUp) return
+      const attrs = { to: S_WHATSAPP_NET, type: 'set', xmlns: 'passive' }
+      await this.#socket.query({ tag: 'iq', attrs, content: [{ tag: 'active', attrs: {} }] }).catch(() => undefined)
+      this.#socket.ev.flush()
+    }
   }
 
   /** Holds a stanza back from Baileys, who would acknowledge it, until what it tells is recorded. */
