@@ -25,9 +25,10 @@ function exitWith(problems: readonly string[]): never {
 /** What stops a start for a reason that the operator can mend, as sentences. */
 function problemsOf(error: unknown, settings: Settings): readonly string[] | null {
   if (error instanceof BadSettings) return error.problems
-  const { name, message, code } = error as NodeJS.ErrnoException
+  const { name, message, code, syscall } = error as NodeJS.ErrnoException
   if (code === 'EADDRINUSE') return [`Port ${settings.port} of ${settings.host} is taken: set PORT to a free one.`]
-  if (code === 'EACCES' || code === 'EADDRNOTAVAIL') return [message]
+  // The operating system refuses a folder, a file or an address, and says which.
+  if (syscall !== undefined) return [message]
   if (REFUSED_BY_STORE.includes(name)) return [message]
   return null
 }

@@ -54,6 +54,10 @@ export interface ConnectionOptions {
     version?: [number, number, number]
     messageTtlMs: number
     ackTimeoutMs?: number
+    /** How long WhatsApp is given to answer a query. Default: 15 s. */
+    queryTimeoutMs?: number
+    /** How often WhatsApp is asked for a sign of life; without one for 5 s more the socket ends. Default: 25 s. */
+    keepAliveMs?: number
   }
   logger: Logger
   now?: () => number
@@ -260,6 +264,8 @@ class WhatsappConnection implements Connection {
     const link: Link = new Link({
       network,
       version: settings.version,
+      queryTimeoutMs: settings.queryTimeoutMs,
+      keepAliveMs: settings.keepAliveMs,
       credentials,
       devices: this.#devices,
       caches: this.#caches,

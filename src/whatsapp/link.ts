@@ -1,11 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type BinaryNode,
+  DisconnectReason,
   decodeMessageNode,
   type GroupMetadata,
   getBinaryNodeChildren,
   jidNormalizedUser,
   makeWASocket,
   proto,
+  S_WHATSAPP_NET,
   unpadRandomMax16,
   type WAMessage,
   type WASocket,
@@ -23,12 +26,15 @@ import { type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import type { MemoryCache } from './memory-cache.ts'
 import { parseReceipt, type Receipt } from './receipts.ts'
 import { createSignalRepository, sending } from './signal-repository.ts'
-import { type Network, socketOptions } from './socket-options.ts'
+import { type Network, QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
 
 /** After this a socket that was told to close is torn down: a dead peer never answers the close frame. */
 const CLOSE_GRACE_MS = 1_000
 /** WhatsApp's token bookkeeping goes by weeks (Baileys `tc-token-utils.js`). */
 const TOKEN_WEEK_SECONDS = 604_800
+
+/** How often WhatsApp is asked for what it has kept for us, when it does not say that this was all. */
+const MAX_ACTIVATIONS = 3
 
 /** WhatsApp's answer to a message of ours. */
 export interface Acknowledgement {
@@ -58,6 +64,8 @@ export interface LinkEvents {
 export interface LinkOptions {
   network: Network
   version?: [number, number, number] | undefined
+  queryTimeoutMs?: number | undefined
+  keepAliveMs?: number | undefined
   credentials: CredentialStore
   devices: DeviceCache
   caches: Record<'msgRetryCounterCache' | 'placeholderResendCache' | 'callOfferCache', MemoryCache>
@@ -78,16 +86,20 @@ export class Link {
   /** Which stanza a ciphertext came in: Baileys hands the very same bytes to the Signal repository. */
   readonly #stanzas = new WeakMap<Uint8Array, BinaryNode>()
   #isOpen = false
+  /** WhatsApp has handed out all that it had kept for us. */
+  #caughtUp = false
   #ended = false
 
   constructor(options: LinkOptions) {
     this.#options = options
-    const { credentials, caches, network, version } = options
+    const { credentials, caches, network, version, queryTimeoutMs, keepAliveMs } = options
     const journal = new Journal(credentials)
     this.#socket = makeWASocket(
       socketOptions({
         network,
         version,
+        queryTimeoutMs,
+        keepAliveMs,
         auth: { creds: credentials.creds, keys: credentials.keys },
         logger: createLibraryLogger(options.logger),
         makeSignalRepository: (auth, logger, pnToLid) =>
@@ -196,9 +208,11 @@ export class Link {
     ev.on('connection.update', update => {
       if (update.qr) events.qr(update.qr)
       if (update.isNewLogin) events.paired()
+      if (update.receivedPendingNotifications) this.#caughtUp = true
       if (update.connection === 'open') {
         this.#isOpen = true
         events.opened()
+        this.#activate().catch(error => this.#log(error, 'activate'))
       }
       if (update.connection === 'close') this.#end(parseLinkEnd(update.lastDisconnect?.error))
     })
@@ -209,6 +223,8 @@ export class Link {
       for (const { id } of groups) if (id) events.groupChanged(id)
     })
     ev.on('group-participants.update', ({ id }) => events.groupChanged(id))
+    // `ws` leaves an HTTP answer other than 101 to whoever listens; Baileys listens, and would wait for ever.
+    ws.on('unexpected-response', () => this.#endAs(DisconnectReason.unavailableService))
     ws.prependListener('CB:message', (node: BinaryNode) => this.#noteCiphertexts(node))
     // Baileys tells of refusals only, and of those after the fact.
     ws.on('CB:ack,class:message', ({ attrs }: BinaryNode) => {
@@ -220,6 +236,21 @@ export class Link {
       const receipt = parseReceipt(node, this.self)
       return receipt && events.receipt(receipt)
     })
+  }
+
+  /**
+   * Asks for what WhatsApp has kept, if Baileys did so in vain: it asks once, and not at all when a query before that went
+   * unanswered. Until it is asked WhatsApp gives us nothing, neither messages nor receipts.
+   */
+  async #activate(): Promise<void> {
+    const { queryTimeoutMs = QUERY_TIMEOUT_MS } = this.#options
+    for (let asked = 0; asked < MAX_ACTIVATIONS; asked += 1) {
+      await sleep(queryTimeoutMs, undefined, { signal: this.closed, ref: false })
+      if (this.#caughtUp) return
+      const attrs = { to: S_WHATSAPP_NET, type: 'set', xmlns: 'passive' }
+      await this.#socket.query({ tag: 'iq', attrs, content: [{ tag: 'active', attrs: {} }] }).catch(() => undefined)
+      this.#socket.ev.flush()
+    }
   }
 
   /** Holds a stanza back from Baileys, who would acknowledge it, until what it tells is recorded. */
@@ -269,9 +300,14 @@ export class Link {
   /** The socket ends, and what it delivered comes again over the next one. */
   #notRecorded(error: unknown): void {
     this.#log(error, 'record')
+    this.#endAs(NOT_RECORDED)
+  }
+
+  /** Ends the socket for a reason that Baileys does not know. */
+  #endAs(code: number): void {
     if (this.#ended) return
     this.close()
-    this.#options.events.closed({ code: NOT_RECORDED, deviceRemoved: false })
+    this.#options.events.closed({ code, deviceRemoved: false })
   }
 
   /** Messages that come by other ways than a ciphertext, such as one that the phone sends again. */

@@ -21,7 +21,7 @@ export type Network =
   | { kind: 'simulated'; url: string; linkBy?: (qr: string) => Promise<unknown> }
 
 /** An unanswered query holds up what asked for it; WhatsApp answers within a second or not at all. */
-const QUERY_TIMEOUT_MS = 15_000
+export const QUERY_TIMEOUT_MS = 15_000
 const CONNECT_TIMEOUT_MS = 20_000
 const KEEP_ALIVE_MS = 25_000
 
@@ -29,6 +29,10 @@ export interface SocketParts {
   network: Network
   /** Of WhatsApp Web. Default: the one that ships with Baileys. */
   version?: [number, number, number] | undefined
+  /** Default: 15 s. */
+  queryTimeoutMs?: number | undefined
+  /** Default: 25 s. */
+  keepAliveMs?: number | undefined
   auth: AuthenticationState
   logger: ILogger
   makeSignalRepository(
@@ -44,7 +48,7 @@ export interface SocketParts {
 
 /** Baileys' options; what is not said here is its default. */
 export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
-  const { network, version, ...rest } = parts
+  const { network, version, queryTimeoutMs = QUERY_TIMEOUT_MS, keepAliveMs = KEEP_ALIVE_MS, ...rest } = parts
   return {
     ...rest,
     // Pinned by the library's version; never fetched, so that a start depends on nothing outside.
@@ -64,9 +68,9 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     shouldIgnoreJid: jid => isJidNewsletter(jid) === true,
     // Baileys would fetch the URLs in a text from our network; link-preview-js is not installed either.
     generateHighQualityLinkPreview: false,
-    defaultQueryTimeoutMs: QUERY_TIMEOUT_MS,
+    defaultQueryTimeoutMs: queryTimeoutMs,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
-    keepAliveIntervalMs: KEEP_ALIVE_MS,
+    keepAliveIntervalMs: keepAliveMs,
     // Our key store repeats by itself and ends the socket when it fails.
     transactionOpts: { maxCommitRetries: 1, delayBetweenTriesMs: 0 },
   }

@@ -141,6 +141,16 @@ describe('a start', () => {
     expect(await service.admin.connection(id)).toMatchObject({ state: 'unlinked' })
   })
 
+  test.each([
+    { dataDir: '/dev/null/data', complaint: '/dev/null/data' },
+    { env: { HOST: 'nowhere.invalid' }, complaint: 'nowhere.invalid' },
+  ])('where the system refuses $complaint says so in a sentence and exits 1', async ({ complaint, ...options }) => {
+    const { code, output } = await startInVain(options)
+    expect(code).toBe(1)
+    expect(output).toContain(complaint)
+    expect(output).not.toContain('    at ')
+  })
+
   test('on a taken port names the port and exits 1', async () => {
     const holder = createServer()
     await new Promise<void>(resolve => holder.listen(0, '127.0.0.1', resolve))

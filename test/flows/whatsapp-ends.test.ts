@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
@@ -120,3 +122,30 @@ test('no key, text or number of a contact is in any line of the log, at any leve
   const all = stage.log.join('\n')
   for (const secret of ['secret', CONTACT, phone, 'private', 'Buffer']) expect(all).not.toContain(secret)
 })
+
+test.each([401, 503])(
+  'a server that answers the WebSocket with HTTP %i is tried again, and logs nobody out',
+  async status => {
+    await using stage = await Stage.open()
+    const { id, connection } = await stage.link()
+    await stage.stop(connection)
+    let attempts = 0
+    const server = createServer().on('upgrade', (_request, socket) => {
+      attempts += 1
+      socket.end(`HTTP/1.1 ${status} Refused\r\nContent-Length: 0\r\n\r\n`)
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    try {
+      const { port } = server.address() as AddressInfo
+      await stage.connect(id, { network: { kind: 'simulated', url: `ws://127.0.0.1:${port}/ws/chat` } })
+      await until('it to say why', async () => {
+        const { state, reason } = (await stage.store.connections.find(id)) ?? {}
+        return state === 'reconnecting' && reason?.startsWith('WhatsApp is not available right now.')
+      })
+      await stage.store.connections.requestConnect(id, null)
+      await until('another attempt', () => attempts > 1)
+    } finally {
+      server.close()
+    }
+  },
+)

@@ -187,9 +187,21 @@ export class Stage implements AsyncDisposable {
 
   /** The bodies of the `message.received` events, oldest first. */
   async received(instanceId: string): Promise<Record<string, unknown>[]> {
-    const { data } = await this.store.events.list(instanceId, { limit: 200 }, { kind: 'message.received' })
-    const details = await Promise.all(data.map(({ id }) => this.store.events.find(instanceId, id)))
-    return details.reverse().map(event => JSON.parse(event?.body ?? '{}').data)
+    const ids = await this.receivedIds(instanceId)
+    const details = await Promise.all(ids.map(id => this.store.events.find(instanceId, id)))
+    return details.map(event => JSON.parse(event?.body ?? '{}').data)
+  }
+
+  /** The ids of the `message.received` events, oldest first. */
+  async receivedIds(instanceId: string): Promise<string[]> {
+    const ids: string[] = []
+    let cursor: string | undefined
+    do {
+      const page = await this.store.events.list(instanceId, { limit: 200, cursor }, { kind: 'message.received' })
+      ids.push(...page.data.map(({ id }) => id))
+      cursor = page.nextCursor ?? undefined
+    } while (cursor !== undefined)
+    return ids.reverse()
   }
 
   async stop(connection: Connection): Promise<void> {

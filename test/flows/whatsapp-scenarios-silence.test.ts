@@ -1,0 +1,89 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { until } from '../until.ts'
+import { Stage } from './whatsapp-stage.ts'
+
+/** What happens when WhatsApp says nothing; docs/whatsapp-situations.md lists these. */
+
+const KNOWN = '5511987654321'
+const NEW = '5511987650000'
+const QUERY = { stanza: 'iq', direction: 'in' } as const
+const PING = { ...QUERY, attrs: { xmlns: 'w:p' } } as const
+const DAY_MS = 86_400_000
+const FIRST_QR_MS = 60_000
+
+afterEach(() => vi.restoreAllMocks())
+
+describe.concurrent('WhatsApp answers no query', () => {
+  const settings = { messageTtlMs: DAY_MS, queryTimeoutMs: 1_000 }
+
+  test('for a while: who is known gets messages meanwhile, who is new gets them after it', async () => {
+    await using stage = await Stage.open()
+    const { id } = await stage.link({ settings })
+    const { id: first } = await stage.accept(id, KNOWN, 'before')
+    await stage.becomes(id, first, 'read')
+    const rule = { when: QUERY, do: 'drop', forMs: 3_000 } as const
+    await stage.network.misbehave({ kind: 'rule', rule })
+    const { id: waiting } = await stage.accept(id, NEW, 'to somebody new')
+    for (let n = 0; n < 5; n++) {
+      const { id: message } = await stage.accept(id, KNOWN, `meanwhile ${n}`)
+      await stage.becomes(id, message, 'sent')
+    }
+    expect((await stage.store.messages.find(id, waiting))?.state).toBe('queued')
+    expect((await stage.store.connections.find(id))?.state).toBe('connected')
+    await stage.becomes(id, waiting, 'read')
+    expect(await stage.network.inbox(NEW)).toMatchObject([{ copies: 1 }])
+  })
+
+  test('at login: it is connected all the same, late, and works', async () => {
+    await using stage = await Stage.open()
+    const { id, phone } = await stage.link({ settings })
+    const rule = { when: QUERY, do: 'drop', forMs: 4_000 } as const
+    await stage.network.misbehave({ kind: 'rule', rule })
+    await stage.network.misbehave({ kind: 'cut', account: phone })
+    await stage.reaches(id, 'reconnecting')
+    const { id: message } = await stage.accept(id, KNOWN, 'when you can')
+    await stage.becomes(id, message, 'read')
+    await stage.reaches(id, 'connected')
+  })
+})
+
+test.concurrent('WhatsApp gives no sign of life: the socket is ended and a new one works', async () => {
+  await using stage = await Stage.open()
+  const { id } = await stage.link({ settings: { messageTtlMs: DAY_MS, keepAliveMs: 500 } })
+  await stage.network.misbehave({ kind: 'rule', rule: { when: PING, do: 'drop' } })
+  expect((await stage.reaches(id, 'reconnecting')).reason).toMatch(/did not answer in time.*again in 1 s/)
+  await stage.network.misbehave({ kind: 'clear' })
+  await stage.reaches(id, 'connected')
+  const { id: message } = await stage.accept(id, KNOWN, 'after the silence')
+  await stage.becomes(id, message, 'read')
+})
+
+test('nobody scans: the codes run out, and it rests until somebody asks for a new one', async () => {
+  await using stage = await Stage.open()
+  await stage.network.misbehave({ kind: 'qr_codes', count: 1 })
+  let aheadMs = 0
+  const later = globalThis.setTimeout
+  // A code's minute takes an instant, for Baileys and for us alike.
+  vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, delayMs?: number) => {
+    if (delayMs !== FIRST_QR_MS) return later(work, delayMs)
+    return later(() => {
+      aheadMs += FIRST_QR_MS
+      work()
+    }, 300)
+  }) as typeof setTimeout)
+  const id = await stage.createInstance()
+  await stage.connect(id, { scan: false, now: () => Date.now() + aheadMs })
+  await stage.store.connections.requestConnect(id, null)
+  const first = await until('a QR code', async () => (await stage.store.connections.find(id))?.qr)
+  const rested = await stage.reaches(id, 'unlinked')
+  expect(rested).toMatchObject({ qr: null, qrExpiresAt: null })
+  expect(rested.reason).toContain('Nobody linked the number in time')
+  vi.restoreAllMocks()
+  await stage.store.connections.requestConnect(id, null)
+  const second = await until('another QR code', async () => {
+    const qr = (await stage.store.connections.find(id))?.qr
+    return qr !== first && qr
+  })
+  await stage.network.scanQr(second, id)
+  await stage.reaches(id, 'connected')
+})
