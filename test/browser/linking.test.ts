@@ -28,6 +28,14 @@ test('the QR code on the page links the number that scans it', async () => {
   expect(stage.complaints).toEqual([])
 })
 
+test('a new instance for a real number shows its code without being asked', async () => {
+  const page = await stage.openSignedIn('/')
+  await page.getByRole('button', { name: 'New instance' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('At once')
+  await page.getByRole('button', { name: 'Create', exact: true }).click()
+  await page.getByTestId('qr').waitFor()
+})
+
 test('a pairing code is shown for the number typed in', async () => {
   const { id } = await stage.service.admin.createInstance('whatsapp', 'By code')
   const page = await stage.openSignedIn(`/instances/${id}`)

@@ -30,7 +30,7 @@ test('from the sign-in to the first message.read with three clicks, and no reloa
 test('the token is shown once, can be copied, and works', async () => {
   const page = await stage.openSignedIn('/', { permissions: ['clipboard-read', 'clipboard-write'] })
   await page.getByRole('button', { name: 'New instance' }).click()
-  await page.getByLabel('Name').fill('By token')
+  await page.getByLabel('Name', { exact: true }).fill('By token')
   await page.getByRole('radio', { name: /Try the sandbox/ }).check()
   await page.getByRole('button', { name: 'Create', exact: true }).click()
   await page.getByRole('button', { name: 'Copy API token' }).click()

@@ -1,28 +1,13 @@
 import { Button } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { call } from '../api/client.ts'
-import { connectionQuery, instanceQuery } from '../api/queries.ts'
 import type { Connection } from '../api/types.ts'
 import { CONNECTION_TONES, ConnectionBadge } from '../components/badges.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Ago } from '../components/time.tsx'
 import { Waiting } from '../components/waiting.tsx'
 import { useWords } from '../i18n/i18n.tsx'
+import { useConnect } from './connect.ts'
 import classes from './connection-card.module.css'
 import { Linking } from './linking.tsx'
-
-/** Asks the service to link a number, or to try again. */
-export function useConnect(instanceId: string) {
-  const client = useQueryClient()
-  return useMutation({
-    mutationFn: (phone?: string) =>
-      call(`/instances/${instanceId}/connect`, { method: 'POST', body: phone ? { phone } : {} }),
-    onSuccess: () => {
-      void client.invalidateQueries(connectionQuery(instanceId))
-      void client.invalidateQueries(instanceQuery(instanceId))
-    },
-  })
-}
 
 /** How the number is connected, in words, and what can be done about it. */
 export function ConnectionCard({ connection }: { connection: Connection }) {
@@ -31,7 +16,9 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
   const connect = useConnect(instanceId)
   const isSandboxLinking = kind === 'sandbox' && (state === 'linking' || state === 'connecting' || state === 'unlinked')
   const isLinking = kind === 'whatsapp' && state === 'linking'
-  const tells = state === 'stopped' || state === 'disconnected' || state === 'reconnecting' || state === 'logged_out'
+  const isWaiting = isLinking && !connection.qr && !connection.pairingCode
+  const tells =
+    state === 'stopped' || state === 'disconnected' || state === 'reconnecting' || state === 'logged_out' || isWaiting
   return (
     <section className={classes.card} data-tone={CONNECTION_TONES[state]}>
       <div className={classes.top}>

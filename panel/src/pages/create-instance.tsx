@@ -7,6 +7,7 @@ import { instanceQuery, sessionQuery } from '../api/queries.ts'
 import type { CreatedInstance, InstanceKind } from '../api/types.ts'
 import { Problem } from '../components/problem.tsx'
 import { useWords } from '../i18n/i18n.tsx'
+import { askToConnect } from './connect.ts'
 import { keepToken } from './fresh-token.tsx'
 
 /** Creates an instance and keeps its token for as long as the page is open: it is told this once. */
@@ -16,6 +17,8 @@ export async function createInstance(
 ): Promise<CreatedInstance> {
   const { token, ...instance } = await callData<CreatedInstance>('/instances', { method: 'POST', body })
   keepToken(client, instance.id, token)
+  // Whoever makes one wants to link it; should asking fail, the page has a button for it.
+  if (body.kind === 'whatsapp') void askToConnect(client, instance.id).catch(() => undefined)
   client.setQueryData(instanceQuery(instance.id).queryKey, instance)
   return { ...instance, token }
 }

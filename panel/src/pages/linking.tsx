@@ -7,6 +7,7 @@ import { QrCode } from '../components/qr-code.tsx'
 import { useNow } from '../components/time.tsx'
 import { Waiting } from '../components/waiting.tsx'
 import { useWords } from '../i18n/i18n.tsx'
+import { useIsAsked } from './connect.ts'
 import classes from './linking.module.css'
 
 const NUMBER = /^[1-9][0-9]{6,14}$/
@@ -22,7 +23,8 @@ export function Linking({ connection, connect }: LinkingProps) {
   const { state, pairingCode, qr } = connection
   const [way, setWay] = useState<'qr' | 'code'>(pairingCode ? 'code' : 'qr')
   const isLinking = state === 'linking'
-  const isExpired = !isLinking && connection.cause === 'code_expired'
+  const isAsked = useIsAsked(connection)
+  const isExpired = !isLinking && !isAsked && connection.cause === 'code_expired'
 
   return (
     <div className={classes.linking}>
@@ -44,7 +46,7 @@ export function Linking({ connection, connect }: LinkingProps) {
         <div className={classes.columns}>
           {isLinking && qr ? (
             <Qr connection={connection} qr={qr} />
-          ) : isLinking && !pairingCode ? (
+          ) : isAsked || (isLinking && !pairingCode) ? (
             <Waiting text={words.linking.waitingForQr} />
           ) : (
             <Button onClick={() => connect.mutate(undefined)} loading={connect.isPending}>
@@ -58,7 +60,7 @@ export function Linking({ connection, connect }: LinkingProps) {
           {isLinking && pairingCode ? (
             <PairingCode code={pairingCode} />
           ) : (
-            <PhoneForm connect={connect} waits={isLinking && !qr} />
+            <PhoneForm connect={connect} waits={isAsked || (isLinking && !qr)} />
           )}
           <Steps steps={words.linking.codeSteps} />
         </div>
