@@ -16,6 +16,7 @@ import { createAddressGuard } from './webhooks/address-guard.ts'
 import { createDispatcher } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
 import { createConnection } from './whatsapp/connection.ts'
+import { Turns } from './whatsapp/turns.ts'
 
 export interface App {
   /** Where it listens, as a person would type it. */
@@ -69,6 +70,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     })
     takeDown.push(() => dispatcher.close())
 
+    const turns = new Turns()
     const openConnection = async (record: ConnectionRecord, lease: Lease, onLeaseLost: () => void) => {
       const { kind, instanceId } = record
       return createConnection({
@@ -79,6 +81,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
           ...(settings.whatsapp.version && { version: settings.whatsapp.version }),
           messageTtlMs: settings.messageTtlMs,
         },
+        turns,
         logger,
         onLeaseLost,
       })
