@@ -18,6 +18,7 @@ import { createDispatcher } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
 import { signatureHeaders } from './webhooks/signature.ts'
 import { createConnection } from './whatsapp/connection.ts'
+import { Turns } from './whatsapp/turns.ts'
 
 export interface App {
   /** Where it listens, as a person would type it. */
@@ -71,6 +72,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     })
     takeDown.push(() => dispatcher.close())
 
+    const turns = new Turns()
     const openConnection = async (record: ConnectionRecord, lease: Lease, onLeaseLost: () => void) => {
       const { kind, instanceId } = record
       return createConnection({
@@ -81,6 +83,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
           ...(settings.whatsapp.version && { version: settings.whatsapp.version }),
           messageTtlMs: settings.messageTtlMs,
         },
+        turns,
         logger,
         onLeaseLost,
       })

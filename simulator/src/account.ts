@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { Group } from './groups.ts'
 import { Inboxes } from './inbox.ts'
 import type { Node } from './nodes.ts'
 import { Records } from './records.ts'
@@ -38,6 +39,8 @@ const SECRET_BYTES = 32
 /** One event's changes; what it returns is done once they are durable. */
 export type Event = () => Promise<Effect[] | undefined> | Effect[] | undefined
 
+/** A phone that nobody has named is called by the end of its number. */
+const NAME_DIGITS = 4
 /** Contacts whose keys and sessions are kept ready in memory. */
 const MAX_READY_DEVICES = 256
 const MAX_RETRIES_COUNTED = 1000
@@ -52,7 +55,7 @@ const MAX_RETRIES_COUNTED = 1000
 export class Account {
   readonly key: string
   readonly phone: string
-  /** The push name, as the linked client last said. */
+  /** The push name: what others are told this account is called. */
   name: string | undefined
   companion: Companion | null = null
   client: Client | null = null
@@ -61,6 +64,8 @@ export class Account {
   readonly preKeys = new Map<number, Buffer>()
   /** Push names of contacts. */
   readonly contactNames = new Map<string, string>()
+  /** Groups that a client has made, also those that this account is no member of any more. */
+  readonly madeGroups = new Map<string, Group>()
   /** Members that groups have beyond the ones that every group has. */
   readonly groupMembers = new Map<string, string[]>()
   /** Which device of ours has which contact's sender key: `number/group` to device. */
@@ -101,7 +106,8 @@ export class Account {
 
   static async create(key: string, phone: string, storage: NetworkStorage | null): Promise<Account> {
     const secret = randomBytes(SECRET_BYTES).toString('base64')
-    const account = new Account(key, new Records(storage, key), { phone, secret, lastDevice: 0 })
+    const name = `Phone ${phone.slice(-NAME_DIGITS)}`
+    const account = new Account(key, new Records(storage, key), { phone, name, secret, lastDevice: 0 })
     await account.applyDurably(() => {
       account.#recordOwn()
     })
@@ -218,7 +224,7 @@ export class Account {
     return count
   }
 
-  setName(name: string): void {
+  setName(name: string): undefined {
     if (name === this.name) return
     this.name = name
     this.#recordOwn()
@@ -234,6 +240,11 @@ export class Account {
     const members = [...(this.groupMembers.get(group) ?? []), number]
     this.groupMembers.set(group, members)
     this.#records.put(`group/${group}`, () => JSON.stringify({ members }))
+  }
+
+  setMadeGroup(group: string, made: Group): void {
+    this.madeGroups.set(group, made)
+    this.#records.put(`made/${group}`, () => JSON.stringify(made))
   }
 
   setSenderKeyKnown(number: string, group: string): void {
@@ -321,6 +332,7 @@ export class Account {
     else if (kind === 'prekey') this.preKeys.set(Number(name), Buffer.from(JSON.parse(text), 'base64'))
     else if (kind === 'contact') this.contactNames.set(name, JSON.parse(text).name)
     else if (kind === 'group') this.groupMembers.set(name, JSON.parse(text).members)
+    else if (kind === 'made') this.madeGroups.set(name, JSON.parse(text))
     else if (kind === 'changed') this.#changedContacts.set(name, JSON.parse(text))
     else if (kind === 'known') this.senderKeysKnown.set(name, JSON.parse(text).device)
   }

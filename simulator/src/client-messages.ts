@@ -119,7 +119,7 @@ function isComplete(network: Network, account: Account, number: string, message:
 }
 
 async function sendToGroup(network: Network, account: Account, client: Client, message: Outgoing, group: string) {
-  if (!isMember(group)) return answer(client, message.stanza, NOT_A_MEMBER)
+  if (!isMember(account, group)) return answer(client, message.stanza, NOT_A_MEMBER)
   const members = otherMembers(account, group)
   const readings = new Map<string, Reading>()
   for (const member of members) {

@@ -2,7 +2,7 @@ import type { Account, Effect } from './account.ts'
 import { lidJid, pnJid } from './addresses.ts'
 import { createMessageId, textContent, withSenderKey } from './content.ts'
 import { release } from './delivery.ts'
-import { joinedNotification, otherMembers } from './groups.ts'
+import { groupNotification, groupOf, otherMembers, participantNode } from './groups.ts'
 import type { Network } from './network.ts'
 import { bigEndian, type Node, node, seconds } from './nodes.ts'
 import type { Encrypted, KeyBundle } from './signal-device.ts'
@@ -41,10 +41,14 @@ export async function writeToAccount(network: Network, account: Account, { from,
 /** Makes `number` a member of a group as the account sees it, and tells its client. To be called in an event. */
 export function join(network: Network, account: Account, group: string, number: string): Effect[] {
   if (number === account.phone || otherMembers(account, group).includes(number)) return []
-  account.addGroupMember(group, number)
+  const made = account.madeGroups.get(group)
+  if (made) account.setMadeGroup(group, { ...made, members: [...made.members, { number }] })
+  else account.addGroupMember(group, number)
   if (!account.companion) return []
   const now = Date.now()
-  const notification = joinedNotification(account, group, number, createMessageId(), seconds(now))
+  const added = node('add', {}, [participantNode({ number })])
+  const { creator } = groupOf(account, group)
+  const notification = groupNotification(group, creator, createMessageId(), seconds(now), added)
   return [release(network, account, account.queue.add(notification, now))]
 }
 

@@ -24,7 +24,10 @@ const routes: readonly Route[] = [
   {
     method: 'POST',
     path: /^\/admin\/mock-phone\/scan-qr$/,
-    answer: ({ simulator, url, body }) => simulator.scanQr(body, url.searchParams.get('phone') ?? undefined),
+    answer: ({ simulator, url, body }) => {
+      const [phone, name] = ['phone', 'name'].map(field => url.searchParams.get(field) ?? undefined)
+      return simulator.scanQr(body, phone, name)
+    },
   },
   {
     method: 'POST',

@@ -1,54 +1,90 @@
-import type { Account } from './account.ts'
+/**
+ * Groups. Any group exists, with two simulated members and those that joined later, as each account sees it by itself;
+ * but for the groups that clients have made, which are the same for all their members.
+ */
 import { digestDigits, lidJid, pnJid } from './addresses.ts'
 import { FOREIGN_GROUP } from './behaviour.ts'
 import { type Node, node } from './nodes.ts'
+
+export interface GroupMember {
+  number: string
+  role?: 'admin' | 'superadmin' | undefined
+}
+
+export interface Group {
+  subject: string
+  /** Seconds since the epoch. */
+  createdAt: number
+  creator: string
+  members: readonly GroupMember[]
+}
+
+/** What an account knows of groups. */
+export interface GroupViewer {
+  readonly phone: string
+  /** By JID; also those that it is no member of any more. */
+  readonly madeGroups: ReadonlyMap<string, Group>
+  /** By JID: who joined beyond the members that every group has. */
+  readonly groupMembers: ReadonlyMap<string, readonly string[]>
+}
 
 const SIMULATED_MEMBERS = 2
 /** Members' numbers: this, then digits made from the group. */
 const MEMBER_PREFIX = '8889'
 const MEMBER_DIGITS = 9
-/** Every group was made at this moment, in seconds since the epoch. */
-const CREATION = '1700000000'
+/** Every group that no client has made was made at this moment, in seconds since the epoch. */
+const CREATION = 1_700_000_000
 
-export function isMember(group: string): boolean {
-  return group !== FOREIGN_GROUP
+/** The group that no account is in. */
+export function isForeign(group: string): boolean {
+  return group === FOREIGN_GROUP
 }
 
-/** The members of a group beside the account itself: two that every group has, and those that joined later. */
-export function otherMembers(account: Account, group: string): string[] {
-  const members = new Set<string>()
-  for (let n = 1; n <= SIMULATED_MEMBERS; n++) members.add(MEMBER_PREFIX + digestDigits(`${group} ${n}`, MEMBER_DIGITS))
-  for (const joined of account.groupMembers.get(group) ?? []) members.add(joined)
-  members.delete(account.phone)
-  return [...members]
+export function isMember(account: GroupViewer, group: string): boolean {
+  const made = account.madeGroups.get(group)
+  return made ? made.members.some(({ number }) => number === account.phone) : !isForeign(group)
+}
+
+/** The members of a group beside the account itself. */
+export function otherMembers(account: GroupViewer, group: string): string[] {
+  return groupOf(account, group).members.flatMap(({ number }) => (number === account.phone ? [] : [number]))
+}
+
+/** The group as the account sees it. */
+export function groupOf(account: GroupViewer, group: string): Group {
+  const made = account.madeGroups.get(group)
+  if (made) return made
+  const others = new Set<string>()
+  for (let n = 1; n <= SIMULATED_MEMBERS; n++) others.add(MEMBER_PREFIX + digestDigits(`${group} ${n}`, MEMBER_DIGITS))
+  for (const joined of account.groupMembers.get(group) ?? []) others.add(joined)
+  others.delete(account.phone)
+  const [creator = ''] = others
+  const members = [...others].map(number => (number === creator ? { number, role: 'superadmin' as const } : { number }))
+  const subject = `Group ${group.split('@')[0]!.slice(-4)}`
+  return { subject, createdAt: CREATION, creator, members: [...members, { number: account.phone }] }
 }
 
 /** The `<group>` node of a metadata query. */
-export function groupNode(account: Account, group: string): Node {
-  const others = otherMembers(account, group)
-  const creator = others[0]!
-  const [id] = group.split('@')
+export function groupNode(group: string, { subject, createdAt, creator, members }: Group): Node {
   const attrs = {
-    id,
-    subject: `Group ${id!.slice(-4)}`,
-    s_t: CREATION,
-    creation: CREATION,
+    id: group.split('@')[0],
+    subject,
+    s_t: createdAt.toString(),
+    creation: createdAt.toString(),
     creator: lidJid(creator),
     creator_pn: pnJid(creator),
     addressing_mode: 'lid',
-    size: (others.length + 1).toString(),
+    size: members.length.toString(),
   }
-  const participants = others.map(member => participantNode(member, member === creator ? 'superadmin' : undefined))
-  return node('group', attrs, [...participants, participantNode(account.phone)])
+  return node('group', attrs, members.map(participantNode))
 }
 
-/** What tells a client that a member has joined, so that it gives the newcomer its sender key. */
-export function joinedNotification(account: Account, group: string, member: string, id: string, t: string): Node {
-  const admin = otherMembers(account, group)[0]!
-  const attrs = { from: group, type: 'w:gp2', id, t, participant: lidJid(admin), participant_pn: pnJid(admin) }
-  return node('notification', attrs, [node('add', {}, [participantNode(member)])])
+/** What tells a client that something has changed in a group, so that it gives newcomers its sender key, say. */
+export function groupNotification(group: string, actor: string, id: string, t: string, change: Node): Node {
+  const attrs = { from: group, type: 'w:gp2', id, t, participant: lidJid(actor), participant_pn: pnJid(actor) }
+  return node('notification', attrs, [change])
 }
 
-function participantNode(member: string, type?: string): Node {
-  return node('participant', { jid: lidJid(member), phone_number: pnJid(member), type })
+export function participantNode({ number, role }: GroupMember): Node {
+  return node('participant', { jid: lidJid(number), phone_number: pnJid(number), type: role })
 }

@@ -1,26 +1,18 @@
 /** The questions of a linked client, and their answers. */
-import type { Account, Client, Effect } from './account.ts'
+import type { Account, Effect } from './account.ts'
 import { isGroup, isNumber, lidJid, parseAddress, pnJid } from './addresses.ts'
+import type { Answer, Asker } from './asker.ts'
 import { behaviourOf } from './behaviour.ts'
 import { bundleNodes, takeBundle } from './contact-messages.ts'
 import { catchUp } from './delivery.ts'
 import { linkedDevices } from './device-lists.ts'
-import { groupNode, isMember } from './groups.ts'
+import { changeMembers, createGroup, leaveGroup, renameGroup } from './group-changes.ts'
+import { groupNode, groupOf, isMember } from './groups.ts'
 import type { Network } from './network.ts'
 import { bytes, child, children, type Node, node, SERVER, seconds } from './nodes.ts'
 import { preKeyIn } from './receipts.ts'
 import type { KeyBundle, PreKey } from './signal-device.ts'
 
-/** The one who asks. */
-export interface Asker {
-  network: Network
-  account: Account
-  client: Client
-  /** From now on stanzas go out as they come. */
-  markCaughtUp(): void
-}
-
-type Answer = Node[] | { error: string; text: string }
 type Handler = (asker: Asker, iq: Node) => Promise<Answer> | Answer
 
 const handlers: Readonly<Record<string, Handler>> = {
@@ -37,13 +29,14 @@ const handlers: Readonly<Record<string, Handler>> = {
   'get privacy privacy': () => [node('privacy', {}, privacySettings())],
   'get usync usync': answerUsync,
   'get w:g2 query': answerGroup,
-  'get w:g2 participating': ({ account }) => [
-    node(
-      'groups',
-      {},
-      [...account.groupMembers.keys()].map(group => groupNode(account, group)),
-    ),
-  ],
+  'get w:g2 participating': answerGroups,
+  'set w:g2 create': createGroup,
+  'set w:g2 add': changeMembers('add'),
+  'set w:g2 remove': changeMembers('remove'),
+  'set w:g2 promote': changeMembers('promote'),
+  'set w:g2 demote': changeMembers('demote'),
+  'set w:g2 leave': leaveGroup,
+  'set w:g2 subject': renameGroup,
   'set w:sync:app:state sync': answerAppState,
   'get w:sync:app:state sync': answerAppState,
 }
@@ -170,8 +163,19 @@ function devicesNode(network: Network, account: Account, number: string): Node {
 function answerGroup({ account }: Asker, { attrs: { to } }: Node): Answer {
   if (!isGroup(to)) return { error: '404', text: 'item-not-found' }
   // whatsmeow: 403 means "not a participant of the group", 404 "no such group"
-  if (!isMember(to)) return { error: '403', text: 'forbidden' }
-  return [groupNode(account, to)]
+  if (!isMember(account, to)) return { error: '403', text: 'forbidden' }
+  return [groupNode(to, groupOf(account, to))]
+}
+
+function answerGroups({ account }: Asker): Answer {
+  const known = [...account.groupMembers.keys(), ...account.madeGroups.keys()].filter(group => isMember(account, group))
+  return [
+    node(
+      'groups',
+      {},
+      known.map(group => groupNode(group, groupOf(account, group))),
+    ),
+  ]
 }
 
 function answerAppState(_asker: Asker, iq: Node): Answer {

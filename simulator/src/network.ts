@@ -37,6 +37,7 @@ export class Network {
   readonly #opening = new Map<string, Promise<Account>>()
   readonly #leaving = new Map<string, Promise<void>>()
   #logins = 0
+  #groupChanges: Promise<unknown> = Promise.resolve()
 
   constructor(options: SimulatorOptions) {
     this.timings = { ...DEFAULT_TIMINGS, ...options.timings }
@@ -85,6 +86,13 @@ export class Network {
     const leaving = leave(account).finally(() => this.#leaving.delete(key))
     this.#leaving.set(key, leaving)
     return leaving
+  }
+
+  /** Groups are shared by accounts: they are changed one after the other. */
+  changeGroup<T>(change: () => Promise<T>): Promise<T> {
+    const changed = this.#groupChanges.then(change)
+    this.#groupChanges = changed.catch(() => undefined)
+    return changed
   }
 
   /** From now on this number is known to be nobody's. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 import type { Account } from './account.ts'
@@ -9,7 +10,7 @@ import { type Admit, Connection } from './connection.ts'
 import { join, writeToAccount } from './contact-messages.ts'
 import { announceDevices } from './device-lists.ts'
 import { dismissClient, unlinkClient } from './dismissal.ts'
-import { isMember } from './groups.ts'
+import { isForeign, isMember } from './groups.ts'
 import { findLinkedAccount, LinkedClient } from './linked-client.ts'
 import { LinkingClient } from './linking.ts'
 import { Network } from './network.ts'
@@ -19,6 +20,7 @@ import { obey } from './scenario/obey.ts'
 import type { Obeyed, Order } from './scenario/order.ts'
 import { parseOrder } from './scenario/parse-order.ts'
 import type { ScenarioState } from './scenario/scenario.ts'
+import { createTlsCertificate } from './tls-certificate.ts'
 import { type ContactMessage, type Simulator, SimulatorError, type SimulatorOptions } from './types.ts'
 
 const PATH = '/ws/chat'
@@ -34,10 +36,11 @@ export type RequestHandler = (simulator: Simulator, request: IncomingMessage, re
 export async function createSimulator(options: SimulatorOptions = {}, onRequest?: RequestHandler): Promise<Simulator> {
   quietLibsignal()
   const network = new Network(options)
-  const server = createServer((request, response) => {
+  const listener: RequestListener = (request, response) => {
     if (onRequest) onRequest(simulator, request, response)
     else response.writeHead(404).end()
-  })
+  }
+  const server = options.tls ? createTlsServer(createTlsCertificate(), listener) : createServer(listener)
   const connections = new Set<Connection>()
   const sockets = new WebSocketServer({
     server,
@@ -57,7 +60,7 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
   const { port } = server.address() as AddressInfo
   const simulator = new ListeningSimulator(
     network,
-    `ws://${host.includes(':') ? `[${host}]` : host}:${port}${PATH}`,
+    `${options.tls ? 'wss' : 'ws'}://${host.includes(':') ? `[${host}]` : host}:${port}${PATH}`,
     async () => {
       network.agenda.close()
       for (const connection of connections) connection.close()
@@ -128,7 +131,7 @@ class ListeningSimulator implements Simulator {
     await left.erase()
   }
 
-  async scanQr(qr: string, key: string = randomUUID()): Promise<{ phone: string }> {
+  async scanQr(qr: string, key: string = randomUUID(), name?: string): Promise<{ phone: string }> {
     this.#checkOpen()
     const [ref = '', noiseKey = '', identity = '', advSecret = ''] = qr.trim().split('#').at(-1)!.split(',')
     const waiting = this.#network.qrRefs.get(ref)
@@ -136,6 +139,7 @@ class ListeningSimulator implements Simulator {
       throw new SimulatorError('unknown_qr', 'no connected client shows this QR code: it is unknown or has expired')
     }
     const account = await this.#open(key)
+    if (name) await account.applyDurably(() => account.setName(name))
     await waiting.link(account, Buffer.from(advSecret, 'base64'))
     return { phone: account.phone }
   }
@@ -176,7 +180,7 @@ class ListeningSimulator implements Simulator {
 
   async joinGroup(group: string, numbers: readonly string[]): Promise<void> {
     this.#checkOpen()
-    if (!isGroup(group) || !isMember(group) || !numbers.every(isNumber)) {
+    if (!isGroup(group) || isForeign(group) || !numbers.every(isNumber)) {
       throw new SimulatorError('invalid_argument', 'needs the JID of a group, and phone numbers')
     }
     for (const account of this.#network.accounts()) {
@@ -233,7 +237,8 @@ class ListeningSimulator implements Simulator {
       (name !== undefined && typeof name !== 'string' && '`name` must be a string') ||
       (!hasMeaning(from) && this.#network.findAccount(from) && '`from` is an account: write through its client')
     if (problem) throw new SimulatorError('invalid_argument', problem)
-    if (group && !isMember(group)) throw new SimulatorError('not_a_member', `the account is not in ${group}`)
+    if (group && !isMember(this.#network.getAccount(to), group))
+      throw new SimulatorError('not_a_member', `the account is not in ${group}`)
   }
 }
 

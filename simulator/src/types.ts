@@ -33,6 +33,8 @@ export interface SimulatorOptions {
   host?: string
   /** Default 0: any free port. */
   port?: number
+  /** Listens for `wss:` (and `https:`) with a self-signed certificate, made at the start. Default false. */
+  tls?: boolean
   timings?: SimulatorTimings
   /**
    * The least number of one-time pre-keys that a client is told it has left, whatever it uploaded.
@@ -124,10 +126,10 @@ export interface Simulator {
   openAccount(key: string): Promise<{ phone: string }>
   /**
    * The phone of account `account` (opened if need be; without one a new account is made) scans a QR text and links
-   * the client that shows it, in place of one linked before.
+   * the client that shows it, in place of one linked before. `name` is the phone's push name from now on.
    * @throws SimulatorError `unknown_qr` when no connected client shows this QR any more; `linking_failed`
    */
-  scanQr(qr: string, account?: string): Promise<{ phone: string }>
+  scanQr(qr: string, account?: string, name?: string): Promise<{ phone: string }>
   /**
    * The phone with this number types the 8 characters that a client shows. An account is made for the number
    * if it has none. @throws SimulatorError `unknown_pairing_code`; `linking_failed`

@@ -72,8 +72,8 @@ class ThreadSimulator implements SimulatorWorker {
     return this.#call<void>('removeAccount', key)
   }
 
-  scanQr(qr: string, account?: string) {
-    return this.#call<{ phone: string }>('scanQr', qr, account)
+  scanQr(qr: string, account?: string, name?: string) {
+    return this.#call<{ phone: string }>('scanQr', qr, account, name)
   }
 
   enterPairingCode(code: string, phone: string) {

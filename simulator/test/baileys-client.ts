@@ -140,7 +140,7 @@ export class BaileysClient {
   }
 }
 
-function memoryKeys(store: Map<string, unknown>): SignalKeyStore {
+export function memoryKeys(store: Map<string, unknown>): SignalKeyStore {
   return {
     get: async <T extends keyof SignalDataTypeMap>(type: T, ids: string[]) => {
       const found: Record<string, SignalDataTypeMap[T]> = {}

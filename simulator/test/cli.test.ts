@@ -57,6 +57,29 @@ describe('the stand-alone program', () => {
     expect(await once(program, 'exit')).toEqual([0, null])
   })
 
+  it('misbehaves by HTTP', async () => {
+    const { url, http } = await startProgram('--claimed-pre-keys', '500')
+    const client = startClient(url)
+    await call(`${http}/admin/mock-phone/scan-qr`, 'POST', await until(() => client.seen.qrs[0]))
+    await until(() => client.isOpen)
+    const scenario = `${http}/admin/scenario`
+    const rule = { when: { stanza: 'message', direction: 'out' }, do: 'hold' }
+    expect(await call(scenario, 'POST', { kind: 'rule', rule })).toEqual({ status: 200, body: { rule: 1 } })
+    const text = { kind: 'write', from: '5511999990001', to: client.phone, text: 'text', count: 2 }
+    expect((await call(scenario, 'POST', text)).status).toBe(200)
+    await until(async () => (await call(scenario)).body['held']?.['length'] === 2, 'both to be held')
+    expect((await call(scenario)).body).toMatchObject({ seed: 1, rules: [{ id: 1, rule, fitted: 2, applied: 2 }] })
+    expect((await call(scenario, 'POST', { kind: 'release', count: 1 })).body).toEqual({ released: 1 })
+    await until(() => client.texts().length === 1)
+    expect(client.texts()).toEqual(['text 1'])
+    expect((await call(scenario, 'POST', { kind: 'clear' })).body).toEqual({})
+    await until(() => client.texts().length === 2)
+    await call(scenario, 'POST', { kind: 'stream_error', account: client.phone, code: '503' })
+    await until(() => client.seen.closes.includes(503))
+    expect((await call(scenario, 'POST', { kind: 'nonsense' })).status).toBe(400)
+    expect((await call(scenario, 'POST', { kind: 'cut', account: '5511999990001' })).status).toBe(404)
+  })
+
   it('says why it cannot start', async () => {
     const { url } = await startProgram()
     for (const args of [['--port', new URL(url).port], ['--port', 'x'], ['--nonsense']]) {

@@ -17,6 +17,7 @@ import { Recorder } from './recorder.ts'
 import { Sender } from './sender.ts'
 import type { Network } from './socket-options.ts'
 import { NO_CODES, Status } from './status.ts'
+import { Turns } from './turns.ts'
 import { WindingUp } from './winding-up.ts'
 
 /*
@@ -59,6 +60,8 @@ export interface ConnectionOptions {
     /** How often WhatsApp is asked for a sign of life; without one for 5 s more the socket ends. Default: 25 s. */
     keepAliveMs?: number
   }
+  /** Shared by the connections of a node; by default this one's own. */
+  turns?: Turns
   logger: Logger
   now?: () => number
   /** A write was refused by the fence: whoever started the connection must stop it. Called once at most. */
@@ -136,6 +139,7 @@ class WhatsappConnection implements Connection {
       store,
       groups: this.#groups,
       gatherer,
+      turns: options.turns ?? new Turns(),
       messageTtlMs: settings.messageTtlMs,
       ackTimeoutMs: settings.ackTimeoutMs,
       logger,

@@ -19,6 +19,7 @@ import { isSelf, lidOf, numberOf, type Self, userOf } from './addresses.ts'
 import { decodeContent } from './content.ts'
 import type { CredentialStore } from './credential-store.ts'
 import type { DeviceCache } from './device-cache.ts'
+import { sendDurably } from './durable-frames.ts'
 import { parseIncoming } from './incoming.ts'
 import { Journal } from './journal.ts'
 import { createLibraryLogger } from './library-logger.ts'
@@ -117,6 +118,11 @@ export class Link {
         userDevicesCache: options.devices,
         ...caches,
       }),
+    )
+    sendDurably(
+      this.#socket,
+      () => Promise.all([sending.getStore(), credentials.settled()]),
+      () => this.#endAs(NOT_RECORDED),
     )
     options.devices.attach(credentials)
     this.#listen()

@@ -6,6 +6,7 @@ import { Gatherer } from './gatherer.ts'
 import { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement } from './link.ts'
 import { Sender, type SendingLink } from './sender.ts'
+import { Turns } from './turns.ts'
 
 const LEASE = { instanceId: 'inst_test', owner: 'test', epoch: 1 }
 const ADDRESS = '5511987654321@s.whatsapp.net'
@@ -56,6 +57,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
     store,
     groups: new GroupDirectory(Date.now),
     gatherer: new Gatherer(2),
+    turns: new Turns(),
     messageTtlMs: settings.messageTtlMs ?? 86_400_000,
     ackTimeoutMs: settings.ackTimeoutMs ?? 1_000,
     logger: pino({ level: 'silent' }),

@@ -8,12 +8,15 @@ import type { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement, Link } from './link.ts'
 import { type Lane, Outbox } from './outbox.ts'
 import { untilStored } from './patience.ts'
+import type { Turns } from './turns.ts'
 
 /** Recipients written to at the same time. */
 const MAX_IN_FLIGHT = 24
 /** Outcomes being recorded at the same time; a store that is slower than WhatsApp slows the sending down. */
 const MAX_RECORDS = 256
 const PAGE = 256
+/** A burst of hints is one read of the queue. */
+const READ_EVERY_MS = 20
 /** Behind the hints, which may be lost. */
 const LOOK_EVERY_MS = 5_000
 const EXPIRE_EVERY_MS = 30_000
@@ -44,6 +47,7 @@ export interface SenderOptions {
   store: Pick<Store, 'messages' | 'numbers' | 'hints'>
   groups: GroupDirectory
   gatherer: Gatherer
+  turns: Turns
   messageTtlMs: number
   ackTimeoutMs?: number | undefined
   logger: Logger
@@ -72,6 +76,8 @@ export class Sender {
   #link: SendingLink | null = null
   #reading: Promise<void> | null = null
   #startWanted = false
+  #readAt = Number.NEGATIVE_INFINITY
+  #readTimer: NodeJS.Timeout | undefined
   #timer: NodeJS.Timeout | undefined
   #timers: NodeJS.Timeout[] = []
   #unsubscribe: () => void = () => undefined
@@ -112,6 +118,7 @@ export class Sender {
   async stop(): Promise<void> {
     this.#unsubscribe()
     clearTimeout(this.#timer)
+    clearTimeout(this.#readTimer)
     for (const timer of this.#timers) clearInterval(timer)
     this.#stopped.abort()
     this.#link = null
@@ -149,8 +156,18 @@ export class Sender {
     if (this.#link?.isOpen) this.#read()
   }
 
+  /** The first read happens at once; hints that come in a burst share the next one. */
   #read(): void {
-    if (this.#reading || this.#stopped.signal.aborted) return
+    if (this.#reading || this.#readTimer || this.#stopped.signal.aborted) return
+    const waitMs = this.#readAt + READ_EVERY_MS - performance.now()
+    if (waitMs > 0) {
+      this.#readTimer = setTimeout(() => {
+        this.#readTimer = undefined
+        this.#read()
+      }, waitMs)
+      return
+    }
+    this.#readAt = performance.now()
     this.#reading = this.#readPages().finally(() => {
       this.#reading = null
       this.#startLanes()
@@ -216,6 +233,7 @@ export class Sender {
   }
 
   async #attempt(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
+    await this.#options.turns.take()
     if (this.#isTooOld(message)) return this.#tooOld(message)
     const addressed = message.prepared
       ? { kind: 'ready' as const, prepared: message.prepared }

@@ -11,7 +11,7 @@ import type { Journal } from './journal.ts'
 
 type PnToLid = Parameters<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>[2]
 
-/** Within a send: settles once the message is recorded as handed to WhatsApp. Nothing encrypted leaves before. */
+/** Within a send: settles once the message is recorded as handed to WhatsApp. Its frame does not leave before. */
 export const sending = new AsyncLocalStorage<Promise<void>>()
 
 /** Told of everything decrypted, before Baileys answers WhatsApp; while it waits, no receipt goes out. */
@@ -20,9 +20,11 @@ export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Pro
 /**
  * Baileys' Signal repository with three things changed.
  *
- * 1. Every change of a session is durable before its result leaves: Baileys commits the keys of a send after writing to
- *    the socket, so that a crash in between would use a counter twice and the recipient could not decrypt. Each
- *    operation therefore runs outside the send's transaction, as one of its own.
+ * 1. Every change of a session is written before its result is given out: Baileys commits the keys of a send after writing
+ *    to the socket, so that a crash in between would use a counter twice and the recipient could not decrypt. Each
+ *    operation therefore runs outside the send's transaction, as one of its own; `sendDurably` holds the frame back until
+ *    the write is durable. To wait for that in here would hold up every other send: Baileys encrypts one by one
+ *    for the account's own phone.
  * 2. Operations on one contact are serialised. Baileys locks by JID, but number and LID share one session.
  * 3. A plaintext is journalled in the commit that uses its key up, and recorded as an event before Baileys sends the
  *    receipt: a message is either still WhatsApp's to deliver again, or already ours.
@@ -47,13 +49,6 @@ export function createSignalRepository(
     return turn
   }
 
-  /** The same, and the result leaves only once what it rests on is durable; the next one need not wait for that. */
-  async function durably<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const result = await alone(key, work)
-    await Promise.all([sending.getStore(), ours.settled()])
-    return result
-  }
-
   /** Number and LID of a contact lead to the same key. */
   async function contactOf(jid: string): Promise<string> {
     const user = jidDecode(jid)?.user ?? jid
@@ -66,7 +61,7 @@ export function createSignalRepository(
     const known = await outside(() => ours.journal.find(ciphertext))
     const plaintext =
       known ??
-      (await durably(key, () =>
+      (await alone(key, () =>
         keys.transaction(async () => {
           const fresh = await decrypt()
           const entry = ours.journal.entryFor(ciphertext, fresh)
@@ -74,6 +69,7 @@ export function createSignalRepository(
           return fresh
         }, key),
       ))
+    await ours.settled()
     await outside(() => ours.onDecrypted(ciphertext, plaintext))
     return plaintext
   }
@@ -81,7 +77,7 @@ export function createSignalRepository(
   return {
     ...base,
     async encryptMessage(message) {
-      return durably(await contactOf(message.jid), () => base.encryptMessage(message))
+      return alone(await contactOf(message.jid), () => base.encryptMessage(message))
     },
     async injectE2ESession(session) {
       return alone(await contactOf(session.jid), () => base.injectE2ESession(session))
@@ -93,13 +89,13 @@ export function createSignalRepository(
       return once(message.group, message.msg, () => base.decryptGroupMessage(message))
     },
     encryptGroupMessage(message) {
-      return durably(message.group, () => base.encryptGroupMessage(message))
+      return alone(message.group, () => base.encryptGroupMessage(message))
     },
     processSenderKeyDistributionMessage(message) {
       return alone(message.item.groupId ?? '', () => base.processSenderKeyDistributionMessage(message))
     },
     getSenderKeyDistributionMessage(message) {
-      return durably(message.group, () => base.getSenderKeyDistributionMessage(message))
+      return alone(message.group, () => base.getSenderKeyDistributionMessage(message))
     },
     validateSession: jid => outside(() => base.validateSession(jid)),
     getSessionInfo: jid => outside(() => base.getSessionInfo(jid)),

@@ -1,0 +1,16 @@
+import { X509Certificate } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { createTlsCertificate } from './tls-certificate.ts'
+
+it('is a certificate for this machine that vouches for itself, valid from yesterday for a year', () => {
+  const now = Date.UTC(2030, 0, 31)
+  const { cert, key } = createTlsCertificate(now)
+  const certificate = new X509Certificate(cert)
+  expect(certificate.verify(certificate.publicKey)).toBe(true)
+  expect(certificate.ca).toBe(true)
+  expect(certificate.checkHost('localhost')).toBe('localhost')
+  expect(certificate.checkIP('127.0.0.1')).toBe('127.0.0.1')
+  expect(certificate.checkIP('::1')).toBeDefined()
+  expect(certificate.validFromDate).toEqual(new Date(now - 86_400_000))
+  expect(key).toContain('PRIVATE KEY')
+})

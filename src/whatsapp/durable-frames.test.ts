@@ -1,0 +1,55 @@
+import type { WASocket } from 'baileys'
+import { expect, test } from 'vitest'
+import { sendDurably } from './durable-frames.ts'
+
+const tick = () => new Promise(resolve => setImmediate(resolve))
+
+function setUp() {
+  const left: number[] = []
+  const failed: string[] = []
+  const gates: PromiseWithResolvers<void>[] = []
+  let refusals = 0
+  const raw = {
+    send(data: Uint8Array, done: (error?: Error) => void) {
+      left.push(data[0]!)
+      done()
+    },
+  }
+  const durable = () => {
+    const gate = Promise.withResolvers<void>()
+    gates.push(gate)
+    return gate.promise
+  }
+  sendDurably({ ws: { socket: raw } } as unknown as WASocket, durable, () => {
+    refusals += 1
+  })
+  const send = (frame: number) => raw.send(Uint8Array.of(frame), error => error && failed.push(error.message))
+  return { left, failed, gates, send, refusals: () => refusals }
+}
+
+test('a frame leaves only when what it rests on is durable, and never before the frames made earlier', async () => {
+  const { left, gates, send } = setUp()
+  for (const frame of [1, 2, 3]) send(frame)
+  gates[2]?.resolve()
+  gates[1]?.resolve()
+  await tick()
+  expect(left).toEqual([])
+  gates[0]?.resolve()
+  await tick()
+  expect(left).toEqual([1, 2, 3])
+})
+
+test('once a frame was refused nothing leaves any more, and the socket is given up once', async () => {
+  const { left, failed, gates, send, refusals } = setUp()
+  for (const frame of [1, 2, 3]) send(frame)
+  gates[0]?.resolve()
+  gates[1]?.reject(new Error('not recorded'))
+  gates[2]?.resolve()
+  await tick()
+  send(4)
+  gates[3]?.resolve()
+  await tick()
+  expect(left).toEqual([1])
+  expect(failed).toEqual(['not recorded', 'not recorded', 'not recorded'])
+  expect(refusals()).toBe(1)
+})

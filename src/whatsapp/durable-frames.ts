@@ -1,0 +1,33 @@
+import type { WASocket } from 'baileys'
+
+type Done = (error?: Error) => void
+
+/** The `ws` socket inside Baileys' client, which its types keep to themselves. */
+interface RawSocket {
+  send(data: Uint8Array, done: Done): void
+}
+
+/**
+ * Holds every frame back until what it rests on is durable. Frames leave in the order in which they were encrypted,
+ * which their counters demand; the encryption of the next ones need not wait. Once a frame was refused nothing
+ * leaves any more: the peer would miss its counter.
+ * @param durable resolves when all that the frame just made rests on is durable; rejects if it must not leave
+ * @param onRefused the socket is of no use any more
+ */
+export function sendDurably({ ws }: WASocket, durable: () => Promise<unknown>, onRefused: () => void): void {
+  const raw = (ws as unknown as { socket: RawSocket | null }).socket
+  if (!raw) throw new Error('Baileys has not opened its socket.')
+  const send = raw.send.bind(raw)
+  let previous: Promise<unknown> = Promise.resolve()
+  let refused = false
+
+  raw.send = (data, done) => {
+    const leave = Promise.all([previous, durable()]).then(() => send(data, done))
+    previous = leave
+    leave.catch(error => {
+      done(error)
+      if (!refused) onRefused()
+      refused = true
+    })
+  }
+}
