@@ -213,6 +213,16 @@ function Line({ line, instanceId }: { line: ConversationLine; instanceId: string
             </span>
           </Link>
         )}
+        {!isOut && (
+          <Link
+            to="/instances/$id/events"
+            params={{ id: instanceId }}
+            search={{ open: line.id }}
+            title={words.message.openEvent}
+          >
+            message.received
+          </Link>
+        )}
       </span>
     </div>
   )
