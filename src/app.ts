@@ -29,6 +29,8 @@ export interface App {
   close(): Promise<void>
 }
 
+const SANDBOX_OFF = 'Sandbox instances are switched off: start Pombal with SANDBOX=on.'
+
 /** Builds every room by hand and opens the door last. */
 export async function startApp(settings: Settings, logger: Logger): Promise<App> {
   const keys = openKeys(settings)
@@ -90,7 +92,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     }
     const networkOf = async (kind: ConnectionRecord['kind'], instanceId: string) => {
       if (kind === 'sandbox') {
-        if (!sandbox) throw new Refusal('sandbox_disabled')
+        if (!sandbox) return { kind: 'none' as const, reason: SANDBOX_OFF }
         const network = await sandbox.openNetwork(instanceId)
         return { kind: 'simulated' as const, url: network.url, linkBy: network.scanQr }
       }

@@ -58,6 +58,8 @@ function adminKeyInShell(app: App): string {
   return app.adminKeyPlace.startsWith('the environment') ? '$ADMIN_KEY' : `$(cat '${app.adminKeyPlace}')`
 }
 
+// What is in the data folder is for the one who runs the service: files are made 0600, folders 0700.
+process.umask(0o077)
 silenceSignalConsole()
 const settings = readSettingsOrExit()
 // Synchronous: the default destination waits for ever, at exit, for a pipe that nobody reads any more.

@@ -23,6 +23,9 @@ it('a network in a thread does what one in this thread does, and survives the de
   await expect(simulator.writeAs({ from: 'x', to: client.phone, text: 'x' })).rejects.toMatchObject({
     code: 'invalid_argument',
   })
+  await simulator.misbehave({ kind: 'cut', account: client.phone })
+  await until(() => client.seen.closes.includes(428))
+  expect(await simulator.scenario()).toEqual({ seed: 1, rules: [], held: [] })
   await simulator.terminate()
   await expect(simulator.inbox(client.phone)).rejects.toMatchObject({ code: 'closed' })
   client.stop()

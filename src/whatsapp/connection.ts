@@ -49,7 +49,8 @@ const RETRY_COUNTERS = 2_000
 export interface ConnectionOptions {
   lease: Lease
   store: Pick<Store, 'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'hints'>
-  network: Network
+  /** `none`: it cannot be connected on this node at all, for a reason that the operator can mend. */
+  network: Network | { kind: 'none'; reason: string }
   settings: {
     /** Of WhatsApp Web; default: the one that ships with the driver. */
     version?: [number, number, number]
@@ -226,7 +227,10 @@ class WhatsappConnection implements Connection {
     this.#failures = 0
     this.#restarts = 0
     this.#pairingPhone = record.pairingPhone
-    await this.#open()
+    const { network } = this.#options
+    // The goal stays: it is taken up again when the node is started otherwise.
+    if (network.kind === 'none') await this.#status.record({ ...NO_CODES, state: 'stopped', reason: network.reason })
+    else await this.#open()
   }
 
   async #logOut(): Promise<void> {
@@ -253,6 +257,7 @@ class WhatsappConnection implements Connection {
 
   async #open({ onlyWithCredentials = false } = {}): Promise<void> {
     const { lease, store, network, settings } = this.#options
+    if (network.kind === 'none') return
     const options = {
       lease,
       credentials: store.credentials,
@@ -262,7 +267,7 @@ class WhatsappConnection implements Connection {
     if (!found && onlyWithCredentials) return
     const credentials: CredentialStore = found ?? CredentialStore.create(options)
     this.#credentials = credentials
-    this.#codes = found ? null : this.#newCodes()
+    this.#codes = found ? null : this.#newCodes(network)
     if (found) await this.#status.record({ ...NO_CODES, ...this.#loggingIn() })
     if (this.#stopped.signal.aborted) return
     const link: Link = new Link({
@@ -293,8 +298,7 @@ class WhatsappConnection implements Connection {
     this.#link = link
   }
 
-  #newCodes(): Codes {
-    const { network } = this.#options
+  #newCodes(network: Network): Codes {
     return new Codes({
       instanceId: this.#instanceId,
       network,

@@ -144,6 +144,24 @@ describe('the journal', () => {
     expect(await after.find(ciphertext(0))).toBeUndefined()
   })
 
+  test('keeps what is not recorded, however many are decrypted and recorded before it is delivered again', async () => {
+    const { credentials } = memory()
+    for (let restart = 0; restart < 3; restart += 1) {
+      const { store } = open(credentials)
+      const journal = new Journal(store)
+      expect(await journal.find(ciphertext(-1))).toEqual(restart === 0 ? undefined : plaintext(-1))
+      const inDoubt = restart === 0 ? journal.entryFor(ciphertext(-1), plaintext(-1)) : undefined
+      if (inDoubt) await store.keys.set(inDoubt)
+      for (let n = restart * 300; n < (restart + 1) * 300; n += 1) {
+        const entry = journal.entryFor(ciphertext(n), plaintext(n))
+        if (entry) await store.keys.set(entry)
+        journal.recorded(ciphertext(n))
+      }
+      await store.settled()
+      expect(await journal.find(ciphertext(-1))).toEqual(plaintext(-1))
+    }
+  })
+
   test('leaves out what is too large to be a message', () => {
     const journal = new Journal(open(memory().credentials).store)
     expect(journal.entryFor(ciphertext(0), Buffer.alloc(1_000_000))).toBeUndefined()

@@ -71,6 +71,7 @@ export function createSignalRepository(
       ))
     await ours.settled()
     await outside(() => ours.onDecrypted(ciphertext, plaintext))
+    ours.journal.recorded(ciphertext)
     return plaintext
   }
 

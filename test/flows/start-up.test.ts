@@ -1,11 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Service, type ServiceOptions } from '../service.ts'
+import { until } from '../until.ts'
 
 const OLD_NODE = '20.20.2'
 const fakeNode = (version: string) =>
@@ -139,6 +140,36 @@ describe('a start', () => {
     const { id } = await service.admin.createInstance('whatsapp')
     await service.restart('SIGKILL')
     expect(await service.admin.connection(id)).toMatchObject({ state: 'unlinked' })
+  })
+
+  test('keeps what it writes for the one who runs it, also in a folder that others can enter', async () => {
+    const dataDir = makeFolder()
+    chmodSync(dataDir, 0o755)
+    const service = await makeService({ dataDir }).start()
+    await service.admin.createInstance('whatsapp')
+    const open = readdirSync(dataDir).filter(name => (statSync(join(dataDir, name)).mode & 0o077) !== 0)
+    expect(open).toEqual([])
+  })
+
+  test('with the sandbox off says so of its instances and accepts nothing for them; on again, they work', async () => {
+    const dataDir = makeFolder()
+    const on = await makeService({ dataDir }).start()
+    const { id, token } = await on.admin.createInstance('sandbox')
+    const state = (service: Service) => service.admin.connection(id).then(connection => connection.state)
+    await until('the sandbox', async () => (await state(on)) === 'connected')
+    await on.kill('SIGTERM')
+
+    const off = await makeService({ dataDir, env: { SANDBOX: 'off' } }).start()
+    await until('the word', async () => (await state(off)) === 'stopped')
+    expect((await off.admin.connection(id)).reason).toContain('SANDBOX=on')
+    await expect(off.instance(id, token).send('5511987654321', 'hello')).rejects.toMatchObject({
+      code: 'instance_not_connected',
+    })
+    expect(off.logLines.filter(({ level }) => level >= 50)).toEqual([])
+    await off.kill('SIGTERM')
+
+    const again = await makeService({ dataDir }).start()
+    await until('the sandbox', async () => (await state(again)) === 'connected')
   })
 
   test.each([

@@ -123,6 +123,18 @@ describe.concurrent('the socket', () => {
     expect(stage.log.filter(line => line.includes('connection.closed')).length).toBeGreaterThanOrEqual(3)
   })
 
+  test('goes by wss: to a simulated network with a self-signed certificate, on loopback', async () => {
+    await using stage = await Stage.open({ tls: true })
+    expect(stage.network.url).toMatch(/^wss:/)
+    const id = await stage.createInstance()
+    const { phone } = await stage.network.openAccount(id)
+    const linkBy = (qr: string) => stage.network.scanQr(qr, id)
+    await stage.connect(id, { network: { kind: 'simulated', url: stage.network.url, linkBy } })
+    await stage.store.connections.requestConnect(id, null)
+    await stage.reaches(id, 'connected')
+    await works(stage, id, phone)
+  })
+
   test('of a second login with the same credentials replaces the first', async () => {
     await using stage = await Stage.open()
     const { id } = await stage.link()

@@ -34,10 +34,13 @@ describe.concurrent('WhatsApp answers no query', () => {
     expect(await stage.network.inbox(NEW)).toMatchObject([{ copies: 1 }])
   })
 
-  test('at login: it is connected all the same, late, and works', async () => {
+  test.each([
+    ['the queries get lost', QUERY],
+    ['the answers get lost', { stanza: 'iq', direction: 'out', attrs: { type: 'result' } }],
+  ] as const)('at login, %s: it is connected all the same, late, and works', async (_, when) => {
     await using stage = await Stage.open()
     const { id, phone } = await stage.link({ settings })
-    const rule = { when: QUERY, do: 'drop', forMs: 4_000 } as const
+    const rule = { when, do: 'drop', forMs: 4_000 } as const
     await stage.network.misbehave({ kind: 'rule', rule })
     await stage.network.misbehave({ kind: 'cut', account: phone })
     await stage.reaches(id, 'reconnecting')
