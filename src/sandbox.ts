@@ -14,6 +14,8 @@ export interface SandboxMessage {
   name?: string | undefined
 }
 
+const PHONE_OFF = 'The simulated phone is switched off: switch it on first.'
+
 /**
  * The simulated WhatsApp network that sandbox instances are linked to. It starts, in a thread of its own, with the
  * first of them, and keeps what it must remember in the store.
@@ -52,6 +54,7 @@ export class Sandbox {
    * @throws Refusal when such a contact cannot write such a message
    */
   async writeAs(instanceId: InstanceId, message: SandboxMessage): Promise<{ id: string }> {
+    if (this.#off.has(instanceId)) throw new Refusal('instance_not_connected', PHONE_OFF)
     const worker = await this.#open()
     const to = this.#phones.get(instanceId) ?? (await worker.openAccount(instanceId)).phone
     const { from, text, group, name } = message
@@ -66,7 +69,7 @@ export class Sandbox {
     return !this.#off.has(instanceId)
   }
 
-  /** While its phone is off, the network turns the instance away, and what contacts write waits nowhere. */
+  /** While its phone is off, the network turns the instance away, and contacts cannot write to it. */
   async switchPhone(instanceId: InstanceId, on: boolean): Promise<void> {
     const worker = await this.#open()
     if (on) {
@@ -105,7 +108,9 @@ export class Sandbox {
     const worker = await createSimulatorWorker({ storage: this.#storage, port: this.#port })
     this.#port = Number(new URL(worker.url).port)
     worker.onExit(error => this.#restart(error))
-    for (const instanceId of this.#phones.keys()) await worker.openAccount(instanceId)
+    for (const instanceId of this.#phones.keys()) {
+      if (!this.#off.has(instanceId)) await worker.openAccount(instanceId)
+    }
     return worker
   }
 

@@ -98,6 +98,8 @@ test('the sandbox phone shows what recipients see, writes back, and can be switc
   await page.getByRole('switch', { name: 'Phone is on' }).click()
   await page.getByText('The linked phone is off').waitFor()
   await page.getByText('Reconnecting').first().waitFor()
+  const written = stage.service.admin.writeAsContact(id, { from: '5511987654321', text: 'Are you there?' })
+  await expect(written).rejects.toMatchObject({ status: 422, code: 'instance_not_connected' })
   await page.getByRole('switch', { name: 'Phone is off' }).click()
   await page.getByText('Connected').first().waitFor()
 }, 60_000)

@@ -36,7 +36,15 @@ export function writeAsContact(api: Api, { store, sandbox }: ApiContext): void {
         body: bodySchema,
         response: { 202: dataOf(writtenSchema, 'Handed to the simulated network.') },
       },
-      config: { refusals: ['instance_not_found', 'invalid_request', 'not_a_sandbox', 'sandbox_disabled'] },
+      config: {
+        refusals: [
+          'instance_not_found',
+          'invalid_request',
+          'not_a_sandbox',
+          'instance_not_connected',
+          'sandbox_disabled',
+        ],
+      },
     },
     async (request, reply) => {
       const { from, text, group, name } = request.body
