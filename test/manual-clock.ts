@@ -43,12 +43,12 @@ export class ManualClock implements Clock {
     const end = this.#steady + ms
     await this.settle()
     for (let next = this.#next(end); next; next = this.#next(end)) {
-      this.#move(Math.max(this.#steady, next.at))
+      this.move(Math.max(this.#steady, next.at))
       this.#timers.delete(next)
       next.task()
       await this.settle()
     }
-    this.#move(end)
+    this.move(end)
   }
 
   #next(end: number): Timer | undefined {
@@ -56,7 +56,7 @@ export class ManualClock implements Clock {
     return due.sort((a, b) => a.at - b.at)[0]
   }
 
-  #move(to: number): void {
+  protected move(to: number): void {
     this.#wall += to - this.#steady
     this.#steady = to
   }

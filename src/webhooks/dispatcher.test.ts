@@ -211,8 +211,27 @@ class Consumers {
   }
 }
 
-function setUp(options: Partial<DispatcherOptions['settings']> = {}) {
-  const clock = new ManualClock()
+/** Time goes on between two readings, and an alarm comes a little early, as real ones do. */
+class CreepingClock extends ManualClock {
+  readonly #step: number
+
+  /** @param step milliseconds from one reading to the next */
+  constructor(step: number) {
+    super()
+    this.#step = step
+  }
+
+  override steady(): number {
+    this.move(super.steady() + this.#step)
+    return super.steady()
+  }
+
+  override after(delayMs: number, task: () => void): () => void {
+    return super.after(delayMs - 0.5, task)
+  }
+}
+
+function setUp(options: Partial<DispatcherOptions['settings']> = {}, clock = new ManualClock()) {
   const store = new Rows(clock)
   const consumers = new Consumers(clock)
   const lost: string[] = []
@@ -249,6 +268,18 @@ describe('the schedule', () => {
     expect(store.rows[0]).toMatchObject({ state: 'exhausted', attempts: { length: 6 } })
     await clock.pass(3_600_000)
     expect(consumers.sent).toHaveLength(6)
+  })
+
+  test('a retry that becomes due between two readings of the clock is not missed', async () => {
+    for (let step = 0.01; step < 1; step += 0.01) {
+      const clock = new CreepingClock(step)
+      const { store, consumers, open } = setUp({ retryDelaysMs: [60, 60, 60, 60] }, clock)
+      consumers.rule = () => REFUSED
+      const seq = store.owe('a', clock)
+      open('a')
+      await clock.pass(400)
+      expect(consumers.of(seq), `readings ${step} ms apart`).toHaveLength(5)
+    }
   })
 
   test('the delay counts from the end of an attempt, however long it took', async () => {

@@ -136,25 +136,26 @@ export class Lane implements SlotUser {
   #goOn(): void {
     const { clock } = this.#with
     if (this.#phase !== 'running') return
-    if (clock.steady() >= this.#heldUntil) {
-      if (!this.#looking && this.#nextLook() !== null) this.#look().catch(error => this.#onTrouble(error))
-      this.#startWhatCan(!this.#firsts.stale)
+    // One moment for all: what becomes due while this runs is not due here, and has an alarm.
+    const now = clock.steady()
+    if (now >= this.#heldUntil) {
+      if (!this.#looking && this.#nextLook(now) !== null) this.#look().catch(error => this.#onTrouble(error))
+      this.#startWhatCan(!this.#firsts.stale, now)
     }
     this.#cancelAlarm()
-    const alarmAt = this.#nextAlarm()
+    const alarmAt = this.#nextAlarm(now)
     if (alarmAt < NEVER) this.#cancelAlarm = clock.after(alarmAt - clock.steady(), () => this.#goOn())
   }
 
   /** Attempts that end, slots and hints call `#goOn`; only time itself needs an alarm. */
-  #nextAlarm(): number {
-    const now = this.#with.clock.steady()
+  #nextAlarm(now: number): number {
     if (now < this.#heldUntil) return this.#heldUntil
     const moments = [this.#looking ? NEVER : this.#retries.lookAt, this.#retries.peek()?.dueAt ?? NEVER]
     return Math.min(...moments.map(at => (at > now ? at : NEVER)))
   }
 
-  #nextLook(): 'retries' | 'firsts' | null {
-    if (this.#retries.lookAt <= this.#with.clock.steady()) return 'retries'
+  #nextLook(now = this.#with.clock.steady()): 'retries' | 'firsts' | null {
+    if (this.#retries.lookAt <= now) return 'retries'
     if (this.#firsts.stale ? this.#mayStart('first') : this.#firsts.runsLow(this.slow)) return 'firsts'
     return null
   }
@@ -167,10 +168,10 @@ export class Lane implements SlotUser {
     return this.#inFlight.size - this.#firstsInFlight < MAX_OF_ONE_SORT
   }
 
-  #startWhatCan(withFirsts: boolean): void {
+  #startWhatCan(withFirsts: boolean, now = this.#with.clock.steady()): void {
     for (;;) {
       const retry = this.#mayStart('retry') ? this.#retries.peek() : undefined
-      const isRetryDue = retry !== undefined && retry.dueAt <= this.#with.clock.steady()
+      const isRetryDue = retry !== undefined && retry.dueAt <= now
       const first = withFirsts && this.#mayStart('first') ? this.#firsts.peek() : undefined
       const delivery = isRetryDue ? retry : first
       const slot = delivery && this.#with.slots.take(this)
