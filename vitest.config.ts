@@ -6,6 +6,8 @@ export default defineConfig({
     globalSetup: ['test/postgres-setup.ts', 'test/browser/build-setup.ts'],
     // Flows start whole services and real networks on loopback; on two busy cores that takes its time.
     testTimeout: 30_000,
+    // Most of the time is waiting, for real retries and restarts; vitest would use one worker on two cores.
+    maxWorkers: 3,
     hookTimeout: 60_000,
   },
 })
