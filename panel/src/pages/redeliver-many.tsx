@@ -43,13 +43,17 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
   const [range, setRange] = useState<Range>('24')
   const since = useMemo(() => new Date(Date.now() - Number(range) * HOUR_MS).toISOString(), [range])
   const { data: webhook } = useQuery(webhookQuery(instanceId))
-  const { data: counts, error } = useQuery(countsQuery(instanceId, since))
+  const { data: counts, error, refetch } = useQuery(countsQuery(instanceId, since))
   const redeliver = useMutation({
-    mutationFn: () =>
-      callData<{ count: number }>(`/instances/${instanceId}/events/redeliver`, {
+    mutationFn: async () => {
+      const queued = await callData<{ count: number }>(`/instances/${instanceId}/events/redeliver`, {
         method: 'POST',
         body: { since, state: ended },
-      }),
+      })
+      // What was counted before knows nothing of them: it would show all as done.
+      await refetch()
+      return queued
+    },
   })
   const count = counts?.[ended] ?? 0
 
