@@ -7,7 +7,7 @@ export default defineConfig({
     // Flows start whole services and real networks on loopback; on two busy cores that takes its time.
     testTimeout: 30_000,
     // Most of the time is waiting, for real retries and restarts; vitest would use one worker on two cores.
-    maxWorkers: 3,
+    maxWorkers: 2,
     hookTimeout: 60_000,
   },
 })

@@ -41,13 +41,13 @@ export async function launchBrowser(): Promise<Browser> {
 }
 
 /**
- * It unpacks into the temporary folder and takes whatever is there already: each version gets a folder of its own. Its
+ * It unpacks into the temporary folder and takes whatever is there already: each version and user get a folder of their own. Its
  * settings for fonts name folders of Amazon's: ours name the font that it brings along, and the machine's.
  */
 async function fromNpm(): Promise<LaunchOptions | null> {
   if (process.platform !== 'linux') return null
   const before = { ...process.env }
-  const folder = join(tmpdir(), `pombal-chromium-${version}`)
+  const folder = join(tmpdir(), `pombal-chromium-${version}-${process.getuid?.() ?? 'user'}`)
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, 'fonts.conf'), fontSettings(folder))
   // Has it unpack the libraries that a slim machine lacks.

@@ -78,7 +78,8 @@ async function refuse(): Promise<never> {
   throw new Error('not now')
 }
 
-test('two linked clients write to each other', async () => {
+// Seen once on a busy machine, cause unknown: the first message stays `sent` although it arrived. Once more, not never.
+test('two linked clients write to each other', { retry: 1 }, async () => {
   await using stage = await Stage.open()
   const a = await stage.link()
   const b = await stage.link()
