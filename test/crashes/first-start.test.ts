@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { createDatabase, STORES } from '../database.ts'
+import { newSeed, Random } from '../rig/random.ts'
 import { Service } from '../service.ts'
-import { newSeed, Random } from './random.ts'
 
 const TRIES = 3
 const WITHIN_MS = 60_000

@@ -1,4 +1,4 @@
-import type { Random } from './random.ts'
+import type { Random } from '../rig/random.ts'
 
 /** When the service is killed. */
 export interface KillPoint {

@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import type { TestDatabase } from '../database.ts'
-import { judge, type Verdict } from './judge.ts'
+import { judge, type Verdict } from '../rig/judge.ts'
+import { Stage } from '../rig/stage.ts'
 import { type KillPoint, nextKillPoint } from './kill-points.ts'
-import { Stage } from './stage.ts'
 
 /** Load after the last restart, before it ends. */
 const LAST_LOAD_MS = 500

@@ -1,7 +1,7 @@
 import { describe, expect, inject, test } from 'vitest'
 import { createDatabase, STORES, type StoreKind } from '../database.ts'
+import { newSeed } from '../rig/random.ts'
 import { type KillRunOptions, runKills } from './kill-run.ts'
-import { newSeed } from './random.ts'
 
 /** Of each store: 50 in all. `npm run test:crash` does more. */
 const KILLS = 25

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { createDatabase } from '../database.ts'
-import { judge } from './judge.ts'
-import { newSeed } from './random.ts'
-import { Stage } from './stage.ts'
+import { judge } from '../rig/judge.ts'
+import { newSeed } from '../rig/random.ts'
+import { Stage } from '../rig/stage.ts'
 
 const LOAD_MS = 500
 const LEASE_MS = 15_000

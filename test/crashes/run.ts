@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
 import { createDatabase, STORES, type StoreKind } from '../database.ts'
 import { startPostgres } from '../postgres.ts'
+import { newSeed } from '../rig/random.ts'
 import { type KillReport, runKills } from './kill-run.ts'
-import { newSeed } from './random.ts'
 
 /** Kills the service under load for as long as one likes: `npm run test:crash -- --kills 200 --store sqlite`. */
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import { createDatabase, STORES } from '../database.ts'
-import { judge } from './judge.ts'
-import { newSeed } from './random.ts'
-import { Stage } from './stage.ts'
+import { judge } from '../rig/judge.ts'
+import { newSeed } from '../rig/random.ts'
+import { Stage } from '../rig/stage.ts'
 
 const STOPS = 3
 const STOP_WITHIN_MS = 10_000

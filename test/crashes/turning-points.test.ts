@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { type Network, startNetwork } from '../network.ts'
 import { Receiver } from '../receiver.ts'
+import { newSeed, Random } from '../rig/random.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
-import { newSeed, Random } from './random.ts'
 
 const TRIES = 4
 /** From the scan to the first login; and from the call to the last row. */
