@@ -1,6 +1,7 @@
-import { destination, pino } from 'pino'
+import { pino } from 'pino'
 import { type App, startApp } from './app.ts'
 import { BadSettings, readSettings, type Settings } from './config.ts'
+import { logDestination } from './log-destination.ts'
 import { silenceSignalConsole } from './whatsapp/silence.ts'
 
 /** A stop that takes longer is cut off: the store is consistent at every moment. */
@@ -62,8 +63,7 @@ function adminKeyInShell(app: App): string {
 process.umask(0o077)
 silenceSignalConsole()
 const settings = readSettingsOrExit()
-// Synchronous: the default destination waits for ever, at exit, for a pipe that nobody reads any more.
-const logger = pino({ level: settings.logLevel }, destination({ fd: process.stdout.fd, sync: true }))
+const logger = pino({ level: settings.logLevel }, logDestination(process.stdout.fd))
 
 let app: App
 try {

@@ -6,12 +6,18 @@ import type { Admission, Admitted } from './store.ts'
 
 const WINDOW_MS = 60_000
 
-/** Counts in memory: one process sees every call. */
+/**
+ * Counts in memory, and remembers whose a token is: one process sees every call and every change of a token. Both maps
+ * hold about an entry for each instance.
+ */
 export class LocalAdmission implements Admission {
   readonly #core: Core
   readonly #ratePerMinute: number
   readonly #clock: () => number
   readonly #windows = new Map<InstanceId, { opensAt: number; calls: number }>()
+  readonly #instanceByDigest = new Map<string, InstanceId>()
+  /** Grows when a token is forgotten: what was read before must not be remembered after. */
+  #forgotten = 0
   readonly #find
 
   /** @param clock milliseconds that never go back */
@@ -25,8 +31,29 @@ export class LocalAdmission implements Admission {
   }
 
   async admit(tokenDigest: Uint8Array): Promise<Admitted | null> {
+    const digest = Buffer.from(tokenDigest).toString('latin1')
+    const instanceId = this.#instanceByDigest.get(digest) ?? (await this.#read(tokenDigest, digest))
+    return instanceId === null ? null : this.#count(instanceId)
+  }
+
+  /** The instance has another token, or none. */
+  forgetToken(instanceId: InstanceId): void {
+    this.#forgotten += 1
+    for (const [digest, owner] of this.#instanceByDigest) {
+      if (owner === instanceId) this.#instanceByDigest.delete(digest)
+    }
+    const now = this.#clock()
+    for (const [id, { opensAt }] of this.#windows) {
+      if (now >= opensAt + WINDOW_MS) this.#windows.delete(id)
+    }
+  }
+
+  async #read(tokenDigest: Uint8Array, digest: string): Promise<InstanceId | null> {
+    const forgotten = this.#forgotten
     const [instance] = await this.#core.reader.run(this.#find, { digest: tokenDigest })
-    return instance === undefined ? null : this.#count(instance.id)
+    if (instance === undefined) return null
+    if (forgotten === this.#forgotten) this.#instanceByDigest.set(digest, instance.id)
+    return instance.id
   }
 
   #count(instanceId: InstanceId): Admitted {
@@ -50,6 +77,9 @@ export class SharedAdmission implements Admission {
     this.#core = core
     this.#count = countCalls(core, ratePerMinute)
   }
+
+  /** Nothing is remembered: every call asks the database. */
+  forgetToken(): void {}
 
   admit(tokenDigest: Uint8Array): Promise<Admitted | null> {
     return this.#core.write(this.#count, { digest: Buffer.from(tokenDigest).toString('hex') })

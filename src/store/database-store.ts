@@ -73,7 +73,7 @@ export class DatabaseStore implements Store {
     const appending = new Appending(statements)
     this.admission =
       statements.kind === 'sqlite' ? new LocalAdmission(core, ratePerMinute) : new SharedAdmission(core, ratePerMinute)
-    this.instances = new StoredInstances(core)
+    this.instances = new StoredInstances(core, id => this.admission.forgetToken(id))
     this.connections = new StoredConnections(core)
     this.messages = new StoredMessages(core, new Progress(statements, appending))
     this.events = new StoredEvents(core, appending)

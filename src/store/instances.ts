@@ -29,12 +29,15 @@ interface InstanceRow {
 
 export class StoredInstances implements Instances {
   readonly #core: Core
+  readonly #forgetToken: (id: InstanceId) => void
   readonly #erasure: Erasure
   readonly #operations
   readonly #findSecrets
 
-  constructor(core: Core) {
+  /** @param forgetToken called before anybody is told that an instance's token changed */
+  constructor(core: Core, forgetToken: (id: InstanceId) => void) {
     this.#core = core
+    this.#forgetToken = forgetToken
     this.#erasure = new Erasure(core)
     this.#operations = operations(core)
     this.#findSecrets = core.statements.one((p: { id: InstanceId }) =>
@@ -71,12 +74,13 @@ export class StoredInstances implements Instances {
   }
 
   async replaceToken(id: InstanceId, tokenDigest: Uint8Array): Promise<boolean> {
-    const row = await this.#core.write(this.#operations.change, { id, set: { token_digest: tokenDigest } })
+    const replaced = this.#core.write(this.#operations.change, { id, set: { token_digest: tokenDigest } })
+    const row = await replaced.finally(() => this.#forgetToken(id))
     return row !== null
   }
 
   async delete(id: InstanceId, now: number): Promise<boolean> {
-    const deleted = await this.#core.write(this.#operations.delete, { id, now })
+    const deleted = await this.#core.write(this.#operations.delete, { id, now }).finally(() => this.#forgetToken(id))
     if (deleted) {
       this.#core.hints.give('goal', id)
       this.#core.hints.give('connection', id)

@@ -17,6 +17,8 @@ const MAX_RECORDS = 256
 const PAGE = 256
 /** A burst of hints is one read of the queue. */
 const READ_EVERY_MS = 20
+/** While what is read only stands behind what waits already, reads are made further and further apart. */
+const READ_AT_LEAST_EVERY_MS = 160
 /** Behind the hints, which may be lost. */
 const LOOK_EVERY_MS = 5_000
 const EXPIRE_EVERY_MS = 30_000
@@ -77,6 +79,8 @@ export class Sender {
   #reading: Promise<void> | null = null
   #startWanted = false
   #readAt = Number.NEGATIVE_INFINITY
+  #readEveryMs = READ_EVERY_MS
+  #started = 0
   #readTimer: NodeJS.Timeout | undefined
   #timer: NodeJS.Timeout | undefined
   #timers: NodeJS.Timeout[] = []
@@ -153,13 +157,14 @@ export class Sender {
   #look(fromStart: boolean): void {
     if (this.#stopped.signal.aborted) return
     this.#outbox.lookAgain(fromStart)
-    if (this.#link?.isOpen) this.#read()
+    this.#read()
   }
 
   /** The first read happens at once; hints that come in a burst share the next one. */
   #read(): void {
-    if (this.#reading || this.#readTimer || this.#stopped.signal.aborted) return
-    const waitMs = this.#readAt + READ_EVERY_MS - performance.now()
+    if (this.#reading || this.#readTimer || !this.#outbox.wantsMore) return
+    if (!this.#link?.isOpen || this.#stopped.signal.aborted) return
+    const waitMs = this.#readAt + this.#readEveryMs - performance.now()
     if (waitMs > 0) {
       this.#readTimer = setTimeout(() => {
         this.#readTimer = undefined
@@ -168,24 +173,38 @@ export class Sender {
       return
     }
     this.#readAt = performance.now()
+    const startedBefore = this.#started
     this.#reading = this.#readPages().finally(() => {
       this.#reading = null
       this.#startLanes()
+      const fruitless = this.#started === startedBefore && this.#outbox.size > 0
+      this.#readEveryMs = fruitless ? Math.min(this.#readEveryMs * 2, READ_AT_LEAST_EVERY_MS) : READ_EVERY_MS
+      this.#read()
     })
     this.#guard(this.#reading)
   }
 
+  /** A recipient's messages are through, and more of them may be stored. */
+  #readSoon(): void {
+    this.#readEveryMs = READ_EVERY_MS
+    clearTimeout(this.#readTimer)
+    this.#readTimer = undefined
+    this.#read()
+  }
+
+  /** Up to the end of the queue, or as much as there is room for. */
   async #readPages(): Promise<void> {
     const { store, lease } = this.#options
-    while (this.#outbox.wantsMore && this.#link?.isOpen) {
+    let rows: QueuedMessage[]
+    do {
       this.#outbox.beginRead()
-      const rows = await untilStored(
+      rows = await untilStored(
         () => store.messages.listQueued(lease.instanceId, PAGE, this.#outbox.scannedTo),
         this.#stopped.signal,
       )
       this.#outbox.endRead(rows, rows.length < PAGE)
       this.#startLanes()
-    }
+    } while (rows.length === PAGE && this.#outbox.wantsMore && this.#link?.isOpen)
   }
 
   /** Lanes that start together prepare and encrypt together. */
@@ -216,6 +235,7 @@ export class Sender {
     const [message] = lane.messages
     if (!message) return
     lane.busy = true
+    this.#started += 1
     const startedAt = performance.now()
     const attempt = this.#attempt(message, link)
       .then(outcome => this.#settle(lane, message, link, outcome, Math.round(performance.now() - startedAt)))
@@ -226,7 +246,8 @@ export class Sender {
       .finally(() => {
         lane.busy = false
         this.#attempts.delete(attempt)
-        if (this.#outbox.wantsMore) this.#read()
+        if (lane.messages.length === 0) this.#readSoon()
+        else this.#read()
         this.#startSoon()
       })
     this.#attempts.add(attempt)
