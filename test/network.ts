@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
+import type { Obeyed, Order, ScenarioState } from '@pombal/simulator'
 import { until } from './until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../simulator/src/cli.ts')
@@ -16,9 +17,12 @@ export interface PhoneMessage {
 
 export type Network = Awaited<ReturnType<typeof startNetwork>>
 
-/** The simulated WhatsApp as a process of its own, which outlives the service; `WHATSAPP_URL` is its `url`. */
-export async function startNetwork() {
-  const child = spawn(process.execPath, [PROGRAM, '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] })
+/**
+ * The simulated WhatsApp as a process of its own, which outlives the service; `WHATSAPP_URL` is its `url`.
+ * @param options more of the program's options
+ */
+export async function startNetwork(options: readonly string[] = []) {
+  const child = spawn(process.execPath, [PROGRAM, '--port', '0', ...options], { stdio: ['ignore', 'pipe', 'pipe'] })
   const exited = new Promise(resolve => child.once('close', resolve))
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
@@ -52,6 +56,8 @@ export async function startNetwork() {
       call('POST', `/groups/${group}/members`, JSON.stringify({ members })),
     inbox: async (number: string) =>
       (await call<{ messages: PhoneMessage[] }>('GET', `/phones/${number}/messages`)).messages,
+    misbehave: (order: Order) => call<Obeyed>('POST', '/scenario', JSON.stringify(order)),
+    scenario: () => call<ScenarioState>('GET', '/scenario'),
 
     /** From now on it reads and answers nothing: what is written to it stays on the way. */
     pause(): void {

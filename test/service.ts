@@ -65,6 +65,10 @@ class Boot {
     return this.#ended ? null : (BANNER_URL.exec(this.#output)?.[1] ?? null)
   }
 
+  get pid(): number | undefined {
+    return this.#child.pid
+  }
+
   closeOutput(): void {
     this.#child.stdout?.destroy()
     this.#child.stderr?.destroy()
@@ -135,6 +139,11 @@ export class Service {
   /** Where it listens now; null while it does not. */
   get url(): string | null {
     return this.#current?.url ?? null
+  }
+
+  /** Of the present run, or the last one. */
+  get pid(): number | undefined {
+    return this.#current?.pid
   }
 
   /** How often it was started. */
