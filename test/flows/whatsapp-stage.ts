@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createSimulator, type Simulator, type SimulatorOptions } from '@pombal/simulator'
 import { pino } from 'pino'
 import { newInstanceId, newMessageId, newWhatsappId } from '../../src/domain/ids.ts'
-import type { MessageState } from '../../src/domain/message.ts'
+import { type MessageState, movesTo } from '../../src/domain/message.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import type { ConnectionRecord, Lease, Store } from '../../src/store/store.ts'
 import { type Connection, type ConnectionOptions, createConnection } from '../../src/whatsapp/connection.ts'
@@ -173,12 +173,19 @@ export class Stage implements AsyncDisposable {
     return message
   }
 
-  /** Waits until the message is in this state. */
-  becomes(instanceId: string, id: string, state: MessageState) {
-    return until(`message ${id} to be ${state}`, async () => {
+  /** Waits until the message has come to this state; it may have gone past it by the time one looks. */
+  async becomes(instanceId: string, id: string, state: MessageState) {
+    let last: MessageState | undefined
+    const look = async () => {
       const message = await this.store.messages.find(instanceId, id)
-      return message?.state === state && message
-    })
+      last = message?.state
+      return message && hasReached(message.state, state) && message
+    }
+    try {
+      return await until(`message ${id} to be ${state}`, look)
+    } catch (error) {
+      throw new Error(`${(error as Error).message} It is ${last}.`)
+    }
   }
 
   async eventsOf(instanceId: string, id: string): Promise<string[]> {
@@ -217,4 +224,10 @@ export class Stage implements AsyncDisposable {
     this.#putBack()
     rmSync(this.#dataDir, { recursive: true, force: true })
   }
+}
+
+function hasReached(state: MessageState, wanted: MessageState): boolean {
+  if (state === wanted) return true
+  const passed = state !== 'failed' && wanted !== 'failed' && wanted !== 'queued'
+  return passed && movesTo(state, wanted).length === 0
 }
