@@ -12,6 +12,7 @@ import { StoredInstances } from './instances.ts'
 import { StoredLeases } from './leases.ts'
 import { StoredMessages } from './messages.ts'
 import { StoredNumbers } from './numbers.ts'
+import { observeWrite, type StoreObserver } from './observer.ts'
 import { type Operation, oneByOne } from './operation.ts'
 import { Progress } from './progress.ts'
 import { GuardedReader } from './reader.ts'
@@ -56,6 +57,7 @@ export class DatabaseStore implements Store {
     sealing: Sealing,
     ratePerMinute: number,
     afterClose: () => void = () => undefined,
+    observer: StoreObserver | null = null,
   ) {
     this.#backend = backend
     this.#afterClose = afterClose
@@ -68,7 +70,11 @@ export class DatabaseStore implements Store {
       sealing,
       hints: this.hints,
       reader: new GuardedReader(backend),
-      write: (operation, input) => this.#writerOf(operation.instanceId(input)).write(operation, input),
+      write: (operation, input) => {
+        const written = this.#writerOf(operation.instanceId(input)).write(operation, input)
+        if (observer !== null) observeWrite(observer, operation.name, written)
+        return written
+      },
     }
     const appending = new Appending(statements)
     this.admission =

@@ -5,6 +5,7 @@ import { DatabaseStore } from './database-store.ts'
 import { KeyCheck } from './key-check.ts'
 import type { StoreLogger } from './logger.ts'
 import { migrate } from './migrations/migrate.ts'
+import type { StoreObserver } from './observer.ts'
 import { createPatientPool, reach } from './postgres/pools.ts'
 import { PostgresBackend } from './postgres/postgres-backend.ts'
 import type { Database } from './schema/database.ts'
@@ -25,6 +26,7 @@ export interface StoreOptions {
   /** Calls per instance in a window of 60 s. */
   ratePerMinute: number
   logger?: StoreLogger | undefined
+  observer?: StoreObserver | undefined
 }
 
 /** Read and entered by its owner only: it holds what people wrote. */
@@ -42,7 +44,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   return databaseUrl === undefined ? openOnSqlite(options, sealing) : openOnPostgres(databaseUrl, options, sealing)
 }
 
-async function openOnSqlite({ dataDir, ratePerMinute }: StoreOptions, sealing: Sealing): Promise<Store> {
+async function openOnSqlite({ dataDir, ratePerMinute, observer }: StoreOptions, sealing: Sealing): Promise<Store> {
   mkdirSync(dataDir, { recursive: true, mode: PRIVATE_FOLDER })
   const unlock = lockDataDir(dataDir)
   try {
@@ -55,7 +57,14 @@ async function openOnSqlite({ dataDir, ratePerMinute }: StoreOptions, sealing: S
     } finally {
       await db.destroy()
     }
-    return new DatabaseStore(new SqliteBackend(path), new Statements('sqlite'), sealing, ratePerMinute, unlock)
+    return new DatabaseStore(
+      new SqliteBackend(path),
+      new Statements('sqlite'),
+      sealing,
+      ratePerMinute,
+      unlock,
+      observer,
+    )
   } catch (error) {
     unlock()
     throw error
@@ -64,7 +73,7 @@ async function openOnSqlite({ dataDir, ratePerMinute }: StoreOptions, sealing: S
 
 async function openOnPostgres(
   databaseUrl: string,
-  { ratePerMinute, logger }: StoreOptions,
+  { ratePerMinute, logger, observer }: StoreOptions,
   sealing: Sealing,
 ): Promise<Store> {
   const pool = createPatientPool(databaseUrl, MIGRATING_CONNECTIONS, logger)
@@ -75,5 +84,12 @@ async function openOnPostgres(
   } finally {
     await pool.end()
   }
-  return new DatabaseStore(new PostgresBackend(databaseUrl, logger), new Statements('postgres'), sealing, ratePerMinute)
+  return new DatabaseStore(
+    new PostgresBackend(databaseUrl, logger),
+    new Statements('postgres'),
+    sealing,
+    ratePerMinute,
+    undefined,
+    observer,
+  )
 }

@@ -9,7 +9,9 @@ import {
   LATENCY_BOUNDS_MS,
   MAX_COUNTED,
   type Statistics,
+  type StoreTotals,
 } from './store.ts'
+import { readTotals } from './totals.ts'
 
 /** Counts for people. Each query is bounded by an index range or by `MAX_COUNTED`. */
 export class StoredStatistics implements Statistics {
@@ -21,6 +23,10 @@ export class StoredStatistics implements Statistics {
     this.#core = core
     this.#activity = activityStatement(core)
     this.#outcomes = outcomesStatement(core)
+  }
+
+  totals(): Promise<StoreTotals> {
+    return readTotals(this.#core)
   }
 
   async activity(ids: readonly InstanceId[], since: number): Promise<InstanceActivity[]> {

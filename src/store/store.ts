@@ -1,4 +1,4 @@
-import type { ConnectionGoal, StoredConnection } from '../domain/connection.ts'
+import type { ConnectionGoal, ConnectionState, StoredConnection } from '../domain/connection.ts'
 import type { AfterAttempt, DeliveryState } from '../domain/delivery.ts'
 import type { EventKind, IncomingMessage } from '../domain/event.ts'
 import type { EventId, InstanceId, MessageId } from '../domain/ids.ts'
@@ -428,7 +428,28 @@ export const LATENCY_BOUNDS_MS = [
 /** Nothing here is counted further than this. */
 export const MAX_COUNTED = 10_000
 
+/** Nothing of a whole store is counted further than this. */
+export const MAX_TOTAL = 100_000
+
+/** A store at a glance, the same on every node. Ages are milliseconds on the store's own clock. */
+export interface StoreTotals {
+  /** Messages that wait to be sent; `MAX_TOTAL` where it is more. */
+  queued: number
+  /** Of the message that has waited longest; 0 without any. */
+  oldestQueuedMs: number
+  /** Deliveries that have not ended: never tried, failed before, waiting for another; each up to `MAX_TOTAL`. */
+  deliveries: { first: number; retry: number; blocked: number }
+  /** How long the delivery that is due for longest has been due; 0 when none is. */
+  oldestDueMs: number
+  connections: Record<ConnectionState, number>
+  /** Instances that no node runs. */
+  unowned: number
+  bytes: number
+}
+
 export interface Statistics {
+  /** Costs a few look-ups for each instance, and counting up to `MAX_TOTAL`. */
+  totals(): Promise<StoreTotals>
   /** In no order; unknown and deleted instances are left out. */
   activity(ids: readonly InstanceId[], since: number): Promise<InstanceActivity[]>
   outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes>

@@ -11,6 +11,7 @@ import { ownershipContract } from './ownership.ts'
 import { panelContract } from './panel.ts'
 import { progressContract } from './progress.ts'
 import { retentionContract } from './retention.ts'
+import { totalsContract } from './totals.ts'
 
 /** All that `src/store/store.ts` promises, whatever database is underneath. */
 export function storeContract(createHarness: CreateHarness): void {
@@ -26,4 +27,5 @@ export function storeContract(createHarness: CreateHarness): void {
   keepingContract(createHarness)
   retentionContract(createHarness)
   panelContract(createHarness)
+  totalsContract(createHarness)
 }
