@@ -92,7 +92,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     }
     const networkOf = async (kind: ConnectionRecord['kind'], instanceId: string) => {
       if (kind === 'sandbox') {
-        if (!sandbox) return { kind: 'none' as const, reason: SANDBOX_OFF }
+        if (!sandbox) return { kind: 'none' as const, cause: 'sandbox_off' as const, reason: SANDBOX_OFF }
         const network = await sandbox.openNetwork(instanceId)
         return { kind: 'simulated' as const, url: network.url, linkBy: network.scanQr }
       }

@@ -21,8 +21,32 @@ export const RECONNECTING_MS = 5 * 60_000
 export const CONNECTION_GOALS = ['idle', 'online', 'logged_out'] as const
 export type ConnectionGoal = (typeof CONNECTION_GOALS)[number]
 
-/** Why a connection needs a person, where we know: each has a remedy of its own. */
+/** Every reason for a state, as a stable code beside the sentence. */
 export const CONNECTION_CAUSES = [
+  // Nothing to mend.
+  'never_linked',
+  'linking_interrupted',
+  'asking_for_code',
+  'asking_for_code',
+  'scan_qr_code',
+  'type_pairing_code',
+  'first_login',
+  'logging_in',
+  'connected',
+  'logged_out_as_asked',
+  'logged_out_by_phone',
+  // It mends itself.
+  'restricted',
+  'stopping',
+  'owner_gone',
+  'cut',
+  'no_answer',
+  'unavailable',
+  'ended',
+  'new_connection_asked',
+  'not_recorded',
+  'keys_not_stored',
+  // A person is needed.
   'banned',
   'version_refused',
   'login_refused',
@@ -30,6 +54,7 @@ export const CONNECTION_CAUSES = [
   'replaced',
   'code_expired',
   'unreachable',
+  'sandbox_off',
 ] as const
 export type ConnectionCause = (typeof CONNECTION_CAUSES)[number]
 
@@ -38,7 +63,7 @@ export interface StoredConnection {
   state: StoredConnectionState
   /** In words, for a person. */
   reason: string
-  /** Null where the state needs no remedy, or we know of none. */
+  /** The reason as a code; null in a row that is older than the codes. */
   cause: ConnectionCause | null
   since: number
   goal: ConnectionGoal

@@ -195,6 +195,7 @@ function operations(core: Core) {
           instance_id: id,
           state: 'unlinked' as const,
           reason: NEVER_LINKED,
+          cause: 'never_linked' as const,
           since: createdAt,
           goal,
           goal_version: 0,

@@ -80,7 +80,12 @@ function operations({ db, now, kind }: Statements) {
     await tx.query(
       db
         .updateTable('connections')
-        .set({ state: 'reconnecting', reason: 'Whoever kept the connection is gone; it is made anew.', since: now })
+        .set({
+          state: 'reconnecting',
+          cause: 'owner_gone',
+          reason: 'Whoever kept the connection is gone; it is made anew.',
+          since: now,
+        })
         .where('instance_id', 'in', instanceIds)
         .where('state', '=', 'connected'),
     )

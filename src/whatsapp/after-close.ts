@@ -1,5 +1,5 @@
 import { type ConnectionCause, RECONNECTING_MS } from '../domain/connection.ts'
-import { type LinkEnd, NOT_RECORDED } from './link-end.ts'
+import { type LinkEnd, NOT_REACHED, NOT_RECORDED } from './link-end.ts'
 
 /**
  * What follows the end of a socket.
@@ -11,7 +11,7 @@ import { type LinkEnd, NOT_RECORDED } from './link-end.ts'
  */
 export type AfterClose =
   | { kind: 'restart' }
-  | { kind: 'retry'; reason: string; slow?: true }
+  | { kind: 'retry'; cause: ConnectionCause; reason: string; slow?: true }
   | { kind: 'stop'; cause: ConnectionCause; reason: string }
   | { kind: 'logged_out' }
 
@@ -59,22 +59,34 @@ const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
     cause: 'replaced',
     reason: 'The connection was opened elsewhere with the same credentials. Close it there, connect again.',
   },
-  408: { kind: 'retry', reason: 'WhatsApp did not answer in time.' },
-  428: { kind: 'retry', reason: 'The connection to WhatsApp was cut.' },
-  500: { kind: 'retry', reason: 'WhatsApp ended the connection without saying why.' },
-  503: { kind: 'retry', reason: 'WhatsApp is not available right now.', slow: true },
-  516: { kind: 'retry', reason: 'WhatsApp asked for a new connection.' },
-  [NOT_RECORDED]: { kind: 'retry', reason: 'What WhatsApp delivered could not be recorded; it comes again.' },
+  408: { kind: 'retry', cause: 'no_answer', reason: 'WhatsApp did not answer in time.' },
+  428: { kind: 'retry', cause: 'cut', reason: 'The connection to WhatsApp was cut.' },
+  500: { kind: 'retry', cause: 'ended', reason: 'WhatsApp ended the connection without saying why.' },
+  503: { kind: 'retry', cause: 'unavailable', reason: 'WhatsApp is not available right now.', slow: true },
+  516: { kind: 'retry', cause: 'new_connection_asked', reason: 'WhatsApp asked for a new connection.' },
+  [NOT_RECORDED]: {
+    kind: 'retry',
+    cause: 'not_recorded',
+    reason: 'What WhatsApp delivered could not be recorded; it comes again.',
+  },
 }
 
 export function afterClose(end: LinkEnd): AfterClose {
   if (end.deviceRemoved) return { kind: 'logged_out' }
-  return AFTER_CLOSE[end.code] ?? { kind: 'retry', reason: `WhatsApp ended the connection (code ${end.code}).` }
+  if (end.code === NOT_REACHED) {
+    return { kind: 'retry', cause: 'unreachable', reason: `WhatsApp could not be reached (${end.systemCode}).` }
+  }
+  const unknown = `WhatsApp ended the connection (code ${end.code}).`
+  return AFTER_CLOSE[end.code] ?? { kind: 'retry', cause: 'ended', reason: unknown }
 }
 
 /** In a row without a connection that lasted: more is a loop, and is slowed down like any failure. */
 const MAX_RESTARTS = 5
 const MAX_LINKING_FAILURES = 5
+const KEEPS_ASKING = {
+  cause: 'new_connection_asked',
+  reason: 'WhatsApp keeps asking for a new connection.',
+} as const
 
 /** What the close code alone does not tell. */
 export interface Situation {
@@ -90,7 +102,7 @@ export interface Situation {
 
 export type NextStep =
   | { kind: 'restart' }
-  | { kind: 'pause'; state: 'linking' | 'reconnecting'; reason: string; slow: boolean }
+  | { kind: 'pause'; state: 'linking' | 'reconnecting'; cause: ConnectionCause; reason: string; slow: boolean }
   | { kind: 'rest'; state: 'unlinked' | 'stopped'; cause: ConnectionCause; reason: string }
   | { kind: 'logged_out' }
 
@@ -101,11 +113,11 @@ export function nextStep(end: LinkEnd, situation: Situation): NextStep {
     const { cause, reason } = after
     return { kind: 'rest', state: linked ? 'stopped' : 'unlinked', cause, reason }
   }
-  const reason = after.kind === 'retry' ? after.reason : 'WhatsApp keeps asking for a new connection.'
+  const { cause, reason } = after.kind === 'retry' ? after : KEEPS_ASKING
   if (linked) {
     if (after.kind === 'logged_out') return after
     if (after.kind === 'restart' && restarts < MAX_RESTARTS) return after
-    return { kind: 'pause', state: 'reconnecting', reason, slow: after.kind === 'retry' && after.slow === true }
+    return { kind: 'pause', state: 'reconnecting', cause, reason, slow: after.kind === 'retry' && after.slow === true }
   }
   if (!linksItself && situation.codesRanOut) {
     return {
@@ -123,7 +135,7 @@ export function nextStep(end: LinkEnd, situation: Situation): NextStep {
       reason: 'WhatsApp could not be reached to link the number. Connect again.',
     }
   }
-  return { kind: 'pause', state: 'linking', reason, slow: false }
+  return { kind: 'pause', state: 'linking', cause, reason, slow: false }
 }
 
 const FIRST_PAUSE_MS = 1_000

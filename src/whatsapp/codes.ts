@@ -43,10 +43,11 @@ export class Codes {
       if (this.#shown > 1) return
       const pairingCode = await link.requestPairingCode(pairingPhone)
       const reason = 'Type the code on the phone: Linked devices, Link with phone number.'
-      return status.record({ ...NO_CODES, state: 'linking', reason, pairingCode })
+      return status.record({ ...NO_CODES, state: 'linking', cause: 'type_pairing_code', reason, pairingCode })
     }
     const reason = 'Scan the QR code with the phone: Linked devices, Link a device.'
-    await status.record({ ...NO_CODES, state: 'linking', reason, qr, qrExpiresAt: this.#expiresAt })
+    const shown = { qr, qrExpiresAt: this.#expiresAt }
+    await status.record({ ...NO_CODES, state: 'linking', cause: 'scan_qr_code', reason, ...shown })
     this.#scan(qr)
   }
 

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { StoredConnection } from '../domain/connection.ts'
+import type { ConnectionCause, StoredConnection } from '../domain/connection.ts'
 import { LeaseLost, StoreUnavailable } from '../store/errors.ts'
 import type { ConnectionRecord, Lease, Store } from '../store/store.ts'
 import { numberOf } from './addresses.ts'
@@ -45,12 +45,13 @@ const STOP_WITHIN_MS = 2_500
 /** Outcomes and receipts of a busy connection share a commit. */
 const GATHER_MS = 10
 const RETRY_COUNTERS = 2_000
+const ASKING = { cause: 'asking_for_code', reason: 'Asking WhatsApp for a code.' } as const
 
 export interface ConnectionOptions {
   lease: Lease
   store: Pick<Store, 'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'hints'>
   /** `none`: it cannot be connected on this node at all, for a reason that the operator can mend. */
-  network: Network | { kind: 'none'; reason: string }
+  network: Network | { kind: 'none'; cause: ConnectionCause; reason: string }
   settings: {
     /** Of WhatsApp Web; default: the one that ships with the driver. */
     version?: [number, number, number]
@@ -177,7 +178,8 @@ class WhatsappConnection implements Connection {
     if (!recordReconnecting) return
     const reason = 'Pombal is being stopped; it connects again when it starts.'
     const { store, lease } = this.#options
-    await store.connections.record(lease, { state: 'reconnecting', reason }, this.#now()).catch(() => undefined)
+    const change = { state: 'reconnecting', cause: 'stopping', reason } as const
+    await store.connections.record(lease, change, this.#now()).catch(() => undefined)
   }
 
   /** Runs a step after the ones before it; a step that fails is logged and, where it matters, repeated by the poll. */
@@ -213,9 +215,10 @@ class WhatsappConnection implements Connection {
     const { goal, state } = record
     this.#firstLogin ||= state === 'connecting'
     if (goal === 'online') await this.#goOnline(record)
-    else if (goal === 'logged_out') await this.#logOut()
+    else if (goal === 'logged_out') await this.#logOut(state)
     else if (!this.#link && (state === 'linking' || state === 'connecting')) {
-      await this.#status.record({ ...NO_CODES, state: 'unlinked', reason: 'Linking was interrupted. Connect again.' })
+      const reason = 'Linking was interrupted. Connect again.'
+      await this.#status.record({ ...NO_CODES, state: 'unlinked', cause: 'linking_interrupted', reason })
     }
   }
 
@@ -229,15 +232,28 @@ class WhatsappConnection implements Connection {
     this.#pairingPhone = record.pairingPhone
     const { network } = this.#options
     // The goal stays: it is taken up again when the node is started otherwise.
-    if (network.kind === 'none') await this.#status.record({ ...NO_CODES, state: 'stopped', reason: network.reason })
-    else await this.#open()
+    if (network.kind === 'none') {
+      const { cause, reason } = network
+      await this.#status.record({ ...NO_CODES, state: 'stopped', cause, reason })
+    } else await this.#open()
   }
 
-  async #logOut(): Promise<void> {
+  async #logOut(state: StoredConnection['state']): Promise<void> {
     this.#endPause()
+    if ((state === 'unlinked' || state === 'linking') && !(await this.#isLinked())) {
+      this.#closeLink()
+      return this.#rest({ kind: 'rest', state: 'unlinked', cause: 'never_linked', reason: 'No number is linked.' })
+    }
     const link = this.#link?.isOpen ? this.#link : await this.#openForLogout()
     await within(LOGOUT_WITHIN_MS, link?.logOut())
-    await this.#windUp('Logged out, as asked for.')
+    await this.#windUp({ cause: 'logged_out_as_asked', reason: 'Logged out, as asked for.' })
+  }
+
+  /** A phone may have scanned the code in this instant. */
+  async #isLinked(): Promise<boolean> {
+    await this.#credentials?.settled()
+    const { lease, store } = this.#options
+    return this.#stored(() => CredentialStore.exist(store.credentials, lease.instanceId))
   }
 
   /** An open link to say goodbye through; null when there is none in time: then the phone lists us until it notices. */
@@ -268,7 +284,9 @@ class WhatsappConnection implements Connection {
     const credentials: CredentialStore = found ?? CredentialStore.create(options)
     this.#credentials = credentials
     this.#codes = found ? null : this.#newCodes(network)
-    if (found) await this.#status.record({ ...NO_CODES, ...this.#loggingIn() })
+    // A code that is still on show is of a socket that is gone.
+    const told = found ? this.#loggingIn() : ASKING
+    await this.#status.record({ ...NO_CODES, ...told })
     if (this.#stopped.signal.aborted) return
     const link: Link = new Link({
       network,
@@ -316,14 +334,15 @@ class WhatsappConnection implements Connection {
     if (error instanceof LeaseLost) return
     this.#link?.close()
     this.#step(async () => {
-      if (credentials === this.#credentials) await this.#reopenAfter('The keys of the connection could not be stored.')
+      if (credentials === this.#credentials)
+        await this.#reopenAfter('keys_not_stored', 'The keys of the connection could not be stored.')
     })
   }
 
-  #loggingIn(): Pick<StoredConnection, 'state' | 'reason'> {
+  #loggingIn(): Pick<StoredConnection, 'state' | 'cause' | 'reason'> {
     return this.#firstLogin
-      ? { state: 'connecting', reason: 'Linked; logging in for the first time.' }
-      : { state: 'reconnecting', reason: 'Connecting to WhatsApp.' }
+      ? { state: 'connecting', cause: 'first_login', reason: 'Linked; logging in for the first time.' }
+      : { state: 'reconnecting', cause: 'logging_in', reason: 'Connecting to WhatsApp.' }
   }
 
   #closeLink(): void {
@@ -346,7 +365,8 @@ class WhatsappConnection implements Connection {
     this.#openedAt = performance.now()
     this.#firstLogin = false
     const phone = numberOf(link.self.id) ?? null
-    await this.#status.record({ ...NO_CODES, state: 'connected', reason: 'Connected to WhatsApp.', phone })
+    const change = { state: 'connected', cause: 'connected', reason: 'Connected to WhatsApp.', phone } as const
+    await this.#status.record({ ...NO_CODES, ...change })
     this.#sender.attach(link)
   }
 
@@ -367,19 +387,21 @@ class WhatsappConnection implements Connection {
       failures: this.#failures,
       restarts: this.#restarts,
     })
-    if (next.kind === 'logged_out') return this.#windUp('Logged out from the phone.')
+    if (next.kind === 'logged_out')
+      return this.#windUp({ cause: 'logged_out_by_phone', reason: 'Logged out from the phone.' })
     if (next.kind === 'rest') return this.#rest(next)
-    if (next.kind === 'pause') return this.#openAfterPause(next.state, next.reason, next.slow)
+    if (next.kind === 'pause') return this.#openAfterPause(next)
     this.#restarts += 1
     await this.#open()
   }
 
-  async #reopenAfter(reason: string, slow = false): Promise<void> {
+  async #reopenAfter(cause: ConnectionCause, reason: string): Promise<void> {
     this.#closeLink()
-    await this.#openAfterPause('reconnecting', reason, slow)
+    await this.#openAfterPause({ state: 'reconnecting', cause, reason, slow: false })
   }
 
-  async #openAfterPause(state: 'linking' | 'reconnecting', reason: string, slow: boolean): Promise<void> {
+  async #openAfterPause(next: Omit<Extract<NextStep, { kind: 'pause' }>, 'kind'>): Promise<void> {
+    const { state, cause, reason, slow } = next
     this.#failures += 1
     const pauseMs = pauseBefore(this.#failures, slow, Math.random())
     this.#endPause()
@@ -389,7 +411,7 @@ class WhatsappConnection implements Connection {
     }, pauseMs)
     const when = `Trying again in ${Math.max(1, Math.round(pauseMs / 1_000))} s.`
     const told = state === 'reconnecting' ? this.#loggingIn().state : state
-    await this.#status.record({ ...NO_CODES, state: told, reason: `${reason} ${when}` })
+    await this.#status.record({ ...NO_CODES, state: told, cause, reason: `${reason} ${when}` })
   }
 
   #endPause(): void {
@@ -405,11 +427,11 @@ class WhatsappConnection implements Connection {
     await this.#settleGoal()
   }
 
-  async #windUp(reason: string): Promise<void> {
+  async #windUp(why: Pick<StoredConnection, 'cause' | 'reason'>): Promise<void> {
     this.#closeLink()
     this.#devices.flushAll()
     this.#groups.flushAll()
-    await this.#windingUp.logOut(reason, this.#goalVersion)
+    await this.#windingUp.logOut(why, this.#goalVersion)
     await this.#settleGoal()
   }
 

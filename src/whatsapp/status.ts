@@ -5,7 +5,7 @@ import { untilStored } from './patience.ts'
 type Change = Parameters<Connections['record']>[1]
 
 /** What every state but `linking` shows. */
-export const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null, cause: null } as const
+export const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null } as const
 
 export interface StatusOptions {
   lease: Lease
@@ -35,8 +35,8 @@ export class Status {
     const { connections, lease, signal, now, logger } = this.#options
     const told = change.reason === undefined ? change : { ...change, reason: this.#say(change.reason) }
     await untilStored(() => connections.record(lease, told, now()), signal)
-    const { state, reason } = told
-    if (state) logger.info({ instanceId: lease.instanceId, state, reason }, 'connection.changed')
+    const { state, cause, reason } = told
+    if (state) logger.info({ instanceId: lease.instanceId, state, cause, reason }, 'connection.changed')
   }
 
   /** The wish with this version is seen to; a newer one stands. */

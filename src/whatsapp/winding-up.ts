@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { StoredConnection } from '../domain/connection.ts'
 import { type FailureCode, messageFailure } from '../domain/message.ts'
 import type { Lease, Store } from '../store/store.ts'
 import { untilStored } from './patience.ts'
@@ -25,9 +26,9 @@ export class WindingUp {
   }
 
   /** First the state, so that nothing more is accepted; the caller settles the goal last. */
-  async logOut(reason: string, goalVersion: number | null): Promise<void> {
+  async logOut(why: Pick<StoredConnection, 'cause' | 'reason'>, goalVersion: number | null): Promise<void> {
     const { status, store, lease, signal } = this.#options
-    await status.settleGoal('logged_out', goalVersion, { ...NO_CODES, state: 'logged_out', reason, phone: null })
+    await status.settleGoal('logged_out', goalVersion, { ...NO_CODES, state: 'logged_out', ...why, phone: null })
     await untilStored(() => store.credentials.clear(lease), signal)
     await this.failQueue('instance_logged_out')
   }

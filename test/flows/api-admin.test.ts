@@ -229,7 +229,7 @@ describe('the connection', () => {
       qr: null,
       qrExpiresAt: null,
       pairingCode: null,
-      cause: null,
+      cause: 'never_linked',
       phone: null,
       lastConnectedAt: null,
       simulated: false,

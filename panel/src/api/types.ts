@@ -1,4 +1,4 @@
-import type { ConnectionState } from '../../../src/domain/connection.ts'
+import type { ConnectionCause, ConnectionState } from '../../../src/domain/connection.ts'
 import type { DeliveryState } from '../../../src/domain/delivery.ts'
 import type { EventKind } from '../../../src/domain/event.ts'
 import type { InstanceKind } from '../../../src/domain/instance.ts'
@@ -31,7 +31,7 @@ export type {
 } from '../../../src/api/resources/statistics.ts'
 export type { WebhookView as Webhook } from '../../../src/api/resources/webhook.ts'
 export type { WebhookTestView as WebhookTest } from '../../../src/api/resources/webhook-test.ts'
-export type { ConnectionState, DeliveryState, EventKind, FailureCode, InstanceKind, MessageState }
+export type { ConnectionCause, ConnectionState, DeliveryState, EventKind, FailureCode, InstanceKind, MessageState }
 
 /** A page of a list; `nextCursor` is null on the last one. */
 export interface Page<T> {

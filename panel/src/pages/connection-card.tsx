@@ -1,5 +1,5 @@
 import { Button } from '@mantine/core'
-import type { Connection } from '../api/types.ts'
+import type { Connection, ConnectionCause } from '../api/types.ts'
 import { CONNECTION_TONES, ConnectionBadge } from '../components/badges.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Ago } from '../components/time.tsx'
@@ -13,6 +13,8 @@ import { Linking } from './linking.tsx'
 export function ConnectionCard({ connection }: { connection: Connection }) {
   const words = useWords()
   const { state, kind, instanceId, reason, since, cause } = connection
+  const remedies: Partial<Record<ConnectionCause, string>> = words.connection.causes
+  const remedy = cause && remedies[cause]
   const connect = useConnect(instanceId)
   const isSandboxLinking = kind === 'sandbox' && (state === 'linking' || state === 'connecting' || state === 'unlinked')
   const isLinking = kind === 'whatsapp' && state === 'linking'
@@ -30,7 +32,7 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
       <p className={classes.text}>
         {isSandboxLinking ? words.connection.sandboxLinking : words.connection.states[state].text}
       </p>
-      {cause && cause !== 'code_expired' && <p className={classes.text}>{words.connection.causes[cause]}</p>}
+      {remedy && cause !== 'code_expired' && <p className={classes.text}>{remedy}</p>}
       {(tells || (isSandboxLinking && state === 'unlinked')) && reason && (
         <p className={classes.reason}>
           {words.connection.reason}: <q>{reason}</q>

@@ -17,7 +17,9 @@ export const connectionSchema = Type.Object(
     state: stateSchema,
     reason: reasonSchema,
     cause: nullable(
-      oneOf(CONNECTION_CAUSES, { description: 'Why it needs a person, where that is known; null otherwise.' }),
+      oneOf(CONNECTION_CAUSES, {
+        description: 'The reason as a stable code; null if it was recorded before Pombal had codes.',
+      }),
     ),
     since: moment('When this state began.'),
     qr: nullable(Type.String({ description: 'The text of the QR code to scan while `linking`.' })),
