@@ -49,6 +49,9 @@ export async function startNetwork(options: readonly string[] = []) {
     output: () => output,
     /** A new simulated phone scans the QR code. */
     scanQr: (qr: string) => call<{ phone: string }>('POST', '/mock-phone/scan-qr', qr),
+    /** The owner of the phone types the code that the client shows. */
+    typePairingCode: (code: string, phone: string) =>
+      call<{ phone: string }>('POST', '/mock-phone/pairing-code', JSON.stringify({ code, phone })),
     writeAs: (message: { from: string; to: string; text: string; group?: string }) =>
       call<{ id: string }>('POST', '/messages', JSON.stringify(message)),
     /** Makes numbers members of a group for each account among them. */

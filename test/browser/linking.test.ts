@@ -1,4 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Order } from '@pombal/simulator'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Network, startNetwork } from '../network.ts'
 import { until } from '../until.ts'
 import { Stage } from './stage.ts'
@@ -36,7 +40,7 @@ test('a new instance for a real number shows its code without being asked', asyn
   await page.getByTestId('qr').waitFor()
 })
 
-test('a pairing code is shown for the number typed in', async () => {
+test('a pairing code is shown for the number typed in, and links it once the phone has it', async () => {
   const { id } = await stage.service.admin.createInstance('whatsapp', 'By code')
   const page = await stage.openSignedIn(`/instances/${id}`)
   await page.getByText('Pairing code').click()
@@ -45,47 +49,85 @@ test('a pairing code is shown for the number typed in', async () => {
   await page.getByText('Digits only, with the country code').waitFor()
   await page.getByLabel('Your number').fill('+55 11 98765-4321')
   await page.getByRole('button', { name: 'Get a pairing code' }).click()
-  await page.getByText(/^[A-Z0-9]{4}-[A-Z0-9]{4}$/).waitFor()
+  const shown = await page.getByText(/^[A-Z0-9]{4}-[A-Z0-9]{4}$/).textContent()
+  await network.typePairingCode(shown!.replace('-', ''), '5511987654321')
+  await page.getByText('Messages go out and come in.').waitFor()
 })
 
-test('a code that rotates is redrawn, and one that ran out says so with one button', async () => {
-  const { id } = await stage.service.admin.createInstance('whatsapp', 'Slow')
-  const page = await stage.openSignedIn('/')
-  // The codes of WhatsApp live for minutes: what the service would answer is told to the page at its door.
-  const connection = await stage.service.admin.connection(id)
-  const answer = (changed: object) => ({ json: { data: { ...connection, ...changed } } })
-  const linking = { state: 'linking', reason: 'Scan.', qrExpiresAt: new Date(Date.now() + 20_000).toISOString() }
-  let shown = answer({ ...linking, qr: '2@first' })
-  await page.route(`**/instances/${id}/connection`, route => route.fulfill(shown))
-  const tellChange = () => stage.service.admin.rename(id, 'Slow')
+test('a code that rotates is redrawn with its countdown; the last one runs out, and one button brings another', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-codes-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'ended')
+  const nodeOptions = ['--import', new URL('./ended-codes.ts', import.meta.url).href]
+  await using slow = await Stage.start({ WHATSAPP_URL: network.url, CODES_ENDED: file }, nodeOptions)
+  await network.misbehave({ kind: 'qr_codes', count: 2 })
+  const { id } = await slow.service.admin.createInstance('whatsapp', 'Slow')
+  const page = await slow.openSignedIn('/')
+  await page.clock.install()
+  await page.goto(`${slow.url}/instances/${id}`)
+  const drawn = page.getByTestId('qr').locator('path')
+  const codeOnShow = async () => (await slow.service.admin.connection(id)).qr
+  /** The code on the page is the one that the service has. */
+  const drawnAnew = (before: string | null) =>
+    until('another code', async () => {
+      const shape = await drawn.getAttribute('d')
+      return shape !== before && shape
+    })
+  const secondsLeft = async () => Number(/\d+/.exec((await page.getByText(/A new code comes in/).textContent())!)?.[0])
 
-  await page.goto(`${stage.url}/instances/${id}`)
-  const code = page.getByTestId('qr').locator('path')
-  await page.getByText('Live', { exact: true }).waitFor()
-  const first = await code.getAttribute('d')
-  shown = answer({ ...linking, qr: '2@second' })
-  await tellChange()
-  await until('another code', async () => (await code.getAttribute('d')) !== first)
+  await page.getByRole('button', { name: 'Link a number' }).click()
+  const first = await drawnAnew(null)
+  expect(await secondsLeft()).toBeGreaterThan(20)
+  expect(await secondsLeft()).toBeLessThanOrEqual(60)
+  const firstCode = await codeOnShow()
 
-  shown = answer({ state: 'unlinked', cause: 'code_expired', reason: 'Nobody linked the number in time.' })
-  await tellChange()
+  appendFileSync(file, '.')
+  await page.clock.fastForward(60_000)
+  const second = await drawnAnew(first)
+  expect(await codeOnShow()).not.toBe(firstCode)
+  await page.getByText(/A new code comes in 1?\d s|A new code comes in 20 s/).waitFor()
+
+  appendFileSync(file, '.')
+  await page.clock.fastForward(20_000)
   await page.getByText('The code has expired').waitFor()
-  await page.unroute(`**/instances/${id}/connection`)
+  await page.getByText('Nobody scanned it in time').waitFor()
+  expect(await drawn.count()).toBe(0)
+
   await page.getByRole('button', { name: 'Show a new code' }).click()
-  await page.getByTestId('qr').waitFor()
+  await drawnAnew(second)
+  await network.scanQr(await until('a code', codeOnShow))
+  await page.getByText('Messages go out and come in.').waitFor()
+  expect(slow.complaints).toEqual([])
+  await network.misbehave({ kind: 'clear' })
+}, 60_000)
+
+test.each<[string, string, (phone: string) => Order[]]>([
+  ['banned', 'WhatsApp has banned or restricted this number', refusedWith('403')],
+  ['version_refused', 'WhatsApp refuses the version we present', refusedWith('405')],
+  [
+    'replaced',
+    'Another program opened this same session elsewhere',
+    account => [{ kind: 'stream_error', account, conflict: 'replaced' }],
+  ],
+])('a stop because of %s is told with its remedy, and one button tries again', async (_, words, orders) => {
+  const { id } = await stage.service.admin.createInstance('whatsapp', 'Stopped')
+  await stage.service.admin.connect(id)
+  const { phone } = await network.scanQr(
+    await until('a code', async () => (await stage.service.admin.connection(id)).qr),
+  )
+  await stage.service.admin.untilState(id, 'connected')
+  const page = await stage.openSignedIn(`/instances/${id}`)
+  await page.getByText('Messages go out and come in.').waitFor()
+  for (const order of orders(phone)) await network.misbehave(order)
+  await page.getByText(words).waitFor()
+  await page.getByRole('button', { name: 'Try again now' }).click()
+  await page.getByText('Messages go out and come in.').waitFor()
 })
 
-test.each([
-  ['banned', 'WhatsApp has banned or restricted this number'],
-  ['version_refused', 'WhatsApp refuses the version we present'],
-  ['replaced', 'Another program opened this same session elsewhere'],
-])('a stop because of %s is told with its remedy', async (cause, words) => {
-  const { id } = await stage.service.admin.createInstance('whatsapp', 'Stopped')
-  const connection = await stage.service.admin.connection(id)
-  const page = await stage.openSignedIn('/')
-  const data = { ...connection, state: 'stopped', cause, reason: 'Refused.' }
-  await page.route(`**/instances/${id}/connection`, route => route.fulfill({ json: { data } }))
-  await page.goto(`${stage.url}/instances/${id}`)
-  await page.getByText(words).waitFor()
-  await page.getByRole('button', { name: 'Try again now' }).waitFor()
-})
+/** The connection is lost, and the next login is refused. */
+function refusedWith(reason: string): (account: string) => Order[] {
+  return account => [
+    { kind: 'refuse_logins', reason, count: 1, account },
+    { kind: 'cut', account },
+  ]
+}

@@ -21,9 +21,10 @@ export class Stage {
     this.#browser = browser
   }
 
-  static async start(env: Record<string, string> = {}): Promise<Stage> {
+  /** @param nodeOptions for the service's Node */
+  static async start(env: Record<string, string> = {}, nodeOptions: readonly string[] = []): Promise<Stage> {
     const [service, receiver, browser] = await Promise.all([
-      startService({ env: { ADMIN_KEY, LOG_LEVEL: 'warn', ...env } }),
+      startService({ env: { ADMIN_KEY, LOG_LEVEL: 'warn', ...env }, nodeOptions }),
       new Receiver().listen(),
       launchBrowser(),
     ])

@@ -1,0 +1,32 @@
+import { statSync } from 'node:fs'
+
+/**
+ * For `--import` before the service: the life of a QR code (a minute, then 20 s each; the client counts it, not WhatsApp) ends
+ * when the file that `CODES_ENDED` names has grown by a byte. The clock moves on by as much: for Baileys and for the service alike.
+ */
+const LOOK_EVERY_MS = 20
+const { CODES_ENDED: file = '' } = process.env
+
+const after = globalThis.setTimeout
+const realNow = Date.now
+let aheadMs = 0
+let ended = 0
+let waiting: { end: () => void; lifeMs: number } | null = null
+
+Date.now = () => realNow() + aheadMs
+globalThis.setTimeout = Object.assign((work: (...args: unknown[]) => void, delayMs?: number, ...args: unknown[]) => {
+  if (work.name !== 'genPairQR') return after(work, delayMs, ...args)
+  waiting = { end: work, lifeMs: delayMs ?? 0 }
+  // What Baileys would clear: nothing runs by it.
+  return after(() => undefined, 0)
+}, after)
+
+setInterval(() => {
+  const wanted = statSync(file, { throwIfNoEntry: false })?.size ?? 0
+  if (waiting === null || ended >= wanted) return
+  const { end, lifeMs } = waiting
+  waiting = null
+  ended += 1
+  aheadMs += lifeMs
+  end()
+}, LOOK_EVERY_MS).unref()
