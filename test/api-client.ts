@@ -26,8 +26,10 @@ async function call(
   key: string,
   body?: object,
   headers: Record<string, string> = {},
+  timeoutMs?: number,
 ): Promise<Answer> {
   const response = await fetch(url, {
+    ...(timeoutMs !== undefined && { signal: AbortSignal.timeout(timeoutMs) }),
     method,
     headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }), ...headers },
     ...(body && { body: JSON.stringify(body) }),
@@ -121,10 +123,13 @@ export function adminClient(baseUrl: () => string, adminKey: string) {
   }
 }
 
-/** `/v1`, as the instance that owns the token. @param baseUrl asked anew for every call */
-export function instanceClient(baseUrl: () => string, id: string, token: string) {
+/**
+ * `/v1`, as the instance that owns the token. @param baseUrl asked anew for every call @param timeoutMs of a call, whose
+ * outcome is unknown then
+ */
+export function instanceClient(baseUrl: () => string, id: string, token: string, timeoutMs?: number) {
   async function ask<T>(method: string, path: string, body?: object): Promise<T> {
-    return (await call(method, `${baseUrl()}/v1${path}`, token, body)).body.data
+    return (await call(method, `${baseUrl()}/v1${path}`, token, body, {}, timeoutMs)).body.data
   }
 
   return {
@@ -142,6 +147,7 @@ export function instanceClient(baseUrl: () => string, id: string, token: string)
         token,
         { to, text },
         idempotencyKey === undefined ? {} : { 'x-idempotency-key': idempotencyKey },
+        timeoutMs,
       )
       const { id: messageId } = body.data as { id: string }
       return { id: messageId, replayed: headers.get('idempotent-replayed') === 'true' }

@@ -16,6 +16,8 @@ export interface ServiceOptions {
   env?: Record<string, string>
   /** Options for Node itself. */
   nodeOptions?: readonly string[]
+  /** Another version's `bin/pombal.js`. */
+  program?: string
 }
 
 export interface Exit {
@@ -34,7 +36,7 @@ class Boot {
   #ended = false
 
   constructor(options: ServiceOptions & { dataDir: string }) {
-    this.#child = spawn(process.execPath, [...(options.nodeOptions ?? []), PROGRAM], {
+    this.#child = spawn(process.execPath, [...(options.nodeOptions ?? []), options.program ?? PROGRAM], {
       env: { PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', DATA_DIR: options.dataDir, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -112,6 +114,12 @@ export class Service {
       },
       START_WITHIN_MS,
     )
+  }
+
+  /** Sends the signal and goes on. */
+  signal(signal: NodeJS.Signals): void {
+    if (!this.#current) throw new Error('The service was never started.')
+    this.#current.signal(signal)
   }
 
   /** Sends the signal and resolves when the process is gone. */

@@ -17,6 +17,11 @@ export interface AcceptedText {
   text: string
   /** The phones on which it has to appear: one, or one of a group's members; empty: they cannot be looked at. */
   phones: readonly string[]
+  /** Whom it was sent to. */
+  to: string
+  /** `performance.now()` when it was offered first, and when its 202 was there. */
+  offeredAt: number
+  acceptedAt: number
   /** How far it gets: the phone of `15005550003` never tells that it has a message. */
   end: 'sent' | 'read'
 }
@@ -39,7 +44,7 @@ export interface Arrival {
   /** Both signatures verify. */
   signed: boolean
   attemptNumber: number
-  /** Which run of the service posted it, from 1. */
+  /** After how many incidents it came; where nothing but kills happens, which run of the service posted it, from 1. */
   boot: number
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Arrival, Facts } from './facts.ts'
+import type { AcceptedText, Arrival, Facts } from './facts.ts'
 import { judge } from './judge.ts'
 
 const INSTANCE = 'inst_a'
@@ -17,7 +17,7 @@ function way(subject: string, boot = 1): Arrival[] {
 /** Everything as it should be, but for `change`. */
 function facts(change: Partial<Facts> = {}): Facts {
   return {
-    accepted: [{ instanceId: INSTANCE, messageId: 'msg_1', text: 'one', phones: [PHONE], end: 'read' }],
+    accepted: [accepted('msg_1', 'one')],
     incoming: [{ instanceId: INSTANCE, text: 'IN1' }],
     arrivals: [...way('msg_1'), arrival('message.received', 'IN1')],
     phones: new Map([[PHONE, [{ id: '3EB0', text: 'one', copies: 1 }]]]),
@@ -28,10 +28,18 @@ function facts(change: Partial<Facts> = {}): Facts {
 
 const received = arrival('message.received', 'IN1')
 
+function accepted(messageId: string, text: string, more: Partial<AcceptedText> = {}): AcceptedText {
+  const times = { offeredAt: 1, acceptedAt: 2 }
+  return { instanceId: INSTANCE, messageId, text, to: PHONE, phones: [PHONE], end: 'read', ...times, ...more }
+}
+
 describe('the judge of a crash run', () => {
   test('finds nothing where every promise held', () => {
     expect(judge(facts())).toEqual({
       violations: [],
+      lost: 0,
+      doubled: 0,
+      outOfOrder: 0,
       lostIncoming: [],
       repeatedAttempts: 0,
       mostRepeatedPerKill: 0,
@@ -52,7 +60,7 @@ describe('the judge of a crash run', () => {
 
   test('expects no more of a text than the recipient tells', () => {
     const quiet = {
-      accepted: [{ instanceId: INSTANCE, messageId: 'msg_1', text: 'one', phones: [PHONE], end: 'sent' as const }],
+      accepted: [accepted('msg_1', 'one', { end: 'sent' })],
       states: new Map([['msg_1', 'sent']]),
     }
     expect(judge(facts({ ...quiet, arrivals: [arrival('message.sent', 'msg_1'), received] })).violations).toEqual([])
@@ -93,6 +101,14 @@ describe('the judge of a crash run', () => {
     ['a bad signature', { arrivals: [{ ...sent, signed: false }, delivered, read, received] }, /not signed/],
     ['a message stuck queued', { states: new Map([['msg_1', 'queued']]) }, /msg_1 is queued in the end/],
     ['a repeat without a kill', { arrivals: [sent, sent, delivered, read, received] }, /without a kill/],
+    [
+      'two texts in the wrong order',
+      {
+        accepted: [accepted('msg_1', 'one'), accepted('msg_2', 'two', { offeredAt: 3, acceptedAt: 4 })],
+        phones: new Map([[PHONE, [{ ...entry, id: '3EB1', text: 'two' }, entry]]]),
+      },
+      /shows msg_1 after msg_2/,
+    ],
     ['an event of nothing', { arrivals: [...facts().arrivals, ...way('msg_2')] }, /msg_2 inst_a was told, and never/],
   ]
 
@@ -112,6 +128,13 @@ describe('the judge of a crash run', () => {
       }),
     )
     expect(verdict.violations).toEqual(['9 attempts were repeated for inst_a, kill 1.'])
+  })
+
+  test('lets two texts that were offered at the same time be shown in any order', () => {
+    const later = accepted('msg_2', 'two', { offeredAt: 1.5, acceptedAt: 3 })
+    const shown = [{ ...entry, id: '3EB1', text: 'two' }, entry]
+    const verdict = judge(facts({ accepted: [accepted('msg_1', 'one'), later], phones: new Map([[PHONE, shown]]) }))
+    expect(verdict.outOfOrder).toBe(0)
   })
 
   test('tells incoming messages without an event apart', () => {

@@ -7,11 +7,17 @@ const WAY: readonly string[] = ['message.sent', 'message.delivered', 'message.re
 export interface Verdict {
   /** One sentence per broken promise; empty: all held. */
   violations: string[]
+  /** Of the violations: texts or events that are nowhere. */
+  lost: number
+  /** Texts shown, or changes told, under more than one id. */
+  doubled: number
+  /** Texts of one recipient, or events of one message, in the wrong order. */
+  outOfOrder: number
   /** Incoming texts that no event told of. */
   lostIncoming: string[]
   /** Attempts that repeated one which had arrived before. */
   repeatedAttempts: number
-  /** The most of them that one kill caused for one instance. */
+  /** The most of them that one kill, or another incident, caused for one instance. */
   mostRepeatedPerKill: number
   /** Texts that reached a phone more than once, each under one WhatsApp id. */
   repeatedOnWire: number
@@ -20,17 +26,24 @@ export interface Verdict {
 /** Holds what was seen against what is promised: never lost, never shown twice, every change told in order. */
 export function judge(facts: Facts): Verdict {
   const repeats = countRepeats(facts.arrivals)
+  const shown = timesShown(facts)
+  const lost = [...shown.lost, ...told(facts)]
+  const doubled = [...shown.doubled, ...oneEventPerFact(facts)]
+  const outOfOrder = [...inOrder(facts), ...shownInOrder(facts)]
   return {
     violations: [
-      ...shownOnce(facts),
-      ...told(facts),
-      ...inOrder(facts),
-      ...oneEventPerFact(facts),
+      ...lost,
+      ...doubled,
+      ...outOfOrder,
+      ...nothingElse(facts),
       ...sameBytes(facts.arrivals),
       ...signed(facts.arrivals),
       ...finished(facts),
       ...onlyInFlightRepeated(repeats),
     ],
+    lost: lost.length,
+    doubled: doubled.length,
+    outOfOrder: outOfOrder.length,
     lostIncoming: lostIncoming(facts),
     repeatedAttempts: repeats.total,
     mostRepeatedPerKill: Math.max(0, ...repeats.byKill.values()),
@@ -38,19 +51,48 @@ export function judge(facts: Facts): Verdict {
   }
 }
 
-function shownOnce({ accepted, phones }: Facts): string[] {
-  const violations: string[] = []
-  const known = new Set(accepted.map(({ text }) => text))
+function timesShown({ accepted, phones }: Facts): { lost: string[]; doubled: string[] } {
+  const lost: string[] = []
+  const doubled: string[] = []
+  const shown = new Map([...phones].map(([phone, entries]) => [phone, groupBy(entries, ({ text }) => text)]))
   for (const { messageId, text, phones: expected } of accepted) {
     for (const phone of expected) {
-      const shown = (phones.get(phone) ?? []).filter(entry => entry.text === text).length
-      if (shown !== 1) violations.push(`${messageId} is ${shown} times on the phone ${phone}.`)
+      const times = shown.get(phone)?.get(text)?.length ?? 0
+      if (times !== 1) (times === 0 ? lost : doubled).push(`${messageId} is ${times} times on the phone ${phone}.`)
     }
   }
   for (const [phone, entries] of phones) {
-    if (new Set(entries.map(({ id }) => id)).size < entries.length) violations.push(`${phone} shows an id twice.`)
-    for (const { id, text } of entries) {
-      if (!known.has(text)) violations.push(`${phone} shows ${id}, which nobody sent.`)
+    if (new Set(entries.map(({ id }) => id)).size < entries.length) doubled.push(`${phone} shows an id twice.`)
+  }
+  return { lost, doubled }
+}
+
+function nothingElse({ accepted, incoming, arrivals, phones }: Facts): string[] {
+  const known = new Set(accepted.map(({ text }) => text))
+  const subjects = new Set([...accepted.map(({ messageId }) => messageId), ...incoming.map(({ text }) => text)])
+  const shown = [...phones].flatMap(([phone, entries]) =>
+    entries.filter(({ text }) => !known.has(text)).map(({ id }) => `${phone} shows ${id}, which nobody sent.`),
+  )
+  const invented = arrivals
+    .filter(({ subject }) => !subjects.has(subject))
+    .map(({ kind, subject, instanceId }) => `${kind} ${subject} ${instanceId} was told, and never happened.`)
+  return [...shown, ...new Set(invented)]
+}
+
+/** What had its 202 before another was offered to the same recipient stands before it on the phone. */
+function shownInOrder({ accepted, phones }: Facts): string[] {
+  const violations: string[] = []
+  const byText = new Map(accepted.map(message => [message.text, message]))
+  for (const [phone, entries] of phones) {
+    const latest = new Map<string, AcceptedText>()
+    for (const { text } of entries) {
+      const message = byText.get(text)
+      if (message === undefined) continue
+      const lane = `${message.instanceId} ${message.to}`
+      const before = latest.get(lane)
+      if (before !== undefined && message.acceptedAt < before.offeredAt)
+        violations.push(`${phone} shows ${message.messageId} after ${before.messageId}, which was offered later.`)
+      if (before === undefined || message.offeredAt > before.offeredAt) latest.set(lane, message)
     }
   }
   return violations
@@ -82,18 +124,11 @@ function inOrder({ arrivals, accepted }: Facts): string[] {
   })
 }
 
-function oneEventPerFact({ arrivals, accepted, incoming }: Facts): string[] {
-  const violations: string[] = []
-  const subjects = new Set([...accepted.map(({ messageId }) => messageId), ...incoming.map(({ text }) => text)])
-  for (const [fact, posted] of groupBy(
-    arrivals,
-    ({ instanceId, kind, subject }) => `${kind} ${subject} ${instanceId}`,
-  )) {
-    const ids = new Set(posted.map(({ eventId }) => eventId))
-    if (ids.size > 1) violations.push(`${fact} was told under ${ids.size} event ids.`)
-    if (!subjects.has(posted[0]?.subject ?? '')) violations.push(`${fact} was told, and never happened.`)
-  }
-  return violations
+function oneEventPerFact({ arrivals }: Facts): string[] {
+  return [...groupBy(arrivals, ({ instanceId, kind, subject }) => `${kind} ${subject} ${instanceId}`)]
+    .map(([fact, posted]) => ({ fact, ids: new Set(posted.map(({ eventId }) => eventId)) }))
+    .filter(({ ids }) => ids.size > 1)
+    .map(({ fact, ids }) => `${fact} was told under ${ids.size} event ids.`)
 }
 
 function sameBytes(arrivals: readonly Arrival[]): string[] {
@@ -150,6 +185,6 @@ function onlyInFlightRepeated({ byKill, withinOneRun }: Repeats): string[] {
   ]
 }
 
-function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+function groupBy<T>(items: Iterable<T>, keyOf: (item: T) => string): Map<string, T[]> {
   return Map.groupBy(items, keyOf)
 }

@@ -5,9 +5,8 @@ import type { Network } from '../network.ts'
 import type { AcceptedText, IncomingText } from './facts.ts'
 import type { Random } from './random.ts'
 
-const SENDERS = 5
-const SEND_EVERY_MS = [0, 60] as const
-const WRITE_EVERY_MS = [100, 400] as const
+/** As much as one instance takes. */
+const BUSY: Pace = { senders: 5, sendEveryMs: [0, 60], writeEveryMs: [100, 400] }
 const REPEAT_AFTER_MS = 25
 const KNOWN_CONTACTS = 4
 /** Shares of the texts that go to a number never written to before, to the group, … */
@@ -20,6 +19,15 @@ const SILENT = '15005550003'
 const TO_ECHO = 0.1
 const ECHO = '15005550005'
 
+export interface Pace {
+  /** Callers, each with one text at a time. */
+  senders: number
+  /** From a 202 to the caller's next text, at least and at most. */
+  sendEveryMs: readonly [number, number]
+  /** Between what contacts write. */
+  writeEveryMs: readonly [number, number]
+}
+
 export interface LoadOptions {
   instance: InstanceClient
   /** The instance's own number. */
@@ -27,13 +35,16 @@ export interface LoadOptions {
   /** Null: it cannot be reached but through the instance. */
   network: Network | null
   random: Random
+  /** Default: as much as one instance takes. */
+  pace?: Pace | undefined
+  /** Error codes after which a caller tries again, beside 503. */
+  passing?: readonly string[] | undefined
   /** Told of every 202. */
   onAccepted(): void
 }
 
 /** A text with the key under which it is repeated until it has its 202. */
 interface Offered extends AcceptedText {
-  to: string
   idempotencyKey: string
 }
 
@@ -42,6 +53,7 @@ export class Load {
   readonly accepted: Offered[] = []
   readonly incoming: IncomingText[] = []
   readonly #options: LoadOptions
+  readonly #pace: Pace
   readonly #group: string
   readonly #member: string
   readonly #contacts: [string, ...string[]]
@@ -51,13 +63,14 @@ export class Load {
 
   constructor(options: LoadOptions) {
     this.#options = options
-    const { phone, random } = options
+    const { phone, random, pace = BUSY } = options
+    this.#pace = pace
     // Phones of one instance are never another one's.
     const own = phone.slice(-6)
     this.#group = `120363${own}000042@g.us`
     this.#member = `5531${own}99`
     this.#contacts = [`5511${own}10`, ...Array.from({ length: KNOWN_CONTACTS - 1 }, (_, n) => `5511${own}1${n + 1}`)]
-    const work = Array.from({ length: SENDERS }, () => this.#send(random.fork()))
+    const work = Array.from({ length: pace.senders }, () => this.#send(random.fork()))
     if (options.network) work.push(this.#write(options.network, random.fork()))
     this.#work = Promise.all(work).then(() => undefined)
     // Whoever stops the load is told.
@@ -87,22 +100,24 @@ export class Load {
       const { to, phones, end } = this.#recipient(random)
       const text = `${instance.id} text ${++this.#count}`
       const idempotencyKey = randomUUID()
+      const offeredAt = performance.now()
       const messageId = await this.#sendUntilAccepted(to, text, idempotencyKey)
-      const seenOn = network ? phones : []
-      this.accepted.push({ instanceId: instance.id, messageId, to, text, phones: seenOn, end, idempotencyKey })
+      const offered = { instanceId: instance.id, to, text, idempotencyKey, offeredAt, acceptedAt: performance.now() }
+      this.accepted.push({ ...offered, messageId, phones: network ? phones : [], end })
       if (to === ECHO) this.incoming.push({ instanceId: instance.id, text })
       onAccepted()
-      await sleep(random.between(...SEND_EVERY_MS))
+      await sleep(random.between(...this.#pace.sendEveryMs))
     }
   }
 
   async #sendUntilAccepted(to: string, text: string, idempotencyKey: string): Promise<string> {
+    const { instance, passing = [] } = this.#options
     for (;;) {
       try {
-        return (await this.#options.instance.send(to, text, idempotencyKey)).id
+        return (await instance.send(to, text, idempotencyKey)).id
       } catch (error) {
         // A broken connection, or 503: whether it was accepted is unknown, so the same again.
-        if (error instanceof ApiError && error.status !== 503) throw error
+        if (error instanceof ApiError && error.status !== 503 && !passing.includes(error.code)) throw error
         await sleep(REPEAT_AFTER_MS)
       }
     }
@@ -130,7 +145,7 @@ export class Load {
       const text = `${instance.id} incoming ${n}`
       await network.writeAs({ from, to: phone, text, ...(inGroup && { group: this.#group }) })
       this.incoming.push({ instanceId: instance.id, text })
-      await sleep(random.between(...WRITE_EVERY_MS))
+      await sleep(random.between(...this.#pace.writeEveryMs))
     }
   }
 }

@@ -6,7 +6,7 @@ import type { Random } from './random.ts'
 const ANSWER_WITHIN_MS = 30
 
 export interface RecorderOptions {
-  /** Which run of the service is on. */
+  /** How many incidents there were: starts of the service, and what else may have repeated an attempt. */
   boot(): number
   random: Random
   onArrival(): void
@@ -15,6 +15,7 @@ export interface RecorderOptions {
 /** A receiver that answers everything with 204 and writes down what came, in order. */
 export class Recorder {
   readonly arrivals: Arrival[] = []
+  readonly #told = new Set<string>()
   readonly #options: RecorderOptions
   readonly #secrets = new Map<string, string>()
   readonly #receiver = new Receiver()
@@ -36,6 +37,11 @@ export class Recorder {
     this.#secrets.set(instanceId, secret)
   }
 
+  /** Whether an event of the message has arrived. */
+  hasToldOf(messageId: string): boolean {
+    return this.#told.has(messageId)
+  }
+
   async close(): Promise<void> {
     await this.#receiver.close()
   }
@@ -53,6 +59,7 @@ export class Recorder {
       attemptNumber: Number(request.headers['x-service-attempt']),
       boot: this.#options.boot(),
     })
+    this.#told.add(data.id)
     this.#options.onArrival()
     return { kind: 'status', status: 204, delayMs: this.#options.random.between(0, ANSWER_WITHIN_MS) }
   }

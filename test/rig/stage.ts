@@ -1,20 +1,23 @@
 import pg from 'pg'
-import type { InstanceClient } from '../api-client.ts'
+import { type AdminClient, adminClient, type InstanceClient, instanceClient } from '../api-client.ts'
 import type { TestDatabase } from '../database.ts'
 import { type Network, type PhoneMessage, startNetwork } from '../network.ts'
-import { Service } from '../service.ts'
+import { Service, ServiceDown, type ServiceOptions } from '../service.ts'
 import { until } from '../until.ts'
 import type { Facts } from './facts.ts'
 import { expectedKinds } from './judge.ts'
-import { Load } from './load.ts'
+import { Load, type LoadOptions } from './load.ts'
 import { Random } from './random.ts'
 import { Recorder } from './recorder.ts'
 
 /** Nothing new for longer than a lease lasts: what has not come by then will not come. */
-const SILENCE_MS = 20_000
+const SILENCE_MS = 40_000
 /** Long enough to see an attempt that is one too many. */
 const AFTERMATH_MS = 1_000
 const READS_AT_ONCE = 8
+/** A caller waits so long for a node that hangs, then asks the next one. */
+const CALL_TIMEOUT_MS = 4_000
+const LINKED_AT_ONCE = 4
 
 export interface StageOptions {
   database: TestDatabase
@@ -22,9 +25,19 @@ export interface StageOptions {
   /** The instances are linked to the network inside the service, which is killed with it. */
   sandbox?: boolean
   seed: number
+  /** What the instances have to do; default: as much as they can. */
+  load?: Pick<LoadOptions, 'pace' | 'passing'>
+  /** Options for Node itself, in the service's processes. */
+  nodeOptions?: readonly string[]
+  /** More options of the simulator's program. */
+  networkOptions?: readonly string[]
+  /** What each node is started with beside that; default: one node, and nothing more. */
+  nodes?: readonly NodeOptions[]
 }
 
-interface Player {
+export type NodeOptions = Pick<ServiceOptions, 'env' | 'nodeOptions' | 'program'>
+
+export interface Player {
   client: InstanceClient
   phone: string
   load: Load | null
@@ -35,32 +48,28 @@ interface Player {
  * repeat until they have their 202. Whoever makes one disposes of it.
  */
 export class Stage {
-  readonly service: Service
   readonly recorder: Recorder
-  readonly #network: Network | null
+  /** Those that are, or could be, running. */
+  readonly nodes: Service[]
+  readonly network: Network | null
   readonly #options: StageOptions
   readonly #random: Random
   readonly #onAccepted = new Moments()
-  readonly #onArrival: Moments
-  readonly #players: Player[] = []
+  readonly #onArrival = new Moments()
+  readonly players: Player[] = []
+  /** Boots of nodes that were replaced, and what else may have repeated an attempt. */
+  #incidents = 0
+  #calls = 0
   /** How long the first start took. */
   startUpMs = 0
 
   private constructor(options: StageOptions, network: Network | null) {
     this.#options = options
     this.#random = new Random(options.seed)
-    this.#network = network
-    this.service = new Service({
-      env: {
-        LOG_LEVEL: 'info',
-        RATE_LIMIT_PER_MINUTE: '1000000',
-        ...(network ? { WHATSAPP_URL: network.url, SANDBOX: 'off' } : {}),
-        ...options.database.env,
-      },
-    })
-    this.#onArrival = new Moments()
+    this.network = network
+    this.nodes = (options.nodes ?? [{}]).map(node => this.#createNode(node))
     this.recorder = new Recorder({
-      boot: () => this.service.boots,
+      boot: () => this.nodes.reduce((sum, { boots }) => sum + boots, this.#incidents),
       random: this.#random.fork(),
       onArrival: () => this.#onArrival.happened(),
     })
@@ -68,18 +77,72 @@ export class Stage {
 
   /** Every instance is linked and connected, and has its webhook. */
   static async open(options: StageOptions): Promise<Stage> {
-    const stage = new Stage(options, options.sandbox ? null : await startNetwork())
+    const stage = new Stage(options, options.sandbox ? null : await startNetwork(options.networkOptions))
     try {
       await stage.recorder.listen()
       const startedAt = performance.now()
-      await stage.service.start()
-      stage.startUpMs = performance.now() - startedAt
-      for (let n = 0; n < options.instances; n++) await stage.#addPlayer()
+      for (const node of stage.nodes) await node.start()
+      stage.startUpMs = (performance.now() - startedAt) / stage.nodes.length
+      const numbers = Array.from({ length: options.instances }, (_, n) => n)
+      await eachOf(numbers, LINKED_AT_ONCE, () => stage.#addPlayer())
       return stage
     } catch (error) {
       await stage.dispose()
       throw error
     }
+  }
+
+  /** The first node, where there is but one. */
+  get service(): Service {
+    return this.nodes[0]!
+  }
+
+  /** Through whichever node is up. */
+  get admin(): AdminClient {
+    return adminClient(() => this.#nextUrl(), this.service.adminKey)
+  }
+
+  get database(): TestDatabase {
+    return this.#options.database
+  }
+
+  /** What is repeated from now on is put down to what happens now. */
+  noteIncident(): void {
+    this.#incidents += 1
+  }
+
+  /** Puts another one, not started yet, into the place of a node that has ended. */
+  async replaceNode(index: number, options: NodeOptions): Promise<Service> {
+    const before = this.nodes[index]!
+    this.#incidents += before.boots
+    await before.dispose()
+    const node = this.#createNode(options)
+    this.nodes[index] = node
+    return node
+  }
+
+  #createNode({ env, ...options }: NodeOptions): Service {
+    const network = this.network
+    return new Service({
+      nodeOptions: this.#options.nodeOptions ?? [],
+      ...options,
+      env: {
+        LOG_LEVEL: 'info',
+        RATE_LIMIT_PER_MINUTE: '1000000',
+        ...(network ? { WHATSAPP_URL: network.url, SANDBOX: 'off' } : {}),
+        ...this.#options.database.env,
+        ...env,
+      },
+    })
+  }
+
+  /** In turn, as a load balancer would that has not noticed yet that a node hangs. */
+  #nextUrl(): string {
+    const urls = this.nodes.map(({ url }) => url).filter(url => url !== null)
+    this.#calls += 1
+    const url = urls[this.#calls % urls.length]
+    if (url === undefined) throw new ServiceDown()
+    return url
   }
 
   /** A random sequence for whoever directs the run. */
@@ -88,12 +151,13 @@ export class Stage {
   }
 
   startLoad(): void {
-    for (const player of this.#players) {
+    for (const player of this.players) {
       player.load = new Load({
         instance: player.client,
         phone: player.phone,
-        network: this.#network,
+        network: this.network,
         random: this.#random.fork(),
+        ...this.#options.load,
         onAccepted: () => this.#onAccepted.happened(),
       })
     }
@@ -101,7 +165,7 @@ export class Stage {
 
   /** Resolves once everything offered has its 202. */
   async stopLoad(): Promise<void> {
-    await Promise.all(this.#loads.map(load => load.stop()))
+    await Promise.all(this.loads.map(load => load.stop()))
   }
 
   nextAccepted(withinMs: number): Promise<void> {
@@ -112,13 +176,26 @@ export class Stage {
     return this.#onArrival.next(withinMs)
   }
 
+  /**
+   * Waits until every instance has told of a message accepted after this call. @returns after how many milliseconds
+   * @throws when that takes too long
+   */
+  async untilRecovered(withinMs: number): Promise<number> {
+    const startedAt = performance.now()
+    const counts = this.loads.map(load => load.accepted.length)
+    const isTold = (load: Load, index: number) =>
+      load.accepted.slice(counts[index]).some(({ messageId }) => this.recorder.hasToldOf(messageId))
+    await until('every instance to work again', () => this.loads.every(isTold), withinMs)
+    return performance.now() - startedAt
+  }
+
   /** WhatsApp answers nothing until it is resumed. */
   pauseWhatsapp(): void {
-    this.#network?.pause()
+    this.network?.pause()
   }
 
   resumeWhatsapp(): void {
-    this.#network?.resume()
+    this.network?.resume()
   }
 
   /** Lets the time pass after which another node may take over what a killed one held (15 s on PostgreSQL). */
@@ -152,31 +229,31 @@ export class Stage {
   }
 
   async collectFacts(): Promise<Facts> {
-    const accepted = this.#loads.flatMap(load => load.accepted)
+    const accepted = this.loads.flatMap(load => load.accepted)
     const phones = new Map<string, PhoneMessage[]>()
     for (const phone of new Set(accepted.flatMap(text => text.phones))) {
-      phones.set(phone, (await this.#network?.inbox(phone)) ?? [])
+      phones.set(phone, (await this.network?.inbox(phone)) ?? [])
     }
-    const clients = new Map(this.#players.map(({ client }) => [client.id, client]))
+    const clients = new Map(this.players.map(({ client }) => [client.id, client]))
     const states = new Map<string, string>()
     await eachOf(accepted, READS_AT_ONCE, async ({ instanceId, messageId }) => {
       states.set(messageId, (await clients.get(instanceId)?.message(messageId))?.status ?? 'unknown')
     })
-    const incoming = this.#loads.flatMap(load => load.incoming)
+    const incoming = this.loads.flatMap(load => load.incoming)
     return { accepted, incoming, arrivals: this.recorder.arrivals, phones, states }
   }
 
   /** Everything accepted is offered again. @returns what was not answered as a replay */
   async replay(): Promise<string[]> {
-    return (await Promise.all(this.#loads.map(load => load.replay()))).flat()
+    return (await Promise.all(this.loads.map(load => load.replay()))).flat()
   }
 
   /** Deliveries that are still owed, each as a sentence. */
   async listOwed(): Promise<string[]> {
     const owed: string[] = []
-    for (const { client } of this.#players) {
+    for (const { client } of this.players) {
       for (const state of ['pending', 'blocked', 'exhausted']) {
-        const events = await this.service.admin.listEvents(client.id, `?state=${state}`)
+        const events = await this.admin.listEvents(client.id, `?state=${state}`)
         owed.push(...events.map(({ id }) => `${id} is ${state} in the end.`))
       }
     }
@@ -184,35 +261,35 @@ export class Stage {
   }
 
   async dispose(): Promise<void> {
-    await this.service.dispose()
+    await Promise.all(this.nodes.map(node => node.dispose()))
     await this.recorder.close()
-    await this.#network?.close()
+    await this.network?.close()
   }
 
-  get #loads(): Load[] {
-    return this.#players.map(({ load }) => load).filter(load => load !== null)
+  get loads(): Load[] {
+    return this.players.map(({ load }) => load).filter(load => load !== null)
   }
 
   /** Events that have not arrived yet. */
   get #owed(): number {
-    const told = this.#loads.flatMap(load => load.accepted).reduce((sum, { end }) => sum + expectedKinds(end).length, 0)
-    const received = this.#loads.reduce((sum, { incoming }) => sum + incoming.length, 0)
+    const told = this.loads.flatMap(load => load.accepted).reduce((sum, { end }) => sum + expectedKinds(end).length, 0)
+    const received = this.loads.reduce((sum, { incoming }) => sum + incoming.length, 0)
     return told + received - new Set(this.recorder.arrivals.map(({ eventId }) => eventId)).size
   }
 
   async #addPlayer(): Promise<void> {
-    const { admin } = this.service
-    const { id, token } = await admin.createInstance(this.#network ? 'whatsapp' : 'sandbox')
-    if (this.#network) {
+    const { admin } = this
+    const { id, token } = await admin.createInstance(this.network ? 'whatsapp' : 'sandbox')
+    if (this.network) {
       await admin.connect(id)
       const qr = await until('a QR code', async () => (await admin.connection(id)).qr)
-      await this.#network.scanQr(qr)
+      await this.network.scanQr(qr)
     }
     const { phone } = await admin.untilState(id, 'connected')
-    const client = this.service.instance(id, token)
+    const client = instanceClient(() => this.#nextUrl(), id, token, CALL_TIMEOUT_MS)
     const { secret } = await client.setWebhook(this.recorder.url)
     this.recorder.expect(id, secret)
-    this.#players.push({ client, phone: phone ?? '', load: null })
+    this.players.push({ client, phone: phone ?? '', load: null })
   }
 }
 
