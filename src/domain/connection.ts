@@ -27,7 +27,6 @@ export const CONNECTION_CAUSES = [
   'never_linked',
   'linking_interrupted',
   'asking_for_code',
-  'asking_for_code',
   'scan_qr_code',
   'type_pairing_code',
   'first_login',
