@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import scalar from '@scalar/fastify-api-reference'
 import type { Api } from './context.ts'
+import { PAGE_HEADERS } from './security-headers.ts'
 
 const INLINE_SCRIPT = /<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g
 
@@ -10,7 +11,7 @@ export function registerDocs(api: Api): void {
     docs.addHook('onSend', async (_request, reply, payload) => {
       const type = String(reply.getHeader('content-type') ?? '')
       if (typeof payload === 'string' && type.startsWith('text/html')) {
-        reply.header('content-security-policy', pagePolicy(payload))
+        reply.headers(PAGE_HEADERS).header('content-security-policy', pagePolicy(payload))
       }
       return payload
     })

@@ -4,6 +4,7 @@ import { extname, join } from 'node:path'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../domain/refusal.ts'
 import type { Api } from './context.ts'
+import { PAGE_HEADERS } from './security-headers.ts'
 
 /** Every address of the panel. All others keep their meaning: nothing under /v1, /admin or /docs is swallowed. */
 const PAGES = ['/', '/sign-in', '/settings', '/instances/:id', '/instances/:id/:section']
@@ -59,6 +60,7 @@ async function readAssets(folder: string): Promise<ReadonlyMap<string, Asset>> {
 function sendPage(reply: FastifyReply, page: string): FastifyReply {
   const nonce = randomBytes(NONCE_BYTES).toString('base64')
   return reply
+    .headers(PAGE_HEADERS)
     .header('content-security-policy', pagePolicy(nonce))
     .type('text/html; charset=utf-8')
     .send(page.replaceAll(NONCE_PLACE, nonce))

@@ -3,29 +3,53 @@ import type { InstanceId } from '../domain/ids.ts'
 /**
  * Where to look: `queued` — the instance has messages to send; `owed` — it has deliveries that can start; `webhook` — its URL or
  * secret changed; `goal` — something else is asked of its connection, or it was made or deleted; `connection` — what is known of
- * its connection changed; `log` — its messages, events, deliveries or attempts changed.
+ * its connection changed; `log` — its messages, events, deliveries or attempts changed; `free` — nobody holds its lease;
+ * `asked` — something is asked of its simulated phone, or answered.
  */
-export type HintTopic = 'queued' | 'owed' | 'webhook' | 'goal' | 'connection' | 'log'
+export const HINT_TOPICS = ['queued', 'owed', 'webhook', 'goal', 'connection', 'log', 'free', 'asked'] as const
+export type HintTopic = (typeof HINT_TOPICS)[number]
 
-type Listener = (instanceId: InstanceId) => void
+/** Whether this node committed what the hint is about, or another one. */
+export type HintOrigin = 'here' | 'elsewhere'
+
+type Listener = (instanceId: InstanceId, origin: HintOrigin) => void
 
 /** A reason to look, given after a commit. It may be lost or come twice: a slow poll stands behind every listener. */
 export interface Hints {
-  /** @returns takes the listener off again */
-  on(topic: HintTopic, listener: Listener): () => void
+  /**
+   * @param of only hints about this instance; left out: about every one
+   * @returns takes the listener off again
+   */
+  on(topic: HintTopic, listener: Listener, of?: InstanceId): () => void
 }
 
-/** Hints within this process. */
+const EVERY = ''
+
+/** Hints within this process. A hint costs the same however many instances are listened to. */
 export class LocalHints implements Hints {
-  readonly #listeners = new Map<HintTopic, Set<Listener>>()
+  readonly #listeners = new Map<HintTopic, Map<InstanceId | typeof EVERY, Set<Listener>>>()
 
-  on(topic: HintTopic, listener: Listener): () => void {
-    const listeners = this.#listeners.get(topic) ?? new Set()
-    this.#listeners.set(topic, listeners.add(listener))
-    return () => listeners.delete(listener)
+  on(topic: HintTopic, listener: Listener, of: InstanceId = EVERY): () => void {
+    const byInstance = this.#listeners.get(topic) ?? new Map<InstanceId, Set<Listener>>()
+    const listeners = byInstance.get(of) ?? new Set()
+    this.#listeners.set(topic, byInstance.set(of, listeners.add(listener)))
+    return () => {
+      listeners.delete(listener)
+      if (listeners.size === 0 && byInstance.get(of) === listeners) byInstance.delete(of)
+    }
   }
 
-  give(topic: HintTopic, instanceId: InstanceId): void {
-    for (const listener of this.#listeners.get(topic) ?? []) listener(instanceId)
+  give(topic: HintTopic, instanceId: InstanceId, origin: HintOrigin = 'here'): void {
+    const byInstance = this.#listeners.get(topic)
+    if (byInstance === undefined) return
+    for (const listener of byInstance.get(instanceId) ?? []) listener(instanceId, origin)
+    for (const listener of byInstance.get(EVERY) ?? []) listener(instanceId, origin)
   }
+
+  /** Whether somebody in this process listens to hints of just this instance: its owner, that is. */
+  protected isAwaited(topic: HintTopic, instanceId: InstanceId): boolean {
+    return this.#listeners.get(topic)?.has(instanceId) ?? false
+  }
+
+  async close(): Promise<void> {}
 }

@@ -151,9 +151,7 @@ class WhatsappConnection implements Connection {
   }
 
   start(): void {
-    this.#unsubscribe = this.#options.store.hints.on('goal', instanceId => {
-      if (instanceId === this.#instanceId) this.#step(() => this.#look())
-    })
+    this.#unsubscribe = this.#options.store.hints.on('goal', () => this.#step(() => this.#look()), this.#instanceId)
     this.#poll = setInterval(() => this.#step(() => this.#look()), LOOK_EVERY_MS)
     this.#sender.start()
     this.#step(() => this.#look())

@@ -95,9 +95,7 @@ export class Sender {
 
   start(): void {
     const { store, lease, messageTtlMs } = this.#options
-    this.#unsubscribe = store.hints.on('queued', instanceId => {
-      if (instanceId === lease.instanceId) this.#look(false)
-    })
+    this.#unsubscribe = store.hints.on('queued', () => this.#look(false), lease.instanceId)
     const expireEveryMs = Math.min(EXPIRE_EVERY_MS, Math.max(messageTtlMs / 10, 100))
     this.#timers = [
       setInterval(() => this.#look(true), LOOK_EVERY_MS),

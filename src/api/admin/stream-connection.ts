@@ -56,7 +56,7 @@ function followConnection(stream: EventStream, context: ApiContext, id: Instance
         stream.end()
       }
     },
-    onHint: look => store.hints.on('connection', changed => changed === id && look()),
+    onHint: look => store.hints.on('connection', look, id),
     pollMs: settings.streamPollMs ?? POLL_MS,
     onError: error => logger.warn({ err: error, instanceId: id }, 'stream.failed'),
   })
