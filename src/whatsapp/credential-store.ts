@@ -77,6 +77,11 @@ export class CredentialStore {
     return row ? new CredentialStore(options, decode(row) as AuthenticationCreds) : null
   }
 
+  /** Whether the instance is linked. */
+  static async exist(credentials: Credentials, instanceId: string): Promise<boolean> {
+    return (await credentials.get(instanceId, CREDS.type, [CREDS.id])).size > 0
+  }
+
   /** New credentials; stored only once a phone has confirmed them, so that an abandoned attempt leaves nothing. */
   static create(options: CredentialStoreOptions): CredentialStore {
     return new CredentialStore(options, initAuthCreds())

@@ -20,6 +20,7 @@ import { decodeContent } from './content.ts'
 import type { CredentialStore } from './credential-store.ts'
 import type { DeviceCache } from './device-cache.ts'
 import { sendDurably } from './durable-frames.ts'
+import { watchHandshake } from './handshake.ts'
 import { parseIncoming } from './incoming.ts'
 import { Journal } from './journal.ts'
 import { createLibraryLogger } from './library-logger.ts'
@@ -124,6 +125,7 @@ export class Link {
       () => Promise.all([sending.getStore(), credentials.settled()]),
       () => this.#endAs(NOT_RECORDED),
     )
+    watchHandshake(this.#socket, this.closed, code => this.#endAs(code))
     options.devices.attach(credentials)
     this.#listen()
   }

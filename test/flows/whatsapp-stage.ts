@@ -16,6 +16,8 @@ import { until } from '../until.ts'
 const OWNER = 'test'
 /** Linking then costs no pre-keys. */
 const CLAIMED_PRE_KEYS = 500
+/** The first byte of a WebSocket message in one frame (RFC 6455, 5.2); short ones give their length in the second. */
+const FINAL_BINARY = 0x82
 
 /** The line between the driver and the network: it can be cut, and what WhatsApp says can be held back. */
 export class Line {
@@ -59,6 +61,11 @@ export class Line {
   release(): void {
     this.#held = false
     for (const { network } of this.#pairs) network.resume()
+  }
+
+  /** Somebody else speaks in WhatsApp's place: these bytes arrive as one message. */
+  inject(data: Buffer): void {
+    for (const { client } of this.#pairs) client.write(Buffer.concat([Buffer.of(FINAL_BINARY, data.length), data]))
   }
 
   async close(): Promise<void> {

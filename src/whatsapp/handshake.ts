@@ -1,0 +1,40 @@
+import { DisconnectReason, type WASocket } from 'baileys'
+
+/** From the first packet until WhatsApp lets us in, refuses us or offers a code: it takes a second, or never happens. */
+const HANDSHAKE_WITHIN_MS = 30_000
+/** What it says until then is a few kilobytes. */
+const MAX_HANDSHAKE_BYTES = 256 * 1024
+
+/**
+ * Gives up on a server that leads nowhere. Baileys waits for each step alone and counts no bytes, so that one which drips
+ * keeps a socket for ever, and one which announces a frame of 16 MiB has it copied with every packet. Nor does it end
+ * the socket at a frame that cannot be decrypted, although none after it can be.
+ * @param onFailed told once at most, with Baileys' status code
+ */
+export function watchHandshake(socket: WASocket, closed: AbortSignal, onFailed: (code: number) => void): void {
+  const { ws } = socket
+  let isOver = false
+  let bytes = 0
+  const timer = setTimeout(() => fail(DisconnectReason.timedOut), HANDSHAKE_WITHIN_MS)
+  const finish = () => {
+    isOver = true
+    clearTimeout(timer)
+  }
+  const fail = (code: number) => {
+    finish()
+    if (!closed.aborted) onFailed(code)
+  }
+  closed.addEventListener('abort', finish, { once: true })
+  ws.once('CB:success', finish)
+  ws.once('CB:iq,type:set,pair-device', finish)
+
+  const baileys = ws.listeners('message')
+  ws.removeAllListeners('message')
+  ws.on('message', (data: Buffer) => {
+    bytes += data.length
+    if (!isOver && bytes > MAX_HANDSHAKE_BYTES) return fail(DisconnectReason.badSession)
+    for (const listener of baileys) {
+      Promise.resolve(listener.call(ws, data)).catch(() => fail(DisconnectReason.badSession))
+    }
+  })
+}

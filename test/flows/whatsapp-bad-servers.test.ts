@@ -1,0 +1,100 @@
+import { createServer as createHttpServer } from 'node:http'
+import { createServer, type Server } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, expect, test, vi } from 'vitest'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { until } from '../until.ts'
+import { Stage } from './whatsapp-stage.ts'
+
+/** Whoever answers in WhatsApp's place and leads nowhere; docs/whatsapp-situations.md lists these. */
+
+const HANDSHAKE_WITHIN_MS = 30_000
+/** A frame of 16 MiB is announced. */
+const LONG_FRAME = Buffer.of(0xff, 0xff, 0xff)
+
+afterEach(() => vi.restoreAllMocks())
+
+/** The time that a handshake gets passes in half a second. */
+function hurry(): void {
+  const later = globalThis.setTimeout
+  vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, delayMs?: number) =>
+    later(work, delayMs === HANDSHAKE_WITHIN_MS ? 500 : delayMs)) as typeof setTimeout)
+}
+
+async function portOf(server: Server): Promise<number> {
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return (server.address() as { port: number }).port
+}
+
+/** An instance asks for a code at this port; its connection once the reason says why there is none. */
+async function askAt(stage: Stage, port: number, why: string) {
+  const id = await stage.createInstance()
+  await stage.connect(id, { scan: false, network: { kind: 'simulated', url: `ws://127.0.0.1:${port}/ws/chat` } })
+  await stage.store.connections.requestConnect(id, null)
+  return until(`the reason "${why}"`, async () => {
+    const record = await stage.store.connections.find(id)
+    return record?.reason.includes(why) && record
+  })
+}
+
+test('nobody listens: the reason says so, in the system’s word', async () => {
+  await using stage = await Stage.open()
+  const server = createServer()
+  const port = await portOf(server)
+  await new Promise(resolve => server.close(resolve))
+  const { reason } = await askAt(stage, port, 'Trying again')
+  expect(reason).toContain('WhatsApp could not be reached (ECONNREFUSED). Trying again in 1 s.')
+})
+
+test.each([
+  ['an HTTP header', 0],
+  ['a frame', 1],
+])('a server that drips %s is given up, however long it goes on', async (_, drips) => {
+  hurry()
+  await using stage = await Stage.open()
+  const sockets = new WebSocketServer({ noServer: true })
+  const server = drips === 0 ? createServer() : createHttpServer()
+  server.on('connection', async socket => {
+    socket.on('error', () => undefined)
+    if (drips > 0) return
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nX: ')
+    for (; !socket.destroyed; await sleep(50)) socket.write('x')
+  })
+  server.on('upgrade', (request, socket, head) => {
+    sockets.handleUpgrade(request, socket, head, async client => {
+      client.send(LONG_FRAME)
+      for (; client.readyState === client.OPEN; await sleep(50)) client.send(Buffer.of(0))
+    })
+  })
+  await askAt(stage, await portOf(server), 'WhatsApp did not answer in time. Trying again')
+  server.close()
+})
+
+test('a server that floods the handshake is given up after its first few packets', async () => {
+  await using stage = await Stage.open()
+  const packet = Buffer.alloc(1_024)
+  let sent = 0
+  const flood = async (client: WebSocket) => {
+    client.send(LONG_FRAME)
+    for (; client.readyState === client.OPEN; sent += packet.length) {
+      await new Promise(resolve => client.send(packet, resolve))
+    }
+  }
+  const http = createHttpServer()
+  new WebSocketServer({ server: http }).on('connection', flood)
+  await askAt(stage, await portOf(http), 'WhatsApp ended the connection without saying why. Trying again')
+  expect(sent).toBeLessThan(4 * 1_048_576)
+  http.close()
+})
+
+test('a frame that cannot be decrypted ends the socket, and the next one works', async () => {
+  await using stage = await Stage.open()
+  const { id } = await stage.link()
+  const sockets = stage.line.sockets
+  stage.line.inject(Buffer.from([0, 0, 32, ...Buffer.alloc(32)]))
+  expect((await stage.reaches(id, 'reconnecting')).reason).toContain('without saying why')
+  await stage.reaches(id, 'connected')
+  expect(stage.line.sockets).toBe(sockets)
+  const { id: message } = await stage.accept(id, '5511987654321', 'after the noise')
+  await stage.becomes(id, message, 'read')
+})
