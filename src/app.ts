@@ -9,6 +9,9 @@ import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
 import { openKeys } from './keys.ts'
+import { Metrics } from './ops/metrics.ts'
+import { startMetricsServer } from './ops/metrics-server.ts'
+import { isReady } from './ops/readiness.ts'
 import { startRetention } from './ops/retention.ts'
 import { Sandbox } from './sandbox.ts'
 import { openStore } from './store/open-store.ts'
@@ -23,6 +26,8 @@ import { Turns } from './whatsapp/turns.ts'
 export interface App {
   /** Where it listens, as a person would type it. */
   url: string
+  /** Where metrics can be read without a key; null: only with the admin key, at `url`. */
+  metricsUrl: string | null
   adminKey: string
   adminKeyPlace: string
   /** Takes everything down in the reverse order, finishing what is in flight; within 10 s. */
@@ -34,12 +39,14 @@ const SANDBOX_OFF = 'Sandbox instances are switched off: start Pombal with SANDB
 /** Builds every room by hand and opens the door last. */
 export async function startApp(settings: Settings, logger: Logger): Promise<App> {
   const keys = openKeys(settings)
+  const metrics = new Metrics(settings.version)
   const store = await openStore({
     dataDir: settings.dataDir,
     ...(settings.databaseUrl && { databaseUrl: settings.databaseUrl }),
     masterKey: keys.masterKey,
     ratePerMinute: settings.ratePerMinute,
     logger,
+    observer: metrics,
   })
   const takeDown: (() => Promise<unknown>)[] = [() => store.close()]
 
@@ -71,6 +78,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       settings: { retryDelaysMs: settings.webhook.retryDelaysMs, version: settings.version },
       logger,
       onLeaseLost: instanceId => supervisor.lost(instanceId),
+      onEnded: attempt => metrics.onAttempt(attempt),
     })
     takeDown.push(() => dispatcher.close())
 
@@ -113,11 +121,27 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
           connect: openConnection,
           onErased: async instanceId => sandbox?.forget(instanceId),
           onLeaseLost,
+          onStoppedWithoutLease: () => metrics.onLeaseLost(),
           logger,
         }),
       logger,
     })
     takeDown.push(() => supervisor.close())
+
+    const renderMetrics = () =>
+      metrics.render({
+        totals: () => store.statistics.totals(),
+        inFlight: () => dispatcher.inFlight(),
+        owned: () => supervisor.size,
+      })
+    const metricsServer =
+      settings.metricsPort === null
+        ? null
+        : await startMetricsServer({ host: settings.host, port: settings.metricsPort }, renderMetrics, logger)
+    if (metricsServer) {
+      takeDown.push(() => metricsServer.close())
+      ownPorts.push(metricsServer.port)
+    }
 
     const server = await createServer({
       store,
@@ -143,11 +167,8 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       },
       panelDir: join(import.meta.dirname, '../panel/dist'),
       version: settings.version,
-      isReady: () =>
-        store.ping().then(
-          () => true,
-          () => false,
-        ),
+      metrics: renderMetrics,
+      isReady: () => isReady({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed }),
     })
     takeDown.push(() => server.close())
     await server.listen({ host: settings.host, port: settings.port })
@@ -156,6 +177,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
 
     return {
       url: settings.publicUrl?.href.replace(/\/$/, '') ?? `http://${urlHost(settings.host)}:${port}`,
+      metricsUrl: metricsServer && `http://${urlHost(settings.host)}:${metricsServer.port}/metrics`,
       adminKey: keys.adminKey,
       adminKeyPlace: keys.adminKeyPlace,
       close,

@@ -18,6 +18,8 @@ export interface Settings {
   host: string
   /** 0 lets the system choose. */
   port: number
+  /** Where metrics can be read without a key; null: only at `port`, with the admin key. */
+  metricsPort: number | null
   dataDir: string
   /** PostgreSQL; null: SQLite in `dataDir`. */
   databaseUrl: string | null
@@ -88,6 +90,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     version: packageVersion(),
     host,
     port: read('PORT', 3000, 'a port number, 0–65535', integerIn(0, 65_535)),
+    metricsPort: read('METRICS_PORT', null, 'a port number, 0–65535', integerIn(0, 65_535)),
     dataDir: read('DATA_DIR', './data', 'a folder', text => text),
     databaseUrl,
     adminKey,

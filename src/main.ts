@@ -7,7 +7,13 @@ import { silenceSignalConsole } from './whatsapp/silence.ts'
 /** A stop that takes longer is cut off: the store is consistent at every moment. */
 const STOP_WITHIN_MS = 9_500
 /** Errors of the store at a start (`store/errors.ts`) whose message is for the operator. */
-const REFUSED_BY_STORE: readonly string[] = ['WrongMasterKey', 'StoreUnavailable', 'DataDirInUse', 'NewerSchema']
+const REFUSED_BY_STORE: readonly string[] = [
+  'WrongMasterKey',
+  'StoreUnavailable',
+  'DataDirInUse',
+  'NewerSchema',
+  'NeedsSessions',
+]
 
 function readSettingsOrExit(): Settings {
   try {
@@ -44,6 +50,7 @@ function greet(app: App, settings: Settings): void {
       `  Data       ${data}`,
       `  Admin key  ${app.adminKeyPlace}`,
       `  API        ${app.url}/docs`,
+      ...(app.metricsUrl ? [`  Metrics    ${app.metricsUrl}`] : []),
       '',
       '  Next: open the panel and sign in with the admin key. Or make an instance from here:',
       '',

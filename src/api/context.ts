@@ -78,6 +78,8 @@ export interface ApiOptions {
   /** The folder of the built panel. */
   panelDir: string
   version: string
+  /** What is counted, as Prometheus reads it. */
+  metrics(): Promise<{ contentType: string; text: string }>
   /** Whether the service can accept and deliver. */
   isReady(): boolean | Promise<boolean>
   /** Milliseconds since 1970. */

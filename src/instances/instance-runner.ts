@@ -30,6 +30,8 @@ export interface RunnerOptions {
   /** Nothing is left of the instance: what lives outside the store can go too. */
   onErased(instanceId: InstanceId): Promise<void>
   onLeaseLost(): void
+  /** It was put down without its lease, although nobody deleted it. */
+  onStoppedWithoutLease?(): void
   logger: Logger
 }
 
@@ -65,9 +67,10 @@ export class InstanceRunner implements Running {
   async stop(leaseHeld: boolean): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
-    const { lanes, lease, store } = this.#options
+    const { lanes, lease, store, onStoppedWithoutLease } = this.#options
     await this.#started
     const logOut = !leaseHeld && !this.#deleted && (await wasDeleted(store, lease.instanceId))
+    if (!leaseHeld && !this.#deleted && !logOut) onStoppedWithoutLease?.()
     await Promise.all([this.#connection?.stop({ logOut }), lanes.shut(lease.instanceId)])
   }
 

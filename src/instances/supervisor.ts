@@ -42,6 +42,7 @@ export class Supervisor {
   readonly #unsubscribe: () => void
   readonly #monotonicNow: () => number
   #renewedAt: number
+  #hasRenewed = false
   #timer: NodeJS.Timeout | undefined
   #step: Promise<void> = Promise.resolve()
   #stepWanted = false
@@ -61,6 +62,11 @@ export class Supervisor {
   /** How many instances this node runs. */
   get size(): number {
     return this.#running.size
+  }
+
+  /** Whether this node's leases hold: otherwise it runs nothing, or is about to put down what it runs. */
+  get isRenewed(): boolean {
+    return this.#hasRenewed && !this.#closed && this.#monotonicNow() - this.#renewedAt < LET_GO_AFTER_MS
   }
 
   /** A write for the instance was refused by the fence: it is put down here, and taken up again if it is free. */
@@ -93,6 +99,7 @@ export class Supervisor {
     try {
       await this.#renew()
       this.#renewedAt = askedAt
+      this.#hasRenewed = true
       await this.#acquire()
     } catch (error) {
       nextStepMs = RENEW_AGAIN_MS

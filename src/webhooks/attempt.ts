@@ -18,12 +18,16 @@ export interface AttemptMeans {
   settings: AttemptSettings
   clock: Clock
   logger: Pick<Logger, 'info' | 'warn' | 'error'>
+  /** Is told of every attempt whose end is known, once. */
+  onEnded?: ((ended: EndedAttempt) => void) | undefined
 }
 
 /** An attempt whose end is known, and what follows from it: to be recorded. */
 export interface EndedAttempt {
   delivery: DueDelivery
   attempt: AttemptRecord
+  /** From the moment it was due to its start. */
+  latenessMs: number
   /** The retry's moment is one of the steady clock. */
   next: AfterAttempt
 }
@@ -36,7 +40,7 @@ export async function makeAttempt(
   means: AttemptMeans,
 ): Promise<EndedAttempt> {
   const { clock, settings } = means
-  const { body, eventId, kind, attemptNumber, url } = delivery
+  const { body, eventId, kind, attemptNumber, url, dueAt } = delivery
   const startedAt = clock.now()
   const startedAtSteady = clock.steady()
   const { version, retryDelaysMs } = settings
@@ -51,7 +55,7 @@ export async function makeAttempt(
     ...told(outcome),
   }
   const next = afterAttempt(isSuccess(attempt.status), attemptNumber, endedAtSteady, retryDelaysMs)
-  return { delivery, attempt, next }
+  return { delivery, attempt, latenessMs: Math.max(0, startedAtSteady - dueAt), next }
 }
 
 /** One line for each attempt. The URL's path and query may hold what only the consumer should know: the host alone. */

@@ -8,7 +8,7 @@ import type { LaneStore, LaneSurroundings } from './lane.ts'
 import { Lane } from './lane.ts'
 import { createSlots } from './slots.ts'
 
-export interface DispatcherOptions extends Pick<LaneSurroundings, 'post' | 'logger' | 'onLeaseLost'> {
+export interface DispatcherOptions extends Pick<LaneSurroundings, 'post' | 'logger' | 'onLeaseLost' | 'onEnded'> {
   store: LaneStore & { hints: Hints }
   settings: AttemptSettings & {
     /** Requests open on this node at once, over all instances. */

@@ -263,6 +263,7 @@ export class Lane implements SlotUser {
     // Broken off: nothing is known of it.
     if (this.#phase === 'ended') return
     logAttempt(ended, this.#with.logger)
+    this.#with.onEnded?.(ended)
     const lease = this.#lease
     const recorded = await this.#record(ended)
     if (!recorded || ended.next.kind !== 'retry') return

@@ -106,6 +106,7 @@ export class ApiHarness {
       },
       panelDir: join(dataDir, 'no-panel'),
       version: '1.2.3',
+      metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'pombal_store_up 1\n' }),
       isReady: () => true,
       ...options,
     })

@@ -1,5 +1,6 @@
 import type { AllowedMethods } from '../allowed-methods.ts'
 import type { Api, ApiContext } from '../context.ts'
+import { registerMetrics } from '../metrics.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../unknown-paths.ts'
 import { connectInstance } from './connect-instance.ts'
 import { countDeliveries } from './count-deliveries.ts'
@@ -76,7 +77,10 @@ const OPERATIONS = [
   setPassword,
 ] as const
 
-/** The management API (decisions §6): every call by the admin key or a session, unknown addresses included. */
+/**
+ * The management API (decisions §6): every call by the admin key or a session, unknown addresses included. The metrics
+ * are beside it, behind the same check.
+ */
 export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMethods): void {
   const isAdminKey = createKeyCheck(context.settings.adminKey)
   const wrongKeys = new WrongKeys()
@@ -90,4 +94,8 @@ export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMet
     },
     { prefix: '/admin/v1' },
   )
+  api.register(async (beside: Api) => {
+    beside.addHook('onRequest', createAdminCheck(context, isAdminKey, wrongKeys))
+    registerMetrics(beside, context)
+  })
 }

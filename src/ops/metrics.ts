@@ -1,0 +1,130 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { StoreObserver, WriteEnd } from '../store/observer.ts'
+import type { StoreTotals } from '../store/store.ts'
+import { StoreGauges } from './store-gauges.ts'
+
+/** What a scrape asks for; everything else was counted as it happened. */
+export interface MetricsSources {
+  totals(): Promise<StoreTotals>
+  /** Attempts under way on this node. */
+  inFlight(): number
+  /** Instances that this node runs. */
+  owned(): number
+}
+
+/** An attempt that ended, as far as it is counted. */
+export interface CountedAttempt {
+  attempt: { attemptNumber: number; status: number | null; error: string | null; durationMs: number }
+  latenessMs: number
+  next: { kind: 'delivered' | 'retry' | 'exhausted' }
+}
+
+/** An answer to a scrape. */
+export interface MetricsText {
+  contentType: string
+  text: string
+}
+
+const WRITE_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const ATTEMPT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const LATENESS_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600]
+
+/**
+ * Counts in memory what happens on this node, and tells it to Prometheus. No label names an instance: the number of
+ * series does not grow with their number.
+ */
+export class Metrics implements StoreObserver {
+  readonly #registry = new Registry()
+  readonly #gauges = new StoreGauges(this.#registry)
+  readonly #writeSeconds = new Histogram({
+    name: 'pombal_store_write_seconds',
+    help: 'From the call of a write to its commit, by operation: messages.accept is what a 202 waits for, deliveries.recordAttempt records an attempt.',
+    labelNames: ['operation'],
+    buckets: WRITE_BUCKETS,
+    registers: [this.#registry],
+  })
+  readonly #writeFailures = this.#counter(
+    'pombal_store_write_failures_total',
+    'Writes that were not committed: the store was unavailable, or the write failed by itself.',
+    ['end'],
+  )
+  readonly #fencedWrites = this.#counter(
+    'pombal_fenced_writes_total',
+    'Writes refused because the lease of their instance had moved on.',
+  )
+  readonly #leasesLost = this.#counter(
+    'pombal_leases_lost_total',
+    'Instances put down here because their lease was lost or could not be renewed.',
+  )
+  readonly #attempts = this.#counter(
+    'pombal_webhook_attempts_total',
+    'Attempts that ended, by the class of the status answered or the reason why none was.',
+    ['outcome'],
+  )
+  readonly #attemptSeconds = new Histogram({
+    name: 'pombal_webhook_attempt_seconds',
+    help: 'How long attempts took, from their start to the end of reading the answer.',
+    buckets: ATTEMPT_BUCKETS,
+    registers: [this.#registry],
+  })
+  readonly #latenessSeconds = new Histogram({
+    name: 'pombal_webhook_attempt_lateness_seconds',
+    help: 'From the moment an attempt was due to its start: first attempts are due when their event is made.',
+    labelNames: ['attempt'],
+    buckets: LATENESS_BUCKETS,
+    registers: [this.#registry],
+  })
+  readonly #deliveries = this.#counter(
+    'pombal_deliveries_ended_total',
+    'Deliveries that ended: delivered, or exhausted after the last attempt.',
+    ['state'],
+  )
+  readonly #inFlight = this.#gauge('pombal_webhook_attempts_in_flight', 'Attempts under way on this node.')
+  readonly #owned = this.#gauge('pombal_instances_owned', 'Instances that this node runs.')
+
+  constructor(version: string) {
+    collectDefaultMetrics({ register: this.#registry })
+    new Gauge({
+      name: 'pombal_build_info',
+      help: 'Always 1; the label tells the version.',
+      labelNames: ['version'],
+      registers: [this.#registry],
+    }).set({ version }, 1)
+    for (const state of ['delivered', 'exhausted']) this.#deliveries.inc({ state }, 0)
+    for (const end of ['unavailable', 'failed'] satisfies WriteEnd[]) this.#writeFailures.inc({ end }, 0)
+  }
+
+  onWrite(operation: string, durationMs: number, end: WriteEnd): void {
+    if (end === 'committed') this.#writeSeconds.observe({ operation }, durationMs / 1000)
+    else if (end === 'fenced') this.#fencedWrites.inc()
+    else this.#writeFailures.inc({ end })
+  }
+
+  onAttempt({ attempt, latenessMs, next }: CountedAttempt): void {
+    const { attemptNumber, status, error, durationMs } = attempt
+    this.#attempts.inc({ outcome: status === null ? (error ?? 'unknown') : `${Math.floor(status / 100)}xx` })
+    this.#attemptSeconds.observe(durationMs / 1000)
+    this.#latenessSeconds.observe({ attempt: attemptNumber === 1 ? 'first' : 'retry' }, latenessMs / 1000)
+    if (next.kind !== 'retry') this.#deliveries.inc({ state: next.kind })
+  }
+
+  onLeaseLost(): void {
+    this.#leasesLost.inc()
+  }
+
+  /** Never rejects because of the store: while it cannot be asked, its gauges are left out and `pombal_store_up` is 0. */
+  async render(sources: MetricsSources): Promise<MetricsText> {
+    this.#inFlight.set(sources.inFlight())
+    this.#owned.set(sources.owned())
+    await this.#gauges.refresh(() => sources.totals())
+    return { contentType: this.#registry.contentType, text: await this.#registry.metrics() }
+  }
+
+  #counter<L extends string = never>(name: string, help: string, labelNames: L[] = []): Counter<L> {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] })
+  }
+
+  #gauge(name: string, help: string): Gauge {
+    return new Gauge({ name, help, registers: [this.#registry] })
+  }
+}
