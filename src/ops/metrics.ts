@@ -38,7 +38,7 @@ export class Metrics implements StoreObserver {
   readonly #gauges = new StoreGauges(this.#registry)
   readonly #writeSeconds = new Histogram({
     name: 'pombal_store_write_seconds',
-    help: 'From the call of a write to its commit, by operation: messages.accept is what a 202 waits for, deliveries.recordAttempt records an attempt.',
+    help: 'From the call of a write to its commit, by operation: messages.accept is what a 202 waits for, deliveries.attempt records an attempt.',
     labelNames: ['operation'],
     buckets: WRITE_BUCKETS,
     registers: [this.#registry],

@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest'
+import type { StoreTotals } from '../store/store.ts'
+import { Metrics, type MetricsSources } from './metrics.ts'
+import { isReady } from './readiness.ts'
+
+const TOTALS: StoreTotals = {
+  queued: 3,
+  oldestQueuedMs: 1_500,
+  deliveries: { first: 1, retry: 2, blocked: 4 },
+  oldestDueMs: 250,
+  connections: {
+    unlinked: 0,
+    linking: 0,
+    connecting: 0,
+    connected: 7,
+    reconnecting: 1,
+    disconnected: 0,
+    stopped: 0,
+    logged_out: 0,
+  },
+  unowned: 2,
+  bytes: 4096,
+}
+
+function sources(changes: Partial<MetricsSources> = {}): MetricsSources {
+  return { totals: async () => TOTALS, inFlight: () => 5, owned: () => 8, ...changes }
+}
+
+/** The samples of our own metrics, by their name with its labels. */
+async function samples(metrics: Metrics, from = sources()): Promise<Map<string, number>> {
+  const { text } = await metrics.render(from)
+  const lines = text.split('\n').filter(line => line.startsWith('pombal_'))
+  return new Map(lines.map(line => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
+}
+
+describe('metrics', () => {
+  test('tell what the store and the node say at the moment of the scrape', async () => {
+    const found = await samples(new Metrics('1.2.3'))
+    expect(Object.fromEntries(found)).toMatchObject({
+      pombal_store_up: 1,
+      pombal_messages_queued: 3,
+      pombal_messages_oldest_queued_seconds: 1.5,
+      'pombal_deliveries_waiting{readiness="first"}': 1,
+      'pombal_deliveries_waiting{readiness="retry"}': 2,
+      'pombal_deliveries_waiting{readiness="blocked"}': 4,
+      pombal_deliveries_oldest_due_seconds: 0.25,
+      'pombal_connections{state="connected"}': 7,
+      'pombal_connections{state="logged_out"}': 0,
+      pombal_instances_unowned: 2,
+      pombal_instances_owned: 8,
+      pombal_webhook_attempts_in_flight: 5,
+      pombal_store_bytes: 4096,
+      'pombal_build_info{version="1.2.3"}': 1,
+    })
+  })
+
+  test('count attempts by what came of them, and how late they were', async () => {
+    const metrics = new Metrics('1.2.3')
+    const end = (attemptNumber: number, status: number | null, error: string | null, next: 'delivered' | 'retry') =>
+      metrics.onAttempt({
+        attempt: { attemptNumber, status, error, durationMs: 40 },
+        latenessMs: 20,
+        next: { kind: next },
+      })
+    end(1, 503, null, 'retry')
+    end(2, null, 'timeout', 'retry')
+    end(3, 204, null, 'delivered')
+    const found = Object.fromEntries(await samples(metrics))
+    expect(found).toMatchObject({
+      'pombal_webhook_attempts_total{outcome="5xx"}': 1,
+      'pombal_webhook_attempts_total{outcome="timeout"}': 1,
+      'pombal_webhook_attempts_total{outcome="2xx"}': 1,
+      'pombal_deliveries_ended_total{state="delivered"}': 1,
+      'pombal_deliveries_ended_total{state="exhausted"}': 0,
+      'pombal_webhook_attempt_lateness_seconds_count{attempt="first"}': 1,
+      'pombal_webhook_attempt_lateness_seconds_count{attempt="retry"}': 2,
+      'pombal_webhook_attempt_seconds_bucket{le="0.05"}': 3,
+      'pombal_webhook_attempt_seconds_bucket{le="0.025"}': 0,
+    })
+  })
+
+  test('count writes by operation, fenced ones and lost leases apart', async () => {
+    const metrics = new Metrics('1.2.3')
+    metrics.onWrite('messages.accept', 3, 'committed')
+    metrics.onWrite('deliveries.attempt', 30, 'committed')
+    metrics.onWrite('credentials.set', 1, 'fenced')
+    metrics.onWrite('messages.accept', 1, 'unavailable')
+    metrics.onLeaseLost()
+    expect(Object.fromEntries(await samples(metrics))).toMatchObject({
+      'pombal_store_write_seconds_count{operation="messages.accept"}': 1,
+      'pombal_store_write_seconds_bucket{le="0.005",operation="messages.accept"}': 1,
+      'pombal_store_write_seconds_sum{operation="deliveries.attempt"}': 0.03,
+      'pombal_store_write_failures_total{end="unavailable"}': 1,
+      'pombal_store_write_failures_total{end="failed"}': 0,
+      pombal_fenced_writes_total: 1,
+      pombal_leases_lost_total: 1,
+    })
+  })
+
+  test('ask the store once for all scrapes within 5 s', async () => {
+    const metrics = new Metrics('1.2.3')
+    let asked = 0
+    const from = sources({
+      totals: async () => {
+        asked += 1
+        return TOTALS
+      },
+    })
+    await Promise.all([metrics.render(from), metrics.render(from)])
+    await metrics.render(from)
+    expect(asked).toBe(1)
+  })
+
+  test('go on being told while the store is away, without figures that are no longer known', async () => {
+    const metrics = new Metrics('1.2.3')
+    metrics.onLeaseLost()
+    const found = await samples(metrics, sources({ totals: () => Promise.reject(new Error('away')) }))
+    expect(Object.fromEntries(found)).toMatchObject({ pombal_store_up: 0, pombal_leases_lost_total: 1 })
+    expect([...found.keys()].filter(name => /queued|waiting|oldest|connections|unowned|bytes/.test(name))).toEqual([])
+  })
+})
+
+describe('a node is ready', () => {
+  const ready = { ping: async () => undefined, isRunning: () => true }
+
+  test('when the store takes writes and its leases hold, and only then', async () => {
+    expect(await isReady(ready)).toBe(true)
+    expect(await isReady({ ...ready, isRunning: () => false })).toBe(false)
+    expect(await isReady({ ...ready, ping: () => Promise.reject(new Error('read-only')) })).toBe(false)
+  })
+
+  test('never while the store does not answer, and says so within 2 s', async () => {
+    const begun = performance.now()
+    expect(await isReady({ ...ready, ping: () => new Promise(() => {}) })).toBe(false)
+    expect(performance.now() - begun).toBeLessThan(4_000)
+  })
+})
