@@ -20,6 +20,10 @@ export interface PostgresServer {
   url: string
   /** @returns the URL of a new, empty database */
   createDatabase(): Promise<string>
+  /** Ends at once, as after a crash: the next start recovers from the log. Commits are kept, synced or not. */
+  crash(): Promise<void>
+  /** Starts again after a crash, on the same data and port. */
+  restart(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -36,11 +40,13 @@ export async function startPostgres(options: { fsync?: boolean } = {}): Promise<
   const flags = ['--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync']
   await promisify(execFile)(join(binaries, 'initdb'), ['-D', data, ...flags], { cwd: folder, ...identity })
   const port = await freePort()
-  const server = spawn(join(binaries, 'postgres'), [...serverArguments(data, port, options.fsync ?? false)], {
-    cwd: folder,
-    stdio: ['ignore', 'ignore', 'pipe'],
-    ...identity,
-  })
+  const start = () =>
+    spawn(join(binaries, 'postgres'), [...serverArguments(data, port, options.fsync ?? false)], {
+      cwd: folder,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      ...identity,
+    })
+  let server = start()
   const abandon = () => {
     server.kill('SIGQUIT')
     rmSync(folder, { recursive: true, force: true })
@@ -55,15 +61,26 @@ export async function startPostgres(options: { fsync?: boolean } = {}): Promise<
       await query(url, `create database ${name}`)
       return url.replace(/postgres$/, name)
     },
+    async crash() {
+      // PostgreSQL's "immediate" shutdown: nothing is finished, nothing is written any more.
+      await end(server, 'SIGQUIT')
+    },
+    async restart() {
+      server = start()
+      await answering(server, url)
+    },
     async stop() {
       process.off('exit', abandon)
-      if (server.exitCode === null) {
-        server.kill('SIGINT')
-        await once(server, 'exit')
-      }
+      await end(server, 'SIGINT')
       await rm(folder, { recursive: true, force: true })
     },
   }
+}
+
+async function end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (server.exitCode !== null) return
+  server.kill(signal)
+  await once(server, 'exit')
 }
 
 /** Where another user may run them: as root, in a copy, since the folder above may be closed to "nobody". */

@@ -1,0 +1,70 @@
+/**
+ * `npm run test:faults`: what really happens to services, one fault after another, each on a new service under load.
+ * Counts what was accepted, shown and told, and prints a table.
+ *
+ *   --runs 3        of each fault, each under a seed of its own
+ *   --seed N        of the first run
+ *   --fault TEXT    only those whose name holds the text; may be repeated
+ *   --store KIND    sqlite or postgres alone
+ */
+import { parseArgs } from 'node:util'
+import { startPostgres } from '../postgres.ts'
+import { newSeed } from '../rig/random.ts'
+import type { Fault, FaultContext, FaultReport } from './fault.ts'
+import { FAULTS } from './faults.ts'
+import { type FaultRuns, tableOf } from './table.ts'
+
+/** Violations printed of each run; the rest is counted. */
+const SHOWN = 10
+
+const { values } = parseArgs({
+  options: {
+    runs: { type: 'string', default: '1' },
+    seed: { type: 'string', default: String(newSeed()) },
+    fault: { type: 'string', multiple: true },
+    store: { type: 'string' },
+  },
+})
+const faults = FAULTS.filter(
+  ({ name, store }) => (values.store ?? store) === store && (values.fault?.some(text => name.includes(text)) ?? true),
+)
+if (faults.length === 0)
+  throw new Error(`There is no such fault. These are: ${FAULTS.map(({ name }) => name).join('; ')}.`)
+
+async function runOnce(fault: Fault, context: FaultContext): Promise<FaultReport | null> {
+  try {
+    const report = await fault.run(context)
+    for (const violation of report.violations.slice(0, SHOWN)) context.say(`BROKEN ${violation}`)
+    return report
+  } catch (error) {
+    context.say(`FAILED ${(error as Error).stack}`)
+    return null
+  }
+}
+
+const firstSeed = Number(values.seed)
+const rows: FaultRuns[] = []
+const startedAt = performance.now()
+const postgres = await startPostgres()
+try {
+  for (const fault of faults) {
+    const row: FaultRuns = { fault, reports: [], failed: 0 }
+    rows.push(row)
+    for (let run = 0; run < Number(values.runs); run++) {
+      const seed = firstSeed + run
+      const say = (line: string) => {
+        const seconds = Math.round((performance.now() - startedAt) / 1_000)
+        console.log(`${seconds} s  ${fault.name}, ${fault.store}, --seed ${seed}: ${line}`)
+      }
+      say('begins')
+      const report = await runOnce(fault, { seed, postgres, say })
+      if (report) row.reports.push(report)
+      else row.failed += 1
+    }
+  }
+} finally {
+  await postgres.stop()
+}
+console.log(`\n${tableOf(rows)}`)
+if (rows.some(({ failed, reports }) => failed > 0 || reports.some(({ violations }) => violations.length > 0)))
+  process.exitCode = 1

@@ -1,0 +1,117 @@
+import { once } from 'node:events'
+import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net'
+
+/** PostgreSQL's message "NotificationResponse". */
+const NOTIFICATION = 'A'.charCodeAt(0)
+const LENGTH_BYTES = 4
+
+export interface TcpProxyOptions {
+  /** Added to each direction. */
+  delayMs?: number
+  /** PostgreSQL's notifications never arrive; for connections without TLS. */
+  dropNotifications?: boolean
+}
+
+/** Stands between a program and a server on this machine, and does to their connections what networks do. */
+export class TcpProxy {
+  readonly #target: URL
+  readonly #options: TcpProxyOptions
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  /** Connections that are cut without a word: for good, whatever happens to others later. */
+  readonly #silenced = new WeakSet<Socket>()
+  #deaf = false
+  /** Notifications that were dropped. */
+  dropped = 0
+
+  private constructor(target: URL, options: TcpProxyOptions) {
+    this.#target = target
+    this.#options = options
+    this.#server = createServer({ noDelay: true }, socket => this.#accept(socket))
+  }
+
+  /** @param target what is behind it; its host and port count */
+  static async listen(target: string, options: TcpProxyOptions = {}): Promise<TcpProxy> {
+    const proxy = new TcpProxy(new URL(target), options)
+    proxy.#server.listen(0, '127.0.0.1')
+    await once(proxy.#server, 'listening')
+    return proxy
+  }
+
+  /** The target's URL, by way of the proxy. */
+  get url(): string {
+    const url = new URL(this.#target)
+    url.hostname = '127.0.0.1'
+    url.port = String((this.#server.address() as AddressInfo).port)
+    return url.href
+  }
+
+  /** Every connection, old or new, is swallowed from now on, without an end to it on either side. */
+  goDeaf(): void {
+    this.#deaf = true
+    for (const socket of this.#sockets) this.#silenced.add(socket)
+  }
+
+  /** New connections work again; those that were swallowed stay dead. */
+  hear(): void {
+    this.#deaf = false
+  }
+
+  /** Ends all connections at once. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.resetAndDestroy()
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+
+  #accept(near: Socket): void {
+    this.#track(near)
+    if (this.#deaf) {
+      this.#silenced.add(near)
+      near.on('data', () => undefined)
+      return
+    }
+    const far = createConnection({ host: this.#target.hostname, port: Number(this.#target.port), noDelay: true })
+    this.#track(far)
+    this.#forward(near, far)
+    this.#forward(far, near, this.#options.dropNotifications ? this.#withoutNotifications() : undefined)
+  }
+
+  #track(socket: Socket): void {
+    this.#sockets.add(socket)
+    socket.on('close', () => this.#sockets.delete(socket)).on('error', () => undefined)
+  }
+
+  #forward(from: Socket, to: Socket, change: (chunk: Buffer) => Buffer = chunk => chunk): void {
+    const { delayMs = 0 } = this.#options
+    const later = (work: () => void) => (delayMs === 0 ? work() : setTimeout(work, delayMs))
+    from.on('data', chunk => {
+      if (this.#silenced.has(from)) return
+      later(() => {
+        if (!this.#silenced.has(to) && to.writable) to.write(change(chunk))
+      })
+    })
+    from.on('close', () => later(() => (this.#silenced.has(to) ? undefined : to.destroy())))
+  }
+
+  /** Takes the server's messages apart: a byte of type, a length that counts itself, a body. */
+  #withoutNotifications(): (chunk: Buffer) => Buffer {
+    let rest: Buffer = Buffer.alloc(0)
+    return chunk => {
+      rest = Buffer.concat([rest, chunk])
+      const kept: Buffer[] = []
+      while (rest.length > LENGTH_BYTES) {
+        const size = 1 + rest.readUInt32BE(1)
+        if (rest.length < size) break
+        if (rest[0] === NOTIFICATION) this.dropped += 1
+        else kept.push(rest.subarray(0, size))
+        rest = rest.subarray(size)
+      }
+      return Buffer.concat(kept)
+    }
+  }
+}
