@@ -1,3 +1,5 @@
+import type { Restriction } from './restriction.ts'
+
 /** The connection states of decisions §6. */
 export const CONNECTION_STATES = [
   'unlinked',
@@ -73,6 +75,9 @@ export interface StoredConnection {
   qr: string | null
   qrExpiresAt: number | null
   pairingCode: string | null
+  /** When the next socket is opened, while it waits for that. */
+  retryAt: number | null
+  restriction: Restriction | null
   /** The linked number, digits only. */
   phone: string | null
   /** Last moment at which the socket was known to be open; moves with the owner's lease while connected. */

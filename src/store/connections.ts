@@ -1,18 +1,23 @@
 import type { InstanceId } from '../domain/ids.ts'
 import type { PhoneNumber } from '../domain/recipient.ts'
+import type { Restriction } from '../domain/restriction.ts'
+import { StoredHealth } from './connection-health.ts'
 import type { Core } from './core.ts'
 import { fencedOneByOne, oneByOne } from './operation.ts'
-import type { ConnectionRecord, Connections, Lease } from './store.ts'
+import type { ConnectionsTable } from './schema/instances.ts'
+import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport, Lease } from './store.ts'
 
 type Change = Parameters<Connections['record']>[1]
 
 export class StoredConnections implements Connections {
   readonly #core: Core
   readonly #operations
+  readonly #health: StoredHealth
 
   constructor(core: Core) {
     this.#core = core
     this.#operations = operations(core)
+    this.#health = new StoredHealth(core)
   }
 
   async find(id: InstanceId): Promise<ConnectionRecord | null> {
@@ -42,6 +47,8 @@ export class StoredConnections implements Connections {
       pairingCode: row.pairing_code,
       phone: row.phone,
       lastConnectedAt: row.last_connected_at,
+      retryAt: row.retry_at,
+      restriction: toRestriction(row),
     }
   }
 
@@ -56,6 +63,14 @@ export class StoredConnections implements Connections {
   async record(lease: Lease, change: Change, now: number): Promise<void> {
     await this.#core.write(this.#operations.record, { lease, change, now })
     this.#core.hints.give('connection', lease.instanceId)
+  }
+
+  recordHealth(lease: Lease, report: HealthReport, now: number): Promise<void> {
+    return this.#health.record(lease, report, now)
+  }
+
+  findHealth(id: InstanceId, now: number): Promise<ConnectionHealth> {
+    return this.#health.find(id, now)
   }
 
   async #request(wish: { id: InstanceId; goal: 'online' | 'logged_out'; pairingPhone: string | null }) {
@@ -127,9 +142,35 @@ function operations(core: Core) {
 }
 
 function columns(change: Change, goalVersion: number) {
-  const { reason, cause, goal, ifGoalVersion = goalVersion, qr, qrExpiresAt, pairingCode, phone } = change
+  const { reason, cause, goal, ifGoalVersion = goalVersion, qr, qrExpiresAt, pairingCode, phone, retryAt } = change
   // A newer wish stands, whatever was decided before it.
   const settled = ifGoalVersion < goalVersion ? undefined : goal
-  const all = { reason, cause, goal: settled, qr, phone, qr_expires_at: qrExpiresAt, pairing_code: pairingCode }
+  const all = {
+    reason,
+    cause,
+    goal: settled,
+    qr,
+    phone,
+    qr_expires_at: qrExpiresAt,
+    pairing_code: pairingCode,
+    retry_at: retryAt,
+    ...restrictionColumns(change.restriction),
+  }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
+}
+
+function restrictionColumns(restriction: Restriction | null | undefined) {
+  if (restriction === undefined) return {}
+  return {
+    restricted_since: restriction?.since ?? null,
+    restricted_until: restriction?.until ?? null,
+    restriction_told: restriction === null ? null : Number(restriction.told),
+  }
+}
+
+function toRestriction(
+  row: Pick<ConnectionsTable, 'restricted_since' | 'restricted_until' | 'restriction_told'>,
+): Restriction | null {
+  if (row.restricted_since === null) return null
+  return { since: row.restricted_since, until: row.restricted_until!, told: row.restriction_told === 1 }
 }

@@ -34,6 +34,8 @@ export class StoredCredentials implements Credentials {
     this.#set = setOperation(core)
     this.#clear = fencedOneByOne('credentials.clear', async (tx, { lease }: { lease: Lease }) => {
       await tx.query(statements.db.deleteFrom('credentials').where('instance_id', '=', lease.instanceId))
+      // The next account has other contacts.
+      await tx.query(statements.db.deleteFrom('contacts').where('instance_id', '=', lease.instanceId))
     })
   }
 

@@ -16,6 +16,9 @@ const TABLES = {
   messages: ['instance_id', 'id'],
   idempotency_keys: ['instance_id', 'key'],
   numbers: ['instance_id', 'number'],
+  contacts: ['instance_id', 'number'],
+  connection_closes: ['instance_id', 'at', 'code'],
+  connection_health: ['instance_id'],
   credentials: ['instance_id', 'type', 'id'],
   sandbox_records: ['instance_id', 'key'],
 } as const

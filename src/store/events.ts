@@ -4,6 +4,7 @@ import type { DeliveryState } from '../domain/delivery.ts'
 import { type EventKind, type IncomingMessage, incomingBody, incomingKey } from '../domain/event.ts'
 import { type EventId, type InstanceId, newEventId } from '../domain/ids.ts'
 import type { Appending } from './appending.ts'
+import { Contacts } from './contacts.ts'
 import type { Core } from './core.ts'
 import { idBefore, toPage } from './cursor.ts'
 import { type SummaryRow, toSummary, withLatestDelivery } from './delivery-summary.ts'
@@ -35,7 +36,7 @@ export class StoredEvents implements Events {
 
   constructor(core: Core, appending: Appending) {
     this.#core = core
-    this.#record = incomingOperation(appending)
+    this.#record = incomingOperation(appending, new Contacts(core.statements))
     this.#details = new EventDetails(core)
   }
 
@@ -129,7 +130,10 @@ function conditionOfState(state: DeliveryState) {
   return sql<boolean>`state = ${sql.lit(state)} and superseded = 0`
 }
 
-function incomingOperation(appending: Appending): Operation<Incoming, { recorded: boolean; owed: boolean }> {
+function incomingOperation(
+  appending: Appending,
+  contacts: Contacts,
+): Operation<Incoming, { recorded: boolean; owed: boolean }> {
   return {
     name: 'events.incoming',
     instanceId: ({ lease }) => lease.instanceId,
@@ -147,6 +151,11 @@ function incomingOperation(appending: Appending): Operation<Incoming, { recorded
         body: incomingBody(lease.instanceId, message),
       }))
       const appended = await appending.append(tx, events)
+      const talks = inputs.filter(({ message }) => message.group === undefined && message.addressing === undefined)
+      await contacts.note(
+        tx,
+        talks.map(({ lease, message }) => ({ instanceId: lease.instanceId, with: message.from })),
+      )
       return events.map(({ id, instanceId }) => {
         const recorded = appended.events.has(id)
         return { recorded, owed: recorded && appended.owed.has(instanceId) }

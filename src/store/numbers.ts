@@ -11,6 +11,7 @@ export class StoredNumbers implements Numbers {
   readonly #core: Core
   readonly #find
   readonly #record
+  readonly #findContact
 
   constructor(core: Core) {
     const { db } = core.statements
@@ -22,6 +23,14 @@ export class StoredNumbers implements Numbers {
         .where('instance_id', '=', p.instanceId)
         .where('number', '=', p.number)
         .where('expires_at', '>', p.now),
+    )
+    this.#findContact = core.statements.rows({ instance_id: 'text', number: 'text' }, qb =>
+      qb
+        .selectFrom('input')
+        .innerJoin('contacts', join =>
+          join.onRef('contacts.instance_id', '=', 'input.instance_id').onRef('contacts.number', '=', 'input.number'),
+        )
+        .select('contacts.number'),
     )
     this.#record = fencedOneByOne(
       'numbers.record',
@@ -44,6 +53,11 @@ export class StoredNumbers implements Numbers {
   async find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null> {
     const [row] = await this.#core.reader.run(this.#find, { instanceId, number, now })
     return row ?? null
+  }
+
+  async isContact(instanceId: InstanceId, numbers: readonly PhoneNumber[]): Promise<boolean> {
+    const asked = numbers.map(number => ({ instance_id: instanceId, number }))
+    return (await this.#core.reader.each(this.#findContact, asked)).length > 0
   }
 
   async record(lease: Lease, number: PhoneNumber, { address }: LookedUpNumber, now: number): Promise<void> {

@@ -3,6 +3,7 @@ import { failureBody, progressBody } from '../domain/event.ts'
 import { type InstanceId, newEventId } from '../domain/ids.ts'
 import { canFail, type MessageFailure, type MessageProgress, type MessageState, movesTo } from '../domain/message.ts'
 import type { Appending, NewEvent } from './appending.ts'
+import { Contacts } from './contacts.ts'
 import type { Operation } from './operation.ts'
 import { fencedOneByOne } from './operation.ts'
 import { IS_QUEUED, type MessagesTable } from './schema/messages.ts'
@@ -57,10 +58,12 @@ export class Progress {
   readonly record: Operation<ProgressInput, Progressed>
   readonly failQueue: Operation<QueueFailure, { count: number; owed: boolean }>
   readonly #appending: Appending
+  readonly #contacts: Contacts
   readonly #statements
 
   constructor(statements: Statements, appending: Appending) {
     this.#appending = appending
+    this.#contacts = new Contacts(statements)
     this.#statements = prepare(statements)
     this.record = {
       name: 'messages.progress',
@@ -85,6 +88,12 @@ export class Progress {
     const owed = await this.#advance(
       tx,
       found.filter(change => change !== null && change.moves.length > 0).map(change => change!),
+    )
+    await this.#contacts.note(
+      tx,
+      found
+        .filter(change => change?.moves.some(({ state }) => state === 'sent'))
+        .map(change => ({ instanceId: change!.message.instance_id, with: change!.message.recipient })),
     )
     return found.map((change): Progressed => {
       if (change === null) return { outcome: 'unknown_message', owed: false }

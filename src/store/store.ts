@@ -136,6 +136,24 @@ export interface ConnectionRecord extends StoredConnection {
   deleted: boolean
 }
 
+/** How a connection is doing, as its owner last told. */
+export interface ConnectionHealth {
+  /** When WhatsApp last sent anything at all. */
+  lastFrameAt: number | null
+  /** The latest message that WhatsApp acknowledged: when, and how long after it was handed to the socket. */
+  acknowledgement: { at: number; latencyMs: number } | null
+  /** How often an incoming message could not be decrypted, since the instance was made. */
+  undecryptable: number
+  lastUndecryptableAt: number | null
+  /** Why sockets ended within the last 24 hours, by code, the latest first. */
+  closes: { code: number; count: number; lastAt: number }[]
+}
+
+/** The same as its owner tells it; of the closes only those not told before. */
+export interface HealthReport extends Omit<ConnectionHealth, 'closes'> {
+  closes: readonly { at: number; code: number }[]
+}
+
 export interface Connections {
   /** Also for a deleted instance whose rows are still there. */
   find(id: InstanceId): Promise<ConnectionRecord | null>
@@ -150,10 +168,25 @@ export interface Connections {
   record(
     lease: Lease,
     change: Partial<
-      Pick<StoredConnection, 'state' | 'reason' | 'cause' | 'goal' | 'qr' | 'qrExpiresAt' | 'pairingCode' | 'phone'>
+      Pick<
+        StoredConnection,
+        | 'state'
+        | 'reason'
+        | 'cause'
+        | 'goal'
+        | 'qr'
+        | 'qrExpiresAt'
+        | 'pairingCode'
+        | 'phone'
+        | 'retryAt'
+        | 'restriction'
+      >
     > & { ifGoalVersion?: number },
     now: number,
   ): Promise<void>
+  /** What the owner has seen, in place of what it told before. Taken twice without harm. */
+  recordHealth(lease: Lease, report: HealthReport, now: number): Promise<void>
+  findHealth(id: InstanceId, now: number): Promise<ConnectionHealth>
 }
 
 // ── Messages ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -371,6 +404,7 @@ export interface Credentials {
   get(instanceId: InstanceId, type: string, ids: readonly string[]): Promise<Map<string, Uint8Array>>
   /** All changes or none. A null value deletes. */
   set(lease: Lease, changes: readonly { type: string; id: string; value: Uint8Array | null }[]): Promise<void>
+  /** All of it, and who the account's contacts are. */
   clear(lease: Lease): Promise<void>
 }
 
@@ -383,6 +417,11 @@ export interface Numbers {
   /** Null when not asked yet, or too long ago: 7 days for a number found, 1 hour for one not found. */
   find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null>
   record(lease: Lease, number: PhoneNumber, found: LookedUpNumber, now: number): Promise<void>
+  /**
+   * Whether since the account was linked one of these numbers has written to the instance (not merely in a group), or a
+   * message to it was acknowledged. Noted in the commit of that event; it outlives retention.
+   */
+  isContact(instanceId: InstanceId, numbers: readonly PhoneNumber[]): Promise<boolean>
 }
 
 /** The sandbox's memory: one scope per instance. Structurally the simulator's storage port. */

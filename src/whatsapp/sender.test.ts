@@ -49,6 +49,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
     numbers: {
       find: async (_: string, number: string) => numbers.get(number) ?? null,
       record: async (_: unknown, number: string, found: { address: string | null }) => void numbers.set(number, found),
+      isContact: async () => true,
     } as Numbers,
   }
   const failed = vi.fn()

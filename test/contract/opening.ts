@@ -24,7 +24,8 @@ export function openingContract(createHarness: CreateHarness): void {
       harness = await createHarness()
       const masterKey = new Uint8Array(32).fill(9)
       await (await harness.open()).close()
-      const last = '0005-panel'
+      const [row] = await harness.execute('select max(name) as name from kysely_migration')
+      const last = row!['name']
       await harness.execute(`delete from kysely_migration where name = '${last}'`)
       await expect(harness.open({ masterKey })).rejects.toThrow(WrongMasterKey)
       expect(await harness.execute(`select 1 from kysely_migration where name = '${last}'`)).toEqual([])

@@ -4,6 +4,7 @@ import { connectionsContract } from './connections.ts'
 import { deliveriesContract } from './deliveries.ts'
 import { eventsContract } from './events.ts'
 import type { CreateHarness } from './harness.ts'
+import { healthContract } from './health.ts'
 import { instancesContract } from './instances.ts'
 import { keepingContract } from './keeping.ts'
 import { openingContract } from './opening.ts'
@@ -28,4 +29,5 @@ export function storeContract(createHarness: CreateHarness): void {
   retentionContract(createHarness)
   panelContract(createHarness)
   totalsContract(createHarness)
+  healthContract(createHarness)
 }

@@ -1,4 +1,5 @@
 import type { AttemptsTable, DeliveriesTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
+import type { ConnectionClosesTable, ConnectionHealthTable, ContactsTable } from './health.ts'
 import type { ConnectionsTable, InstancesTable, LeasesTable, RateWindowsTable } from './instances.ts'
 import type { IdempotencyKeysTable, MessagesTable, NumbersTable } from './messages.ts'
 import type { PanelSessionsTable } from './panel.ts'
@@ -11,12 +12,15 @@ import type { CredentialsTable, MetaTable, SandboxRecordsTable } from './secrets
 export interface Database {
   instances: InstancesTable
   connections: ConnectionsTable
+  connection_health: ConnectionHealthTable
+  connection_closes: ConnectionClosesTable
   leases: LeasesTable
   /** PostgreSQL only. */
   rate_windows: RateWindowsTable
   messages: MessagesTable
   idempotency_keys: IdempotencyKeysTable
   numbers: NumbersTable
+  contacts: ContactsTable
   events: EventsTable
   deliveries: DeliveriesTable
   finished_deliveries: FinishedDeliveriesTable

@@ -33,6 +33,12 @@ export interface ConnectionsTable {
   pairing_code: string | null
   phone: string | null
   last_connected_at: number | null
+  retry_at: number | null
+  /** Set together. */
+  restricted_since: number | null
+  restricted_until: number | null
+  /** 1: WhatsApp said until when. */
+  restriction_told: number | null
 }
 
 export interface LeasesTable {

@@ -1,0 +1,22 @@
+/** Numbers that were written to, or wrote, since the account was linked. */
+export interface ContactsTable {
+  instance_id: string
+  number: string
+}
+
+export interface ConnectionHealthTable {
+  instance_id: string
+  last_frame_at: number | null
+  /** Set together. */
+  ack_at: number | null
+  ack_latency_ms: number | null
+  undecryptable: number
+  undecryptable_at: number | null
+}
+
+/** Ends of sockets; those older than a day go with the next one. */
+export interface ConnectionClosesTable {
+  instance_id: string
+  at: number
+  code: number
+}
