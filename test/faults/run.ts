@@ -7,7 +7,7 @@
  *   --fault TEXT    only those whose name holds the text; may be repeated
  *   --store KIND    sqlite or postgres alone
  */
-import { parseArgs } from 'node:util'
+import { inspect, parseArgs } from 'node:util'
 import { startPostgres } from '../postgres.ts'
 import { newSeed } from '../rig/random.ts'
 import type { Fault, FaultContext, FaultReport } from './fault.ts'
@@ -37,7 +37,7 @@ async function runOnce(fault: Fault, context: FaultContext): Promise<FaultReport
     for (const violation of report.violations.slice(0, SHOWN)) context.say(`BROKEN ${violation}`)
     return report
   } catch (error) {
-    context.say(`FAILED ${(error as Error).stack}`)
+    context.say(`FAILED ${inspect(error)}`)
     return null
   }
 }
