@@ -35,7 +35,7 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
       const accepted = inputs.filter((_, index) => refusals[index] === null)
       const taken = await takeKeys(tx, accepted.map(({ message }) => message).filter(isKeyed))
       const inserted = accepted.filter(({ message }) => !isKeyed(message) || !taken.has(keyId(message)))
-      await insert(tx, inserted)
+      insert(tx, inserted)
       return messages.map((message, index): AcceptOutcome => {
         const winner = isKeyed(message) ? taken.get(keyId(message)) : undefined
         if (refusals[index] !== null) return refusals[index]!
@@ -87,7 +87,7 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
     )
   }
 
-  async function insert(tx: Transaction, accepted: readonly Acceptance[]): Promise<void> {
+  function insert(tx: Transaction, accepted: readonly Acceptance[]): void {
     if (accepted.length === 0) return
     const rows = accepted.map(({ message, now }) => ({
       instance_id: message.instanceId,
@@ -97,7 +97,7 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
       whatsapp_id: message.whatsappId,
       created_at: now,
     }))
-    await tx.each(prepared.insertMessage, rows)
+    tx.post(prepared.insertMessage, rows)
   }
 }
 

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { InstanceId } from '../domain/ids.ts'
 import type { Core } from './core.ts'
 import type { Operation } from './operation.ts'
+import type { Session } from './session.ts'
 import type { Admission, Admitted } from './store.ts'
 
 const WINDOW_MS = 60_000
@@ -118,29 +119,25 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
       .innerJoin('counted', 'counted.instance_id', 'called.id')
       .select(['called.token_digest', 'called.id', 'called.now', 'counted.opened_at', 'counted.calls']),
   )
-  return {
-    name: 'admission.count',
-    instanceId: () => '',
-    keys: () => [],
-    async run(tx, inputs) {
-      const callsByDigest = new Map<string, number>()
-      for (const { digest } of inputs) callsByDigest.set(digest, (callsByDigest.get(digest) ?? 0) + 1)
-      const rows = await tx.each(
-        count,
-        [...callsByDigest].map(([digest, calls]) => ({ token_digest: Buffer.from(digest, 'hex'), calls })),
-      )
-      const windows = new Map(rows.map(row => [Buffer.from(row.token_digest).toString('hex'), row]))
-      const before = new Map(callsByDigest)
-      return inputs.map(({ digest }) => {
-        const window = windows.get(digest)
-        if (window === undefined) return null
-        const later = before.get(digest)! - 1
-        before.set(digest, later)
-        const resetMs = Math.max(0, window.opened_at + WINDOW_MS - window.now)
-        return admitted(window.id, window.calls - later, resetMs, ratePerMinute)
-      })
-    },
+  async function run(session: Session, inputs: readonly { digest: string }[]): Promise<(Admitted | null)[]> {
+    const callsByDigest = new Map<string, number>()
+    for (const { digest } of inputs) callsByDigest.set(digest, (callsByDigest.get(digest) ?? 0) + 1)
+    const rows = await session.each(
+      count,
+      [...callsByDigest].map(([digest, calls]) => ({ token_digest: Buffer.from(digest, 'hex'), calls })),
+    )
+    const windows = new Map(rows.map(row => [Buffer.from(row.token_digest).toString('hex'), row]))
+    const before = new Map(callsByDigest)
+    return inputs.map(({ digest }) => {
+      const window = windows.get(digest)
+      if (window === undefined) return null
+      const later = before.get(digest)! - 1
+      before.set(digest, later)
+      const resetMs = Math.max(0, window.opened_at + WINDOW_MS - window.now)
+      return admitted(window.id, window.calls - later, resetMs, ratePerMinute)
+    })
   }
+  return { name: 'admission.count', instanceId: () => '', keys: () => [], run, runAlone: run }
 }
 
 function admitted(instanceId: InstanceId, calls: number, resetMs: number, limit: number): Admitted {

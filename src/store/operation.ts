@@ -1,5 +1,5 @@
 import type { InstanceId } from '../domain/ids.ts'
-import type { Transaction } from './session.ts'
+import type { Session, Transaction } from './session.ts'
 import type { Lease } from './store.ts'
 
 /** A kind of write, told for many inputs at once so that a busy moment costs few statements. */
@@ -14,6 +14,8 @@ export interface Operation<I, O> {
   readonly urgent?: boolean
   /** @returns an outcome for each input, in their order */
   run(tx: Transaction, inputs: readonly I[]): Promise<O[]>
+  /** `run`, where it is a single statement and needs no transaction around it. */
+  runAlone?(session: Session, inputs: readonly I[]): Promise<O[]>
 }
 
 /** An operation that is too rare to be told for many at once. */

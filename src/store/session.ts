@@ -12,15 +12,25 @@ export interface Session {
 
 /** A connection that holds a transaction. */
 export interface Transaction extends Session {
+  /** Runs the statement for all rows without waiting for it; if it fails, `commit` does. Nothing is awaited after it. */
+  post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void
+  /** @throws PostFailed, and nothing is committed */
   commit(): Promise<void>
   /** Never throws: a connection that cannot roll back is thrown away. */
   rollback(): Promise<void>
+}
+
+/** A posted statement failed; its error is the `cause`. */
+export class PostFailed extends Error {
+  override readonly name = 'PostFailed'
 }
 
 /** What the two databases do differently. */
 export interface Backend {
   /** Reads what is committed. */
   readonly reader: Session
+  /** Commits every statement by itself, in one round trip; null where a transaction costs none. */
+  readonly autocommit: Session | null
   /** How many writers may work side by side. */
   readonly writers: number
   begin(): Promise<Transaction>

@@ -10,6 +10,7 @@ import { Writer } from './writer.ts'
 class Ledger implements Backend {
   readonly writers = 1
   readonly reader = {} as Session
+  readonly autocommit = null
   readonly committed: string[][] = []
   /** Thrown by the next commits, in turn. */
   readonly commitErrors: Error[] = []
@@ -22,6 +23,7 @@ class Ledger implements Backend {
       query: unused,
       run: unused,
       each: unused,
+      post: unused,
       commit: async () => {
         const error = this.commitErrors.shift()
         if (error !== undefined) throw error

@@ -1,7 +1,7 @@
 import { LeaseLost, StoreUnavailable } from './errors.ts'
 import { type Fence, leaseKey } from './fence.ts'
 import { arrange, type Group, type Operation, type Unit } from './operation.ts'
-import type { Backend, Transaction } from './session.ts'
+import { type Backend, PostFailed, type Transaction } from './session.ts'
 
 /** More in one commit would keep the first ones, and on SQLite the process, waiting for the last. */
 const MAX_UNITS_PER_COMMIT = 128
@@ -83,6 +83,17 @@ export class Writer {
 
   /** @returns what to do once the caller may know */
   async #commit(units: readonly Unit[]): Promise<(() => void)[]> {
+    const { autocommit } = this.#backend
+    const { operation } = units[0]!
+    if (autocommit !== null && operation.runAlone && units.every(unit => unit.operation === operation)) {
+      return settlementsOf(
+        units,
+        await operation.runAlone(
+          autocommit,
+          units.map(unit => unit.input),
+        ),
+      )
+    }
     const tx = await this.#backend.begin()
     const settlements: (() => void)[] = []
     try {
@@ -95,6 +106,7 @@ export class Writer {
       await tx.commit()
     } catch (error) {
       await tx.rollback()
+      if (error instanceof PostFailed) throw error.cause
       throw new StoreUnavailable('The commit failed.', { cause: error })
     }
     return settlements
@@ -118,9 +130,10 @@ export class Writer {
       tx,
       granted.map(unit => unit.input),
     )
-    granted.forEach((unit, index) => {
-      settlements.push(() => unit.resolve(outcomes[index]))
-    })
-    return settlements
+    return settlements.concat(settlementsOf(granted, outcomes))
   }
+}
+
+function settlementsOf(units: readonly Unit[], outcomes: readonly unknown[]): (() => void)[] {
+  return units.map((unit, index) => () => unit.resolve(outcomes[index]))
 }

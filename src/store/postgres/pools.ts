@@ -8,6 +8,8 @@ const STATEMENT_TIMEOUT_MS = 10_000
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 /** The same on our side, for a server that does not answer any more. */
 const ANSWER_TIMEOUT_MS = 12_000
+/** What goes over a connection of its own is answered at once, or never. */
+const CLIENT_ANSWER_TIMEOUT_MS = 5_000
 const INT8_OID = 20
 
 /**
@@ -23,10 +25,14 @@ const PLANNER = `
   set jit = off;
   set plan_cache_mode = force_generic_plan`
 
-/** @param max how many connections at most */
-export function createPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
+/**
+ * @param max how many connections at most
+ * @param pipeline whether statements are sent without waiting for the answers to those before them
+ */
+export function createPool(url: string, max: number, logger: StoreLogger | undefined, pipeline = false): pg.Pool {
   return createPoolWith(url, logger, {
     max,
+    pipeline,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
@@ -41,14 +47,15 @@ export function createPatientPool(url: string, max: number, logger: StoreLogger 
   return createPoolWith(url, logger, { max })
 }
 
+/** One connection, for what belongs to a session. */
+export function createClient(url: string): pg.Client {
+  return new pg.Client({ ...connectionOf(url), query_timeout: CLIENT_ANSWER_TIMEOUT_MS })
+}
+
 function createPoolWith(url: string, logger: StoreLogger | undefined, config: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({
     ...config,
-    connectionString: url,
-    application_name: 'pombal',
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    keepAlive: true,
-    types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
+    ...connectionOf(url),
   })
   // Without a listener, a connection that breaks while nobody uses it would end the process.
   const broken = (error: Error) => logger?.warn({ error: error.message }, 'store.connection_lost')
@@ -57,6 +64,16 @@ function createPoolWith(url: string, logger: StoreLogger | undefined, config: pg
     client.on('error', broken)
   })
   return pool
+}
+
+function connectionOf(url: string) {
+  return {
+    connectionString: url,
+    application_name: 'pombal',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
+  }
 }
 
 /** bigint columns hold moments, counters and sequence numbers: all within what a number holds exactly. */

@@ -2,7 +2,7 @@ import type { Compilable } from 'kysely'
 import pg from 'pg'
 import { StoreUnavailable } from '../errors.ts'
 import type { StoreLogger } from '../logger.ts'
-import type { Backend, Session, Transaction } from '../session.ts'
+import { type Backend, PostFailed, type Session, type Transaction } from '../session.ts'
 import { fill, fillColumns, type RowsStatement, type Statement } from '../statement.ts'
 import { createPool, reach } from './pools.ts'
 
@@ -15,21 +15,20 @@ const READING_CONNECTIONS = 5
 /** Reads have connections of their own, so that a long list does not hold a write up. */
 export class PostgresBackend implements Backend {
   readonly reader: Session
+  readonly autocommit: Session
   readonly writers = WRITERS
   readonly #writing: pg.Pool
   readonly #reading: pg.Pool
 
   constructor(url: string, logger: StoreLogger | undefined) {
-    this.#writing = createPool(url, WRITING_CONNECTIONS, logger)
+    this.#writing = createPool(url, WRITING_CONNECTIONS, logger, true)
     this.#reading = createPool(url, READING_CONNECTIONS, logger)
     this.reader = new PostgresSession(this.#reading)
+    this.autocommit = new PostgresSession(this.#writing)
   }
 
   async begin(): Promise<Transaction> {
-    const client = await reach(this.#writing.connect())
-    const transaction = new PostgresTransaction(client)
-    await transaction.begin()
-    return transaction
+    return new PostgresTransaction(await reach(this.#writing.connect()))
   }
 
   classify(error: unknown): 'unavailable' | 'conflict' | 'unit' {
@@ -91,42 +90,58 @@ class PostgresSession implements Session {
   }
 }
 
+/**
+ * Statements are sent without waiting for the ones before (the connection is pipelined): `begin` goes out with the first
+ * statement, and `commit` with the last one where that is posted.
+ */
 class PostgresTransaction extends PostgresSession implements Transaction {
   readonly #client: pg.PoolClient
+  readonly #begun: Promise<pg.QueryResult>
+  readonly #posted: Promise<unknown>[] = []
 
   constructor(client: pg.PoolClient) {
     super(client)
     this.#client = client
+    this.#begun = this.#send('begin')
   }
 
-  async begin(): Promise<void> {
-    try {
-      await reach(this.#client.query('begin'))
-    } catch (error) {
-      this.#client.release(true)
-      throw error
-    }
+  post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void {
+    const posted = this.each(statement, rows)
+    posted.catch(() => undefined)
+    this.#posted.push(posted)
   }
 
   async commit(): Promise<void> {
-    try {
-      await reach(this.#client.query('commit'))
-    } catch (error) {
-      this.broken = true
-      throw error
+    const committed = this.#send('commit')
+    // Where a posted statement failed, the server has answered the commit by rolling back.
+    for (const posted of this.#posted) {
+      await posted.catch(error => {
+        throw error instanceof StoreUnavailable ? error : new PostFailed('A posted statement failed.', { cause: error })
+      })
     }
+    await this.#begun
+    const { command } = await committed
+    if (command !== 'COMMIT') throw new Error(`The server answered ${command} to the commit.`)
     this.#client.release()
   }
 
   async rollback(): Promise<void> {
     // A connection that did not answer would not answer this either.
-    const gone =
-      this.broken ||
-      !(await this.#client.query('rollback').then(
+    const rolledBack =
+      !this.broken &&
+      (await this.#send('rollback').then(
         () => true,
         () => false,
       ))
-    this.#client.release(gone)
+    this.#client.release(!rolledBack)
+  }
+
+  #send(command: 'begin' | 'commit' | 'rollback'): Promise<pg.QueryResult> {
+    const answer = reach(this.#client.query(command))
+    answer.catch(() => {
+      this.broken = true
+    })
+    return answer
   }
 }
 

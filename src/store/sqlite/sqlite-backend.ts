@@ -36,6 +36,7 @@ export type SyncFile = (descriptor: number) => Promise<void>
  */
 export class SqliteBackend implements Backend {
   readonly reader: Session
+  readonly autocommit = null
   readonly writers = 1
   readonly #writing: Sqlite.Database
   readonly #reading: Sqlite.Database
@@ -101,6 +102,10 @@ class SqliteSession implements Session {
   }
 
   async each<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): Promise<O[]> {
+    return this.executeAll(statement, rows)
+  }
+
+  protected executeAll<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): O[] {
     const prepared = this.#prepare(statement.sql)
     const answers: O[] = []
     for (const row of rows) {
@@ -132,6 +137,11 @@ class SqliteTransaction extends SqliteSession implements Transaction {
 
   begin(): void {
     this.#begin.run()
+  }
+
+  /** It has run when this returns: an error is thrown here. */
+  post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void {
+    this.executeAll(statement, rows)
   }
 
   async commit(): Promise<void> {
