@@ -84,7 +84,7 @@ class PostgresSession implements Session {
       const { rows } = await reach(this.#connection.query(config))
       return rows as O[]
     } catch (error) {
-      this.broken = error instanceof StoreUnavailable
+      this.broken ||= error instanceof StoreUnavailable
       throw error
     }
   }
