@@ -77,6 +77,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       post: poster,
       settings: { retryDelaysMs: settings.webhook.retryDelaysMs, version: settings.version },
       logger,
+      mayAct: () => supervisor.mayAct,
       onLeaseLost: instanceId => supervisor.lost(instanceId),
       onEnded: attempt => metrics.onAttempt(attempt),
     })
@@ -93,6 +94,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
           ...(settings.whatsapp.version && { version: settings.whatsapp.version }),
           messageTtlMs: settings.messageTtlMs,
         },
+        mayAct: () => supervisor.mayAct,
         turns,
         logger,
         onLeaseLost,

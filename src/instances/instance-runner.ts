@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { InstanceId } from '../domain/ids.ts'
 import type { ConnectionRecord, Lease, Store } from '../store/store.ts'
@@ -5,8 +6,12 @@ import type { Running } from './supervisor.ts'
 
 /** How often the rows of a deleted instance are looked at, until nothing is queued or owed and they can go. */
 const ERASE_EVERY_MS = 2_000
+const ASK_WITHIN_MS = 500
 /** Before an instance that could not be started is tried again. */
 const START_AGAIN_MS = 5_000
+
+/** Longer than any attempt takes: none that is in flight is made again by the next owner. */
+const DRAIN_GRACE_MS = 11_000
 
 /** What the runner needs of the WhatsApp driver. */
 export interface Connection {
@@ -18,7 +23,8 @@ export interface Connection {
 /** What the runner needs of the webhooks room. */
 export interface Lanes {
   open(lease: Lease): void
-  shut(instanceId: InstanceId): Promise<void>
+  /** @param graceMs what is in flight after that is broken off */
+  shut(instanceId: InstanceId, graceMs?: number): Promise<void>
 }
 
 export interface RunnerOptions {
@@ -74,6 +80,12 @@ export class InstanceRunner implements Running {
     await Promise.all([this.#connection?.stop({ logOut }), lanes.shut(lease.instanceId)])
   }
 
+  /** The connection goes on until the attempts in flight have ended, so that it is away as shortly as can be. */
+  async drain(): Promise<void> {
+    await this.#started
+    await this.#options.lanes.shut(this.#options.lease.instanceId, DRAIN_GRACE_MS)
+  }
+
   async #start(): Promise<void> {
     const { store, lease, lanes, connect, onLeaseLost } = this.#options
     const record = await store.connections.find(lease.instanceId)
@@ -107,12 +119,14 @@ export class InstanceRunner implements Running {
   }
 }
 
-/** When the store cannot say, nothing is logged out of WhatsApp: that could not be taken back. */
+/**
+ * When the store cannot say, nothing is logged out of WhatsApp: that could not be taken back. Nor is it waited for: the
+ * instance may run elsewhere by now.
+ */
 async function wasDeleted(store: RunnerOptions['store'], instanceId: InstanceId): Promise<boolean> {
-  try {
-    const record = await store.connections.find(instanceId)
-    return record?.deleted === true
-  } catch {
-    return false
-  }
+  const asked = store.connections.find(instanceId).then(
+    record => record?.deleted === true,
+    () => false,
+  )
+  return Promise.race([asked, sleep(ASK_WITHIN_MS, false, { ref: false })])
 }

@@ -1,13 +1,14 @@
 import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { LocalHints } from '../store/hints.ts'
-import type { Lease, Leases } from '../store/store.ts'
+import type { Attendance, Lease, Leases } from '../store/store.ts'
 import { Supervisor } from './supervisor.ts'
 
-/** Leases as rows of one table, on a clock of their own. */
+/** Leases as rows of one table, seen by one of several nodes. */
 class LeaseTable implements Leases {
   readonly rows = new Map<string, { owner: string | null; epoch: number }>()
   failing = false
+  nodes = 1
 
   add(instanceId: string): void {
     this.rows.set(instanceId, { owner: null, epoch: 0 })
@@ -21,6 +22,18 @@ class LeaseTable implements Leases {
       row.epoch += 1
       return { instanceId, owner, epoch: row.epoch }
     })
+  }
+
+  async acquireLeftOver(): Promise<Lease[]> {
+    return []
+  }
+
+  async attend(): Promise<Attendance> {
+    return { share: Math.ceil(this.rows.size / this.nodes), nodes: this.nodes }
+  }
+
+  async leave(): Promise<void> {
+    this.nodes -= 1
   }
 
   async renew(owner: string): Promise<Lease[]> {
@@ -62,6 +75,10 @@ function setUp(ids: string[]) {
       lost.set(lease.instanceId, onLeaseLost)
       return {
         look: () => log.push(`look ${lease.instanceId}`),
+        drain: async () => {
+          log.push(`drain ${lease.instanceId}`)
+          await new Promise(resolve => setTimeout(resolve, 300))
+        },
         stop: async held => {
           await new Promise(resolve => setTimeout(resolve, 100))
           sockets -= 1
@@ -88,7 +105,7 @@ describe('a node’s instances', () => {
     const { leases, hints, log } = setUp(['a'])
     await pass(1)
     leases.add('b')
-    hints.give('goal', 'b')
+    hints.give('free', 'b')
     hints.give('goal', 'a')
     await pass(1)
     expect(log).toEqual(['run a 1', 'look a', 'run b 1'])
@@ -124,6 +141,66 @@ describe('a node’s instances', () => {
     await pass(2_000)
     expect(supervisor.size).toBe(2)
     expect(log.filter(line => line.startsWith('stop'))).toEqual(['stop a lost', 'stop b lost'])
+  })
+
+  test('beside another node it takes its share and no more', async () => {
+    const { leases, supervisor } = setUp(['a', 'b', 'c', 'd'])
+    leases.nodes = 2
+    await pass(1)
+    expect(supervisor.size).toBe(2)
+  })
+
+  test('what it has beyond its share is handed over, drained first, a few at a time', async () => {
+    const { leases, supervisor, log, mostSockets } = setUp(Array.from({ length: 50 }, (_, index) => `inst_${index}`))
+    await pass(1)
+    log.length = 0
+    leases.nodes = 2
+    await pass(5_000)
+    expect(log).toEqual(Array.from({ length: 10 }, (_, index) => `drain inst_${49 - index}`))
+    expect(supervisor.size).toBe(50)
+    await pass(500)
+    expect(log.filter(line => line.startsWith('stop'))).toHaveLength(10)
+    for (const [instanceId, row] of leases.rows)
+      if (row.owner === null) leases.rows.set(instanceId, { owner: 'another', epoch: 2 })
+    expect(supervisor.size).toBe(40)
+    await pass(3_500)
+    for (const [instanceId, row] of leases.rows)
+      if (row.owner === null) leases.rows.set(instanceId, { owner: 'another', epoch: 2 })
+    await pass(20_000)
+    expect(supervisor.size).toBe(25)
+    expect(mostSockets()).toBe(50)
+    expect(log.filter(line => line.endsWith('lost'))).toEqual([])
+  })
+
+  test('a lease that is lost while the instance is drained ends it at once', async () => {
+    const { leases, lost, log } = setUp(['a', 'b'])
+    await pass(1)
+    leases.nodes = 2
+    await pass(5_000)
+    leases.rows.set('b', { owner: 'another', epoch: 2 })
+    lost.get('b')?.()
+    await pass(1_000)
+    expect(log).toEqual(['run a 1', 'run b 1', 'drain b', 'stop b lost'])
+  })
+
+  test('it may act only for so long after its last renewal that nobody else can have taken over', async () => {
+    const { leases, supervisor } = setUp(['a'])
+    expect(supervisor.mayAct).toBe(false)
+    await pass(1)
+    expect(supervisor.mayAct).toBe(true)
+    leases.failing = true
+    await pass(9_000)
+    expect(supervisor.mayAct).toBe(true)
+    await pass(1_500)
+    expect(supervisor.mayAct).toBe(false)
+  })
+
+  test('a store that does not answer at all does not keep it from letting go', async () => {
+    const { leases, supervisor } = setUp(['a'])
+    await pass(1)
+    leases.renew = () => new Promise(() => undefined)
+    await pass(10_500)
+    expect(supervisor.size).toBe(0)
   })
 
   test('a graceful stop gives every lease up', async () => {

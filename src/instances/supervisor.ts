@@ -8,6 +8,8 @@ const RENEW_EVERY_MS = 5_000
 /** Unrenewed for so long, this node lets go: 5 s before another one may take over. */
 const LET_GO_AFTER_MS = 10_000
 const RENEW_AGAIN_MS = 1_000
+/** What a node has beyond its share it hands over so many at a time, so that few are away at any moment. */
+const HANDED_OVER_AT_ONCE = 10
 /** Instances taken in one step, so that a node that starts does not open thousands of sockets in one breath. */
 const ACQUIRE_AT_ONCE = 50
 
@@ -17,6 +19,8 @@ export interface Running {
   look(): void
   /** @param leaseHeld false: nothing may be written any more, only be put down */
   stop(leaseHeld: boolean): Promise<void>
+  /** Starts nothing more whose end the next owner would have to wait for; resolves when all of that has ended. */
+  drain(): Promise<void>
 }
 
 export interface SupervisorOptions {
@@ -31,19 +35,25 @@ export interface SupervisorOptions {
 }
 
 /**
- * Which instances this node runs. It takes what is free or lapsed, renews all leases in one statement, and puts an
- * instance down as soon as its lease is gone; a node that cannot renew puts down everything before others may take over.
+ * Which instances this node runs. It takes its share of what is free or lapsed, renews all leases in one statement, and
+ * puts an instance down as soon as its lease is gone; a node that cannot renew puts down everything before others may take
+ * over. What it has beyond its share it hands over, once others are there to take it.
  */
 export class Supervisor {
   readonly #options: SupervisorOptions
   readonly #running = new Map<InstanceId, { lease: Lease; running: Running }>()
+  /** Instances that are drained before they are handed over. */
+  readonly #leaving = new Set<InstanceId>()
   /** Instances being put down: not taken again before that is done, so that no account ever has two sockets. */
   readonly #stopping = new Map<InstanceId, Promise<void>>()
-  readonly #unsubscribe: () => void
+  readonly #unsubscribe: (() => void)[]
   readonly #monotonicNow: () => number
   #renewedAt: number
   #hasRenewed = false
   #timer: NodeJS.Timeout | undefined
+  /** Fires whatever the store is doing, which may not answer for longer than a lease lasts. */
+  #letGoTimer: NodeJS.Timeout | undefined
+  #nodes = 0
   #step: Promise<void> = Promise.resolve()
   #stepWanted = false
   #closed = false
@@ -52,10 +62,10 @@ export class Supervisor {
     this.#options = options
     this.#monotonicNow = options.monotonicNow ?? (() => performance.now())
     this.#renewedAt = this.#monotonicNow()
-    this.#unsubscribe = options.hints.on('goal', instanceId => {
-      this.#running.get(instanceId)?.running.look()
-      if (!this.#running.has(instanceId)) this.#wantStep()
-    })
+    this.#unsubscribe = [
+      options.hints.on('goal', instanceId => this.#running.get(instanceId)?.running.look()),
+      options.hints.on('free', () => this.#wantStep()),
+    ]
     this.#wantStep()
   }
 
@@ -66,7 +76,15 @@ export class Supervisor {
 
   /** Whether this node's leases hold: otherwise it runs nothing, or is about to put down what it runs. */
   get isRenewed(): boolean {
-    return this.#hasRenewed && !this.#closed && this.#monotonicNow() - this.#renewedAt < LET_GO_AFTER_MS
+    return !this.#closed && this.mayAct
+  }
+
+  /**
+   * Whether the leases of what runs here cannot have gone to another node. To be asked before each send and each post: a
+   * process that was stopped for a while finds its timers and sockets ready before it has learned of anything.
+   */
+  get mayAct(): boolean {
+    return this.#hasRenewed && this.#monotonicNow() - this.#renewedAt < LET_GO_AFTER_MS
   }
 
   /** A write for the instance was refused by the fence: it is put down here, and taken up again if it is free. */
@@ -77,11 +95,14 @@ export class Supervisor {
   /** Puts every instance down and gives its lease up, so that another node can take over at once. */
   async close(): Promise<void> {
     this.#closed = true
-    this.#unsubscribe()
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
     clearTimeout(this.#timer)
     await this.#step
+    const { leases, owner, logger } = this.#options
+    await leases.leave(owner).catch(error => logger.warn({ err: error }, 'leases.leave_failed'))
     for (const instanceId of this.#running.keys()) this.#putDown(instanceId, true)
     await Promise.all(this.#stopping.values())
+    clearTimeout(this.#letGoTimer)
   }
 
   #wantStep(): void {
@@ -97,24 +118,22 @@ export class Supervisor {
     const askedAt = this.#monotonicNow()
     let nextStepMs = RENEW_EVERY_MS
     try {
-      await this.#renew()
-      this.#renewedAt = askedAt
-      this.#hasRenewed = true
-      await this.#acquire()
+      await this.#renew(askedAt)
+      await this.#settleShare()
     } catch (error) {
       nextStepMs = RENEW_AGAIN_MS
       this.#options.logger.warn({ err: error, unrenewedMs: this.#monotonicNow() - this.#renewedAt }, 'leases.unrenewed')
-      if (this.#monotonicNow() - this.#renewedAt >= LET_GO_AFTER_MS) {
-        for (const instanceId of this.#running.keys()) this.#putDown(instanceId, false)
-      }
     }
     if (!this.#closed) this.#timer = setTimeout(() => this.#wantStep(), nextStepMs)
   }
 
-  async #renew(): Promise<void> {
+  async #renew(askedAt: number): Promise<void> {
     const held = new Map(
       (await this.#options.leases.renew(this.#options.owner)).map(lease => [lease.instanceId, lease]),
     )
+    this.#renewedAt = askedAt
+    this.#hasRenewed = true
+    this.#letGoLater()
     for (const [instanceId, { lease }] of this.#running) {
       if (held.get(instanceId)?.epoch !== lease.epoch) this.#putDown(instanceId, false)
     }
@@ -122,11 +141,51 @@ export class Supervisor {
     for (const lease of held.values()) this.#start(lease)
   }
 
-  async #acquire(): Promise<void> {
-    for (;;) {
-      const taken = await this.#options.leases.acquire(this.#options.owner, ACQUIRE_AT_ONCE)
-      for (const lease of taken) this.#start(lease)
-      if (taken.length < ACQUIRE_AT_ONCE || this.#closed) return
+  #letGoLater(): void {
+    clearTimeout(this.#letGoTimer)
+    const leftMs = this.#renewedAt + LET_GO_AFTER_MS - this.#monotonicNow()
+    this.#letGoTimer = setTimeout(() => {
+      if (this.#running.size > 0) this.#options.logger.warn({ instances: this.#running.size }, 'leases.let_go')
+      for (const instanceId of this.#running.keys()) this.#putDown(instanceId, false)
+    }, leftMs)
+  }
+
+  async #settleShare(): Promise<void> {
+    const { leases, owner } = this.#options
+    const { share, nodes } = await leases.attend(owner)
+    if (nodes !== this.#nodes) this.#options.logger.info({ nodes, share, running: this.#held }, 'leases.shared')
+    this.#nodes = nodes
+    for (let missing = share - this.#held; missing > 0 && !this.#closed; missing = share - this.#held) {
+      const limit = Math.min(missing, ACQUIRE_AT_ONCE)
+      if (this.#take(await leases.acquire(owner, limit)) < limit) break
+    }
+    this.#take(await leases.acquireLeftOver(owner, ACQUIRE_AT_ONCE))
+    this.#handOver(this.#held - share)
+  }
+
+  #take(taken: readonly Lease[]): number {
+    for (const lease of taken) this.#start(lease)
+    return taken.length
+  }
+
+  /** Leases that this node holds: those of instances being put down count until they are given up. */
+  get #held(): number {
+    return this.#running.size + this.#stopping.size
+  }
+
+  /** The youngest first: what has been here for long stays. */
+  #handOver(excess: number): void {
+    if (excess <= 0 || this.#leaving.size > 0 || this.#stopping.size > 0) return
+    const youngest = [...this.#running].reverse().slice(0, Math.min(excess, HANDED_OVER_AT_ONCE))
+    for (const [instanceId, { running }] of youngest) {
+      this.#leaving.add(instanceId)
+      running
+        .drain()
+        .catch(error => this.#options.logger.error({ err: error, instanceId }, 'instance.drain_failed'))
+        .finally(() => {
+          this.#leaving.delete(instanceId)
+          if (this.#running.get(instanceId)?.running === running) this.#putDown(instanceId, true)
+        })
     }
   }
 

@@ -28,7 +28,7 @@ import { Writer } from './writer.ts'
 
 /** The store over either database. */
 export class DatabaseStore implements Store {
-  readonly hints = new LocalHints()
+  readonly hints: LocalHints
   readonly admission
   readonly instances
   readonly connections
@@ -58,8 +58,10 @@ export class DatabaseStore implements Store {
     ratePerMinute: number,
     afterClose: () => void = () => undefined,
     observer: StoreObserver | null = null,
+    hints: LocalHints = new LocalHints(),
   ) {
     this.#backend = backend
+    this.hints = hints
     this.#afterClose = afterClose
     const fence = new Fence(statements)
     this.#ping = pingOperation(statements)
@@ -103,6 +105,7 @@ export class DatabaseStore implements Store {
 
   async #close(): Promise<void> {
     await Promise.all([...this.#writers, this.#commonWriter].map(writer => writer.close()))
+    await this.hints.close()
     await this.#backend.close()
     this.#afterClose()
   }

@@ -52,6 +52,7 @@ export class StoredInstances implements Instances {
     await this.#core.write(this.#operations.create, { ...instance, now })
     this.#core.hints.give('goal', instance.id)
     const { id, name, kind } = instance
+    this.#core.hints.give('free', instance.id)
     return { id, name, kind, state: 'unlinked', reason: NEVER_LINKED, phone: null, createdAt: now }
   }
 
@@ -176,7 +177,7 @@ interface WebhookRow {
 }
 
 function operations(core: Core) {
-  const { db, kind } = core.statements
+  const { db, kind, now } = core.statements
 
   return {
     create: oneByOne(
@@ -200,7 +201,7 @@ function operations(core: Core) {
           goal,
           goal_version: 0,
         }
-        await tx.query(db.insertInto('leases').values({ instance_id: id, epoch: 0, lease_until: 0 }))
+        await tx.query(db.insertInto('leases').values({ instance_id: id, epoch: 0, lease_until: now }))
         await tx.query(db.insertInto('instances').values(instance))
         await tx.query(db.insertInto('connections').values(connection))
       },

@@ -3,9 +3,13 @@ import type { Core } from './core.ts'
 import { oneByOne } from './operation.ts'
 import type { Transaction } from './session.ts'
 import type { Statements } from './statement.ts'
-import type { Lease, Leases } from './store.ts'
+import type { Attendance, Lease, Leases } from './store.ts'
 
 const LEASE_MS = 15_000
+/** A node that has not been heard of for so long gets no share; renewals come every 5 s. */
+const NODE_SEEN_MS = 8_000
+/** What nobody took whose share it is goes to whoever comes first. */
+const LEFT_OVER_AFTER_MS = 5_000
 
 interface LeaseRow {
   instance_id: string
@@ -23,7 +27,19 @@ export class StoredLeases implements Leases {
   }
 
   acquire(owner: string, limit: number): Promise<Lease[]> {
-    return this.#core.write(this.#operations.acquire, { owner, limit })
+    return this.#core.write(this.#operations.acquire, { owner, limit, freeForMs: 0 })
+  }
+
+  acquireLeftOver(owner: string, limit: number): Promise<Lease[]> {
+    return this.#core.write(this.#operations.acquire, { owner, limit, freeForMs: LEFT_OVER_AFTER_MS })
+  }
+
+  attend(owner: string): Promise<Attendance> {
+    return this.#core.write(this.#operations.attend, { owner })
+  }
+
+  async leave(owner: string): Promise<void> {
+    await this.#core.write(this.#operations.leave, { owner })
   }
 
   renew(owner: string): Promise<Lease[]> {
@@ -32,11 +48,13 @@ export class StoredLeases implements Leases {
 
   async release(lease: Lease): Promise<void> {
     await this.#core.write(this.#operations.release, { lease })
+    this.#core.hints.give('free', lease.instanceId)
   }
 }
 
 function operations({ db, now, kind }: Statements) {
   const until = sql<number>`${now} + ${sql.lit(LEASE_MS)}`
+  const seenUntil = sql<number>`${now} + ${sql.lit(NODE_SEEN_MS)}`
   /** What somebody else is writing right now is passed over. */
   const free = kind === 'postgres' ? sql`for update skip locked` : sql``
 
@@ -91,18 +109,35 @@ function operations({ db, now, kind }: Statements) {
     )
   }
 
+  /** The eldest first, so that one that comes changes the fewest shares. */
+  async function attend(tx: Transaction, { owner }: { owner: string }): Promise<Attendance> {
+    await tx.query(db.deleteFrom('nodes').where('seen_until', '<=', now))
+    await tx.query(
+      db
+        .insertInto('nodes')
+        .values({ id: owner, started_at: now, seen_until: seenUntil })
+        .onConflict(oc => oc.column('id').doUpdateSet({ seen_until: seenUntil })),
+    )
+    const nodes = await tx.query(db.selectFrom('nodes').select('id').orderBy('started_at').orderBy('id'))
+    const [leases] = await tx.query(db.selectFrom('leases').select(db.fn.countAll<number>().as('count')))
+    const place = nodes.findIndex(({ id }) => id === owner)
+    const total = leases?.count ?? 0
+    const share = Math.floor(total / nodes.length) + (place < total % nodes.length ? 1 : 0)
+    return { share, nodes: nodes.length }
+  }
+
   return {
     acquire: oneByOne(
       'leases.acquire',
       () => '',
-      async (tx, { owner, limit }: { owner: string; limit: number }) => {
+      async (tx, { owner, limit, freeForMs }: { owner: string; limit: number; freeForMs: number }) => {
         const rows = await tx.query(
           db
             .with('free', qb =>
               qb
                 .selectFrom('leases')
                 .select('instance_id')
-                .where('lease_until', '<=', now)
+                .where('lease_until', '<=', sql<number>`${now} - cast(${freeForMs} as bigint)`)
                 .orderBy('instance_id')
                 .limit(limit)
                 .modifyEnd(free),
@@ -114,6 +149,16 @@ function operations({ db, now, kind }: Statements) {
         )
         await orphan(tx, rows)
         return rows.map(toLease)
+      },
+    ),
+
+    attend: oneByOne('leases.attend', () => '', attend),
+
+    leave: oneByOne(
+      'leases.leave',
+      () => '',
+      async (tx, { owner }: { owner: string }) => {
+        await tx.query(db.deleteFrom('nodes').where('id', '=', owner))
       },
     ),
 
@@ -129,7 +174,7 @@ function operations({ db, now, kind }: Statements) {
         await tx.query(
           db
             .updateTable('leases')
-            .set({ owner: null, lease_until: 0 })
+            .set({ owner: null, lease_until: now })
             .where('instance_id', '=', lease.instanceId)
             .where('owner', '=', lease.owner)
             .where('epoch', '=', lease.epoch),

@@ -8,6 +8,8 @@ import { migrate } from './migrations/migrate.ts'
 import type { StoreObserver } from './observer.ts'
 import { createPatientPool, reach } from './postgres/pools.ts'
 import { PostgresBackend } from './postgres/postgres-backend.ts'
+import { refuseTransactionPooler } from './postgres/refuse-transaction-pooler.ts'
+import { SharedHints } from './postgres/shared-hints.ts'
 import type { Database } from './schema/database.ts'
 import { Sealing } from './sealing.ts'
 import { lockDataDir } from './sqlite/data-dir-lock.ts'
@@ -54,6 +56,7 @@ async function openOnSqlite({ dataDir, ratePerMinute, observer }: StoreOptions, 
       await migrate(db, 'sqlite', new KeyCheck(sealing))
       // Whoever held them is gone: this process has the folder to itself.
       await db.updateTable('leases').set({ owner: null, lease_until: 0 }).where('owner', 'is not', null).execute()
+      await db.deleteFrom('nodes').execute()
     } finally {
       await db.destroy()
     }
@@ -80,10 +83,13 @@ async function openOnPostgres(
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
   try {
     await reach(pool.query('select 1'))
+    await refuseTransactionPooler(databaseUrl)
     await migrate(db, 'postgres', new KeyCheck(sealing))
   } finally {
     await pool.end()
   }
+  const hints = new SharedHints(databaseUrl, logger)
+  await reach(hints.open())
   return new DatabaseStore(
     new PostgresBackend(databaseUrl, logger),
     new Statements('postgres'),
@@ -91,5 +97,6 @@ async function openOnPostgres(
     ratePerMinute,
     undefined,
     observer,
+    hints,
   )
 }

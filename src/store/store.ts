@@ -387,12 +387,25 @@ export interface Deliveries {
 
 // ── Ownership ───────────────────────────────────────────────────────────────────────────────────────────────────
 
+/** What a node is told when it shows that it is there. */
+export interface Attendance {
+  /** How many of all instances it should run; the shares of all nodes add up to all of them. */
+  share: number
+  nodes: number
+}
+
 export interface Leases {
   /**
    * Takes up to `limit` instances (deleted ones included, while their rows are there) whose lease is free or has lapsed,
    * each under a higher epoch.
    */
   acquire(owner: string, limit: number): Promise<Lease[]>
+  /** The same, only of those that have been free for 5 s: whoever should have taken them did not. */
+  acquireLeftOver(owner: string, limit: number): Promise<Lease[]>
+  /** Counts the owner among the nodes for 8 s. */
+  attend(owner: string): Promise<Attendance>
+  /** The owner counts no more. */
+  leave(owner: string): Promise<void>
   /** Prolongs all of the owner's leases by 15 s, in one statement; returns those that still hold. */
   renew(owner: string): Promise<Lease[]>
   /** Gives one up at once. */

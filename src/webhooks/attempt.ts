@@ -14,6 +14,8 @@ export interface AttemptSettings {
 }
 
 export interface AttemptMeans {
+  /** Whether the lease cannot have gone to another node unnoticed; asked before each post. By default always. */
+  mayAct?: (() => boolean) | undefined
   post: Pick<Poster, 'send'>
   settings: AttemptSettings
   clock: Clock
@@ -32,7 +34,15 @@ export interface EndedAttempt {
   next: AfterAttempt
 }
 
-/** Signs and posts once, and tells of it in the log. Any 2xx is a success. */
+/** Nothing was posted: the lease was not renewed for so long that another node may have taken over. */
+export class MayNotAct extends Error {
+  override readonly name = 'MayNotAct'
+}
+
+/**
+ * Signs and posts once, and tells of it in the log. Any 2xx is a success.
+ * @throws MayNotAct
+ */
 export async function makeAttempt(
   delivery: DueDelivery,
   secrets: SigningSecrets,
@@ -45,6 +55,7 @@ export async function makeAttempt(
   const startedAtSteady = clock.steady()
   const { version, retryDelaysMs } = settings
   const headers = signatureHeaders({ body, secrets, eventId, kind, attemptNumber, now: startedAt, version })
+  if (means.mayAct?.() === false) throw new MayNotAct('The lease has to be renewed first.')
   const outcome = await means.post.send({ url, headers, body, signal }).catch(error => onBug(error, delivery, means))
   const endedAtSteady = clock.steady()
   const attempt: AttemptRecord = {

@@ -8,7 +8,8 @@ import type { LaneStore, LaneSurroundings } from './lane.ts'
 import { Lane } from './lane.ts'
 import { createSlots } from './slots.ts'
 
-export interface DispatcherOptions extends Pick<LaneSurroundings, 'post' | 'logger' | 'onLeaseLost' | 'onEnded'> {
+export interface DispatcherOptions
+  extends Pick<LaneSurroundings, 'post' | 'logger' | 'mayAct' | 'onLeaseLost' | 'onEnded'> {
   store: LaneStore & { hints: Hints }
   settings: AttemptSettings & {
     /** Requests open on this node at once, over all instances. */
@@ -61,10 +62,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     },
   }
 
-  const forgetHints = [
-    store.hints.on('owed', instanceId => lanes.get(instanceId)?.wake()),
-    store.hints.on('webhook', instanceId => lanes.get(instanceId)?.onSecretChanged()),
-  ]
+  /** Of one lane: who listens for an instance's hints is known to be its owner. */
+  const forgetHints = new Map<InstanceId, () => void>()
   let cancelPoll = clock.after(POLL_STEP_MS, pollSome)
   let polled = lanes.values()
   let owedPolls = 0
@@ -95,7 +94,18 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     }
     const lane = new Lane(lease, surroundings, takeLeftovers(instanceId))
     lanes.set(instanceId, lane)
+    listen(instanceId, lane)
     lane.wake()
+  }
+
+  function listen(instanceId: InstanceId, lane: Lane): void {
+    const stops = [
+      store.hints.on('owed', () => lane.wake(), instanceId),
+      store.hints.on('webhook', () => lane.onSecretChanged(), instanceId),
+    ]
+    forgetHints.set(instanceId, () => {
+      for (const stop of stops) stop()
+    })
   }
 
   async function close(instanceId: InstanceId, lane: Lane, graceMs: number): Promise<void> {
@@ -112,6 +122,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     const lane = lanes.get(instanceId)
     if (lane) {
       lanes.delete(instanceId)
+      forgetHints.get(instanceId)?.()
+      forgetHints.delete(instanceId)
       closing.set(instanceId, close(instanceId, lane, graceMs))
     }
     await closing.get(instanceId)
@@ -136,7 +148,6 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     async close(graceMs) {
       closed = true
       cancelPoll()
-      for (const forget of forgetHints) forget()
       for (const { forget } of leftovers.values()) forget()
       await Promise.all([...lanes.keys()].map(instanceId => shut(instanceId, graceMs)))
       await Promise.all(closing.values())

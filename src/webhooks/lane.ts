@@ -3,7 +3,7 @@ import type { SigningSecrets } from '../domain/instance.ts'
 import { LeaseLost, StoreUnavailable } from '../store/errors.ts'
 import type { Deliveries, DueDelivery, Instances, Lease } from '../store/store.ts'
 import type { AttemptMeans, EndedAttempt } from './attempt.ts'
-import { logAttempt, makeAttempt } from './attempt.ts'
+import { logAttempt, MayNotAct, makeAttempt } from './attempt.ts'
 import { FirstAttempts } from './first-attempts.ts'
 import { Retries } from './retries.ts'
 import { SecretsInForce } from './secrets-in-force.ts'
@@ -339,7 +339,7 @@ export class Lane implements SlotUser {
 
   #warn(error: unknown, fact: string): void {
     const { instanceId } = this.#lease
-    const level = error instanceof StoreUnavailable ? 'warn' : 'error'
+    const level = error instanceof StoreUnavailable || error instanceof MayNotAct ? 'warn' : 'error'
     this.#with.logger[level]({ instanceId, err: error }, fact)
   }
 }

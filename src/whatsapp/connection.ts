@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { ConnectionCause, StoredConnection } from '../domain/connection.ts'
 import { LeaseLost, StoreUnavailable } from '../store/errors.ts'
@@ -41,6 +42,8 @@ const LOOK_EVERY_MS = 10_000
 /** A connection that lasted this long ends the count of failures. */
 const LASTED_MS = 60_000
 const LOGOUT_WITHIN_MS = 8_000
+/** A store that does not say in this time whether an instance was deleted does not keep a lost socket open. */
+const ASK_WITHIN_MS = 500
 const STOP_WITHIN_MS = 2_500
 /** Outcomes and receipts of a busy connection share a commit. */
 const GATHER_MS = 10
@@ -62,6 +65,8 @@ export interface ConnectionOptions {
     /** How often WhatsApp is asked for a sign of life; without one for 5 s more the socket ends. Default: 25 s. */
     keepAliveMs?: number
   }
+  /** Whether the lease cannot have gone to another node unnoticed; asked before each frame. By default always. */
+  mayAct?: () => boolean
   /** Shared by the connections of a node; by default this one's own. */
   turns?: Turns
   logger: Logger
@@ -294,6 +299,7 @@ class WhatsappConnection implements Connection {
       credentials,
       devices: this.#devices,
       caches: this.#caches,
+      mayAct: this.#options.mayAct,
       findGroup: group => this.#groups.get(group),
       findSentContent: id => store.messages.findSentContent(lease.instanceId, id),
       logger: this.#logger.child({ instanceId: lease.instanceId }),
@@ -474,10 +480,12 @@ class WhatsappConnection implements Connection {
     if (!this.#stopped.signal.aborted) this.#options.onLeaseLost()
     const link = this.#link
     if (!link) return
-    this.#options.store.connections
-      .find(this.#instanceId)
-      .then(record => (record === null || record.deleted ? within(LOGOUT_WITHIN_MS, link.logOut()) : undefined))
-      .catch(() => undefined)
+    const found = this.#options.store.connections.find(this.#instanceId).then(
+      record => record === null || record.deleted,
+      () => false,
+    )
+    Promise.race([found, sleep(ASK_WITHIN_MS, false, { ref: false })])
+      .then(deleted => (deleted ? within(LOGOUT_WITHIN_MS, link.logOut()) : undefined))
       .finally(() => link.close())
   }
 }

@@ -9,6 +9,7 @@ function setUp() {
   const failed: string[] = []
   const gates: PromiseWithResolvers<void>[] = []
   let refusals = 0
+  let mayAct = true
   const raw = {
     send(data: Uint8Array, done: (error?: Error) => void) {
       left.push(data[0]!)
@@ -20,11 +21,15 @@ function setUp() {
     gates.push(gate)
     return gate.promise
   }
-  sendDurably({ ws: { socket: raw } } as unknown as WASocket, durable, () => {
+  const onRefused = () => {
     refusals += 1
-  })
+  }
+  sendDurably({ ws: { socket: raw } } as unknown as WASocket, durable, () => mayAct, onRefused)
   const send = (frame: number) => raw.send(Uint8Array.of(frame), error => error && failed.push(error.message))
-  return { left, failed, gates, send, refusals: () => refusals }
+  const mayActNoMore = () => {
+    mayAct = false
+  }
+  return { left, failed, gates, send, mayActNoMore, refusals: () => refusals }
 }
 
 test('a frame leaves only when what it rests on is durable, and never before the frames made earlier', async () => {
@@ -51,5 +56,17 @@ test('once a frame was refused nothing leaves any more, and the socket is given 
   await tick()
   expect(left).toEqual([1])
   expect(failed).toEqual(['not recorded', 'not recorded', 'not recorded'])
+  expect(refusals()).toBe(1)
+})
+
+test('nothing leaves once another node may have the account, however durable it is', async () => {
+  const { left, gates, send, mayActNoMore, refusals } = setUp()
+  for (const frame of [1, 2]) send(frame)
+  gates[0]?.resolve()
+  await tick()
+  mayActNoMore()
+  gates[1]?.resolve()
+  await tick()
+  expect(left).toEqual([1])
   expect(refusals()).toBe(1)
 })

@@ -12,9 +12,15 @@ interface RawSocket {
  * which their counters demand; the encryption of the next ones need not wait. Once a frame was refused nothing
  * leaves any more: the peer would miss its counter.
  * @param durable resolves when all that the frame just made rests on is durable; rejects if it must not leave
+ * @param mayAct asked at the last moment: whether the account can be nobody else's meanwhile
  * @param onRefused the socket is of no use any more
  */
-export function sendDurably({ ws }: WASocket, durable: () => Promise<unknown>, onRefused: () => void): void {
+export function sendDurably(
+  { ws }: WASocket,
+  durable: () => Promise<unknown>,
+  mayAct: () => boolean,
+  onRefused: () => void,
+): void {
   const raw = (ws as unknown as { socket: RawSocket | null }).socket
   if (!raw) throw new Error('Baileys has not opened its socket.')
   const send = raw.send.bind(raw)
@@ -22,7 +28,10 @@ export function sendDurably({ ws }: WASocket, durable: () => Promise<unknown>, o
   let refused = false
 
   raw.send = (data, done) => {
-    const leave = Promise.all([previous, durable()]).then(() => send(data, done))
+    const leave = Promise.all([previous, durable()]).then(() => {
+      if (!mayAct()) throw new MayNotAct()
+      send(data, done)
+    })
     previous = leave
     leave.catch(error => {
       done(error)
@@ -30,4 +39,9 @@ export function sendDurably({ ws }: WASocket, durable: () => Promise<unknown>, o
       refused = true
     })
   }
+}
+
+/** The lease was not renewed for so long that another node may have taken over. */
+class MayNotAct extends Error {
+  override readonly name = 'MayNotAct'
 }

@@ -75,6 +75,8 @@ export interface LinkOptions {
   findSentContent(whatsappId: string): Promise<Uint8Array | null>
   events: LinkEvents
   logger: Logger
+  /** Asked before each frame: false once another node may have the account. By default always true. */
+  mayAct?: (() => boolean) | undefined
 }
 
 /** What WhatsApp says of a number; `silent`: nothing, ask again later. */
@@ -131,6 +133,7 @@ export class Link {
   }
 
   get isOpen(): boolean {
+      options.mayAct ?? (() => true),
     return this.#isOpen
   }
 

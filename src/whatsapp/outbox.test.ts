@@ -32,7 +32,7 @@ test('every message goes out once, in the order accepted for each recipient, who
       let queue = order.map((to, index) => row(index + 1, to))
       const outbox = new Outbox()
       const sent: QueuedMessage[] = []
-      outbox.lookAgain(true)
+      outbox.lookAgain('start')
       for (;;) {
         read(outbox, queue)
         const ready = [...outbox.lanes()].filter(({ to }) => to !== 'stuck')
@@ -55,7 +55,7 @@ test('every message goes out once, in the order accepted for each recipient, who
 test('a recipient with more waiting than fits holds up nobody, and loses none', () => {
   const queue = [...Array.from({ length: 5_000 }, (_, index) => row(index + 1, 'stuck')), row(5_001, 'free')]
   const outbox = new Outbox()
-  outbox.lookAgain(true)
+  outbox.lookAgain('start')
   read(outbox, queue)
   expect([...outbox.lanes()].find(({ to }) => to === 'free')?.messages).toHaveLength(1)
   let left = queue
@@ -74,9 +74,9 @@ test('a recipient with more waiting than fits holds up nobody, and loses none', 
 test('a message that ended while rows were read is not taken up again', () => {
   const outbox = new Outbox()
   const message = row(1, 'a')
-  outbox.lookAgain(true)
+  outbox.lookAgain('start')
   read(outbox, [message])
-  outbox.lookAgain(true)
+  outbox.lookAgain('start')
   outbox.beginRead()
   outbox.end(message)
   outbox.endRead([message], true)
@@ -85,11 +85,26 @@ test('a message that ended while rows were read is not taken up again', () => {
 
 test('rows that arrive while others are read are looked for once more', () => {
   const outbox = new Outbox()
-  outbox.lookAgain(true)
+  outbox.lookAgain('start')
   outbox.beginRead()
-  outbox.lookAgain(false)
+  outbox.lookAgain('on')
   outbox.endRead([row(1, 'a')], true)
   expect(outbox.wantsMore).toBe(true)
   read(outbox, [row(1, 'a'), row(2, 'b')])
   expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['a', 'b'])
+})
+
+test('a row that another node committed late, under a lower number, is found by looking back', () => {
+  const outbox = new Outbox()
+  outbox.lookAgain('start')
+  read(outbox, [row(5_000, 'a'), row(5_003, 'b')])
+  outbox.lookAgain('on')
+  read(outbox, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
+  expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['a', 'b'])
+  outbox.beginRead()
+  outbox.lookAgain('back')
+  outbox.lookAgain('on')
+  outbox.endRead([], true)
+  read(outbox, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
+  expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['a', 'b', 'c'])
 })

@@ -5,6 +5,14 @@ import type { QueuedMessage } from '../store/store.ts'
 const KEPT_PER_RECIPIENT = 64
 /** Messages kept in memory in all. */
 const KEPT_IN_ALL = 2_048
+/** Numbers given out, to all instances of the database, in the time that a commit takes. */
+const COMMITTED_LATE = 1_000
+
+/**
+ * Where new rows may be: after all that was read; also a little before, since nodes commit side by side and a row with a
+ * lower number may show later; or anywhere.
+ */
+export type LookFrom = 'on' | 'back' | 'start'
 
 /** The messages to one recipient, in the order accepted, one in flight at most. */
 export interface Lane {
@@ -28,7 +36,7 @@ export class Outbox {
   readonly #lanes = new Map<string, Lane>()
   readonly #known = new Set<MessageId>()
   /** Set while rows are being read. The rows may show messages as still queued that ended meanwhile. */
-  #reading: { ended: Set<MessageId>; askedAgain: 'no' | 'on' | 'from_start' } | null = null
+  #reading: { ended: Set<MessageId>; askedAgain: LookFrom | null } | null = null
   #scannedTo = 0
   #complete = false
 
@@ -50,29 +58,29 @@ export class Outbox {
     return this.#lanes.values()
   }
 
-  /** New rows may be there; `fromStart` also looks for rows that were committed out of order. */
-  lookAgain(fromStart: boolean): void {
+  /** New rows may be there. */
+  lookAgain(from: LookFrom): void {
     this.#complete = false
-    if (!this.#reading) {
-      if (fromStart) this.#scannedTo = 0
-    } else if (fromStart) this.#reading.askedAgain = 'from_start'
-    else if (this.#reading.askedAgain === 'no') this.#reading.askedAgain = 'on'
+    if (!this.#reading) this.#goBack(from)
+    else if (from === 'start' || this.#reading.askedAgain !== 'start') {
+      this.#reading.askedAgain = this.#reading.askedAgain === 'back' && from === 'on' ? 'back' : from
+    }
   }
 
   beginRead(): void {
-    this.#reading = { ended: new Set(), askedAgain: 'no' }
+    this.#reading = { ended: new Set(), askedAgain: null }
   }
 
   /** Takes a page of rows in; `isLast`: there are none after it. */
   endRead(rows: readonly QueuedMessage[], isLast: boolean): void {
-    const { ended, askedAgain } = this.#reading ?? { ended: new Set(), askedAgain: 'no' }
+    const { ended, askedAgain } = this.#reading ?? { ended: new Set(), askedAgain: null }
     this.#reading = null
     for (const message of rows) {
       this.#scannedTo = Math.max(this.#scannedTo, message.seq)
       if (!ended.has(message.id) && !this.#known.has(message.id)) this.#add(message)
     }
-    if (askedAgain === 'from_start') this.#scannedTo = 0
-    else if (askedAgain === 'no' && isLast) this.#complete = true
+    if (askedAgain) this.#goBack(askedAgain)
+    else if (isLast) this.#complete = true
   }
 
   /** The message needs nothing more, and that is recorded: its row is not queued any more. */
@@ -109,6 +117,11 @@ export class Outbox {
       lane.failures = 0
       lane.notBefore = 0
     }
+  }
+
+  #goBack(from: LookFrom): void {
+    if (from === 'start') this.#scannedTo = 0
+    else if (from === 'back') this.#scannedTo = Math.max(0, this.#scannedTo - COMMITTED_LATE)
   }
 
   #add(message: QueuedMessage): void {

@@ -1,12 +1,13 @@
 import type { Logger } from 'pino'
 import { type MessageFailure, messageFailure } from '../domain/message.ts'
+import type { HintOrigin } from '../store/hints.ts'
 import type { Lease, PreparedMessage, QueuedMessage, Store } from '../store/store.ts'
 import { AddressBook } from './address-book.ts'
 import { encodeText } from './content.ts'
 import type { Gatherer } from './gatherer.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement, Link } from './link.ts'
-import { type Lane, Outbox } from './outbox.ts'
+import { type Lane, type LookFrom, Outbox } from './outbox.ts'
 import { untilStored } from './patience.ts'
 import type { Turns } from './turns.ts'
 
@@ -95,20 +96,21 @@ export class Sender {
 
   start(): void {
     const { store, lease, messageTtlMs } = this.#options
-    this.#unsubscribe = store.hints.on('queued', () => this.#look(false), lease.instanceId)
+    const onQueued = (_: string, origin: HintOrigin) => this.#look(origin === 'here' ? 'on' : 'back')
+    this.#unsubscribe = store.hints.on('queued', onQueued, lease.instanceId)
     const expireEveryMs = Math.min(EXPIRE_EVERY_MS, Math.max(messageTtlMs / 10, 100))
     this.#timers = [
-      setInterval(() => this.#look(true), LOOK_EVERY_MS),
+      setInterval(() => this.#look('start'), LOOK_EVERY_MS),
       setInterval(() => this.#guard(this.#expire()), expireEveryMs),
     ]
-    this.#look(true)
+    this.#look('start')
   }
 
   /** What is queued goes out through this link from now on. */
   attach(link: SendingLink): void {
     this.#link = link
     this.#outbox.tryAllAgain()
-    this.#look(true)
+    this.#look('start')
   }
 
   /** No link any more; attempts in flight end with it. */
@@ -152,9 +154,9 @@ export class Sender {
     this.#startSoon()
   }
 
-  #look(fromStart: boolean): void {
+  #look(from: LookFrom): void {
     if (this.#stopped.signal.aborted) return
-    this.#outbox.lookAgain(fromStart)
+    this.#outbox.lookAgain(from)
     this.#read()
   }
 

@@ -8,6 +8,7 @@ import { messagesTables } from './0002-messages.ts'
 import { eventsTables } from './0003-events.ts'
 import { secretsTables } from './0004-secrets.ts'
 import { panelTables } from './0005-panel.ts'
+import { nodesTables } from './0006-nodes.ts'
 import { healthTables } from './0007-health.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
 import { tableExists } from './table-exists.ts'
@@ -21,6 +22,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0003-events': eventsTables,
   '0004-secrets': secretsTables,
   '0005-panel': panelTables,
+  '0006-nodes': nodesTables,
   '0007-health': healthTables,
 }
 

@@ -2,12 +2,13 @@ import type { AttemptsTable, DeliveriesTable, EventsTable, FinishedDeliveriesTab
 import type { ConnectionClosesTable, ConnectionHealthTable, ContactsTable } from './health.ts'
 import type { ConnectionsTable, InstancesTable, LeasesTable, RateWindowsTable } from './instances.ts'
 import type { IdempotencyKeysTable, MessagesTable, NumbersTable } from './messages.ts'
+import type { NodesTable } from './nodes.ts'
 import type { PanelSessionsTable } from './panel.ts'
 import type { CredentialsTable, MetaTable, SandboxRecordsTable } from './secrets.ts'
 
 /**
  * Every table. Moments are milliseconds since 1970; `seq` columns are given out by the database and only grow.
- * Each key but the token's, the meta table's and that of the panel's sessions begins with the instance, so that a larger installation can shard by it.
+ * Each key but the token's and those of the meta table, the panel's sessions and the nodes begins with the instance, so that a larger installation can shard by it.
  */
 export interface Database {
   instances: InstancesTable
@@ -27,6 +28,7 @@ export interface Database {
   attempts: AttemptsTable
   credentials: CredentialsTable
   sandbox_records: SandboxRecordsTable
+  nodes: NodesTable
   panel_sessions: PanelSessionsTable
   meta: MetaTable
 }

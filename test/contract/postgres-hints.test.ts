@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { HINT_TOPICS, type HintTopic } from '../../src/store/hints.ts'
+import type { Store } from '../../src/store/store.ts'
+import { until } from '../until.ts'
+import { accept, createConnected, incoming, newInstance } from './fixture.ts'
+import { createPostgresHarness, type StoreHarness } from './harness.ts'
+
+const SOON_MS = 2_000
+
+describe('hints between nodes', () => {
+  let harness: StoreHarness
+  let owner: Store
+  let other: Store
+  let heard: { topic: HintTopic; instanceId: string; origin: string }[]
+
+  beforeEach(async () => {
+    harness = await createPostgresHarness(inject('postgresUrl'))
+    owner = await harness.open()
+    other = await harness.open()
+    heard = []
+    for (const topic of HINT_TOPICS) {
+      owner.hints.on(topic, (instanceId, origin) => heard.push({ topic, instanceId, origin }))
+    }
+  })
+  afterEach(() => harness.dispose())
+
+  const fromElsewhere = (topic: HintTopic, instanceId: string) =>
+    until(
+      `a hint of ${topic}`,
+      () => heard.find(hint => hint.topic === topic && hint.instanceId === instanceId && hint.origin === 'elsewhere'),
+      SOON_MS,
+    )
+
+  test('what another node commits is heard of, each under its topic', async () => {
+    const { instanceId } = await createConnected(owner)
+    await accept(other, instanceId)
+    await fromElsewhere('queued', instanceId)
+    await fromElsewhere('log', instanceId)
+    await other.connections.requestConnect(instanceId, null)
+    await fromElsewhere('goal', instanceId)
+    await other.instances.setWebhookUrl(instanceId, 'https://example.com/')
+    await fromElsewhere('webhook', instanceId)
+    await other.instances.rename(instanceId, 'New')
+    await fromElsewhere('connection', instanceId)
+    const made = newInstance()
+    await other.instances.create(made, 0)
+    await fromElsewhere('free', made.id)
+  })
+
+  test('more than fits into one notification arrives whole', async () => {
+    const ids = await Promise.all(Array.from({ length: 600 }, () => other.instances.create(newInstance(), 0)))
+    await Promise.all(ids.map(({ id }) => fromElsewhere('goal', id)))
+  })
+
+  test('a node hears its own hints once, and only the owner of an instance hears what only concerns it', async () => {
+    const lease = await createConnected(owner)
+    let elsewhere = 0
+    other.hints.on('owed', () => {
+      elsewhere += 1
+    })
+    owner.hints.on('owed', () => undefined, lease.instanceId)
+    heard.length = 0
+    await owner.events.recordIncoming(lease, incoming(), 0)
+    // Told after the others: when this is there, they would be.
+    const { promise: told, resolve } = Promise.withResolvers<void>()
+    other.hints.on('webhook', () => resolve())
+    await owner.instances.setWebhookUrl(lease.instanceId, null)
+    await told
+    expect(elsewhere).toBe(0)
+    expect(heard.filter(({ topic }) => topic === 'owed')).toEqual([
+      { topic: 'owed', instanceId: lease.instanceId, origin: 'here' },
+    ])
+  })
+
+  test('a connection that is cut is made anew; until then hints are lost and nothing else', async () => {
+    const { instanceId } = await createConnected(owner)
+    await harness.execute(`select count(pg_terminate_backend(pid)) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`)
+    await until('hints to be heard again', async () => {
+      await accept(other, instanceId).catch(() => undefined)
+      return heard.some(({ origin }) => origin === 'elsewhere')
+    })
+  })
+
+  test('what is not ours on the channel is passed over', async () => {
+    for (const payload of ['', 'x', 'null', '[]', '{"queued":1}', '{"queued":[1]}', '{"nothing":["a"]}']) {
+      await harness.execute(`select pg_notify('pombal_hints', '${payload}')`)
+    }
+    await harness.execute(`select pg_notify('pombal_hints', '{"goal":["inst_a"]}')`)
+    await fromElsewhere('goal', 'inst_a')
+    expect(heard).toHaveLength(1)
+  })
+})
