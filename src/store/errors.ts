@@ -34,6 +34,18 @@ export class DataDirInUse extends Error {
   }
 }
 
+/** DATABASE_URL leads through a pooler that gives every transaction another session; nothing was touched. */
+export class NeedsSessions extends Error {
+  override readonly name = 'NeedsSessions'
+
+  constructor() {
+    super(
+      'DATABASE_URL leads through a pooler that gives every transaction another session. Pombal needs sessions: give it ' +
+        "the database's own address, or a pool in session mode. A node opens 9 connections, and pools them itself.",
+    )
+  }
+}
+
 /** The database was written by a newer version of the service; nothing was touched. */
 export class NewerSchema extends Error {
   override readonly name = 'NewerSchema'
@@ -49,15 +61,3 @@ export class NewerSchema extends Error {
 export class InvalidCursor extends Error {
   override readonly name = 'InvalidCursor'
 }
-/** DATABASE_URL leads through a pooler that gives every transaction another session; nothing was touched. */
-export class NeedsSessions extends Error {
-  override readonly name = 'NeedsSessions'
-
-  constructor() {
-    super(
-      'DATABASE_URL leads through a pooler that gives every transaction another session. Pombal needs sessions: give it ' +
-        "the database's own address, or a pool in session mode. A node opens 9 connections, and pools them itself.",
-    )
-  }
-}
-

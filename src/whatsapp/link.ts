@@ -71,12 +71,12 @@ export interface LinkOptions {
   credentials: CredentialStore
   devices: DeviceCache
   caches: Record<'msgRetryCounterCache' | 'placeholderResendCache' | 'callOfferCache', MemoryCache>
+  /** Asked before each frame: false once another node may have the account. By default always true. */
+  mayAct?: (() => boolean) | undefined
   findGroup(group: string): GroupMetadata | undefined
   findSentContent(whatsappId: string): Promise<Uint8Array | null>
   events: LinkEvents
   logger: Logger
-  /** Asked before each frame: false once another node may have the account. By default always true. */
-  mayAct?: (() => boolean) | undefined
 }
 
 /** What WhatsApp says of a number; `silent`: nothing, ask again later. */
@@ -125,6 +125,7 @@ export class Link {
     sendDurably(
       this.#socket,
       () => Promise.all([sending.getStore(), credentials.settled()]),
+      options.mayAct ?? (() => true),
       () => this.#endAs(NOT_RECORDED),
     )
     watchHandshake(this.#socket, this.closed, code => this.#endAs(code))
@@ -133,7 +134,6 @@ export class Link {
   }
 
   get isOpen(): boolean {
-      options.mayAct ?? (() => true),
     return this.#isOpen
   }
 
