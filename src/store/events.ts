@@ -27,6 +27,7 @@ interface EventRow extends SummaryRow {
   timestamp: number
   created_at: number
   message_id: string | null
+  body: string
 }
 
 export class StoredEvents implements Events {
@@ -64,7 +65,14 @@ export class StoredEvents implements Events {
         .orderBy('ids.id', 'desc')
     const find = (part: Slice, limit: number) => {
       let query = withLatestDelivery(statements.db.selectFrom('events'))
-        .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id'])
+        .select([
+          'events.id',
+          'events.kind',
+          'events.timestamp',
+          'events.created_at',
+          'events.message_id',
+          'events.body',
+        ])
         .where('events.instance_id', '=', instanceId)
         .orderBy('events.id', 'desc')
         .limit(limit)
@@ -171,6 +179,7 @@ function toRecord(row: EventRow): EventRecord {
     timestamp: row.timestamp,
     createdAt: row.created_at,
     messageId: row.message_id,
+    body: row.body,
     delivery: toSummary(row),
   }
 }

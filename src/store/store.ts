@@ -303,6 +303,8 @@ export interface EventRecord {
   timestamp: number
   createdAt: number
   messageId: MessageId | null
+  /** The bytes posted. */
+  body: string
   /** The latest delivery. */
   delivery: DeliverySummary | null
 }
@@ -321,8 +323,6 @@ export interface AttemptRecord {
 }
 
 export interface EventDetail extends EventRecord {
-  /** The bytes posted. */
-  body: string
   /** Oldest first. */
   deliveries: (DeliverySummary & { log: AttemptRecord[] })[]
 }

@@ -95,7 +95,7 @@ async function life(): Promise<Scene[]> {
       path: `${at}/events`,
       prepare: async page => {
         await page.getByRole('button', { name: 'Redeliver…' }).click()
-        await page.getByText('those delivered').click()
+        await page.getByText('Already delivered').click()
         await page.getByText('will be posted again').waitFor()
       },
     },
@@ -116,7 +116,7 @@ async function life(): Promise<Scene[]> {
     {
       name: '12-instance-settings',
       path: `${at}/settings`,
-      prepare: page => page.getByText('For good.').waitFor(),
+      prepare: page => page.getByText('This cannot be undone.').waitFor(),
       whole: true,
     },
     {

@@ -146,6 +146,7 @@ describe('events', () => {
       timestamp: expect.stringMatching(ISO),
       createdAt: expect.stringMatching(ISO),
       messageId: id,
+      with: TO,
       delivery: summary,
       body: expect.any(String),
       deliveries: [
@@ -282,7 +283,7 @@ describe('events', () => {
     await api.store.events.recordIncoming(await api.lease(instance.id), message, Date.now())
     const { body } = await api.admin('GET', `/instances/${instance.id}/events`)
     expect(body.data).toMatchObject([
-      { event: 'message.received', timestamp: '2026-01-01T00:00:00.000Z', messageId: null, delivery: null },
+      { event: 'message.received', timestamp: '2026-01-01T00:00:00.000Z', messageId: null, with: TO, delivery: null },
     ])
     const detail = (await api.admin('GET', `/instances/${instance.id}/events/${body.data[0].id}`)).body.data
     expect(detail.deliveries).toEqual([])

@@ -3,6 +3,7 @@ import type { DeliveryState } from '../../../src/domain/delivery.ts'
 import type { EventKind } from '../../../src/domain/event.ts'
 import type { InstanceKind } from '../../../src/domain/instance.ts'
 import type { FailureCode, MessageState } from '../../../src/domain/message.ts'
+import type { RefusalCode } from '../../../src/domain/refusal.ts'
 
 export type { ActivityView as Activity } from '../../../src/api/resources/activity.ts'
 export type { ConnectionView as Connection } from '../../../src/api/resources/connection.ts'
@@ -31,7 +32,16 @@ export type {
 } from '../../../src/api/resources/statistics.ts'
 export type { WebhookView as Webhook } from '../../../src/api/resources/webhook.ts'
 export type { WebhookTestView as WebhookTest } from '../../../src/api/resources/webhook-test.ts'
-export type { ConnectionCause, ConnectionState, DeliveryState, EventKind, FailureCode, InstanceKind, MessageState }
+export type {
+  ConnectionCause,
+  ConnectionState,
+  DeliveryState,
+  EventKind,
+  FailureCode,
+  InstanceKind,
+  MessageState,
+  RefusalCode,
+}
 
 /** A page of a list; `nextCursor` is null on the last one. */
 export interface Page<T> {

@@ -1,11 +1,33 @@
-import { TextInput } from '@mantine/core'
+import { Button, TextInput } from '@mantine/core'
 import { type ReactNode, useEffect, useState } from 'react'
+import { useWords } from '../i18n/i18n.tsx'
 import classes from './filters.module.css'
+import { SearchIcon } from './icons.tsx'
+import { useIsNarrow } from './narrow.ts'
 
 const APPLY_AFTER_MS = 350
 
-export function FilterBar({ children }: { children: ReactNode }) {
-  return <div className={classes.bar}>{children}</div>
+/** @param active how many filters are set */
+export function FilterBar({ active, children }: { active: number; children: ReactNode }) {
+  const words = useWords()
+  const isNarrow = useIsNarrow()
+  const [isOpen, setOpen] = useState(false)
+  const bar = <div className={classes.bar}>{children}</div>
+  if (!isNarrow) return bar
+  return (
+    <>
+      <Button
+        variant="default"
+        mb="sm"
+        leftSection={<SearchIcon />}
+        onClick={() => setOpen(!isOpen)}
+        aria-expanded={isOpen}
+      >
+        {words.common.filters(active)}
+      </Button>
+      {isOpen && bar}
+    </>
+  )
 }
 
 interface TextFilterProps {
@@ -13,9 +35,11 @@ interface TextFilterProps {
   placeholder: string
   value: string | undefined
   onChange: (value: string | undefined) => void
-  /** Only Enter applies it, and empties the field. */
+  /** Only Enter applies it, or a whole id, and empties the field. */
   onEnter?: boolean
 }
+
+const WHOLE_ID = /^(msg|evt)_[a-z0-9]{26}$/
 
 /** Applies what is typed once the typing pauses. */
 export function TextFilter({ label, placeholder, value, onChange, onEnter = false }: TextFilterProps) {
@@ -36,7 +60,12 @@ export function TextFilter({ label, placeholder, value, onChange, onEnter = fals
       label={label}
       placeholder={placeholder}
       value={text}
-      onChange={event => setText(event.currentTarget.value)}
+      onChange={event => {
+        const typed = event.currentTarget.value
+        const isWhole = onEnter && WHOLE_ID.test(typed.trim())
+        if (isWhole) onChange(typed.trim())
+        setText(isWhole ? '' : typed)
+      }}
       onKeyDown={event => {
         if (event.key !== 'Enter' || !text.trim()) return
         onChange(text.trim())

@@ -14,13 +14,13 @@ import {
 import type { Log } from '../api/use-log.ts'
 import { useWords } from '../i18n/i18n.tsx'
 import classes from './log-list.module.css'
+import { useIsNarrow } from './narrow.ts'
 import { Problem } from './problem.tsx'
 import { Waiting } from './waiting.tsx'
 
 /** The next page is read when this many rows are left below the screen. */
 const READ_AHEAD_ROWS = 40
 const OVERSCAN = 8
-const NARROW = '(max-width: 760px)'
 
 interface LogListProps<T> {
   log: Log<T>
@@ -168,15 +168,4 @@ function moveBetweenRows(event: KeyboardEvent<HTMLElement>): void {
   if (!row || !next) return
   event.preventDefault()
   next.focus()
-}
-
-function useIsNarrow(): boolean {
-  const [isNarrow, setNarrow] = useState(() => matchMedia(NARROW).matches)
-  useEffect(() => {
-    const media = matchMedia(NARROW)
-    const onChange = () => setNarrow(media.matches)
-    media.addEventListener('change', onChange)
-    return () => media.removeEventListener('change', onChange)
-  }, [])
-  return isNarrow
 }

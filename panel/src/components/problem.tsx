@@ -12,9 +12,10 @@ export function problemText(error: unknown, words: Words): string {
   const waitSeconds = error.retryAfterSeconds ?? DEFAULT_WAIT_SECONDS
   if (error.code === 'too_many_attempts') return words.problems.too_many_attempts(waitSeconds)
   if (error.code === 'rate_limit_exceeded') return words.problems.rate_limit_exceeded(waitSeconds)
-  const { requestId: _, ...sentences } = words.problems
-  const known = Object.entries(sentences).find(([code]) => code === error.code)?.[1]
-  return typeof known === 'string' ? known : error.message
+  const { requestId: _, refusals, fields, ...sentences } = words.problems
+  const field = error.details.map(detail => fields[detail.field]).find(Boolean)
+  const known = Object.entries({ ...sentences, ...refusals }).find(([code]) => code === error.code)?.[1]
+  return field ?? (typeof known === 'string' ? known : error.message)
 }
 
 /** @param onRetry shows a button that tries again */

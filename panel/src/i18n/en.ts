@@ -1,3 +1,5 @@
+import type { ConnectionCause, RefusalCode } from '../api/types.ts'
+
 /** Every word of the panel. `pt-br.ts` has the same shape, which the compiler checks. */
 export const en = {
   common: {
@@ -14,6 +16,7 @@ export const en = {
     skip: 'Skip to the content',
     more: 'Loading more…',
     end: 'That is everything.',
+    filters: (active: number) => (active === 0 ? 'Filters' : `Filters (${active} set)`),
   },
   shell: {
     home: 'Pombal, all instances',
@@ -53,8 +56,9 @@ export const en = {
     noNumber: 'no number yet',
     traffic: 'Last hour',
     trafficHint: (sent: number, received: number) => `${sent} sent, ${received} received in the last hour`,
-    oldest: 'Waiting for the webhook',
-    nothingOwed: 'nothing',
+    oldest: 'Undelivered since',
+    oldestHint: 'The oldest event that your webhook has not received yet',
+    nothingOwed: 'nothing waits',
     sandbox: 'sandbox',
     emptyTitle: 'Your dovecote is empty',
     emptyText:
@@ -87,7 +91,7 @@ export const en = {
     sections: 'Sections of the instance',
   },
   token: {
-    title: 'Your instance is ready to be called',
+    title: 'Send from your program',
     once: 'The token is shown this once. Copy it to where your program keeps its secrets. Should it get lost, make a new one under Settings.',
     id: 'Instance ID',
     token: 'API token',
@@ -117,13 +121,16 @@ export const en = {
         text: 'The number was unlinked. Messages that were waiting have failed. Link it again to go on.',
       },
     },
-    reason: 'What WhatsApp told us',
+    reason: 'Why',
+    /** The service says it in English itself, and in more detail than its code. */
+    reasons: {} as Partial<Record<ConnectionCause, string>>,
+    simulated: 'This WhatsApp is simulated: Pombal was started with WHATSAPP_URL. Nothing reaches real phones.',
     number: 'Number',
     link: 'Link a number',
     linkAgain: 'Link again',
     resume: 'Try again now',
     sandboxLinking: 'The simulated phone scans the code by itself: this takes a few seconds.',
-    causes: {
+    remedies: {
       banned:
         'WhatsApp has banned or restricted this number. Open WhatsApp on the phone: it says why, and lets you ask for a review. Go on here once it works there.',
       version_refused:
@@ -134,7 +141,8 @@ export const en = {
         'Another program opened this same session elsewhere. Stop that one first, or it will happen again; then try again here.',
       code_expired: 'Nobody scanned the code in time.',
       unreachable:
-        'WhatsApp could not be reached. Check that this machine has internet and may speak to web.whatsapp.com, then try again.',
+        'WhatsApp could not be reached. Check that this machine has internet and may speak to web.whatsapp.com.',
+      sandbox_off: 'The sandbox is switched off here. Start Pombal with SANDBOX=on, then try again.',
     },
   },
   linking: {
@@ -176,7 +184,7 @@ export const en = {
     when: 'Accepted',
     toFilter: 'Recipient',
     toFilterHint: 'number or group',
-    since: 'From',
+    since: 'Since',
     until: 'Until',
     byId: 'Open by id',
     byIdPlaceholder: 'msg_…',
@@ -202,10 +210,14 @@ export const en = {
     read: 'Read',
     readText: 'The recipient has opened it.',
     failed: 'Failed',
+    after: (duration: string) => `after ${duration}`,
     waitingSent: 'Waiting to be sent…',
     waitingDelivered: 'Waiting for the recipient’s phone…',
     waitingRead: 'Not read yet',
-    noWebhook: 'No webhook URL was set, so nobody was told',
+    webhook: 'Your webhook',
+    noWebhook: 'not told: no URL was set',
+    setWebhook: 'Set a webhook URL, and your program is told of each step.',
+    whatsappCode: (code: string) => `WhatsApp’s own code: ${code}.`,
     attempts: (count: number) => (count === 1 ? '1 attempt' : `${count} attempts`),
     openEvent: 'Open the event',
     notFound: 'There is no message with this id here.',
@@ -242,7 +254,8 @@ export const en = {
   },
   events: {
     title: 'Events',
-    lead: 'What was told to your webhook, newest first, and what became of each telling.',
+    lead: 'What we tell your webhook, newest first, and how each delivery went.',
+    with: 'From or to',
     kinds: {
       'message.received': 'received',
       'message.sent': 'sent',
@@ -257,7 +270,7 @@ export const en = {
     notPosted: 'Not posted',
     attempts: 'Attempts',
     next: 'Next attempt',
-    when: 'Made',
+    when: 'Time',
     emptyTitle: 'Nothing has happened yet',
     emptyText: 'Events appear here as messages are sent, delivered, read, or received.',
     noneFound: 'No event fits these filters',
@@ -268,7 +281,7 @@ export const en = {
   event: {
     title: 'Event',
     id: 'Event ID',
-    made: 'Made',
+    made: 'Created',
     message: 'Message',
     body: 'Body',
     bodyHint: 'These exact bytes are posted, the same at every attempt.',
@@ -282,6 +295,7 @@ export const en = {
     blocked: 'Waits until the previous event of this message was delivered or given up, so that they arrive in order.',
     nextAt: 'Next attempt',
     answered: (status: number) => `answered ${status}`,
+    noAnswer: 'no answer',
     response: 'Response',
     redeliver: 'Redeliver now',
     redelivered: 'On its way again.',
@@ -306,9 +320,9 @@ export const en = {
   redeliver: {
     title: 'Redeliver',
     which: 'Which events',
-    exhausted: 'those given up',
-    delivered: 'those delivered',
-    since: 'Made since',
+    exhausted: 'Given up',
+    delivered: 'Already delivered',
+    since: 'Created in',
     hours: { '1': 'the last hour', '24': 'the last 24 hours', '168': 'the last 7 days', '720': 'the last 30 days' },
     count: (count: string) =>
       count === '1' ? '1 event will be posted again.' : `${count} events will be posted again.`,
@@ -364,6 +378,8 @@ export const en = {
     testFailed: 'The test did not get through.',
     testStatus: (status: number) => `It answered ${status}. Only 2xx counts as received.`,
     testPosted: 'What was posted',
+    owedSince: 'Your webhook has not received everything: the oldest event is from',
+    seeWaiting: 'See what waits',
     secret: 'Signing secret',
     secretHint: 'Every event is signed with it, so that your receiver knows it came from here.',
     reveal: 'Show',
@@ -411,7 +427,7 @@ export const en = {
   instanceSettings: {
     rename: 'Name',
     renamed: 'Renamed.',
-    facts: 'Facts',
+    facts: 'Details',
     id: 'Instance ID',
     kind: 'Kind',
     kinds: { whatsapp: 'WhatsApp number', sandbox: 'Sandbox' },
@@ -431,7 +447,7 @@ export const en = {
     logoutAction: 'Unlink',
     loggedOut: 'Unlinking…',
     remove: 'Delete the instance',
-    removeHint: 'For good.',
+    removeHint: 'This cannot be undone.',
     removeTitle: 'Delete this instance?',
     removeText: [
       'The token stops working at once.',
@@ -487,6 +503,9 @@ export const en = {
     cross_site_request: 'The browser says that this request came from another site. Reload the page.',
     too_many_attempts: (seconds: number) => `Too many wrong tries from here. Wait ${seconds} s.`,
     rate_limit_exceeded: (seconds: number) => `Too many calls. Wait ${seconds} s.`,
+    /** What the service says better itself, in English: other refusals, and what was wrong with a field. */
+    refusals: {} as Partial<Record<RefusalCode, string>>,
+    fields: {} as Partial<Record<string, string>>,
     requestId: (id: string) => `Request id for the log: ${id}`,
   },
 }

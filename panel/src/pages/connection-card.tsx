@@ -12,9 +12,10 @@ import { Linking } from './linking.tsx'
 /** How the number is connected, in words, and what can be done about it. */
 export function ConnectionCard({ connection }: { connection: Connection }) {
   const words = useWords()
-  const { state, kind, instanceId, reason, since, cause } = connection
-  const remedies: Partial<Record<ConnectionCause, string>> = words.connection.causes
+  const { state, kind, instanceId, since, cause, simulated } = connection
+  const remedies: Partial<Record<ConnectionCause, string>> = words.connection.remedies
   const remedy = cause && remedies[cause]
+  const reason = (cause && words.connection.reasons[cause]) ?? connection.reason
   const connect = useConnect(instanceId)
   const isSandboxLinking = kind === 'sandbox' && (state === 'linking' || state === 'connecting' || state === 'unlinked')
   const isLinking = kind === 'whatsapp' && state === 'linking'
@@ -33,11 +34,12 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
         {isSandboxLinking ? words.connection.sandboxLinking : words.connection.states[state].text}
       </p>
       {remedy && cause !== 'code_expired' && <p className={classes.text}>{remedy}</p>}
-      {(tells || (isSandboxLinking && state === 'unlinked')) && reason && (
+      {!remedy && (tells || (isSandboxLinking && state === 'unlinked')) && (
         <p className={classes.reason}>
-          {words.connection.reason}: <q>{reason}</q>
+          {words.connection.reason}: {reason}
         </p>
       )}
+      {simulated && kind === 'whatsapp' && <p className={classes.reason}>{words.connection.simulated}</p>}
       {isSandboxLinking && state !== 'unlinked' && <Waiting text={words.connection.states[state].name} />}
       {kind === 'whatsapp' && (isLinking || state === 'unlinked' || state === 'logged_out') && (
         <Linking connection={connection} connect={connect} />

@@ -10,6 +10,7 @@ import { DrawerPage } from '../components/drawer-page.tsx'
 import { RepeatIcon } from '../components/icons.tsx'
 import { Empty, Fact, Facts } from '../components/panels.tsx'
 import { Problem } from '../components/problem.tsx'
+import { Recipient } from '../components/recipient.tsx'
 import { Ago, duration, Time } from '../components/time.tsx'
 import { Step, Timeline } from '../components/timeline.tsx'
 import { useToast } from '../components/toasts.tsx'
@@ -57,6 +58,9 @@ function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string
         </Fact>
         <Fact name={words.event.made}>
           <Time at={event.createdAt} />
+        </Fact>
+        <Fact name={words.events.with}>
+          <Recipient to={event.with} />
         </Fact>
         {event.messageId && (
           <Fact name={words.event.message}>
@@ -161,7 +165,10 @@ function AttemptStep({ attempt }: { attempt: Attempt }) {
   return (
     <Step title={words.event.attempt(attemptNumber)} at={<Time at={startedAt} />} tone={isGood ? 'good' : 'bad'}>
       <div className={classes.outcome}>
-        <Badge tone={isGood ? 'good' : 'bad'}>{status === null ? error : words.event.answered(status)}</Badge>
+        <Badge tone={isGood ? 'good' : 'bad'}>
+          {status === null ? words.event.noAnswer : words.event.answered(status)}
+        </Badge>
+        {error && <code>{error}</code>}
         <span>{duration(durationMs)}</span>
       </div>
       {explained && <div>{explained}</div>}

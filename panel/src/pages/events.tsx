@@ -10,6 +10,7 @@ import { FilterBar, TextFilter } from '../components/filters.tsx'
 import { RepeatIcon } from '../components/icons.tsx'
 import { Cell, LogList } from '../components/log-list.tsx'
 import { Empty, PageHead } from '../components/panels.tsx'
+import { Recipient } from '../components/recipient.tsx'
 import { RowLink } from '../components/row-link.tsx'
 import { Ago, Time } from '../components/time.tsx'
 import { useWords } from '../i18n/i18n.tsx'
@@ -70,7 +71,7 @@ export function Events() {
             </Link>
           </Alert>
         )}
-        <FilterBar>
+        <FilterBar active={[state, kind].filter(Boolean).length}>
           <Select
             label={words.events.state}
             placeholder={words.common.all}
@@ -100,8 +101,15 @@ export function Events() {
         <LogList
           log={log}
           label={words.events.title}
-          columns={[words.events.kind, words.events.state, words.events.attempts, words.events.next, words.events.when]}
-          template="minmax(0, 1.3fr) minmax(0, 1.1fr) minmax(0, 0.6fr) minmax(0, 0.9fr) 150px"
+          columns={[
+            words.events.kind,
+            words.events.with,
+            words.events.state,
+            words.events.attempts,
+            words.events.next,
+            words.events.when,
+          ]}
+          template="minmax(0, 1.1fr) minmax(0, 1.2fr) minmax(0, 1fr) minmax(0, 0.6fr) minmax(0, 0.8fr) 130px"
           rowHeight={{ wide: 50, narrow: 72 }}
           renderRow={renderRow}
           empty={
@@ -144,6 +152,9 @@ function EventRow({ event, instanceId, onOpen }: EventRowProps) {
           {event.event.replace('message.', '')}
         </RowLink>
       </Cell>
+      <Cell area="hidden">
+        <Recipient to={event.with} />
+      </Cell>
       <Cell>
         <DeliveryBadge state={delivery?.state ?? null} attempts={delivery?.attemptCount} />
       </Cell>
@@ -153,9 +164,12 @@ function EventRow({ event, instanceId, onOpen }: EventRowProps) {
       </Cell>
       <Cell area="wide">
         <span className={classes.when}>
+          <span className={classes.narrowOnly}>
+            <Recipient to={event.with} /> ·{' '}
+          </span>
           <Time at={event.createdAt} />
           {delivery && delivery.attemptCount > 1 && (
-            <span className={classes.narrowAttempts}> · {words.message.attempts(delivery.attemptCount)}</span>
+            <span className={classes.narrowOnly}> · {words.message.attempts(delivery.attemptCount)}</span>
           )}
         </span>
       </Cell>

@@ -67,7 +67,7 @@ export function Instances() {
           words.instances.oldest,
         ]}
         template="minmax(0, 2.2fr) minmax(0, 1.2fr) minmax(0, 1.2fr) minmax(0, 1fr) minmax(0, 1.2fr)"
-        rowHeight={{ wide: 66, narrow: 124 }}
+        rowHeight={{ wide: 66, narrow: 112 }}
         renderRow={renderRow}
         empty={
           <Empty
@@ -174,7 +174,7 @@ function InstanceRow({ instance, activity }: { instance: Instance; activity: Act
         )}
       </Cell>
       <Cell>{activity && <Traffic activity={activity} />}</Cell>
-      <Cell area="wide" label={words.instances.oldest}>
+      <Cell area={activity?.oldestUndeliveredAt ? 'wide' : 'hidden'} label={words.instances.oldest}>
         {activity &&
           (activity.oldestUndeliveredAt ? (
             <span className={classes.owed}>
@@ -224,9 +224,11 @@ function FirstInstance() {
             onClick={() => create.mutate('sandbox')}
           >
             <FlaskIcon size={26} />
-            <strong>{words.instances.trySandbox}</strong>
+            <strong>
+              {words.instances.trySandbox} <ArrowIcon />
+            </strong>
             <span>{words.instances.trySandboxHint}</span>
-            {create.isPending && create.variables === 'sandbox' ? <em>{words.instances.creating}</em> : <ArrowIcon />}
+            {create.isPending && create.variables === 'sandbox' && <em>{words.instances.creating}</em>}
           </button>
         )}
         <button
@@ -236,9 +238,11 @@ function FirstInstance() {
           onClick={() => create.mutate('whatsapp')}
         >
           <PhoneIcon size={26} />
-          <strong>{words.instances.linkNumber}</strong>
+          <strong>
+            {words.instances.linkNumber} <ArrowIcon />
+          </strong>
           <span>{words.instances.linkNumberHint}</span>
-          {create.isPending && create.variables === 'whatsapp' ? <em>{words.instances.creating}</em> : <ArrowIcon />}
+          {create.isPending && create.variables === 'whatsapp' && <em>{words.instances.creating}</em>}
         </button>
       </div>
       <Problem error={create.error} />

@@ -9,7 +9,8 @@ import { CopyIconButton } from '../components/copy.tsx'
 import { DrawerPage } from '../components/drawer-page.tsx'
 import { Empty, Fact, Facts } from '../components/panels.tsx'
 import { Problem } from '../components/problem.tsx'
-import { Time } from '../components/time.tsx'
+import { Recipient } from '../components/recipient.tsx'
+import { duration, Time } from '../components/time.tsx'
 import { Step, Timeline } from '../components/timeline.tsx'
 import { Waiting } from '../components/waiting.tsx'
 import { useWords } from '../i18n/i18n.tsx'
@@ -46,7 +47,9 @@ function OneMessage({ instanceId, messageId }: { instanceId: string; messageId: 
         <Fact name={words.messages.state}>
           <MessageBadge state={message.status} />
         </Fact>
-        <Fact name={words.message.to}>{message.to}</Fact>
+        <Fact name={words.message.to}>
+          <Recipient to={message.to} />
+        </Fact>
         <Fact name={words.message.id}>
           <span className={classes.id}>
             <code>{message.id}</code>
@@ -56,6 +59,11 @@ function OneMessage({ instanceId, messageId }: { instanceId: string; messageId: 
       </Facts>
       <h2 className={classes.heading}>{words.message.life}</h2>
       <Life message={message} instanceId={instanceId} />
+      {message.events.length > 0 && message.events.every(({ delivery }) => delivery === null) && (
+        <Link to="/instances/$id/webhook" params={{ id: instanceId }}>
+          {words.message.setWebhook}
+        </Link>
+      )}
     </div>
   )
 }
@@ -63,6 +71,8 @@ function OneMessage({ instanceId, messageId }: { instanceId: string; messageId: 
 function Life({ message, instanceId }: { message: MessageLife; instanceId: string }) {
   const words = useWords()
   const { status, createdAt, sentAt, deliveredAt, readAt, failedAt, error } = message
+  // It is told within the sentence, and nowhere else.
+  const whatsappCode = error?.code === 'rejected_by_whatsapp' ? /[0-9]+/.exec(error.message)?.[0] : undefined
   const told = (kind: string): ReactNode => <Told message={message} kind={`message.${kind}`} instanceId={instanceId} />
   return (
     <Timeline>
@@ -70,27 +80,27 @@ function Life({ message, instanceId }: { message: MessageLife; instanceId: strin
         {words.message.acceptedText}
       </Step>
       {sentAt && (
-        <Step title={words.message.sent} at={<Time at={sentAt} />} tone="calm">
+        <Step title={words.message.sent} at={<Reached at={sentAt} after={createdAt} />} tone="calm">
           {words.message.sentText}
           {told('sent')}
         </Step>
       )}
       {deliveredAt && (
-        <Step title={words.message.delivered} at={<Time at={deliveredAt} />} tone="calm">
+        <Step title={words.message.delivered} at={<Reached at={deliveredAt} after={sentAt ?? createdAt} />} tone="calm">
           {words.message.deliveredText}
           {told('delivered')}
         </Step>
       )}
       {readAt && (
-        <Step title={words.message.read} at={<Time at={readAt} />} tone="good">
+        <Step title={words.message.read} at={<Reached at={readAt} after={deliveredAt ?? createdAt} />} tone="good">
           {words.message.readText}
           {told('read')}
         </Step>
       )}
       {failedAt && error && (
-        <Step title={words.message.failed} at={<Time at={failedAt} />} tone="bad">
+        <Step title={words.message.failed} at={<Reached at={failedAt} after={createdAt} />} tone="bad">
           {words.failures[error.code]}
-          {error.code === 'rejected_by_whatsapp' && <div>{error.message}</div>}
+          {whatsappCode && <div>{words.message.whatsappCode(whatsappCode)}</div>}
           {told('failed')}
         </Step>
       )}
@@ -98,6 +108,16 @@ function Life({ message, instanceId }: { message: MessageLife; instanceId: strin
       {status === 'sent' && <Step title={words.message.waitingDelivered} open />}
       {status === 'delivered' && <Step title={words.message.waitingRead} open />}
     </Timeline>
+  )
+}
+
+/** When a step was reached, and how long that took from the one before. */
+function Reached({ at, after }: { at: string; after: string }) {
+  const words = useWords()
+  return (
+    <>
+      {words.message.after(duration(Date.parse(at) - Date.parse(after)))} · <Time at={at} />
+    </>
   )
 }
 
@@ -109,9 +129,12 @@ function Told({ message, kind, instanceId }: { message: MessageLife; kind: strin
   const { delivery } = event
   return (
     <div className={classes.told}>
-      <DeliveryBadge state={delivery?.state ?? null} attempts={delivery?.attemptCount} />
+      <span className={classes.toldWhom}>{words.message.webhook}</span>
       {delivery ? (
-        delivery.attemptCount > 0 && <span>{words.message.attempts(delivery.attemptCount)}</span>
+        <>
+          <DeliveryBadge state={delivery.state} attempts={delivery.attemptCount} />
+          {delivery.attemptCount > 0 && <span>{words.message.attempts(delivery.attemptCount)}</span>}
+        </>
       ) : (
         <span>{words.message.noWebhook}</span>
       )}

@@ -8,6 +8,7 @@ import { FilterBar, TextFilter } from '../components/filters.tsx'
 import { SendIcon } from '../components/icons.tsx'
 import { Cell, LogList } from '../components/log-list.tsx'
 import { Empty, PageHead } from '../components/panels.tsx'
+import { Recipient } from '../components/recipient.tsx'
 import { RowLink } from '../components/row-link.tsx'
 import { Time } from '../components/time.tsx'
 import { useToast } from '../components/toasts.tsx'
@@ -129,17 +130,6 @@ function MessageRow({ message, instanceId, onOpen }: MessageRowProps) {
   )
 }
 
-export function Recipient({ to }: { to: string }) {
-  const words = useWords()
-  return to.endsWith('@g.us') ? (
-    <span title={to}>
-      {words.messages.group} {to.replace('@g.us', '')}
-    </span>
-  ) : (
-    <span>+{to}</span>
-  )
-}
-
 interface FiltersProps {
   search: { state?: string; to?: string; since?: string; until?: string; open?: string }
   change: (changed: Partial<FiltersProps['search']>, replace?: boolean) => void
@@ -150,7 +140,7 @@ const STATES: readonly MessageState[] = ['queued', 'sent', 'delivered', 'read', 
 function Filters({ search, change }: FiltersProps) {
   const words = useWords()
   return (
-    <FilterBar>
+    <FilterBar active={[search.state, search.to, search.since, search.until].filter(Boolean).length}>
       <Select
         label={words.messages.state}
         value={search.state ?? null}

@@ -1,8 +1,9 @@
 import { Button, Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { connectionQuery, webhookQuery } from '../api/queries.ts'
+import { activityQuery, connectionQuery, webhookQuery } from '../api/queries.ts'
 import { Card } from '../components/panels.tsx'
+import { Ago } from '../components/time.tsx'
 import { Waiting } from '../components/waiting.tsx'
 import { useWords } from '../i18n/i18n.tsx'
 import { ConnectionCard } from './connection-card.tsx'
@@ -43,10 +44,20 @@ export function Overview() {
 function WebhookCard({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const { data: webhook } = useQuery(webhookQuery(instanceId))
+  const { data: activity } = useQuery(activityQuery([instanceId]))
+  const owedSince = activity?.[0]?.oldestUndeliveredAt
   if (!webhook) return null
   return (
     <Card title={words.webhook.title} hint={webhook.url ? words.webhook.lead : words.events.noUrl}>
       {webhook.url && <p className={classes.url}>{webhook.url}</p>}
+      {owedSince && (
+        <p className={classes.owed}>
+          {words.webhook.owedSince} <Ago at={owedSince} />.{' '}
+          <Link to="/instances/$id/events" params={{ id: instanceId }} search={{ state: 'pending' }}>
+            {words.webhook.seeWaiting}
+          </Link>
+        </p>
+      )}
       <Group>
         <Button
           variant={webhook.url ? 'default' : 'light'}

@@ -70,11 +70,14 @@ function Outcomes({ statistics: { buckets } }: { statistics: Statistics }) {
         <p className={classes.none}>{words.statistics.none}</p>
       ) : (
         <>
+          <span className={classes.scale} aria-hidden>
+            {most}
+          </span>
           <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} className={classes.plot} preserveAspectRatio="none" aria-hidden>
             {buckets.map((bucket, index) => {
               let y = HEIGHT
               return SERIES.map(series => {
-                const height = (bucket[series] / most) * (HEIGHT - 4)
+                const height = (bucket[series] / most) * HEIGHT
                 y -= height
                 return height === 0 ? null : (
                   <rect
@@ -85,7 +88,7 @@ function Outcomes({ statistics: { buckets } }: { statistics: Statistics }) {
                     width={Math.max(1, step - GAP)}
                     height={height}
                   >
-                    <title>{`${series}: ${bucket[series]}`}</title>
+                    <title>{`${words.statistics[series]}: ${bucket[series]}`}</title>
                   </rect>
                 )
               })
@@ -136,7 +139,7 @@ function Latency({ statistics: { buckets, medianMs, p95Ms } }: { statistics: Sta
   const words = useWords()
   const most = Math.max(1, ...buckets.map(({ p95Ms: ms }) => ms ?? 0))
   const step = WIDTH / buckets.length
-  const y = (ms: number) => HEIGHT - (ms / most) * (HEIGHT - 8)
+  const y = (ms: number) => HEIGHT - (ms / most) * HEIGHT
   return (
     <figure className={classes.figure}>
       <figcaption className={classes.caption}>
@@ -146,6 +149,9 @@ function Latency({ statistics: { buckets, medianMs, p95Ms } }: { statistics: Sta
         <p className={classes.none}>{words.statistics.noLatency}</p>
       ) : (
         <>
+          <span className={classes.scale} aria-hidden>
+            {duration(most)}
+          </span>
           <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} className={classes.plot} preserveAspectRatio="none" aria-hidden>
             {buckets.map((bucket, index) =>
               bucket.p95Ms === null || bucket.medianMs === null ? null : (

@@ -152,7 +152,10 @@ function TestAnswer({ answer }: { answer: WebhookTest }) {
   return (
     <div className={classes.answer} data-good={isGood}>
       <div className={classes.answerHead}>
-        <Badge tone={isGood ? 'good' : 'bad'}>{status === null ? error : words.event.answered(status)}</Badge>
+        <Badge tone={isGood ? 'good' : 'bad'}>
+          {status === null ? words.event.noAnswer : words.event.answered(status)}
+        </Badge>
+        {error && <code>{error}</code>}
         <span>{duration(durationMs)}</span>
       </div>
       <strong>{isGood ? words.webhook.testOk : words.webhook.testFailed}</strong>

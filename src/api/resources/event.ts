@@ -55,6 +55,7 @@ const eventProperties = {
   timestamp: moment('The timestamp in the body.'),
   createdAt: moment('When the event was made.'),
   messageId: nullable(messageIdSchema),
+  with: Type.String({ description: 'The number or group on the other side.', examples: ['5511987654321'] }),
 }
 
 export const eventSchema = Type.Object(
@@ -97,8 +98,15 @@ export function eventView(event: EventRecord): EventView {
     timestamp: toIso(event.timestamp),
     createdAt: toIso(event.createdAt),
     messageId: event.messageId,
+    with: otherSide(event.body),
     delivery: event.delivery && deliveryView(event.delivery),
   }
+}
+
+/** Whom a body, as posted, tells of. */
+function otherSide(body: string): string {
+  const { data } = JSON.parse(body) as { data: { to?: string; from?: string; group?: string } }
+  return data.to ?? data.group ?? data.from ?? ''
 }
 
 export type EventDetailView = Static<typeof eventDetailSchema>

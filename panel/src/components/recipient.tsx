@@ -1,0 +1,13 @@
+import { useWords } from '../i18n/i18n.tsx'
+
+/** The other side of a message: a number as people write it, or a group. */
+export function Recipient({ to }: { to: string }) {
+  const words = useWords()
+  return to.endsWith('@g.us') ? (
+    <span title={to}>
+      {words.messages.group} {to.replace('@g.us', '')}
+    </span>
+  ) : (
+    <span>+{to}</span>
+  )
+}
