@@ -25,6 +25,7 @@ import { parseIncoming } from './incoming.ts'
 import { Journal } from './journal.ts'
 import { createLibraryLogger } from './library-logger.ts'
 import { type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
+import { type LookUp, lookUp } from './look-up.ts'
 import type { MemoryCache } from './memory-cache.ts'
 import { parseReceipt, type Receipt } from './receipts.ts'
 import { createSignalRepository, sending } from './signal-repository.ts'
@@ -37,6 +38,9 @@ const TOKEN_WEEK_SECONDS = 604_800
 
 /** How often WhatsApp is asked for what it has kept for us, when it does not say that this was all. */
 const MAX_ACTIVATIONS = 3
+
+/** WhatsApp's code for a refusal that is no number. */
+const UNKNOWN_ERROR = 500
 
 /** WhatsApp's answer to a message of ours. */
 export interface Acknowledgement {
@@ -79,9 +83,6 @@ export interface LinkOptions {
   logger: Logger
 }
 
-/** What WhatsApp says of a number; `silent`: nothing, ask again later. */
-export type LookUp = { kind: 'found'; address: string } | { kind: 'absent' } | { kind: 'silent' }
-
 /** One socket to WhatsApp, from opening to its end. It is never opened again: the next one is a new link. */
 export class Link {
   readonly #options: LinkOptions
@@ -89,6 +90,10 @@ export class Link {
   readonly #closed = new AbortController()
   /** Which stanza a ciphertext came in: Baileys hands the very same bytes to the Signal repository. */
   readonly #stanzas = new WeakMap<Uint8Array, BinaryNode>()
+  /** A socket without an account only links one: WhatsApp hands nothing out over it. */
+  readonly #links: boolean
+  /** Written over this link and not answered yet, by WhatsApp id. */
+  readonly #unanswered = new Set<string>()
   #isOpen = false
   /** WhatsApp has handed out all that it had kept for us. */
   #caughtUp = false
@@ -97,6 +102,7 @@ export class Link {
   constructor(options: LinkOptions) {
     this.#options = options
     const { credentials, caches, network, version, queryTimeoutMs, keepAliveMs } = options
+    this.#links = credentials.creds.account === undefined
     const journal = new Journal(credentials)
     this.#socket = makeWASocket(
       socketOptions({
@@ -152,6 +158,7 @@ export class Link {
    * @param recorded nothing is written before it resolves, or at all if it rejects; meanwhile it is encrypted
    */
   async write(address: string, content: Uint8Array, whatsappId: string, recorded: Promise<void>): Promise<void> {
+    this.#unanswered.add(whatsappId)
     const relayed = sending.run(recorded, () =>
       this.#socket.authState.keys.transaction(
         () => this.#socket.relayMessage(address, decodeContent(content), { messageId: whatsappId }),
@@ -162,12 +169,8 @@ export class Link {
     this.#noteToken(address).catch(error => this.#log(error, 'token'))
   }
 
-  async lookUp(number: string): Promise<LookUp> {
-    const found = await this.#orClosed(this.#socket.onWhatsApp(number))
-    // Undefined is a query that timed out; a number that is not on WhatsApp is missing from the list.
-    if (!found) return { kind: 'silent' }
-    const [first] = found
-    return first?.exists ? { kind: 'found', address: jidNormalizedUser(first.jid) } : { kind: 'absent' }
+  lookUp(number: string): Promise<LookUp> {
+    return this.#orClosed(lookUp(number, node => this.#socket.query(node)))
   }
 
   /** @throws what WhatsApp answered; its code is `data` */
@@ -211,16 +214,23 @@ export class Link {
   #listen(): void {
     const { ev, ws } = this.#socket
     const { credentials, events } = this.#options
+    const { lid } = this.self
     ev.on('creds.update', () => {
+      // Baileys takes the LID from every login, also when none is told there.
+      const { me } = credentials.creds
+      if (me && lid) me.lid ??= lid
       credentials.touchCreds()
       // A failure has ended the socket already.
       credentials.settled().catch(error => this.#log(error, 'creds'))
     })
     ev.on('connection.update', update => {
       if (update.qr) events.qr(update.qr)
-      if (update.isNewLogin) events.paired()
+      if (update.isNewLogin) {
+        events.paired()
+        this.#restart().catch(error => this.#log(error, 'restart'))
+      }
       if (update.receivedPendingNotifications) this.#caughtUp = true
-      if (update.connection === 'open') {
+      if (update.connection === 'open' && !this.#links) {
         this.#isOpen = true
         events.opened()
         this.#activate().catch(error => this.#log(error, 'activate'))
@@ -238,10 +248,12 @@ export class Link {
     ws.on('unexpected-response', () => this.#endAs(DisconnectReason.unavailableService))
     ws.prependListener('CB:message', (node: BinaryNode) => this.#noteCiphertexts(node))
     // Baileys tells of refusals only, and of those after the fact.
-    ws.on('CB:ack,class:message', ({ attrs }: BinaryNode) => {
-      if (!attrs['id']) return
-      const error = attrs['error'] ? Number(attrs['error']) : undefined
-      events.acknowledged({ whatsappId: attrs['id'], error, devicesDiffer: attrs['phash'] !== undefined })
+    ws.on('CB:ack', ({ attrs: { id, error, phash, ...rest } }: BinaryNode) => {
+      // By the id: not every network names the class.
+      if (!id || (rest['class'] !== 'message' && !this.#unanswered.has(id))) return
+      this.#unanswered.delete(id)
+      const code = error === undefined ? undefined : Number.parseInt(error, 10) || UNKNOWN_ERROR
+      events.acknowledged({ whatsappId: id, error: code, devicesDiffer: phash !== undefined })
     })
     this.#recordFirst('CB:receipt', node => {
       const receipt = parseReceipt(node, this.self)
@@ -262,6 +274,13 @@ export class Link {
       await this.#socket.query({ tag: 'iq', attrs, content: [{ tag: 'active', attrs: {} }] }).catch(() => undefined)
       this.#socket.ev.flush()
     }
+  }
+
+  /** After linking WhatsApp asks for a new socket (515); one that does not gets it all the same. */
+  async #restart(): Promise<void> {
+    const { queryTimeoutMs = QUERY_TIMEOUT_MS } = this.#options
+    await sleep(queryTimeoutMs, undefined, { signal: this.closed, ref: false })
+    this.#endAs(DisconnectReason.restartRequired)
   }
 
   /** Holds a stanza back from Baileys, who would acknowledge it, until what it tells is recorded. */

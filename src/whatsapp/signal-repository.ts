@@ -7,9 +7,15 @@ import {
   type SignalRepositoryWithLIDStore,
 } from 'baileys'
 import type { ILogger } from 'baileys/lib/Utils/logger.js'
+import { userOf } from './addresses.ts'
 import type { Journal } from './journal.ts'
+import { MemoryCache } from './memory-cache.ts'
 
+type LIDMappingStore = SignalRepositoryWithLIDStore['lidMapping']
 type PnToLid = Parameters<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>[2]
+
+const CONTACTS_WITHOUT_LID = 1_000
+const NO_LID_FRESH_MS = 600_000
 
 /** Within a send: settles once the message is recorded as handed to WhatsApp. Its frame does not leave before. */
 export const sending = new AsyncLocalStorage<Promise<void>>()
@@ -18,7 +24,7 @@ export const sending = new AsyncLocalStorage<Promise<void>>()
 export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Promise<void>
 
 /**
- * Baileys' Signal repository with three things changed.
+ * Baileys' Signal repository with four things changed.
  *
  * 1. Every change of a session is written before its result is given out: Baileys commits the keys of a send after writing
  *    to the socket, so that a crash in between would use a counter twice and the recipient could not decrypt. Each
@@ -28,6 +34,7 @@ export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Pro
  * 2. Operations on one contact are serialised. Baileys locks by JID, but number and LID share one session.
  * 3. A plaintext is journalled in the commit that uses its key up, and recorded as an event before Baileys sends the
  *    receipt: a message is either still WhatsApp's to deliver again, or already ours.
+ * 4. A contact without a LID can be written to (`answeringForAll`).
  */
 export function createSignalRepository(
   auth: SignalAuthState,
@@ -35,7 +42,7 @@ export function createSignalRepository(
   pnToLid: PnToLid,
   ours: { journal: Journal; onDecrypted: OnDecrypted; settled(): Promise<void>; onClose(): void },
 ): SignalRepositoryWithLIDStore {
-  const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid)
+  const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid && rememberingNo(pnToLid))
   const keys = auth.keys as SignalKeyStoreWithTransaction
   const outside = AsyncLocalStorage.snapshot()
   const locks = new Map<string, Promise<unknown>>()
@@ -77,6 +84,7 @@ export function createSignalRepository(
 
   return {
     ...base,
+    lidMapping: answeringForAll(base.lidMapping),
     async encryptMessage(message) {
       return alone(await contactOf(message.jid), () => base.encryptMessage(message))
     },
@@ -107,5 +115,34 @@ export function createSignalRepository(
       ours.onClose()
       base.close?.()
     },
+  }
+}
+
+/**
+ * Baileys asks for the keys of a contact by LID, and for none where it knows no LID. Where there is none the number takes
+ * its place, as an address and as the name of the session.
+ */
+function answeringForAll(base: LIDMappingStore): LIDMappingStore {
+  const getLIDsForPNs: LIDMappingStore['getLIDsForPNs'] = async pns => {
+    const found = (await base.getLIDsForPNs(pns)) ?? []
+    const users = new Set(found.map(({ pn }) => userOf(pn)))
+    const rest = pns.filter(pn => !users.has(userOf(pn)))
+    return [...found, ...rest.map(pn => ({ pn, lid: pn }))]
+  }
+  const getLIDForPN: LIDMappingStore['getLIDForPN'] = pn => base.getLIDForPN(pn)
+  return Object.assign(Object.create(base) as LIDMappingStore, { getLIDsForPNs, getLIDForPN })
+}
+
+/** Baileys asks for a LID at every use of a session, and forgets that there was none. */
+function rememberingNo(pnToLid: NonNullable<PnToLid>): NonNullable<PnToLid> {
+  const askedAt = new MemoryCache(CONTACTS_WITHOUT_LID)
+  return async pns => {
+    const due = pns.filter(
+      pn => !(Date.now() - (askedAt.get<number>(pn) ?? Number.NEGATIVE_INFINITY) < NO_LID_FRESH_MS),
+    )
+    if (due.length === 0) return []
+    const found = await pnToLid(due)
+    for (const pn of due) if (!found?.some(one => userOf(one.pn) === userOf(pn))) askedAt.set(pn, Date.now())
+    return found
   }
 }
