@@ -7,10 +7,11 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  renameSync,
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { BadSettings, parseMasterKey, type Settings } from './config.ts'
 
 const KEY_BYTES = 32
@@ -38,6 +39,38 @@ export function openKeys(settings: Pick<Settings, 'dataDir' | 'databaseUrl' | 'a
   }
 }
 
+/** What a rotation of the master key in the data folder needs of its files. */
+export interface MasterKeyFiles {
+  current: Buffer
+  /** The same at every call, until it is adopted: from `master.key.next`, where the first call makes it. */
+  next(): Buffer
+  /**
+   * The next key takes the place of the current one, in one step. The replaced key stays beside it, for backups made before.
+   * @returns its file
+   */
+  adopt(): string
+}
+
+/** @throws BadSettings when there is no key file, or it is damaged */
+export function openMasterKeyFiles(dataDir: string): MasterKeyFiles {
+  const file = join(dataDir, 'master.key')
+  const nextFile = `${file}.next`
+  if (!existsSync(file)) throw new BadSettings([`${file} is missing: there is no key to rotate.`])
+  const replacedFile = `${file}.replaced-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '')}`
+  return {
+    current: readKey(file),
+    next: () => parseKey(nextFile, readOrMake(nextFile, 'base64')),
+    adopt() {
+      if (existsSync(nextFile)) {
+        if (!existsSync(replacedFile)) linkSync(file, replacedFile)
+        renameSync(nextFile, file)
+        syncFolder(dataDir)
+      }
+      return replacedFile
+    },
+  }
+}
+
 function openMasterKey(dataDir: string): Buffer {
   const file = join(dataDir, 'master.key')
   if (!existsSync(file) && existsSync(join(dataDir, 'pombal.db'))) {
@@ -45,7 +78,16 @@ function openMasterKey(dataDir: string): Buffer {
       `${file} is missing, and the data cannot be read without it: restore it, or set MASTER_KEY.`,
     ])
   }
-  const key = parseMasterKey(readOrMake(file, 'base64'))
+  return parseKey(file, readOrMake(file, 'base64'))
+}
+
+function readKey(file: string): Buffer {
+  return parseKey(file, readFileSync(file, 'utf8').trim())
+}
+
+/** @throws BadSettings */
+function parseKey(file: string, text: string): Buffer {
+  const key = parseMasterKey(text)
   if (!key)
     throw new BadSettings([`${file} does not hold the base64 of 32 bytes: restore it from where you keep your keys.`])
   return key
@@ -66,6 +108,17 @@ function readOrMake(file: string, encoding: 'base64' | 'base64url'): string {
     } finally {
       unlinkSync(draft)
     }
+    syncFolder(dirname(file))
   }
   return readFileSync(file, 'utf8').trim()
+}
+
+/** So that a file's name outlives a loss of power as its bytes do. */
+function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
 }

@@ -13,6 +13,7 @@ const REFUSED_BY_STORE: readonly string[] = [
   'DataDirInUse',
   'NewerSchema',
   'NeedsSessions',
+  'KeyRotationUnfinished',
 ]
 
 function readSettingsOrExit(): Settings {

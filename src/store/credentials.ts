@@ -1,6 +1,7 @@
 import type { InstanceId } from '../domain/ids.ts'
 import type { Core } from './core.ts'
 import { fencedOneByOne, type Operation } from './operation.ts'
+import { credentialPlace } from './sealed-places.ts'
 import { ALWAYS } from './statement.ts'
 import type { Credentials, Lease } from './store.ts'
 
@@ -45,7 +46,7 @@ export class StoredCredentials implements Credentials {
       [...new Set(ids)].map(id => ({ instance_id: instanceId, type, id })),
     )
     const open = (id: string, value: Uint8Array) =>
-      this.#core.sealing.open(instanceId, place(instanceId, type, id), value)
+      this.#core.sealing.open(instanceId, credentialPlace(instanceId, type, id), value)
     return new Map(rows.map(({ id, value }) => [id, open(id, value)]))
   }
 
@@ -55,7 +56,7 @@ export class StoredCredentials implements Credentials {
     const sealed = changes.map(({ type, id, value }) => ({
       type,
       id,
-      sealed: value === null ? null : this.#core.sealing.seal(instanceId, place(instanceId, type, id), value),
+      sealed: value === null ? null : this.#core.sealing.seal(instanceId, credentialPlace(instanceId, type, id), value),
     }))
     await this.#core.write(this.#set, { lease, changes: sealed })
   }
@@ -108,8 +109,4 @@ function setOperation({ statements }: Core): Operation<SetInput, void> {
       return inputs.map(() => undefined)
     },
   }
-}
-
-function place(instanceId: InstanceId, type: string, id: string): string {
-  return `credentials:${instanceId}:${type}:${id}`
 }

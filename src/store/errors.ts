@@ -25,6 +25,42 @@ export class WrongMasterKey extends Error {
   }
 }
 
+/** A rotation of the master key was begun and has not ended; nothing was changed. */
+export class KeyRotationUnfinished extends Error {
+  override readonly name = 'KeyRotationUnfinished'
+
+  constructor() {
+    super('A rotation of the master key was begun and has not ended: finish it with "npm run keys:rotate".')
+  }
+}
+
+/** The rotation that was begun is to another key than the one given; nothing was changed. */
+export class OtherRotation extends Error {
+  override readonly name = 'OtherRotation'
+
+  constructor() {
+    super('A rotation to another new key was begun: finish it with that key. Nothing was changed.')
+  }
+}
+
+/** Other processes work on the database; nothing was changed. */
+export class StillInUse extends Error {
+  override readonly name = 'StillInUse'
+
+  constructor() {
+    super('Other nodes work on this database: stop them all first. Nothing was changed.')
+  }
+}
+
+/** There is no database yet. */
+export class NoDataYet extends Error {
+  override readonly name = 'NoDataYet'
+
+  constructor() {
+    super('There is no data yet, and so nothing that a key was used for.')
+  }
+}
+
 /** Another process works on the same data folder; nothing was touched. */
 export class DataDirInUse extends Error {
   override readonly name = 'DataDirInUse'

@@ -6,6 +6,7 @@ import type { Core } from './core.ts'
 import { seqBefore, toPage } from './cursor.ts'
 import { Erasure } from './erasure.ts'
 import { oneByOne } from './operation.ts'
+import { webhookSecretPlace } from './sealed-places.ts'
 import type { Transaction } from './session.ts'
 import type { Instances, Lease, NewInstance, Page, PageRequest } from './store.ts'
 
@@ -51,8 +52,8 @@ export class StoredInstances implements Instances {
   async create(instance: NewInstance, now: number): Promise<Instance> {
     await this.#core.write(this.#operations.create, { ...instance, now })
     this.#core.hints.give('goal', instance.id)
-    const { id, name, kind } = instance
     this.#core.hints.give('free', instance.id)
+    const { id, name, kind } = instance
     return { id, name, kind, state: 'unlinked', reason: NEVER_LINKED, phone: null, createdAt: now }
   }
 
@@ -274,16 +275,12 @@ function operations(core: Core) {
   }
 }
 
-function secretPlace(id: InstanceId): string {
-  return `instances:${id}:webhook_secret`
-}
-
 function sealSecret(core: Core, id: InstanceId, secret: string): Uint8Array {
-  return core.sealing.seal(id, secretPlace(id), Buffer.from(secret))
+  return core.sealing.seal(id, webhookSecretPlace(id), Buffer.from(secret))
 }
 
 function openSecret(core: Core, id: InstanceId, sealed: Uint8Array): string {
-  return core.sealing.open(id, secretPlace(id), sealed).toString()
+  return core.sealing.open(id, webhookSecretPlace(id), sealed).toString()
 }
 
 /** By name, id or number, without regard to case; `%` and `_` stand for themselves. */

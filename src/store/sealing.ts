@@ -40,6 +40,15 @@ export class Sealing {
     return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES, tagAt)), decipher.final()])
   }
 
+  /** Null where `open` throws. */
+  tryOpen(scope: string, place: string, sealed: Uint8Array): Buffer | null {
+    try {
+      return this.open(scope, place, sealed)
+    } catch {
+      return null
+    }
+  }
+
   #key(scope: string): Uint8Array {
     const known = this.#keys.get(scope)
     if (known !== undefined) return known

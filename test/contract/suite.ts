@@ -12,6 +12,7 @@ import { ownershipContract } from './ownership.ts'
 import { panelContract } from './panel.ts'
 import { progressContract } from './progress.ts'
 import { retentionContract } from './retention.ts'
+import { rotationContract } from './rotation.ts'
 import { totalsContract } from './totals.ts'
 
 /** All that `src/store/store.ts` promises, whatever database is underneath. */
@@ -29,5 +30,6 @@ export function storeContract(createHarness: CreateHarness): void {
   retentionContract(createHarness)
   panelContract(createHarness)
   totalsContract(createHarness)
+  rotationContract(createHarness)
   healthContract(createHarness)
 }

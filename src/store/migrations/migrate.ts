@@ -57,7 +57,8 @@ function migrations(flavour: Flavour, keyCheck: KeyCheck): Record<string, Migrat
   return all
 }
 
-async function refuseNewerSchema(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
+/** Throws `NewerSchema`. */
+export async function refuseNewerSchema(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
   if (!(await tableExists(db, kind, MIGRATION_TABLE))) return
   const { rows } = await sql<{ name: string }>`select name from ${sql.table(MIGRATION_TABLE)}`.execute(db)
   const unknown = rows.map(row => row.name).filter(name => !(name in STEPS))

@@ -1,0 +1,106 @@
+// Puts all that is encrypted under a new master key, with the service stopped. docs/security.md says when and how.
+import { BadSettings, parseMasterKey, readSettings, type Settings } from '../src/config.ts'
+import { openMasterKeyFiles } from '../src/keys.ts'
+import { rotateMasterKey } from '../src/store/key-rotation.ts'
+
+/** Errors whose message is for the operator (`store/errors.ts`). */
+const REFUSALS: readonly string[] = [
+  'DataDirInUse',
+  'StillInUse',
+  'NewerSchema',
+  'NoDataYet',
+  'WrongMasterKey',
+  'OtherRotation',
+  'StoreUnavailable',
+]
+const TOLD_EVERY = 0.05
+
+interface Keys {
+  current: Uint8Array
+  next(): Uint8Array
+  adopt(): void
+  /** What the operator does now. */
+  farewell(): string
+}
+
+/** The key in the data folder is made and replaced here; one from the environment is the operator's. */
+function keysOf({ masterKey, dataDir }: Settings): Keys {
+  const given = process.env['NEW_MASTER_KEY']?.trim()
+  if (masterKey !== null) return keysFromEnvironment(masterKey, given)
+  if (given)
+    throw new BadSettings(['NEW_MASTER_KEY is for a MASTER_KEY from the environment; here a new key file is made.'])
+  const { current, next, adopt } = openMasterKeyFiles(dataDir)
+  let replaced: string | null = null
+  return {
+    current,
+    next,
+    adopt() {
+      replaced = adopt()
+    },
+    farewell: () =>
+      replaced === null
+        ? 'The new key is in force: start the service.'
+        : `The new key is in force: start the service, and keep a copy of ${dataDir}/master.key where you keep your keys.\n` +
+          `Backups made before need the old one, ${replaced}: delete it once none is left.`,
+  }
+}
+
+function keysFromEnvironment(current: Uint8Array, given: string | undefined): Keys {
+  const next = given === undefined ? undefined : parseMasterKey(given)
+  if (next === undefined)
+    throw new BadSettings([
+      'NEW_MASTER_KEY must be the base64 of 32 bytes (openssl rand -base64 32): the key that takes the place of MASTER_KEY.',
+    ])
+  if (next.equals(current)) throw new BadSettings(['NEW_MASTER_KEY is the same as MASTER_KEY.'])
+  return {
+    current,
+    next: () => next,
+    adopt: () => undefined,
+    farewell: () =>
+      'Start every node with MASTER_KEY set to the new key. Backups made before need the old one: keep it as long as they.',
+  }
+}
+
+/** A line for every twentieth of the way. */
+function createProgress(): (done: number, total: number) => void {
+  let told = -1
+  return (done, total) => {
+    const part = total === 0 ? 1 : done / total
+    if (part < 1 && part - told < TOLD_EVERY) return
+    told = part
+    say(`${done} of ${total} values are under the new key.`)
+  }
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+async function run(): Promise<void> {
+  const settings = readSettings(process.env)
+  const keys = keysOf(settings)
+  const outcome = await rotateMasterKey({
+    dataDir: settings.dataDir,
+    databaseUrl: settings.databaseUrl ?? undefined,
+    currentKey: keys.current,
+    nextKey: keys.next,
+    adopt: keys.adopt,
+    onProgress: createProgress(),
+  })
+  if (outcome.kind === 'already') say('All values were under the new key already.')
+  else if (outcome.unreadable > 0)
+    say(
+      `${outcome.unreadable} values could be read with neither key: they were damaged before, and are left as they were.`,
+    )
+  say(keys.farewell())
+}
+
+process.umask(0o077)
+try {
+  await run()
+} catch (error) {
+  const { name, message } = error as Error
+  if (!(error instanceof BadSettings) && !REFUSALS.includes(name)) throw error
+  process.stderr.write(`The key was not rotated: ${message}\n`)
+  process.exitCode = 1
+}
