@@ -18,8 +18,8 @@ export interface SummaryRow {
   done_redelivery: number | null
 }
 
-/** Joins the latest delivery: the unfinished one, else the finished one that nothing came after. */
-export function withLatestDelivery<O>(query: SelectQueryBuilder<Database, 'events', O>) {
+/** Joins the latest delivery: `open`, the unfinished one, and `done`, the finished one that nothing came after. */
+export function joinLatestDelivery<O>(query: SelectQueryBuilder<Database, 'events', O>) {
   return query
     .leftJoin('deliveries as open', join =>
       join.onRef('open.instance_id', '=', 'events.instance_id').onRef('open.event_id', '=', 'events.id'),
@@ -30,19 +30,23 @@ export function withLatestDelivery<O>(query: SelectQueryBuilder<Database, 'event
         .onRef('done.event_id', '=', 'events.id')
         .on('done.superseded', '=', sql.lit(0)),
     )
-    .select([
-      'open.seq as open_seq',
-      'open.url as open_url',
-      'open.readiness',
-      'open.attempts as open_attempts',
-      'open.due_at',
-      'open.redelivery as open_redelivery',
-      'done.seq as done_seq',
-      'done.url as done_url',
-      'done.state as done_state',
-      'done.attempts as done_attempts',
-      'done.redelivery as done_redelivery',
-    ])
+}
+
+/** Selects the latest delivery, for `toSummary`. */
+export function withLatestDelivery<O>(query: SelectQueryBuilder<Database, 'events', O>) {
+  return joinLatestDelivery(query).select([
+    'open.seq as open_seq',
+    'open.url as open_url',
+    'open.readiness',
+    'open.attempts as open_attempts',
+    'open.due_at',
+    'open.redelivery as open_redelivery',
+    'done.seq as done_seq',
+    'done.url as done_url',
+    'done.state as done_state',
+    'done.attempts as done_attempts',
+    'done.redelivery as done_redelivery',
+  ])
 }
 
 export function toSummary(row: SummaryRow): DeliverySummary | null {

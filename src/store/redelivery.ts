@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { type EventId, firstEventId, type InstanceId } from '../domain/ids.ts'
+import { joinLatestDelivery } from './delivery-summary.ts'
 import { oneByOne } from './operation.ts'
 import type { Transaction } from './session.ts'
 import type { Statements } from './statement.ts'
@@ -57,17 +58,7 @@ export function redeliverSinceOperation(statements: Statements) {
       const instance = await again.lockInstance(tx, instanceId)
       if (instance === null || instance.url === null) return { kind: 'no_webhook' as const }
       // Those made after the call would be chased for ever; each is looked at once.
-      const query = db
-        .selectFrom('events')
-        .leftJoin('deliveries as open', join =>
-          join.onRef('open.instance_id', '=', 'events.instance_id').onRef('open.event_id', '=', 'events.id'),
-        )
-        .leftJoin('finished_deliveries as done', join =>
-          join
-            .onRef('done.instance_id', '=', 'events.instance_id')
-            .onRef('done.event_id', '=', 'events.id')
-            .on('done.superseded', '=', sql.lit(0)),
-        )
+      const query = joinLatestDelivery(db.selectFrom('events'))
         .select(['events.id', 'open.seq as open_seq', 'done.state'])
         .where('events.instance_id', '=', instanceId)
         .where('events.id', '>', after)

@@ -123,15 +123,13 @@ class Erasing {
       ...(await this.#findOtherEvents(tx, instanceId, before)),
     ]
     // Looked at again, now that nobody can make a delivery of them any more.
-    const keys = events.map(({ id }) => ({ instance_id: instanceId, event_id: id }))
+    const keys = events.map(({ id }) => ({ instance_id: instanceId, id }))
     const open = new Set((await tx.each(this.#prepared.findOpen, keys)).map(row => row.event_id))
     const owed = new Set(events.filter(({ id }) => open.has(id)).map(event => event.message_id))
-    const messageKeys = candidates
-      .filter(({ id }) => !owed.has(id))
-      .map(({ id }) => ({ instance_id: instanceId, message_id: id }))
+    const messageKeys = candidates.filter(({ id }) => !owed.has(id)).map(({ id }) => ({ instance_id: instanceId, id }))
     const eventKeys = events
       .filter(({ id, message_id }) => (message_id === null ? !open.has(id) : !owed.has(message_id)))
-      .map(({ id }) => ({ instance_id: instanceId, event_id: id }))
+      .map(({ id }) => ({ instance_id: instanceId, id }))
     const gone = [
       await tx.each(this.#prepared.removeAttempts, eventKeys),
       await tx.each(this.#prepared.removeFinished, eventKeys),
@@ -183,61 +181,31 @@ function prepare(statements: Statements) {
         'e',
       ),
     ),
-    findOpen: statements.rows({ instance_id: 'text', event_id: 'text' }, db =>
+    findOpen: statements.rows({ instance_id: 'text', id: 'text' }, db =>
       db
         .selectFrom('input')
         .innerJoin('deliveries as d', join =>
-          join.onRef('d.instance_id', '=', 'input.instance_id').onRef('d.event_id', '=', 'input.event_id'),
+          join.onRef('d.instance_id', '=', 'input.instance_id').onRef('d.event_id', '=', 'input.id'),
         )
         .select('d.event_id'),
     ),
-    removeAttempts: statements.rows({ instance_id: 'text', event_id: 'text' }, db =>
-      db
-        .deleteFrom('attempts')
-        .where(eb =>
-          eb(
-            eb.refTuple('instance_id', 'event_id'),
-            'in',
-            eb.selectFrom('input').select(['instance_id', 'event_id']).$asTuple('instance_id', 'event_id'),
-          ),
-        )
-        .returning('instance_id'),
-    ),
-    removeFinished: statements.rows({ instance_id: 'text', event_id: 'text' }, db =>
-      db
-        .deleteFrom('finished_deliveries')
-        .where(eb =>
-          eb(
-            eb.refTuple('instance_id', 'event_id'),
-            'in',
-            eb.selectFrom('input').select(['instance_id', 'event_id']).$asTuple('instance_id', 'event_id'),
-          ),
-        )
-        .returning('instance_id'),
-    ),
-    removeEvent: statements.rows({ instance_id: 'text', event_id: 'text' }, db =>
-      db
-        .deleteFrom('events')
-        .where(eb =>
-          eb(
-            eb.refTuple('instance_id', 'id'),
-            'in',
-            eb.selectFrom('input').select(['instance_id', 'event_id']).$asTuple('instance_id', 'event_id'),
-          ),
-        )
-        .returning('instance_id'),
-    ),
-    removeMessage: statements.rows({ instance_id: 'text', message_id: 'text' }, db =>
-      db
-        .deleteFrom('messages')
-        .where(eb =>
-          eb(
-            eb.refTuple('instance_id', 'id'),
-            'in',
-            eb.selectFrom('input').select(['instance_id', 'message_id']).$asTuple('instance_id', 'message_id'),
-          ),
-        )
-        .returning('instance_id'),
-    ),
+    removeAttempts: removal(statements, 'attempts', 'event_id'),
+    removeFinished: removal(statements, 'finished_deliveries', 'event_id'),
+    removeEvent: removal(statements, 'events', 'id'),
+    removeMessage: removal(statements, 'messages', 'id'),
   }
+}
+
+/** Deletes the rows whose `key` is the given id, for each given id. */
+function removal(
+  statements: Statements,
+  table: 'attempts' | 'finished_deliveries' | 'events' | 'messages',
+  key: string,
+) {
+  return statements.rows({ instance_id: 'text', id: 'text' }, db =>
+    db
+      .deleteFrom(table)
+      .where(sql<boolean>`(instance_id, ${sql.ref(key)}) in (select instance_id, id from input)`)
+      .returning('instance_id'),
+  )
 }
