@@ -24,6 +24,8 @@ export type Network = Awaited<ReturnType<typeof startNetwork>>
 export async function startNetwork(options: readonly string[] = []) {
   const child = spawn(process.execPath, [PROGRAM, '--port', '0', ...options], { stdio: ['ignore', 'pipe', 'pipe'] })
   const exited = new Promise(resolve => child.once('close', resolve))
+  const endWithUs = () => child.kill('SIGKILL')
+  process.on('exit', endWithUs)
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', text => {
@@ -74,6 +76,7 @@ export async function startNetwork(options: readonly string[] = []) {
     async close(): Promise<void> {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
       await exited
+      process.off('exit', endWithUs)
     },
   }
 }

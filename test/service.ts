@@ -45,10 +45,13 @@ class Boot {
         this.#output += text
       })
     }
+    const endWithUs = () => this.#child.kill('SIGKILL')
+    process.on('exit', endWithUs)
     this.exited = new Promise(resolve => {
       // Its pipes are closed too by then, so that the output is complete.
       this.#child.once('close', (code, signal) => {
         this.#ended = true
+        process.off('exit', endWithUs)
         resolve({ code, signal })
       })
     })

@@ -42,6 +42,9 @@ async function runOnce(fault: Fault, context: FaultContext): Promise<FaultReport
   }
 }
 
+// What was started ends with this process, however it ends.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
+
 const firstSeed = Number(values.seed)
 const rows: FaultRuns[] = []
 const startedAt = performance.now()
