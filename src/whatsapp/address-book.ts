@@ -1,6 +1,7 @@
 import { type MessageFailure, messageFailure } from '../domain/message.ts'
 import { parseRecipient } from '../domain/recipient.ts'
 import type { Lease, Numbers } from '../store/store.ts'
+import { numberOf } from './addresses.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import type { Link } from './link.ts'
 
@@ -36,6 +37,15 @@ export class AddressBook {
     return recipient?.kind === 'group'
       ? this.#findGroup(recipient.group, link)
       : this.#findNumber(recipient?.number ?? to, link)
+  }
+
+  /** Whether a message to this recipient approaches nobody new; and the numbers that an answer may come from. */
+  async findStanding(to: string): Promise<{ known: boolean; numbers: readonly string[] }> {
+    if (parseRecipient(to)?.kind === 'group') return { known: true, numbers: [] }
+    const { numbers, lease, now, stored } = this.#options
+    const found = await stored(() => numbers.find(lease.instanceId, to, now()))
+    const asked = [to, numberOf(found?.address)].filter(number => number !== undefined)
+    return { known: await stored(() => numbers.isContact(lease.instanceId, asked)), numbers: asked }
   }
 
   async #findGroup(group: string, link: Pick<Link, 'queryGroup' | 'isMember'>): Promise<FoundAddress> {

@@ -10,11 +10,13 @@ import { CredentialStore } from './credential-store.ts'
 import { DeviceCache } from './device-cache.ts'
 import { Gatherer } from './gatherer.ts'
 import { GroupDirectory } from './group-directory.ts'
+import { HealthLog } from './health-log.ts'
 import { Link, LinkClosed } from './link.ts'
 import type { LinkEnd } from './link-end.ts'
 import { MemoryCache } from './memory-cache.ts'
 import { untilStored } from './patience.ts'
 import { Recorder } from './recorder.ts'
+import { RestrictionWatch } from './restriction-watch.ts'
 import { Sender } from './sender.ts'
 import type { Network } from './socket-options.ts'
 import { NO_CODES, Status } from './status.ts'
@@ -48,6 +50,8 @@ const STOP_WITHIN_MS = 2_500
 /** Outcomes and receipts of a busy connection share a commit. */
 const GATHER_MS = 10
 const RETRY_COUNTERS = 2_000
+/** WhatsApp's code for a message to somebody new that it does not let the account write to. */
+const RESTRICTED = 463
 const ASKING = { cause: 'asking_for_code', reason: 'Asking WhatsApp for a code.' } as const
 
 export interface ConnectionOptions {
@@ -101,6 +105,8 @@ class WhatsappConnection implements Connection {
   readonly #recorder: Recorder
   readonly #groups: GroupDirectory
   readonly #devices: DeviceCache
+  readonly #restriction: RestrictionWatch
+  readonly #health: HealthLog
   readonly #caches = {
     msgRetryCounterCache: new MemoryCache(RETRY_COUNTERS),
     placeholderResendCache: new MemoryCache(RETRY_COUNTERS),
@@ -141,6 +147,14 @@ class WhatsappConnection implements Connection {
     const gatherer = new Gatherer(GATHER_MS)
     const onFailed = (error: unknown) => this.#failed(error)
     this.#recorder = new Recorder({ lease, store, gatherer, logger, now: this.#now, onFailed })
+    this.#health = new HealthLog({ lease, connections: store.connections, now: this.#now, onFailed })
+    this.#restriction = new RestrictionWatch({
+      now: this.#now,
+      onChanged: () => {
+        this.#sender.restrictionChanged()
+        this.#step(() => this.#recordRestriction())
+      },
+    })
     this.#sender = new Sender({
       lease,
       store,
@@ -149,6 +163,8 @@ class WhatsappConnection implements Connection {
       turns: options.turns ?? new Turns(),
       messageTtlMs: settings.messageTtlMs,
       ackTimeoutMs: settings.ackTimeoutMs,
+      isRestricted: () => this.#restriction.isInForce,
+      onAcknowledged: latencyMs => this.#health.acknowledged(latencyMs),
       logger,
       now: this.#now,
       onFailed,
@@ -159,6 +175,7 @@ class WhatsappConnection implements Connection {
     this.#unsubscribe = this.#options.store.hints.on('goal', () => this.#step(() => this.#look()), this.#instanceId)
     this.#poll = setInterval(() => this.#step(() => this.#look()), LOOK_EVERY_MS)
     this.#sender.start()
+    this.#health.start()
     this.#step(() => this.#look())
   }
 
@@ -176,7 +193,8 @@ class WhatsappConnection implements Connection {
   async #putDown(recordReconnecting: boolean): Promise<void> {
     await this.#credentials?.settled().catch(() => undefined)
     this.#closeLink()
-    await Promise.all([this.#sender.stop(), this.#recorder.drained(), this.#steps])
+    this.#restriction.stop()
+    await Promise.all([this.#sender.stop(), this.#recorder.drained(), this.#steps, this.#health.stop()])
     this.#closeLink()
     if (!recordReconnecting) return
     const reason = 'Pombal is being stopped; it connects again when it starts.'
@@ -198,6 +216,7 @@ class WhatsappConnection implements Connection {
   async #look(): Promise<void> {
     const record = await this.#status.find()
     if (!record) return
+    this.#restriction.load(record.restriction)
     if (record.deleted) return this.#windUpDeleted()
     if (record.goalVersion === this.#goalVersion) {
       // A step failed in a way that nobody foresaw, and left nothing that would go on.
@@ -308,12 +327,22 @@ class WhatsappConnection implements Connection {
         paired: () => this.#step(() => this.#notePaired(link)),
         opened: () => this.#step(() => this.#noteOpened(link)),
         closed: end => this.#step(() => this.#noteClosed(link, end)),
-        acknowledged: ack => this.#sender.acknowledged(ack),
+        acknowledged: ack => {
+          // Before anybody else is written to.
+          if (ack.error === RESTRICTED) this.#restriction.refused(link)
+          this.#sender.acknowledged(ack)
+        },
         receipt: async receipt => {
           await this.#recorder.recordReceipt(receipt, link.closed)
           this.#sender.received(receipt.whatsappIds)
         },
-        received: message => this.#recorder.recordIncoming(message, link.closed),
+        received: async message => {
+          await this.#recorder.recordIncoming(message, link.closed)
+          this.#sender.heardFrom(message.from)
+        },
+        frame: () => this.#health.frame(),
+        undecryptable: () => this.#health.undecryptable(),
+        restriction: notice => this.#restriction.told(notice),
         groupChanged: group => this.#groups.forget(group),
       },
     })
@@ -369,9 +398,18 @@ class WhatsappConnection implements Connection {
     this.#openedAt = performance.now()
     this.#firstLogin = false
     const phone = numberOf(link.self.id) ?? null
-    const change = { state: 'connected', cause: 'connected', reason: 'Connected to WhatsApp.', phone } as const
-    await this.#status.record({ ...NO_CODES, ...change })
+    const restriction = { ...this.#restriction.describe(), restriction: this.#restriction.restriction }
+    await this.#status.record({ ...NO_CODES, state: 'connected', phone, ...restriction })
     this.#sender.attach(link)
+    this.#restriction.ask(link)
+  }
+
+  /** Killed before: the next refusal teaches it again. */
+  async #recordRestriction(): Promise<void> {
+    const told = this.#openedAt !== null && this.#link?.isOpen ? this.#restriction.describe() : {}
+    const { restriction } = this.#restriction
+    await this.#status.record({ ...told, restriction })
+    this.#logger.info({ instanceId: this.#instanceId, restriction }, 'connection.restriction')
   }
 
   async #noteClosed(link: Link, end: LinkEnd): Promise<void> {
@@ -384,6 +422,7 @@ class WhatsappConnection implements Connection {
     this.#closeLink()
     if (lasted) this.#failures = this.#restarts = 0
     this.#logger.info({ instanceId: this.#instanceId, code: end.code }, 'connection.closed')
+    this.#health.closed(end.code)
     const next = nextStep(end, {
       linked,
       codesRanOut: this.#codes?.ranOut === true,
@@ -415,7 +454,8 @@ class WhatsappConnection implements Connection {
     }, pauseMs)
     const when = `Trying again in ${Math.max(1, Math.round(pauseMs / 1_000))} s.`
     const told = state === 'reconnecting' ? this.#loggingIn().state : state
-    await this.#status.record({ ...NO_CODES, state: told, cause, reason: `${reason} ${when}` })
+    const retryAt = this.#now() + Math.round(pauseMs)
+    await this.#status.record({ ...NO_CODES, retryAt, state: told, cause, reason: `${reason} ${when}` })
   }
 
   #endPause(): void {
@@ -435,6 +475,7 @@ class WhatsappConnection implements Connection {
     this.#closeLink()
     this.#devices.flushAll()
     this.#groups.flushAll()
+    this.#restriction.clear()
     await this.#windingUp.logOut(why, this.#goalVersion)
     await this.#settleGoal()
   }

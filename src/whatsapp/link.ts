@@ -30,6 +30,7 @@ import type { MemoryCache } from './memory-cache.ts'
 import { parseReceipt, type Receipt } from './receipts.ts'
 import { createSignalRepository, sending } from './signal-repository.ts'
 import { type Network, QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
+import { type VitalSigns, watchVitalSigns } from './vital-signs.ts'
 
 /** After this a socket that was told to close is torn down: a dead peer never answers the close frame. */
 const CLOSE_GRACE_MS = 1_000
@@ -51,7 +52,7 @@ export interface Acknowledgement {
   devicesDiffer: boolean
 }
 
-export interface LinkEvents {
+export interface LinkEvents extends VitalSigns {
   /** A new QR code to show, in place of the one before. */
   qr(text: string): void
   /** A phone has linked us; WhatsApp asks for a new socket next. */
@@ -137,6 +138,7 @@ export class Link {
     watchHandshake(this.#socket, this.closed, code => this.#endAs(code))
     options.devices.attach(credentials)
     this.#listen()
+    watchVitalSigns(this.#socket, options.events)
   }
 
   get isOpen(): boolean {
@@ -176,6 +178,11 @@ export class Link {
   /** @throws what WhatsApp answered; its code is `data` */
   queryGroup(group: string): Promise<GroupMetadata> {
     return this.#orClosed(this.#socket.groupMetadata(group))
+  }
+
+  /** WhatsApp answers with a notice of the restriction, if at all. */
+  async askRestriction(): Promise<void> {
+    await this.#orClosed(this.#socket.fetchAccountReachoutTimelock())
   }
 
   isMember(group: GroupMetadata): boolean {

@@ -37,6 +37,8 @@ export class Outbox {
   readonly #known = new Set<MessageId>()
   /** Set while rows are being read. The rows may show messages as still queued that ended meanwhile. */
   #reading: { ended: Set<MessageId>; askedAgain: LookFrom | null } | null = null
+  /** Recipients whose messages stay in their rows, each with the numbers that it may write from. */
+  readonly #held = new Map<string, readonly string[]>()
   #scannedTo = 0
   #complete = false
 
@@ -103,6 +105,25 @@ export class Outbox {
     if (lane.messages.length === 0) this.#emptied(lane)
   }
 
+  /** Messages to this recipient stay in their rows until they are released: they take no room, so that others get through. */
+  hold(to: string, numbers: readonly string[]): void {
+    const lane = this.#lanes.get(to)
+    for (const { id } of lane?.messages ?? []) this.#known.delete(id)
+    this.#lanes.delete(to)
+    this.#held.set(to, numbers)
+  }
+
+  get holdsAny(): boolean {
+    return this.#held.size > 0
+  }
+
+  /** Those held for this number, or all of them. */
+  release(number?: string): void {
+    const size = this.#held.size
+    for (const [to, numbers] of this.#held) if (!number || numbers.includes(number)) this.#held.delete(to)
+    if (this.#held.size < size) this.lookAgain('start')
+  }
+
   /** The message with this WhatsApp id, if it is the next one to its recipient and not being sent. */
   findWaiting(whatsappId: string): QueuedMessage | null {
     for (const { busy, messages } of this.#lanes.values()) {
@@ -125,6 +146,7 @@ export class Outbox {
   }
 
   #add(message: QueuedMessage): void {
+    if (this.#held.has(message.to)) return
     const lane = this.#lanes.get(message.to) ?? newLane(message.to)
     this.#lanes.set(message.to, lane)
     if (lane.overflowFrom !== null && message.seq >= lane.overflowFrom) return

@@ -22,6 +22,8 @@ const READ_EVERY_MS = 20
 const READ_AT_LEAST_EVERY_MS = 160
 /** Behind the hints, which may be lost. */
 const LOOK_EVERY_MS = 5_000
+/** What is held is not in memory, and would all be read each time. */
+const POLLS_PER_FULL_READ = 12
 const EXPIRE_EVERY_MS = 30_000
 const FIRST_RETRY_MS = 2_000
 const LONGEST_RETRY_MS = 300_000
@@ -36,9 +38,11 @@ export type SendOutcome =
   /** Try again, under the same id with the same content. */
   | { kind: 'unanswered'; why: string }
   | { kind: 'refused'; failure: MessageFailure }
+  /** WhatsApp lets us write to nobody new for now: not tried. */
+  | { kind: 'held'; numbers: readonly string[] }
 
 /** An attempt's first half: where the message goes, or why it cannot. */
-type Addressed = { kind: 'ready'; prepared: PreparedMessage } | Exclude<SendOutcome, { kind: 'acknowledged' }>
+type Addressed = { kind: 'ready'; prepared: PreparedMessage } | Extract<SendOutcome, { kind: 'unanswered' | 'refused' }>
 
 export type SendingLink = Pick<
   Link,
@@ -53,6 +57,10 @@ export interface SenderOptions {
   turns: Turns
   messageTtlMs: number
   ackTimeoutMs?: number | undefined
+  /** Whether WhatsApp lets us write to nobody new. */
+  isRestricted?: () => boolean
+  /** How long WhatsApp took to acknowledge a message. */
+  onAcknowledged?: (latencyMs: number) => void
   logger: Logger
   now: () => number
   /** A write was refused by the fence, or went wrong in a way that nobody foresaw. */
@@ -79,6 +87,7 @@ export class Sender {
   #link: SendingLink | null = null
   #reading: Promise<void> | null = null
   #startWanted = false
+  #polls = 0
   #readAt = Number.NEGATIVE_INFINITY
   #readEveryMs = READ_EVERY_MS
   #started = 0
@@ -100,7 +109,10 @@ export class Sender {
     this.#unsubscribe = store.hints.on('queued', onQueued, lease.instanceId)
     const expireEveryMs = Math.min(EXPIRE_EVERY_MS, Math.max(messageTtlMs / 10, 100))
     this.#timers = [
-      setInterval(() => this.#look('start'), LOOK_EVERY_MS),
+      setInterval(
+        () => this.#look(this.#outbox.holdsAny && ++this.#polls % POLLS_PER_FULL_READ > 0 ? 'back' : 'start'),
+        LOOK_EVERY_MS,
+      ),
       setInterval(() => this.#guard(this.#expire()), expireEveryMs),
     ]
     this.#look('start')
@@ -144,6 +156,20 @@ export class Sender {
       if (waiting) waiting({ whatsappId, error: undefined, devicesDiffer: false })
       else this.#endWaiting(whatsappId)
     }
+  }
+
+  /** Whom we may write to has changed. */
+  restrictionChanged(): void {
+    this.#outbox.release()
+    this.#startSoon()
+    this.#read()
+  }
+
+  /** Somebody wrote to us, which is recorded: an answer approaches nobody new. */
+  heardFrom(number: string): void {
+    if (!this.#outbox.holdsAny) return
+    this.#outbox.release(number)
+    this.#read()
   }
 
   /** What became of it is known and recorded: it need not go out again, and the next one to its recipient can. */
@@ -256,6 +282,10 @@ export class Sender {
   async #attempt(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
     await this.#options.turns.take()
     if (this.#isTooOld(message)) return this.#tooOld(message)
+    if (this.#isRestricted) {
+      const { known, numbers } = await this.#addresses.findStanding(message.to)
+      if (!known) return { kind: 'held', numbers }
+    }
     const addressed = message.prepared
       ? { kind: 'ready' as const, prepared: message.prepared }
       : await this.#prepare(message, link)
@@ -265,6 +295,7 @@ export class Sender {
     const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
     // The listener is there before the first byte is: the acknowledgement may come before `write` returns.
     const answer = this.#answerTo(message.whatsappId, link)
+    const handedOverAt = performance.now()
     try {
       // Killed in here: the row is queued, and prepared if anything was written; the message goes out again as it is.
       await Promise.race([link.write(address, content, message.whatsappId, recorded), answer.acked])
@@ -274,6 +305,7 @@ export class Sender {
     }
     const ack = await answer.promise
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
+    this.#options.onAcknowledged?.(Math.round(performance.now() - handedOverAt))
     return this.#judge(message, prepared, ack, link)
   }
 
@@ -322,6 +354,11 @@ export class Sender {
     const { store, lease, now, logger } = this.#options
     const { whatsappId } = message
     const facts = { instanceId: lease.instanceId, messageId: message.id, whatsappId, durationMs }
+    if (outcome.kind === 'held') {
+      // It may be over by now; then the lane goes on.
+      if (this.#isRestricted) this.#hold(message, outcome.numbers)
+      return
+    }
     if (outcome.kind === 'unanswered') {
       // New devices are asked for at once, and a new link is tried at once.
       if (outcome.why !== 'stale_devices' && link === this.#link) this.#postpone(lane)
@@ -338,6 +375,20 @@ export class Sender {
       this.#record(message, () => store.messages.recordFailure(lease, whatsappId, failure, now()))
       logger.info({ ...facts, code: failure.code }, 'message.failed')
     }
+  }
+
+  #hold(message: QueuedMessage, numbers: readonly string[]): void {
+    this.#outbox.hold(message.to, numbers)
+    // The recipient may have written since we looked, and nobody would tell again.
+    this.#guard(
+      this.#addresses.findStanding(message.to).then(({ known }) => {
+        if (known) this.heardFrom(message.to)
+      }),
+    )
+  }
+
+  get #isRestricted(): boolean {
+    return this.#options.isRestricted?.() ?? false
   }
 
   #record(message: QueuedMessage, work: () => Promise<unknown>): void {

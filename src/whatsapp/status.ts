@@ -5,7 +5,7 @@ import { untilStored } from './patience.ts'
 type Change = Parameters<Connections['record']>[1]
 
 /** What every state but `linking` shows. */
-export const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null } as const
+export const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null, retryAt: null } as const
 
 export interface StatusOptions {
   lease: Lease

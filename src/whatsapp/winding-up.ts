@@ -28,7 +28,13 @@ export class WindingUp {
   /** First the state, so that nothing more is accepted; the caller settles the goal last. */
   async logOut(why: Pick<StoredConnection, 'cause' | 'reason'>, goalVersion: number | null): Promise<void> {
     const { status, store, lease, signal } = this.#options
-    await status.settleGoal('logged_out', goalVersion, { ...NO_CODES, state: 'logged_out', ...why, phone: null })
+    await status.settleGoal('logged_out', goalVersion, {
+      ...NO_CODES,
+      state: 'logged_out',
+      ...why,
+      phone: null,
+      restriction: null,
+    })
     await untilStored(() => store.credentials.clear(lease), signal)
     await this.failQueue('instance_logged_out')
   }

@@ -1,0 +1,109 @@
+import type { StoredConnection } from '../domain/connection.ts'
+import {
+  afterNotice,
+  afterRefusal,
+  isInForce,
+  type Restriction,
+  type RestrictionNotice,
+} from '../domain/restriction.ts'
+import type { Link } from './link.ts'
+
+/** A timer cannot wait for longer than 24 days. */
+const LONGEST_WAIT_MS = 86_400_000
+
+export interface RestrictionWatchOptions {
+  now: () => number
+  /** It began, changed or ended; to be recorded, and the sender looks again. Memory is ahead of the store. */
+  onChanged(): void
+}
+
+/**
+ * Whether the account may write to somebody new. What a kill loses between a refusal and its record, the next refusal
+ * teaches again, at the cost of the message it refuses.
+ */
+export class RestrictionWatch {
+  readonly #options: RestrictionWatchOptions
+  #restriction: Restriction | null = null
+  #isLoaded = false
+  #isAsking = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: RestrictionWatchOptions) {
+    this.#options = options
+  }
+
+  /** As it is to be stored. */
+  get restriction(): Restriction | null {
+    return this.#restriction
+  }
+
+  get isInForce(): boolean {
+    return isInForce(this.#restriction, this.#options.now())
+  }
+
+  /** What was stored before; only the first time. */
+  load(stored: Restriction | null): void {
+    if (this.#isLoaded) return
+    this.#isLoaded = true
+    this.#restriction = stored
+    this.#wait()
+  }
+
+  /** What is told of a connection that is open. */
+  describe(): Pick<StoredConnection, 'cause' | 'reason'> {
+    const restriction = this.#restriction
+    if (!isInForce(restriction, this.#options.now())) return { cause: 'connected', reason: 'Connected to WhatsApp.' }
+    const until = `${new Date(restriction.until).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+    const when = restriction.told ? `until ${until}` : `for now; Pombal tries again at ${until}`
+    const reason = `Connected; but WhatsApp does not let the number write to anybody new ${when}. Such messages wait, the others go out.`
+    return { cause: 'restricted', reason }
+  }
+
+  /** WhatsApp refused a message with 463, which does not say until when. */
+  refused(link: Pick<Link, 'askRestriction'> | null): void {
+    this.#change(afterRefusal(this.#restriction, this.#options.now()))
+    this.ask(link)
+  }
+
+  told(notice: RestrictionNotice): void {
+    this.#change(afterNotice(this.#restriction, notice, this.#options.now()))
+  }
+
+  /** Asks WhatsApp until when, if that is not known. */
+  ask(link: Pick<Link, 'askRestriction'> | null): void {
+    if (!link || this.#isAsking || !this.isInForce || this.#restriction?.told) return
+    this.#isAsking = true
+    // The answer comes as a notice; without one we wait as long as we decided to.
+    const done = () => {
+      this.#isAsking = false
+    }
+    link.askRestriction().then(done, done)
+  }
+
+  /** Another account comes next. */
+  clear(): void {
+    this.#change(null)
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  #change(next: Restriction | null): void {
+    const before = this.#restriction
+    if (before?.since === next?.since && before?.until === next?.until && before?.told === next?.told) return
+    this.#restriction = next
+    this.#wait()
+    this.#options.onChanged()
+  }
+
+  #wait(): void {
+    clearTimeout(this.#timer)
+    if (!this.#restriction) return
+    const leftMs = this.#restriction.until - this.#options.now()
+    this.#timer = setTimeout(
+      () => (this.isInForce ? this.#wait() : this.#change(null)),
+      Math.min(Math.max(0, leftMs), LONGEST_WAIT_MS),
+    ).unref()
+  }
+}
