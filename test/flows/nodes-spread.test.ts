@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest'
+import { until } from '../until.ts'
+import { type Linked, NodesStage } from './nodes-stage.ts'
+
+/** Far below the 5 s of the poll behind a hint. */
+const BY_HINT_MS = 2_500
+const CONTACT = '5511987654321'
+
+/** Every instance is sent for by every node, and tells of it; nothing arrives twice. */
+async function allWork(stage: NodesStage, linked: readonly Linked[], text: string): Promise<void> {
+  const up = stage.nodes.filter(({ url }) => url !== null)
+  await Promise.all(
+    linked.flatMap(instance =>
+      up.map(async node => {
+        const { id } = await instance.through(node).send(CONTACT, `${text} ${instance.id} ${node.pid}`)
+        await stage.told(id, 'message.read')
+      }),
+    ),
+  )
+  const inbox = await stage.network.inbox(CONTACT)
+  expect(inbox.filter(({ copies }) => copies > 1)).toEqual([])
+  expect(inbox.filter(message => message.text.startsWith(text))).toHaveLength(linked.length * up.length)
+}
+
+test('instances are spread fairly, and again when a node comes, goes by SIGTERM, or is killed', async () => {
+  await using stage = await NodesStage.open(3)
+  const [first, second, third] = stage.nodes
+  await third!.kill('SIGTERM')
+  const linked = await Promise.all(Array.from({ length: 6 }, () => stage.link(first!)))
+  await until('two nodes to share', async () => `${await stage.spread()}` === '3,3,0')
+  await allWork(stage, linked, 'by two')
+
+  await third!.start()
+  await until('three nodes to share', async () => `${await stage.spread()}` === '2,2,2')
+  await Promise.all(linked.map(({ id }) => first!.admin.untilState(id, 'connected')))
+  await allWork(stage, linked, 'by three')
+
+  const stoppedAt = performance.now()
+  await second!.kill('SIGTERM')
+  await until('the two that are left to share', async () => `${await stage.spread()}` === '3,0,3', BY_HINT_MS)
+  expect(performance.now() - stoppedAt).toBeLessThan(2 * BY_HINT_MS)
+  await Promise.all(linked.map(({ id }) => first!.admin.untilState(id, 'connected')))
+  await allWork(stage, linked, 'after SIGTERM')
+
+  await third!.kill('SIGKILL')
+  const killedAt = performance.now()
+  await until('the last one to have taken over', async () => `${await stage.spread()}` === '6,0,0', 20_000)
+  await Promise.all(linked.map(({ id }) => first!.admin.untilState(id, 'connected')))
+  expect(performance.now() - killedAt).toBeLessThan(20_000)
+  await allWork(stage, linked, 'after a kill')
+  // No account was ever opened from two places: WhatsApp would have ended the first with a conflict.
+  for (const node of stage.nodes) expect(node.wholeOutput).not.toMatch(/"code":440/)
+}, 120_000)
+
+test('a send accepted by any node reaches its owner by a hint', async () => {
+  await using stage = await NodesStage.open(2)
+  const linked = await stage.link(stage.nodes[0]!)
+  const owner = await until('an owner', () => stage.ownerOf(linked.id))
+  const other = stage.nodes.find(node => node !== owner)!
+  for (let round = 0; round < 5; round += 1) {
+    const { id } = await linked.through(other).send(CONTACT, `round ${round}`)
+    await stage.told(id, 'message.sent', BY_HINT_MS)
+  }
+  // Accepted by two nodes at once, messages get their numbers side by side and are committed in any order.
+  const sent = await Promise.all(
+    Array.from({ length: 40 }, (_, n) => linked.through(stage.nodes[n % 2]!).send(CONTACT, `together ${n}`)),
+  )
+  await Promise.all(sent.map(({ id }) => stage.told(id, 'message.sent', 2 * BY_HINT_MS)))
+})

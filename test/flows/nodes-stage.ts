@@ -1,0 +1,99 @@
+import { inject } from 'vitest'
+import type { InstanceClient } from '../api-client.ts'
+import { createDatabase, type TestDatabase } from '../database.ts'
+import { query } from '../faults/nodes.ts'
+import { type Network, startNetwork } from '../network.ts'
+import { Receiver } from '../receiver.ts'
+import { Service } from '../service.ts'
+import { until } from '../until.ts'
+
+/** A linked instance, and how each node is asked on its behalf. */
+export interface Linked {
+  id: string
+  phone: string
+  token: string
+  through(node: Service): InstanceClient
+}
+
+/** Several nodes on one PostgreSQL, one simulated WhatsApp in a process of its own, and a receiver. */
+export class NodesStage implements AsyncDisposable {
+  readonly nodes: Service[]
+  readonly network: Network
+  readonly receiver: Receiver
+  readonly #database: TestDatabase
+
+  private constructor(nodes: Service[], network: Network, receiver: Receiver, database: TestDatabase) {
+    this.nodes = nodes
+    this.network = network
+    this.receiver = receiver
+    this.#database = database
+  }
+
+  /** @param env on top of what nodes share */
+  static async open(count: number, env: Record<string, string> = {}): Promise<NodesStage> {
+    const database = await createDatabase('postgres', inject('postgresUrl'))
+    const network = await startNetwork()
+    const receiver = await new Receiver().listen()
+    const nodes = Array.from(
+      { length: count },
+      () =>
+        new Service({
+          env: { ...database.env, WHATSAPP_URL: network.url, RATE_LIMIT_PER_MINUTE: '100000', ...env },
+        }),
+    )
+    const stage = new NodesStage(nodes, network, receiver, database)
+    try {
+      await Promise.all(nodes.map(node => node.start()))
+      return stage
+    } catch (error) {
+      await stage[Symbol.asyncDispose]()
+      throw error
+    }
+  }
+
+  /** An instance linked by asking `node`; its webhook is the receiver. */
+  async link(node: Service): Promise<Linked> {
+    const { id, token } = await node.admin.createInstance('whatsapp')
+    const linked = { id, token, phone: '', through: (other: Service) => other.instance(id, token) }
+    await linked.through(node).setWebhook(this.receiver.url)
+    await node.admin.connect(id)
+    const qr = await until('the QR code', async () => (await node.admin.connection(id)).qr)
+    linked.phone = (await this.network.scanQr(qr)).phone
+    await node.admin.untilState(id, 'connected')
+    return linked
+  }
+
+  /** Null while nobody runs it. */
+  async ownerOf(instanceId: string): Promise<Service | null> {
+    const [row] = await this.query<{ owner: string | null }>(
+      `select owner from leases where instance_id = '${instanceId}' and owner is not null`,
+    )
+    return this.nodes.find(node => row?.owner?.includes(`-${node.pid}-`)) ?? null
+  }
+
+  /** How many instances each node runs, in the order of the nodes. */
+  async spread(): Promise<number[]> {
+    const rows = await this.query<{ owner: string }>('select owner from leases where owner is not null')
+    return this.nodes.map(node => rows.filter(({ owner }) => owner.includes(`-${node.pid}-`)).length)
+  }
+
+  query<T extends object>(statement: string): Promise<T[]> {
+    return query<T>(this.#database.url ?? '', statement)
+  }
+
+  /** The receiver has this event of the message. */
+  told(messageId: string, kind: string, withinMs?: number): Promise<unknown> {
+    return until(
+      `${kind} of ${messageId}`,
+      () => this.receiver.events.find(({ event, data }) => event === kind && data['id'] === messageId),
+      withinMs,
+    )
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.nodes.map(node => node.dispose()))
+    await this.receiver.close()
+    await this.network.close()
+    await this.#database.dispose()
+  }
+}
