@@ -14,6 +14,8 @@ const REFUSED_BY_STORE: readonly string[] = [
   'NewerSchema',
   'NeedsSessions',
   'KeyRotationUnfinished',
+  'ForeignDatabase',
+  'StoreUnusable',
 ]
 
 function readSettingsOrExit(): Settings {

@@ -93,6 +93,20 @@ export class NewerSchema extends Error {
   }
 }
 
+/** The database holds somebody else's tables; nothing was touched. */
+export class ForeignDatabase extends Error {
+  override readonly name = 'ForeignDatabase'
+
+  constructor() {
+    super('The database holds tables that are not of Pombal: give it one of its own. Nothing was changed.')
+  }
+}
+
+/** The database cannot be worked with at a start; its message tells the operator why. */
+export class StoreUnusable extends Error {
+  override readonly name = 'StoreUnusable'
+}
+
 /** A page was asked for with a cursor that no page gave out; nothing was read. */
 export class InvalidCursor extends Error {
   override readonly name = 'InvalidCursor'

@@ -1,10 +1,10 @@
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { Kysely, PostgresDialect } from 'kysely'
+import { Kysely, PostgresDialect, SqliteDialect } from 'kysely'
 import { DatabaseStore } from './database-store.ts'
 import { KeyCheck } from './key-check.ts'
 import type { StoreLogger } from './logger.ts'
-import { migrate } from './migrations/migrate.ts'
+import { migrate, refuseOthers } from './migrations/migrate.ts'
 import type { StoreObserver } from './observer.ts'
 import { createPatientPool, reach } from './postgres/pools.ts'
 import { PostgresBackend } from './postgres/postgres-backend.ts'
@@ -15,6 +15,7 @@ import { Sealing } from './sealing.ts'
 import { lockDataDir } from './sqlite/data-dir-lock.ts'
 import { openSqlite, SqliteBackend } from './sqlite/sqlite-backend.ts'
 import { TransactionalSqliteDialect } from './sqlite/transactional-dialect.ts'
+import { explained } from './sqlite/unusable.ts'
 import { Statements } from './statement.ts'
 import type { Store } from './store.ts'
 
@@ -37,8 +38,9 @@ const PRIVATE_FOLDER = 0o700
 const MIGRATING_CONNECTIONS = 2
 
 /**
- * Opens the store and brings its schema up to date. Throws `DataDirInUse`, `NewerSchema` or `WrongMasterKey` before
- * anything is written, `StoreUnavailable` when the database cannot be reached.
+ * Opens the store and brings its schema up to date. Throws `DataDirInUse`, `ForeignDatabase`, `NewerSchema` or
+ * `WrongMasterKey` before anything is written, `StoreUnusable` when the database is damaged or refuses, and
+ * `StoreUnavailable` when it cannot be reached.
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const sealing = new Sealing(options.masterKey)
@@ -48,9 +50,11 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
 async function openOnSqlite({ dataDir, ratePerMinute, observer }: StoreOptions, sealing: Sealing): Promise<Store> {
   mkdirSync(dataDir, { recursive: true, mode: PRIVATE_FOLDER })
-  const unlock = lockDataDir(dataDir)
+  const path = join(dataDir, 'pombal.db')
+  let unlock: (() => void) | undefined
   try {
-    const path = join(dataDir, 'pombal.db')
+    unlock = lockDataDir(dataDir)
+    if (existsSync(path)) await refuseOthersBeforeWriting(path)
     const db = new Kysely<Database>({ dialect: new TransactionalSqliteDialect({ database: openSqlite(path) }) })
     try {
       await migrate(db, 'sqlite', new KeyCheck(sealing))
@@ -69,8 +73,18 @@ async function openOnSqlite({ dataDir, ratePerMinute, observer }: StoreOptions, 
       observer,
     )
   } catch (error) {
-    unlock()
-    throw error
+    unlock?.()
+    throw explained(error, path)
+  }
+}
+
+/** Opened for writing, a file that is not ours would be marked already. */
+async function refuseOthersBeforeWriting(path: string): Promise<void> {
+  const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: openSqlite(path, { readonly: true }) }) })
+  try {
+    await refuseOthers(db, 'sqlite')
+  } finally {
+    await db.destroy()
   }
 }
 

@@ -10,7 +10,9 @@ import { secretsTables } from './0004-secrets.ts'
 import { panelTables } from './0005-panel.ts'
 import { nodesTables } from './0006-nodes.ts'
 import { healthTables } from './0007-health.ts'
+import { betweenNodesTables } from './0008-between-nodes.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
+import { refuseForeign } from './foreign.ts'
 import { tableExists } from './table-exists.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
@@ -24,15 +26,16 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0005-panel': panelTables,
   '0006-nodes': nodesTables,
   '0007-health': healthTables,
+  '0008-between-nodes': betweenNodesTables,
 }
 
 /**
  * Brings the database to the present schema, in one transaction; of several processes that start at once one does it
- * and the others wait. Before anything is written it refuses a newer schema (`NewerSchema`) and a master key that
- * does not fit (`WrongMasterKey`).
+ * and the others wait. Before anything is written it refuses what is not ours (`ForeignDatabase`), a newer schema
+ * (`NewerSchema`) and a master key that does not fit (`WrongMasterKey`).
  */
 export async function migrate(db: Kysely<Database>, kind: Flavour['kind'], keyCheck: KeyCheck): Promise<void> {
-  await refuseNewerSchema(db, kind)
+  await refuseOthers(db, kind)
   await keyCheck.verify(db, kind)
   const migrator = new Migrator({
     db,
@@ -55,6 +58,12 @@ function migrations(flavour: Flavour, keyCheck: KeyCheck): Record<string, Migrat
     }
   }
   return all
+}
+
+/** Reads only. Throws `ForeignDatabase` or `NewerSchema`. */
+export async function refuseOthers(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
+  await refuseForeign(db, kind, { first: Object.keys(STEPS)[0]!, table: MIGRATION_TABLE })
+  await refuseNewerSchema(db, kind)
 }
 
 /** Throws `NewerSchema`. */
