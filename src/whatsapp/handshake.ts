@@ -9,9 +9,13 @@ const MAX_HANDSHAKE_BYTES = 256 * 1024
  * Gives up on a server that leads nowhere. Baileys waits for each step alone and counts no bytes, so that one which drips
  * keeps a socket for ever, and one which announces a frame of 16 MiB has it copied with every packet. Nor does it end
  * the socket at a frame that cannot be decrypted, although none after it can be.
- * @param onFailed told once at most, with Baileys' status code
+ * @param onFailed told Baileys' status code, until `closed`; and the error that a frame ended in
  */
-export function watchHandshake(socket: WASocket, closed: AbortSignal, onFailed: (code: number) => void): void {
+export function watchHandshake(
+  socket: WASocket,
+  closed: AbortSignal,
+  onFailed: (code: number, error?: unknown) => void,
+): void {
   const { ws } = socket
   let isOver = false
   let bytes = 0
@@ -20,9 +24,9 @@ export function watchHandshake(socket: WASocket, closed: AbortSignal, onFailed: 
     isOver = true
     clearTimeout(timer)
   }
-  const fail = (code: number) => {
+  const fail = (code: number, error?: unknown) => {
     finish()
-    if (!closed.aborted) onFailed(code)
+    if (!closed.aborted) onFailed(code, error)
   }
   closed.addEventListener('abort', finish, { once: true })
   ws.once('CB:success', finish)
@@ -34,7 +38,7 @@ export function watchHandshake(socket: WASocket, closed: AbortSignal, onFailed: 
     bytes += data.length
     if (!isOver && bytes > MAX_HANDSHAKE_BYTES) return fail(DisconnectReason.badSession)
     for (const listener of baileys) {
-      Promise.resolve(listener.call(ws, data)).catch(() => fail(DisconnectReason.badSession))
+      Promise.resolve(listener.call(ws, data)).catch(error => fail(DisconnectReason.badSession, error))
     }
   })
 }

@@ -81,6 +81,8 @@ export interface LinkOptions {
   findGroup(group: string): GroupMetadata | undefined
   findSentContent(whatsappId: string): Promise<Uint8Array | null>
   events: LinkEvents
+  /** Sees every stanza that WhatsApp sends, before anything is made of it: for a diagnosis. */
+  onStanza?: (stanza: BinaryNode) => void
   logger: Logger
 }
 
@@ -135,7 +137,10 @@ export class Link {
       options.mayAct ?? (() => true),
       () => this.#endAs(NOT_RECORDED),
     )
-    watchHandshake(this.#socket, this.closed, code => this.#endAs(code))
+    watchHandshake(this.#socket, this.closed, (code, error) => {
+      if (error !== undefined) this.#log(error, 'frame')
+      this.#endAs(code)
+    })
     options.devices.attach(credentials)
     this.#listen()
     watchVitalSigns(this.#socket, options.events)
@@ -220,7 +225,7 @@ export class Link {
 
   #listen(): void {
     const { ev, ws } = this.#socket
-    const { credentials, events } = this.#options
+    const { credentials, events, onStanza } = this.#options
     const { lid } = this.self
     ev.on('creds.update', () => {
       // Baileys takes the LID from every login, also when none is told there.
@@ -253,6 +258,7 @@ export class Link {
     ev.on('group-participants.update', ({ id }) => events.groupChanged(id))
     // `ws` leaves an HTTP answer other than 101 to whoever listens; Baileys listens, and would wait for ever.
     ws.on('unexpected-response', () => this.#endAs(DisconnectReason.unavailableService))
+    if (onStanza) ws.on('frame', frame => frame instanceof Uint8Array || onStanza(frame))
     ws.prependListener('CB:message', (node: BinaryNode) => this.#noteCiphertexts(node))
     // Baileys tells of refusals only, and of those after the fact.
     ws.on('CB:ack', ({ attrs: { id, error, phash, ...rest } }: BinaryNode) => {

@@ -1,0 +1,133 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { readSettings, type Settings } from '../src/config.ts'
+import { silenceSignalConsole } from '../src/whatsapp/silence.ts'
+import type { Network } from '../src/whatsapp/socket-options.ts'
+import { Account } from './live-check/account.ts'
+import { runChecks } from './live-check/checks.ts'
+import { Findings } from './live-check/findings.ts'
+import { createTerminalOperator } from './live-check/operator.ts'
+import { checkRedacted, compare, type Report, toText } from './live-check/report.ts'
+import { checkSimulator } from './live-check/simulated.ts'
+
+/** What the simulator does, held against what WhatsApp does. docs/live-check.md tells how it is used. */
+
+const USAGE = 'usage: npm run live-check -- [--dry-run] [--second NUMBER] [--data-dir FOLDER] [--report FOLDER]'
+/** Receipts of a phone that is awake come within a second or two. */
+const QUIET_MS = 8_000
+const NUMBER = /^[1-9][0-9]{6,14}$/
+
+interface Arguments {
+  dryRun: boolean
+  second: string | undefined
+  dataDir: string | undefined
+  reportDir: string
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+function readArguments(): Arguments {
+  const { values } = parseArgs({
+    options: {
+      'dry-run': { type: 'boolean', default: false },
+      second: { type: 'string' },
+      'data-dir': { type: 'string' },
+      report: { type: 'string', default: '.' },
+    },
+  })
+  const second = values.second
+  if (second !== undefined && !NUMBER.test(second)) throw new TypeError('--second must be a number, digits only.')
+  return { dryRun: values['dry-run'], second, dataDir: values['data-dir'], reportDir: values.report }
+}
+
+/** With a person at the terminal. @returns false when it broke off; what was seen until then is in `findings` */
+async function checkWhatsapp(
+  given: Arguments,
+  whatsapp: Settings['whatsapp'],
+  findings: Findings,
+  secrets: Set<string>,
+): Promise<boolean> {
+  const network: Network = whatsapp.url ? { kind: 'simulated', url: whatsapp.url } : { kind: 'whatsapp' }
+  const dataDir = given.dataDir ?? mkdtempSync(join(tmpdir(), 'pombal-live-check-'))
+  const terminal = createInterface({ input: process.stdin, output: process.stdout })
+  const stopped = new AbortController()
+  const { signal } = stopped
+  for (const end of ['SIGINT', 'close'] as const) terminal.on(end, () => stopped.abort())
+  for (const end of ['SIGINT', 'SIGTERM'] as const) process.on(end, () => stopped.abort())
+  try {
+    let second = given.second ?? ''
+    while (!NUMBER.test(second)) {
+      const question = 'The number of the second phone (digits only, with the country code): '
+      second = (await terminal.question(question, { signal })).trim()
+    }
+    const operator = createTerminalOperator(terminal, say, { second }, signal)
+    const account = await Account.open({ dataDir, network, version: whatsapp.version ?? undefined })
+    try {
+      await runChecks({ account, operator, second, findings, secrets, quietMs: QUIET_MS, say, signal })
+      return true
+    } finally {
+      await account.close()
+    }
+  } catch (error) {
+    say(`It broke off: ${(error as Error).message}`)
+    return false
+  } finally {
+    terminal.close()
+    if (given.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+function versionOf(packageFile: string): string {
+  return JSON.parse(readFileSync(packageFile, 'utf8')).version
+}
+
+function writeReport(report: Report, secrets: ReadonlySet<string>, folder: string): void {
+  const json = `${JSON.stringify(report, null, 2)}\n`
+  const text = toText(report)
+  checkRedacted(json + text, secrets)
+  mkdirSync(folder, { recursive: true })
+  const file = join(folder, `live-check-${report.at.replace(/[:.]/g, '-')}`)
+  writeFileSync(`${file}.json`, json)
+  writeFileSync(`${file}.txt`, text)
+  say(`\n${text}\nWritten to ${file}.txt and ${file}.json. There is no number, name, key or text in them.`)
+}
+
+async function run(given: Arguments): Promise<boolean> {
+  const { whatsapp: settings } = readSettings(process.env)
+  const secrets = new Set<string>()
+  say('What the simulator does:')
+  const simulator = await checkSimulator({ say: line => say(`  ${line}`), secrets })
+  say(given.dryRun ? 'The same once more, in place of WhatsApp:' : 'What WhatsApp does:')
+  let whatsapp = new Findings()
+  let complete = true
+  if (given.dryRun) whatsapp = await checkSimulator({ say: line => say(`  ${line}`), secrets })
+  else complete = await checkWhatsapp(given, settings, whatsapp, secrets)
+  const report: Report = {
+    pombal: versionOf(join(import.meta.dirname, '../package.json')),
+    baileys: versionOf(fileURLToPath(import.meta.resolve('baileys/package.json'))),
+    mode: given.dryRun ? 'dry-run' : settings.url ? 'simulated' : 'live',
+    at: new Date().toISOString(),
+    complete,
+    ...compare(simulator, whatsapp),
+    durations: whatsapp.durations,
+  }
+  writeReport(report, secrets, given.reportDir)
+  return complete && report.differences.length === 0
+}
+
+let given: Arguments
+try {
+  given = readArguments()
+} catch (error) {
+  process.stderr.write(`${(error as Error).message}\n${USAGE}\n`)
+  process.exit(2)
+}
+silenceSignalConsole()
+// Baileys' queries of sockets that are gone keep timers for a while.
+process.exit((await run(given)) ? 0 : 1)

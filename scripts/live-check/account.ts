@@ -1,0 +1,155 @@
+import { randomBytes } from 'node:crypto'
+import type { BinaryNode } from 'baileys'
+import { pino } from 'pino'
+import { newInstanceId, newWhatsappId } from '../../src/domain/ids.ts'
+import { openKeys } from '../../src/keys.ts'
+import { openStore } from '../../src/store/open-store.ts'
+import type { ConnectionRecord, Lease, Store } from '../../src/store/store.ts'
+import { type Connection, createConnection } from '../../src/whatsapp/connection.ts'
+import { encodeText } from '../../src/whatsapp/content.ts'
+import { CredentialStore } from '../../src/whatsapp/credential-store.ts'
+import { DeviceCache } from '../../src/whatsapp/device-cache.ts'
+import { Link, type LinkEvents } from '../../src/whatsapp/link.ts'
+import { MemoryCache } from '../../src/whatsapp/memory-cache.ts'
+import type { Network } from '../../src/whatsapp/socket-options.ts'
+
+const NAME = 'live check'
+const OWNER = 'live-check'
+const CACHED = 100
+const DAY_MS = 86_400_000
+
+export interface AccountOptions {
+  dataDir: string
+  network: Network
+  version?: [number, number, number] | undefined
+}
+
+/** A text of ours, under an id that can be used again. */
+export interface Draft {
+  whatsappId: string
+  content: Uint8Array
+}
+
+export function createDraft(text: string): Draft {
+  return { whatsappId: newWhatsappId(), content: encodeText(text) }
+}
+
+/** The spare number, linked by Pombal's own driver on a store of its own; one socket at a time. */
+export class Account {
+  readonly store: Store
+  readonly #lease: Lease
+  readonly #options: AccountOptions
+  readonly #logger = pino({ level: 'silent' })
+  #connection: Connection | null = null
+  #link: Link | null = null
+
+  private constructor(options: AccountOptions, store: Store, lease: Lease) {
+    this.#options = options
+    this.store = store
+    this.#lease = lease
+  }
+
+  /** In a folder that was used before it goes on with the number that is linked there. */
+  static async open(options: AccountOptions): Promise<Account> {
+    const { masterKey } = openKeys({ ...options, databaseUrl: null, adminKey: null, masterKey: null })
+    const store = await openStore({ dataDir: options.dataDir, masterKey, ratePerMinute: 1 })
+    const known = (await store.instances.list({ limit: 200 })).data.find(({ name }) => name === NAME)
+    const id = known?.id ?? newInstanceId()
+    if (!known) {
+      const webhookSecret = `whsec_${randomBytes(32).toString('base64')}`
+      const tokenDigest = randomBytes(32)
+      const instance = { id, name: NAME, kind: 'whatsapp', tokenDigest, webhookSecret, goal: 'idle' } as const
+      await store.instances.create(instance, Date.now())
+    }
+    await store.leases.acquire(OWNER, 1)
+    const lease = (await store.leases.renew(OWNER)).find(({ instanceId }) => instanceId === id)
+    if (!lease) throw new Error('The data folder is in use.')
+    return new Account(options, store, lease)
+  }
+
+  get instanceId(): string {
+    return this.#lease.instanceId
+  }
+
+  /** What the driver tells of itself. */
+  async state(): Promise<ConnectionRecord> {
+    const record = await this.store.connections.find(this.instanceId)
+    if (!record) throw new Error('The instance is gone.')
+    return record
+  }
+
+  /** The whole driver links the number if it is not, and stays connected. */
+  async connect(): Promise<void> {
+    await this.store.connections.requestConnect(this.instanceId, null)
+    this.#start()
+  }
+
+  /** The whole driver unlinks the number. */
+  async logOut(): Promise<void> {
+    await this.store.connections.requestLogout(this.instanceId)
+    this.#start()
+  }
+
+  #start(): void {
+    const { network, version } = this.#options
+    this.#connection = createConnection({
+      lease: this.#lease,
+      store: this.store,
+      network,
+      settings: { ...(version && { version }), messageTtlMs: DAY_MS },
+      logger: this.#logger,
+      onLeaseLost: () => undefined,
+    })
+    this.#connection.start()
+  }
+
+  async disconnect(): Promise<void> {
+    this.#link?.close()
+    this.#link = null
+    await this.#connection?.stop()
+    this.#connection = null
+  }
+
+  /** The driver's link alone, so that what it is told can be looked at stanza by stanza. */
+  async openLink(events: LinkEvents, onStanza: (stanza: BinaryNode) => void): Promise<Link> {
+    const { network, version } = this.#options
+    const credentials = await CredentialStore.find({
+      lease: this.#lease,
+      credentials: this.store.credentials,
+      onBroken: () => this.#link?.close(),
+    })
+    if (!credentials) throw new Error('The number is not linked.')
+    this.#link = new Link({
+      network,
+      version,
+      credentials,
+      devices: new DeviceCache(Date.now),
+      caches: {
+        msgRetryCounterCache: new MemoryCache(CACHED),
+        placeholderResendCache: new MemoryCache(CACHED),
+        callOfferCache: new MemoryCache(CACHED),
+      },
+      findGroup: () => undefined,
+      findSentContent: async () => null,
+      events,
+      onStanza,
+      logger: this.#logger,
+    })
+    return this.#link
+  }
+
+  /** How many messages the driver has told of. */
+  async countReceived(): Promise<number> {
+    return (await this.store.events.list(this.instanceId, { limit: 200 }, { kind: 'message.received' })).data.length
+  }
+
+  /** Whether the driver knows the LID behind a number. */
+  async knowsLidOf(number: string): Promise<boolean> {
+    return (await this.store.credentials.get(this.instanceId, 'lid-mapping', [number])).size > 0
+  }
+
+  async close(): Promise<void> {
+    await this.disconnect()
+    await this.store.close()
+  }
+}

@@ -1,0 +1,47 @@
+import type { Interface } from 'node:readline/promises'
+import { drawQr } from './terminal-qr.ts'
+
+/** Whoever holds the phones. */
+export interface Operator {
+  /** Scans the code with the phone that has the spare number. */
+  scan(qr: string): Promise<void>
+  /** Opens the chat on the second phone, so that the text in it is read. */
+  read(): Promise<void>
+  /** How often the text with this mark shows in the chat on the second phone. */
+  countShown(mark: string): Promise<number>
+  /** Writes something from the second phone. */
+  write(when: 'now' | 'while away'): Promise<void>
+}
+
+const LINK_SCREEN = 'WhatsApp > Settings > Linked devices > Link a device'
+
+/** A person at a terminal; what is asked is given up when `signal` is aborted. */
+export function createTerminalOperator(
+  terminal: Interface,
+  say: (text: string) => void,
+  phones: { second: string },
+  signal: AbortSignal,
+): Operator {
+  const ask = (question: string) => terminal.question(question, { signal })
+  const untilDone = async (what: string) => void (await ask(`\n${what}\n  Press Enter when it is done. `))
+  return {
+    scan: async qr => {
+      say(`\nScan this with the phone that has the spare number: ${LINK_SCREEN}.\n`)
+      say(drawQr(qr))
+    },
+    read: () => untilDone(`On the second phone (${phones.second}), open the chat with the spare number.`),
+    countShown: async mark => {
+      for (;;) {
+        const answer = await ask(`\nHow many messages with the mark ${mark} show in that chat? `)
+        if (/^\s*\d{1,2}\s*$/.test(answer)) return Number(answer)
+        say('  A number, please.')
+      }
+    },
+    write: when =>
+      untilDone(
+        when === 'now'
+          ? 'On the second phone, write any word to the spare number.'
+          : 'The link is closed now. On the second phone, write one more word to the spare number, and wait for its tick.',
+      ),
+  }
+}

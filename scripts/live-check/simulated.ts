@@ -1,0 +1,48 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createSimulator, type Simulator } from '@pombal/simulator'
+import { Account } from './account.ts'
+import { type CheckOptions, runChecks } from './checks.ts'
+import { Findings } from './findings.ts'
+import type { Operator } from './operator.ts'
+
+const SECOND = '5511987654321'
+const KEY = 'live-check'
+/** Its phones take 600 ms to read. */
+const QUIET_MS = 1_000
+
+/** What the simulator shows in the same checks; `prepare` may change how it behaves. */
+export async function checkSimulator(
+  options: Pick<CheckOptions, 'say' | 'secrets'>,
+  prepare: (simulator: Simulator) => Promise<unknown> = async () => undefined,
+): Promise<Findings> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'pombal-live-check-'))
+  const simulator = await createSimulator()
+  try {
+    await prepare(simulator)
+    const { phone } = await simulator.openAccount(KEY)
+    const account = await Account.open({ dataDir, network: { kind: 'simulated', url: simulator.url } })
+    const findings = new Findings()
+    const operator = createSimulatedOperator(simulator, phone)
+    try {
+      await runChecks({ ...options, account, operator, second: SECOND, findings, quietMs: QUIET_MS })
+      return findings
+    } finally {
+      await account.close()
+    }
+  } finally {
+    await simulator.close()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+function createSimulatedOperator(simulator: Simulator, phone: string): Operator {
+  return {
+    scan: async qr => void (await simulator.scanQr(qr, KEY)),
+    // Its phones read by themselves.
+    read: async () => undefined,
+    countShown: async mark => (await simulator.inbox(SECOND)).filter(({ text }) => text.includes(mark)).length,
+    write: async () => void (await simulator.writeAs({ from: SECOND, to: phone, text: 'a word' })),
+  }
+}

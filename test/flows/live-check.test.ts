@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { Findings } from '../../scripts/live-check/findings.ts'
+import { checkRedacted, compare } from '../../scripts/live-check/report.ts'
+import { shapeOf } from '../../scripts/live-check/shape.ts'
+import { checkSimulator } from '../../scripts/live-check/simulated.ts'
+
+const PROGRAM = join(import.meta.dirname, '../../scripts/live-check.ts')
+const silent = () => ({ say: () => undefined, secrets: new Set<string>() })
+
+describe.concurrent('the live check', () => {
+  test('as a dry run finds no difference, and its report holds no number, key or text', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'pombal-live-report-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    await promisify(execFile)(process.execPath, [PROGRAM, '--dry-run', '--report', folder])
+    const files = readdirSync(folder).sort()
+    expect(files).toEqual([expect.stringMatching(/\.json$/), expect.stringMatching(/\.txt$/)])
+    const [json, text] = files.map(file => readFileSync(join(folder, file), 'utf8')) as [string, string]
+    const report = JSON.parse(json)
+    expect(report).toMatchObject({ mode: 'dry-run', complete: true, differences: [] })
+    const facts = report.same.map(({ check, fact, seen }: Record<string, string>) => `${check}: ${fact}: ${seen}`)
+    expect(facts).toContain('The same id once more: times it shows on the phone: 1')
+    expect(facts).toContain('A message to us: the sender is known by: number')
+    expect(facts).toContain('A message while we were away: times it was told: 1')
+    expect(facts).toContain('Logging out: ends in: logged_out')
+    for (const written of [json, text])
+      expect(written).not.toMatch(/\d{6}|[0-9A-F]{16}|@s\.whatsapp|Pombal live check:/)
+  })
+
+  test('tells each thing that another network does otherwise', async () => {
+    const usual = checkSimulator(silent())
+    const changed = checkSimulator(silent(), async simulator => {
+      const acks = { stanza: 'ack', direction: 'out', attrs: { class: 'message' } } as const
+      await simulator.misbehave({ kind: 'rule', rule: { when: { ...acks, times: 1 }, do: { error: '463' } } })
+      const messages = { stanza: 'message', direction: 'out' } as const
+      await simulator.misbehave({ kind: 'rule', rule: { when: messages, do: { address: 'pn' } } })
+    })
+    const { differences } = compare(...(await Promise.all([usual, changed])))
+    const told = differences.map(({ check, fact, whatsapp }) => `${check}: ${fact}: ${whatsapp}`)
+    expect(told).toContain('A text to itself: acknowledged: error 463')
+    expect(told).toContainEqual(expect.stringMatching(/^A message to us: stanza: .*from=number .*sender_lid=LID/))
+    expect(told.filter(line => line.startsWith('The same id once more'))).toEqual([])
+  })
+})
+
+test('a stanza is told without what is private in it', () => {
+  const shape = shapeOf({
+    tag: 'message',
+    attrs: { from: '5511987654321:7@s.whatsapp.net', id: '3EB0', t: '1795256000', notify: 'Ana', type: 'text' },
+    content: [{ tag: 'enc', attrs: { v: '2', type: '5511987654321' }, content: Buffer.from('secret') }],
+  })
+  expect(shape).toBe(
+    '<message from=number:device id=(text) notify=(text) t=(number) type=text>{<enc type=(number) v=2>}',
+  )
+})
+
+test('checks that were not reached are not told as differences, and a report with a secret is refused', () => {
+  const [simulator, whatsapp] = [new Findings(), new Findings()]
+  for (const check of ['first', 'second']) simulator.note(check, 'acknowledged', true)
+  whatsapp.note('first', 'acknowledged', false)
+  whatsapp.note('first', 'surprise', 'yes')
+  expect(compare(simulator, whatsapp).differences).toEqual([
+    { check: 'first', fact: 'acknowledged', simulator: 'yes', whatsapp: 'no' },
+    { check: 'first', fact: 'surprise', simulator: '(not seen)', whatsapp: 'yes' },
+  ])
+  expect(() => checkRedacted('… 5511987654321 …', ['5511987654321'])).toThrow('private')
+})
