@@ -67,7 +67,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     const guard = createAddressGuard({
       loopbackAndPrivateAllowed: settings.webhook.privateAllowed,
       allowedNetworks: settings.webhook.allowedNetworks,
-      ownPorts: () => ownPorts,
+      ownPorts: () => (sandbox ? [...ownPorts, sandbox.port] : ownPorts),
     })
     const poster = createPoster({ guard, timeoutMs: settings.webhook.timeoutMs })
     takeDown.push(() => poster.close())

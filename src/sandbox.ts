@@ -36,6 +36,11 @@ export class Sandbox {
     this.#logger = logger
   }
 
+  /** Where the network listens, on loopback; 0 while it does not. */
+  get port(): number {
+    return this.#port
+  }
+
   /** The network with this instance's simulated phone in it. */
   async openNetwork(instanceId: InstanceId): Promise<{ url: string; scanQr(qr: string): Promise<void> }> {
     const worker = await this.#open()

@@ -44,6 +44,8 @@ const EMBEDDING: readonly (readonly [Network, number])[] = [
   [NAT64, 12],
   [ipaddr.parseCIDR('::/96'), 12],
   [ipaddr.parseCIDR('::ffff:0:0:0/96'), 12],
+  // RFC 8215: of a network's own NAT64, as most use it; public only where the operator names it.
+  [ipaddr.parseCIDR('64:ff9b:1::/48'), 12],
   [ipaddr.parseCIDR('2002::/16'), 2],
 ]
 const IPV4_BYTES = 4

@@ -12,6 +12,8 @@ export class BlockedAddress extends Error {
 }
 
 const MAX_CONNECTORS = 64
+/** Written out, so that neither NODE_TLS_REJECT_UNAUTHORIZED nor Node's own options can weaken it. */
+const TLS = { rejectUnauthorized: true, minVersion: 'TLSv1.2' } as const
 
 export interface ConnectorOptions {
   guard: AddressGuard
@@ -47,7 +49,7 @@ export function createConnector({ guard, resolve, timeoutMs }: ConnectorOptions)
   function connectorFor(port: number): buildConnector.connector {
     const existing = connectors.get(port)
     if (existing) return existing
-    const created = buildConnector({ allowH2: false, timeout: timeoutMs, lookup: lookupFor(port) })
+    const created = buildConnector({ ...TLS, allowH2: false, timeout: timeoutMs, lookup: lookupFor(port) })
     connectors.set(port, created)
     for (const oldest of connectors.keys()) {
       if (connectors.size <= MAX_CONNECTORS) break

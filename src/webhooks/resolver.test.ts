@@ -6,7 +6,7 @@ import { createResolver, LookupTimedOut } from './resolver.ts'
 const HERE: readonly ResolvedAddress[] = [{ address: '192.0.2.1', family: 4 }]
 
 /** Name servers that answer only when told to. */
-function setUp(maxInFlight = 2) {
+function setUp(maxInFlight = 2, keptForKnown = 0) {
   const clock = new ManualClock()
   const asked: string[] = []
   const pending = new Map<string, PromiseWithResolvers<readonly ResolvedAddress[]>>()
@@ -16,7 +16,7 @@ function setUp(maxInFlight = 2) {
     pending.set(hostname, answer)
     return answer.promise
   }
-  const resolve = createResolver({ clock, maxInFlight, lookup })
+  const resolve = createResolver({ clock, maxInFlight, keptForKnown, lookup })
   return { clock, asked, pending, resolve }
 }
 
@@ -73,8 +73,35 @@ describe('looking names up', () => {
     await first
     await clock.pass(60_000)
     const second = resolve('a.test')
-    await clock.pass(5_000)
+    await clock.pass(500)
     expect(await second).toEqual(HERE)
+  })
+
+  test('however many strangers hang, a name that answered before finds a thread', async () => {
+    const { clock, asked, pending, resolve } = setUp(4, 1)
+    const friend = resolve('friend.test')
+    await clock.settle()
+    pending.get('friend.test')?.resolve(HERE)
+    await friend
+    await clock.pass(10_000)
+    for (let name = 0; name < 50; name += 1) resolve(`${name}.hangs.test`).catch(() => {})
+    const again = resolve('friend.test')
+    await clock.settle()
+    expect(asked).toEqual(['friend.test', '0.hangs.test', '1.hangs.test', '2.hangs.test', 'friend.test'])
+    pending.get('friend.test')?.resolve(HERE)
+    expect(await again).toEqual(HERE)
+  })
+
+  test('a look-up that everybody has given up on before it had a thread is never made', async () => {
+    const { clock, asked, pending, resolve } = setUp(1)
+    for (let name = 0; name < 1_000; name += 1) resolve(`${name}.hangs.test`).catch(() => {})
+    await clock.pass(5_000)
+    const late = resolve('late.test')
+    pending.get('0.hangs.test')?.reject(new Error('at last'))
+    await clock.settle()
+    expect(asked).toEqual(['0.hangs.test', 'late.test'])
+    pending.get('late.test')?.resolve(HERE)
+    expect(await late).toEqual(HERE)
   })
 
   test('a failure is told as it is, remembered by nobody, and gives its thread back', async () => {
