@@ -176,6 +176,11 @@ export class Account {
     return made
   }
 
+  /** Whether the phone of `number`, which lives here, has a session with the client of `other`: one wrote, the other read. */
+  hasTalked(number: string, { phone, companion }: Account): boolean {
+    return this.#signal.has(`${number}/session/${phone}.${companion?.device}`)
+  }
+
   /** The contact's phone gets other keys and forgets its sessions. */
   changeIdentity(number: string): void {
     const { identities, companions } = this.#changed(number)

@@ -16,6 +16,7 @@ import { linkedDevices } from './device-lists.ts'
 import { isMember, otherMembers } from './groups.ts'
 import type { Network } from './network.ts'
 import { bytes, child, children, type Node, node, seconds } from './nodes.ts'
+import { isKeptFrom, RESTRICTED } from './restriction.ts'
 import type { QueuedStanza } from './stanza-queue.ts'
 
 /** WhatsApp's error for a stanza it cannot make sense of. */
@@ -73,6 +74,7 @@ export async function handleMessage(
   if (!recipient) return sendToGroup(network, account, client, message, to!)
   const { refusal } = behaviourOf(recipient.number)
   if (refusal) return answer(client, stanza, refusal)
+  if (isKeptFrom(network, account, recipient.number)) return answer(client, stanza, RESTRICTED)
   return sendToUser(network, account, client, message, recipient)
 }
 

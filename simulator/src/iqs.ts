@@ -11,6 +11,7 @@ import { groupNode, groupOf, isMember } from './groups.ts'
 import type { Network } from './network.ts'
 import { bytes, child, children, type Node, node, SERVER, seconds } from './nodes.ts'
 import { preKeyIn } from './receipts.ts'
+import { answerMex } from './restriction.ts'
 import type { KeyBundle, PreKey } from './signal-device.ts'
 
 type Handler = (asker: Asker, iq: Node) => Promise<Answer> | Answer
@@ -28,6 +29,7 @@ const handlers: Readonly<Record<string, Handler>> = {
   'get blocklist': () => [node('list', {}, [])],
   'get privacy privacy': () => [node('privacy', {}, privacySettings())],
   'get usync usync': answerUsync,
+  'get w:mex query': ({ network, account }, iq) => answerMex(network, account, iq),
   'get w:g2 query': answerGroup,
   'get w:g2 participating': answerGroups,
   'set w:g2 create': createGroup,

@@ -108,3 +108,26 @@ test('a row that another node committed late, under a lower number, is found by 
   read(outbox, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
   expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['a', 'b', 'c'])
 })
+
+test('recipients that are held take no room from others, and get everything in order once released', () => {
+  const strangers = Array.from({ length: 5_000 }, (_, index) => row(index + 1, `stranger ${index % 2_500}`))
+  const queue = [...strangers, row(5_001, 'known')]
+  const outbox = new Outbox()
+  outbox.lookAgain('start')
+  for (;;) {
+    read(outbox, queue)
+    const stranger = [...outbox.lanes()].find(({ to }) => to !== 'known')
+    if (!stranger) break
+    outbox.hold(stranger.to, [stranger.to, `number of ${stranger.to}`])
+  }
+  expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['known'])
+  outbox.release('number of stranger 7')
+  read(outbox, queue)
+  const released = [...outbox.lanes()].find(({ to }) => to === 'stranger 7')
+  expect(released?.messages.map(({ seq }) => seq)).toEqual([8, 2_508])
+  expect(outbox.size).toBe(3)
+  outbox.release()
+  read(outbox, queue)
+  expect(outbox.holdsAny).toBe(false)
+  expect(outbox.size).toBeGreaterThan(2_000)
+})

@@ -7,6 +7,7 @@ import { release } from '../delivery.ts'
 import { dismissClient } from '../dismissal.ts'
 import type { Network } from '../network.ts'
 import { type Node, node, seconds } from '../nodes.ts'
+import { restrictionStanza } from '../restriction.ts'
 import type { Obeyed, Order } from './order.ts'
 
 type Of<Kind extends Order['kind']> = Extract<Order, { kind: Kind }>
@@ -43,7 +44,9 @@ export async function obey(network: Network, order: Order): Promise<Obeyed> {
   }
 }
 
-type ForAccount = Of<'cut' | 'stream_error' | 'receipt' | 'ask_again' | 'change_identity' | 'add_device' | 'write'>
+type ForAccount = Of<
+  'cut' | 'stream_error' | 'restrict' | 'receipt' | 'ask_again' | 'change_identity' | 'add_device' | 'write'
+>
 
 async function obeyForAccount(network: Network, order: ForAccount): Promise<void> {
   const account = network.getAccount(order.kind === 'write' ? order.to : order.account)
@@ -53,6 +56,8 @@ async function obeyForAccount(network: Network, order: ForAccount): Promise<void
       return
     case 'stream_error':
       return dismissClient(account, streamError(order))
+    case 'restrict':
+      return restrict(network, account, order)
     case 'receipt':
       return tell(network, account, [receiptStanza(order)])
     case 'ask_again':
@@ -75,6 +80,14 @@ async function obeyForAccount(network: Network, order: ForAccount): Promise<void
     case 'write':
       return write(network, account, order)
   }
+}
+
+function restrict(network: Network, account: Account, order: Of<'restrict'>): Promise<void> {
+  const { restrictions } = network.scenario
+  const { seconds: left, told = true, saysUntil = true } = order
+  if (left === null) restrictions.delete(account.phone)
+  else restrictions.set(account.phone, { endsAt: (Math.ceil(Date.now() / 1000) + left) * 1000, saysUntil })
+  return told ? tell(network, account, [restrictionStanza(network, account)]) : Promise.resolve()
 }
 
 function streamError({ code, conflict }: Of<'stream_error'>): Node {

@@ -7,7 +7,7 @@ export type Order =
   | { kind: 'remove_rule'; id: number }
   /** The oldest `count` held stanzas go on, or all of them. Answered with how many did. */
   | { kind: 'release'; count?: number }
-  /** All rules, login refusals, look-ups and the number of QR codes are forgotten; what is held goes on. */
+  /** All rules, login refusals, look-ups, restrictions and the number of QR codes are forgotten; what is held goes on. */
   | { kind: 'clear' }
   /** What is left to chance (`probability`, `jitterMs`) starts anew with this seed. */
   | { kind: 'seed'; seed: number }
@@ -21,6 +21,11 @@ export type Order =
   | { kind: 'qr_codes'; count: number }
   /** Look-ups of `number` find another number, or nothing. */
   | { kind: 'look_up'; number: string; finds: string | null }
+  /**
+   * For so long the account may write to nobody new (463); null: no longer. The client is told, unless `told` is false, and
+   * until when, unless `saysUntil` is false. Whole seconds.
+   */
+  | { kind: 'restrict'; account: string; seconds: number | null; told?: boolean; saysUntil?: boolean }
   /** The contact sends a receipt for a message, whatever it has sent before. Without `type` it is a delivery receipt. */
   | (Receipt & { kind: 'receipt'; type?: 'read' | 'played' | 'inactive'; address?: 'lid' | 'pn' })
   /** The contact asks for a message again, as if it could not decrypt it. */

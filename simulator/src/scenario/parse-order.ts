@@ -48,6 +48,10 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
   refuse_logins: [{ reason: text, count }, { account: isNumber }],
   qr_codes: [{ count }],
   look_up: [{ number: isNumber, finds: value => value === null || isNumber(value) }],
+  restrict: [
+    { account: isNumber, seconds: value => value === null || count(value) },
+    { told: flag, saysUntil: flag },
+  ],
   receipt: [receipt, { type: oneOf('read', 'played', 'inactive'), address: oneOf('lid', 'pn'), group: isGroup }],
   ask_again: [receipt, { group: isGroup }],
   change_identity: [{ account: isNumber, contact: isNumber }],

@@ -55,6 +55,13 @@ interface LoginRefusal {
   left: number
 }
 
+/** An account that may write to nobody new. */
+export interface Restriction {
+  endsAt: number
+  /** Whether the client is told until when. */
+  saysUntil: boolean
+}
+
 export const DEFAULT_SEED = 1
 
 export class Scenario implements Gate {
@@ -62,6 +69,8 @@ export class Scenario implements Gate {
   qrCodes: number | null = null
   /** What look-ups of a number find: another number, or nothing. */
   readonly lookUps = new Map<string, string | null>()
+  /** By phone number: accounts that may write to nobody new. */
+  readonly restrictions = new Map<string, Restriction>()
   readonly #agenda: Agenda
   #seed = DEFAULT_SEED
   #random = createRandom(DEFAULT_SEED)
@@ -126,6 +135,7 @@ export class Scenario implements Gate {
     this.#loginRefusals = []
     this.qrCodes = null
     this.lookUps.clear()
+    this.restrictions.clear()
     this.release()
   }
 
