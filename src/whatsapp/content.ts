@@ -12,7 +12,7 @@ export function encodeText(text: string): Uint8Array {
   }).finish()
 }
 
-/** The content as Baileys takes it; encoding it again gives the same bytes. */
+/** The content as Baileys takes it; encoding it again gives the same bytes. It keeps nothing of `content` alive. */
 export function decodeContent(content: Uint8Array): proto.IMessage {
-  return proto.Message.decode(content)
+  return proto.Message.decode(new Uint8Array(content))
 }

@@ -220,7 +220,14 @@ function bytesToJson(_key: string, value: unknown): unknown {
 
 function bytesFromJson(_key: string, value: unknown): unknown {
   const json = value as { type?: unknown; data?: unknown } | null
-  return json?.type === 'Buffer' && typeof json.data === 'string' ? Buffer.from(json.data, 'base64') : value
+  return json?.type === 'Buffer' && typeof json.data === 'string' ? ownBytes(json.data) : value
+}
+
+/** In memory of their own: a slice of Node's pool would keep 64 KiB of it for as long as the value is cached. */
+function ownBytes(base64: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(base64, 'base64'))
+  bytes.write(base64, 'base64')
+  return bytes
 }
 
 /** What Baileys expects of a value read: copies of what it changes in place, a message where it wants one. */

@@ -131,6 +131,8 @@ export class Link {
         ...caches,
       }),
     )
+    // What was sent is asked of the store. Baileys would keep it too, and the transaction of its send with it.
+    if (this.#socket.messageRetryManager) this.#socket.messageRetryManager.addRecentMessage = () => undefined
     sendDurably(
       this.#socket,
       () => Promise.all([sending.getStore(), credentials.settled()]),

@@ -46,6 +46,7 @@ export function createSignalRepository(
   const keys = auth.keys as SignalKeyStoreWithTransaction
   const outside = AsyncLocalStorage.snapshot()
   const locks = new Map<string, Promise<unknown>>()
+  const mapping = mappingOutside(base.lidMapping, outside)
 
   /** One at a time for each key, and outside of any transaction of the caller's. */
   function alone<T>(key: string, work: () => Promise<T>): Promise<T> {
@@ -56,12 +57,10 @@ export function createSignalRepository(
     return turn
   }
 
-  /** Number and LID of a contact lead to the same key. */
+  /** Number and LID of a contact lead to the same key, as they lead to the same session in Baileys. */
   async function contactOf(jid: string): Promise<string> {
-    const user = jidDecode(jid)?.user ?? jid
-    if (jid.includes('lid')) return user
-    const mapped = await outside(() => keys.get('lid-mapping', [user]))
-    return mapped[user] ?? user
+    const lid = jid.includes('lid') ? jid : await mapping.getLIDForPN(jid)
+    return jidDecode(lid ?? jid)?.user ?? jid
   }
 
   async function once(key: string, ciphertext: Uint8Array, decrypt: () => Promise<Uint8Array>): Promise<Uint8Array> {
@@ -110,7 +109,9 @@ export function createSignalRepository(
     getSessionInfo: jid => outside(() => base.getSessionInfo(jid)),
     hasSenderKey: message => outside(() => base.hasSenderKey(message)),
     deleteSession: jids => outside(() => base.deleteSession(jids)),
-    migrateSession: (from, to) => outside(() => base.migrateSession(from, to)),
+    async migrateSession(from, to) {
+      return alone(await contactOf(to), () => base.migrateSession(from, to))
+    },
     close() {
       ours.onClose()
       base.close?.()
@@ -145,4 +146,19 @@ function rememberingNo(pnToLid: NonNullable<PnToLid>): NonNullable<PnToLid> {
     for (const pn of due) if (!found?.some(one => userOf(one.pn) === userOf(pn))) askedAt.set(pn, Date.now())
     return found
   }
+}
+
+/**
+ * What is learned about numbers and LIDs is nobody's transaction: it holds, and is stored, whatever becomes of the send
+ * that asked. Nor may it run in one: Baileys sets a timer of three days for each, which would keep the transaction that long.
+ */
+function mappingOutside<M extends SignalRepositoryWithLIDStore['lidMapping']>(
+  mapping: M,
+  outside: <T>(work: () => T) => T,
+): M {
+  const { storeLIDPNMappings, getLIDsForPNs, getPNsForLIDs } = mapping
+  mapping.storeLIDPNMappings = pairs => outside(() => storeLIDPNMappings.call(mapping, pairs))
+  mapping.getLIDsForPNs = numbers => outside(() => getLIDsForPNs.call(mapping, numbers))
+  mapping.getPNsForLIDs = lids => outside(() => getPNsForLIDs.call(mapping, lids))
+  return mapping
 }
