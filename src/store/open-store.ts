@@ -6,6 +6,7 @@ import { KeyCheck } from './key-check.ts'
 import type { StoreLogger } from './logger.ts'
 import { migrate, refuseOthers } from './migrations/migrate.ts'
 import type { StoreObserver } from './observer.ts'
+import { untilLocked } from './postgres/patient-migration.ts'
 import { createPatientPool, reach } from './postgres/pools.ts'
 import { PostgresBackend } from './postgres/postgres-backend.ts'
 import { refuseTransactionPooler } from './postgres/refuse-transaction-pooler.ts'
@@ -98,7 +99,7 @@ async function openOnPostgres(
   try {
     await reach(pool.query('select 1'))
     await refuseTransactionPooler(databaseUrl)
-    await migrate(db, 'postgres', new KeyCheck(sealing))
+    await untilLocked(() => migrate(db, 'postgres', new KeyCheck(sealing)), logger)
   } finally {
     await pool.end()
   }

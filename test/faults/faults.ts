@@ -1,4 +1,6 @@
 import type { Fault } from './fault.ts'
+import { FAULTS_OF_DISKS } from './faults-of-disks.ts'
 import { FAULTS_OF_NODES } from './faults-of-nodes.ts'
+import { FAULTS_OF_STARTS } from './faults-of-starts.ts'
 
-export const FAULTS: readonly Fault[] = FAULTS_OF_NODES
+export const FAULTS: readonly Fault[] = [...FAULTS_OF_NODES, ...FAULTS_OF_DISKS, ...FAULTS_OF_STARTS]

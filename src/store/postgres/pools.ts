@@ -8,6 +8,8 @@ const STATEMENT_TIMEOUT_MS = 10_000
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 /** The same on our side, for a server that does not answer any more. */
 const ANSWER_TIMEOUT_MS = 12_000
+/** How long a migration makes everybody wait behind it, at a time. */
+const LOCK_TIMEOUT_MS = 2_000
 /** What goes over a connection of its own is answered at once, or never. */
 const CLIENT_ANSWER_TIMEOUT_MS = 5_000
 const INT8_OID = 20
@@ -42,9 +44,9 @@ export function createPool(url: string, max: number, logger: StoreLogger | undef
   })
 }
 
-/** For migrations: changing a table, or waiting for another node that does so, may take any time. */
+/** For migrations: a change may take any time, but not wait for its locks for long (`untilLocked`). */
 export function createPatientPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
-  return createPoolWith(url, logger, { max })
+  return createPoolWith(url, logger, { max, lock_timeout: LOCK_TIMEOUT_MS })
 }
 
 /** One connection, for what belongs to a session. */

@@ -1,0 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import type { StoreLogger } from '../logger.ts'
+
+/** SQLSTATE `lock_not_available`. */
+const LOCK_NOT_AVAILABLE = '55P03'
+const AGAIN_MS = 1_000
+
+/**
+ * Repeats a change of the tables until it gets its locks. Whoever waits for a table to change it keeps everybody else
+ * waiting behind: so it gives up soon (`lock_timeout`), lets the other nodes work, and tries again.
+ */
+export async function untilLocked<T>(change: () => Promise<T>, logger: StoreLogger | undefined): Promise<T> {
+  for (;;) {
+    try {
+      return await change()
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error
+      logger?.warn({ error: error.message }, 'store.migration_waits')
+      await sleep(AGAIN_MS)
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const ROOT = join(import.meta.dirname, '../..')
+const MIGRATIONS = 'src/store/migrations'
+/** What is not in git, and is the same for both. */
+const BUILT = ['node_modules', 'simulator/node_modules', 'panel/node_modules', 'panel/dist']
+
+export interface PreviousVersion {
+  /** Its `bin/pombal.js`. */
+  program: string
+  dispose(): void
+}
+
+/**
+ * The program as it was before the newest steps of the schema, out of git, in a temporary folder.
+ * @throws Error where the history is not at hand
+ */
+export function openPreviousVersion(): PreviousVersion {
+  const commit = findCommit()
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-previous-'))
+  const archive = execFileSync('git', ['archive', commit], { cwd: ROOT, maxBuffer: 1 << 28 })
+  execFileSync('tar', ['-x', '-C', folder], { input: archive })
+  for (const name of BUILT) {
+    if (existsSync(join(ROOT, name)) && !existsSync(join(folder, name)))
+      symlinkSync(join(ROOT, name), join(folder, name))
+  }
+  return {
+    program: join(folder, 'bin/pombal.js'),
+    dispose: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+/** The newest commit whose steps are the present ones without the last. */
+function findCommit(): string {
+  const present = listSteps('HEAD')
+  const commits = git('log', '--format=%H', '--', MIGRATIONS)
+  const found = commits.find(commit => {
+    const steps = listSteps(commit)
+    return steps.length > 0 && steps.length < present.length && steps.every((step, index) => step === present[index])
+  })
+  if (found === undefined)
+    throw new Error('No commit has an older schema: the history is needed, a shallow clone is not enough.')
+  return found
+}
+
+function listSteps(commit: string): string[] {
+  return git('ls-tree', '--name-only', commit, `${MIGRATIONS}/`).filter(path => /\/\d{4}-[^/]*\.ts$/.test(path))
+}
+
+function git(...command: string[]): string[] {
+  return execFileSync('git', command, { cwd: ROOT, encoding: 'utf8' }).split('\n').filter(Boolean)
+}
