@@ -141,7 +141,7 @@ describe('instances', () => {
   test('with the sandbox off none can be made or used', async () => {
     const writeAs = () => Promise.reject(new Error('never asked'))
     await using off = await ApiHarness.start({
-      options: { sandbox: { enabled: false, writeAs, isPhoneOn: () => false, switchPhone: writeAs } },
+      options: { sandbox: { enabled: false, writeAs, isPhoneOn: async () => false, switchPhone: writeAs } },
     })
     expect((await off.admin('POST', '/instances', { kind: 'sandbox' })).body.error.code).toBe('sandbox_disabled')
     expect((await off.admin('POST', '/instances', { kind: 'whatsapp' })).status).toBe(201)
@@ -209,6 +209,8 @@ describe('lists', () => {
     `cursor=${'x'.repeat(2_000)}`,
     'cursor=a&cursor=b',
     'search=%00',
+    'serach=Needle',
+    'limit=1&state=connected',
     `search=${'x'.repeat(101)}`,
   ])('?%s is an invalid request', async query => {
     const answer = await api.admin('GET', `/instances?${query}`)
@@ -230,6 +232,8 @@ describe('the connection', () => {
       qrExpiresAt: null,
       pairingCode: null,
       cause: 'never_linked',
+      retryAt: null,
+      restriction: null,
       phone: null,
       lastConnectedAt: null,
       simulated: false,
@@ -257,6 +261,59 @@ describe('the connection', () => {
       qr: null,
       lastConnectedAt: expect.stringMatching(ISO),
     })
+  })
+
+  test('tells when it is tried again, and a restriction until it is over', async () => {
+    const { id } = await api.createConnected()
+    const at = Date.now() + 60_000
+    const restriction = { since: at - 70_000, until: at, told: true }
+    await api.record(id, { state: 'reconnecting', reason: 'Cut.', cause: 'cut', retryAt: at, restriction })
+    const iso = (ms: number) => new Date(ms).toISOString()
+    const { data } = (await api.admin('GET', `/instances/${id}/connection`)).body
+    expect(data).toMatchObject({
+      cause: 'cut',
+      retryAt: iso(at),
+      restriction: { since: iso(restriction.since), until: iso(at), told: true },
+    })
+    await api.record(id, { restriction: { ...restriction, until: Date.now() } })
+    expect((await api.admin('GET', `/instances/${id}/connection`)).body.data.restriction).toBeNull()
+  })
+
+  test('its health is what its owner told, and is not found without an instance', async () => {
+    const { id } = await api.createConnected()
+    const path = `/instances/${id}/health`
+    expect((await api.admin('GET', path)).body.data).toEqual({
+      instanceId: id,
+      state: 'connected',
+      reason: 'Connected.',
+      cause: expect.anything(),
+      since: expect.stringMatching(ISO),
+      restriction: null,
+      lastFrameAt: null,
+      lastAcknowledgement: null,
+      undecryptable: { count: 0, lastAt: null },
+      closes: [],
+    })
+    const at = Date.now()
+    const seen = {
+      lastFrameAt: at,
+      acknowledgement: { at, latencyMs: 40 },
+      undecryptable: 2,
+      lastUndecryptableAt: at,
+      closes: [
+        { at: at - 1, code: 428 },
+        { at, code: 428 },
+      ],
+    }
+    await api.store.connections.recordHealth(await api.lease(id), seen, at)
+    const iso = new Date(at).toISOString()
+    expect((await api.admin('GET', path)).body.data).toMatchObject({
+      lastFrameAt: iso,
+      lastAcknowledgement: { at: iso, latencyMs: 40 },
+      undecryptable: { count: 2, lastAt: iso },
+      closes: [{ code: 428, count: 2, lastAt: iso }],
+    })
+    expect((await api.admin('GET', '/instances/inst_absent/health')).status).toBe(404)
   })
 
   test('says that a sandbox, or an instance on another socket, is simulated', async () => {

@@ -57,6 +57,7 @@ describe('/openapi.json', () => {
         'POST /admin/v1/instances/{id}/token',
         'POST /admin/v1/instances/{id}/connect',
         'GET /admin/v1/instances/{id}/connection',
+        'GET /admin/v1/instances/{id}/health',
         'GET /admin/v1/instances/{id}/connection/stream',
         'POST /admin/v1/instances/{id}/logout',
         'GET /admin/v1/instances/{id}/webhook',

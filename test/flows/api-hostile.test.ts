@@ -67,6 +67,7 @@ const OPERATIONS = [
   ['POST', '/admin/v1/instances/:own/connect'],
   ['POST', '/admin/v1/instances/:own/logout'],
   ['GET', '/admin/v1/instances/:own/connection'],
+  ['GET', '/admin/v1/instances/:own/health'],
   ['PUT', '/admin/v1/instances/:own/webhook'],
   ['POST', '/admin/v1/instances/:own/webhook/secret'],
   ['GET', '/admin/v1/instances/:own/messages'],

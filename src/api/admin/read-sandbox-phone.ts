@@ -19,7 +19,7 @@ export function readSandboxPhone(api: Api, context: ApiContext): void {
     },
     async request => {
       const { id } = await getSandboxOrRefuse(context, request.params.id)
-      return { data: { on: context.sandbox.isPhoneOn(id) } }
+      return { data: { on: await context.sandbox.isPhoneOn(id) } }
     },
   )
 }

@@ -16,6 +16,7 @@ import { listSessions } from './list-sessions.ts'
 import { logoutInstance } from './logout-instance.ts'
 import { readConnection } from './read-connection.ts'
 import { readEvent } from './read-event.ts'
+import { readHealth } from './read-health.ts'
 import { readInstance } from './read-instance.ts'
 import { readInstanceWebhook } from './read-instance-webhook.ts'
 import { readMessage } from './read-message.ts'
@@ -51,6 +52,7 @@ const OPERATIONS = [
   logoutInstance,
   readConnection,
   streamConnection,
+  readHealth,
   readInstanceWebhook,
   setInstanceWebhook,
   replaceWebhookSecret,

@@ -15,7 +15,7 @@ export function switchSandboxPhone(api: Api, context: ApiContext): void {
         summary: 'Switch the simulated phone on or off',
         description:
           'While it is off the simulated WhatsApp turns the instance away: it is `reconnecting`, then `disconnected`. A ' +
-          'restart of the service switches it on.',
+          'restart of the service, or a move to another node, switches it on.',
         tags: ['Sandbox'],
         params: instanceParams,
         body: sandboxPhoneSchema,
@@ -27,7 +27,7 @@ export function switchSandboxPhone(api: Api, context: ApiContext): void {
       const { id } = await getSandboxOrRefuse(context, request.params.id)
       if (!sandbox.enabled) throw new Refusal('sandbox_disabled')
       await sandbox.switchPhone(id, request.body.on)
-      return { data: { on: sandbox.isPhoneOn(id) } }
+      return { data: { on: request.body.on } }
     },
   )
 }

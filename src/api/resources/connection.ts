@@ -8,6 +8,7 @@ import {
 import type { Instance } from '../../domain/instance.ts'
 import type { ConnectionRecord } from '../../store/store.ts'
 import { instanceIdSchema, kindSchema, phoneSchema, reasonSchema, stateSchema } from './instance.ts'
+import { restrictionSchema, restrictionView } from './restriction.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 
 export const connectionSchema = Type.Object(
@@ -27,6 +28,8 @@ export const connectionSchema = Type.Object(
     pairingCode: nullable(
       Type.String({ description: 'What to type on the phone, when a pairing code was asked for.' }),
     ),
+    retryAt: nullable(moment('When the next attempt to connect is made, while waiting for it.')),
+    restriction: restrictionSchema,
     phone: phoneSchema,
     lastConnectedAt: nullable(moment('When the connection was last known to be open.')),
     simulated: Type.Boolean({ description: 'Whether the network on the other side is a simulated one.' }),
@@ -37,7 +40,12 @@ export const connectionSchema = Type.Object(
 export type ConnectionView = Static<typeof connectionSchema>
 
 /** @param allSimulated every instance is linked to a simulated network, whatever its kind */
-export function connectionView(instance: Instance, stored: ConnectionRecord, allSimulated: boolean): ConnectionView {
+export function connectionView(
+  instance: Instance,
+  stored: ConnectionRecord,
+  allSimulated: boolean,
+  now: number,
+): ConnectionView {
   return {
     instanceId: instance.id,
     kind: instance.kind,
@@ -48,6 +56,8 @@ export function connectionView(instance: Instance, stored: ConnectionRecord, all
     qr: stored.qr,
     qrExpiresAt: toIsoOrNull(stored.qrExpiresAt),
     pairingCode: stored.pairingCode,
+    retryAt: toIsoOrNull(stored.retryAt),
+    restriction: restrictionView(stored.restriction, now),
     phone: stored.phone,
     lastConnectedAt: toIsoOrNull(stored.lastConnectedAt),
     simulated: allSimulated || instance.kind === 'sandbox',
