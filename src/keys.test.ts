@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -21,6 +21,16 @@ describe('keys', () => {
     for (const file of ['admin.key', 'master.key']) expect(statSync(join(dataDir, file)).mode & 0o777).toBe(0o600)
     expect(open()).toEqual(first)
     expect(first.adminKeyPlace).toBe(join(dataDir, 'admin.key'))
+  })
+
+  test('what starts that were killed left of a key is erased, and nothing else', () => {
+    const draft = join(dataDir, 'admin.key.4711')
+    for (const file of [draft, join(dataDir, 'master.key.12'), join(dataDir, 'admin.key.old')]) writeFileSync(file, 'x')
+    const first = open()
+    expect(readdirSync(dataDir).sort()).toEqual(['admin.key', 'admin.key.old', 'master.key'])
+    writeFileSync(draft, 'of a start that was slower')
+    expect(open()).toEqual(first)
+    expect(readdirSync(dataDir)).not.toContain('admin.key.4711')
   })
 
   test('keys from the settings win, and nothing is written', () => {

@@ -6,12 +6,13 @@ import {
   linkSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
-  unlinkSync,
+  rmSync,
   writeSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { BadSettings, parseMasterKey, type Settings } from './config.ts'
 
 const KEY_BYTES = 32
@@ -104,13 +105,22 @@ function readOrMake(file: string, encoding: 'base64' | 'base64url'): string {
     try {
       linkSync(draft, file)
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    } finally {
-      unlinkSync(draft)
+      // Another start was first, and may have erased the draft too.
+      if (!existsSync(file)) throw error
     }
     syncFolder(dirname(file))
   }
+  eraseDrafts(file)
   return readFileSync(file, 'utf8').trim()
+}
+
+/** Also those of starts that were killed. Nobody needs a draft once the file is there. */
+function eraseDrafts(file: string): void {
+  const prefix = `${basename(file)}.`
+  for (const name of readdirSync(dirname(file))) {
+    const isDraft = name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length))
+    if (isDraft) rmSync(join(dirname(file), name), { force: true })
+  }
 }
 
 /** So that a file's name outlives a loss of power as its bytes do. */

@@ -34,6 +34,16 @@ describe('a body', () => {
 })
 
 describe('a query string', () => {
+  test.each(['limits', 'constructor', '__proto__'])('with a name that nobody knows is refused: %s', name => {
+    const given = Object.fromEntries([
+      ['limit', '1'],
+      [name, 'x'],
+    ])
+    const { error } = check('querystring', query, given) as { error: Error }
+    expect(error).toMatchObject({ code: 'invalid_request', details: [{ field: name }] })
+    expect(error.message).toContain('it has limit, to')
+  })
+
   test('gives integers where they are asked for, and only whole decimal ones', () => {
     expect(check('querystring', query, { limit: '10', to: '10' })).toEqual({ value: { limit: 10, to: '10' } })
     for (const limit of ['', '1.5', '1e3', '0x1', '-1', ' 1', '0', ['1', '2'], '9'.repeat(30)]) {

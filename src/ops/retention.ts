@@ -3,6 +3,8 @@ import type { Logger } from 'pino'
 import type { Retention } from '../store/store.ts'
 
 const ROUND_EVERY_MS = 10 * 60_000
+/** A start has better things to do; one that is started again and again has to erase all the same. */
+const FIRST_ROUND_AFTER_MS = 5_000
 /** Between two small steps, so that sends are not disturbed. */
 const STEP_EVERY_MS = 50
 
@@ -31,8 +33,8 @@ export function startRetention(options: RetentionOptions): { stop(): Promise<voi
   }
 
   async function rounds(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      await sleep(ROUND_EVERY_MS, undefined, { signal: stopping.signal, ref: false })
+    for (let pauseMs = FIRST_ROUND_AFTER_MS; !stopping.signal.aborted; pauseMs = ROUND_EVERY_MS) {
+      await sleep(pauseMs, undefined, { signal: stopping.signal, ref: false })
       await round().catch(error => {
         if (!stopping.signal.aborted) logger.warn({ err: error }, 'retention.failed')
       })

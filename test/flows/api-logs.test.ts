@@ -248,7 +248,7 @@ describe('events', () => {
     expect(await list('kind=message.received')).toEqual([])
   })
 
-  test.each(['state=queued', 'kind=other', 'state=', 'limit=0', 'cursor=x'])(
+  test.each(['state=queued', 'kind=other', 'state=', 'since=2026-01-01T00:00:00Z', 'limit=0', 'cursor=x'])(
     '?%s is an invalid request',
     async query => {
       const answer = await api.admin('GET', `/instances/${instance.id}/events?${query}`)
