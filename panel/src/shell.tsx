@@ -137,6 +137,7 @@ export function NotFound() {
   const words = useWords()
   return (
     <Empty
+      level={1}
       title={words.shell.notFound}
       action={<Button renderRoot={props => <Link to="/" {...props} />}>{words.shell.toInstances}</Button>}
     />

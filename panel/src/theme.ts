@@ -28,6 +28,20 @@ const tile: MantineColorsTuple = [
   '#612b1c',
 ]
 
+/** The red of what cannot be undone, dark enough for white words on it. */
+const red: MantineColorsTuple = [
+  '#fdeceb',
+  '#fad7d4',
+  '#f2aba6',
+  '#ea7d75',
+  '#e2564c',
+  '#d04037',
+  '#bb372e',
+  '#b02f26',
+  '#8f261f',
+  '#721e18',
+]
+
 /** Slate, from text to ground: Mantine's dark scheme is made of it. */
 const dark: MantineColorsTuple = [
   '#e9e7e2',
@@ -45,7 +59,7 @@ const dark: MantineColorsTuple = [
 const MONO = "'JetBrains Mono Variable', ui-monospace, 'SF Mono', Menlo, monospace"
 
 export const theme = createTheme({
-  colors: { pigeon, tile, dark },
+  colors: { pigeon, tile, red, dark },
   primaryColor: 'pigeon',
   primaryShade: { light: 7, dark: 6 },
   autoContrast: true,

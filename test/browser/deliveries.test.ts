@@ -1,6 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { until } from '../until.ts'
 import { Stage } from './stage.ts'
+
+// Each wait gives up by itself and says for what it waited; two busy cores take their time.
+vi.setConfig({ testTimeout: 120_000 })
 
 let stage: Stage
 beforeAll(async () => {
@@ -70,9 +73,9 @@ test('a message shows its time line, each step with its event', async () => {
   const { id: messageId } = await stage.service.instance(id, token).send('15005550001', 'Nobody there')
   const page = await stage.openSignedIn(`/instances/${id}/messages?open=${messageId}`)
   await page.getByText('This number is not on WhatsApp.').waitFor()
-  await page.getByText('not told: no URL was set').waitFor()
+  await page.getByText('Your webhook: no URL was set').waitFor()
   await page.getByRole('link', { name: 'Set a webhook URL' }).waitFor()
-  await page.getByRole('link', { name: 'Open the event' }).click()
+  await page.getByRole('link', { name: 'Open the event message.failed' }).click()
   await page.getByRole('dialog', { name: 'Event' }).getByText('message.failed').first().waitFor()
 })
 

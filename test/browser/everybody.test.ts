@@ -1,12 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { until } from '../until.ts'
 import { ADMIN_KEY, Stage } from './stage.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+/** The text that the page suggests. */
+const SENT_BY_KEYBOARD = 'Hello from Pombal!'
 const HOSTILE = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>{{7*7}}'--`
+
+// Each wait gives up by itself and says for what it waited; two busy cores take their time.
+vi.setConfig({ testTimeout: 120_000 })
 
 let stage: Stage
 let instanceId: string
@@ -52,20 +57,40 @@ test('names, texts and responses that look like code stay text', async () => {
   expect(stage.complaints).toEqual([])
 })
 
+/** What opens over a page, by the button that opens it. */
+const DIALOGS: readonly (readonly [path: string, button: string])[] = [
+  ['/', 'New instance'],
+  ['/messages', 'Send a message'],
+  ['/events', 'Redeliver…'],
+  ['/phone', 'Write as a contact'],
+  ['/webhook', 'New secret'],
+  ['/settings', 'New token'],
+  ['/settings', 'Delete the instance'],
+]
+
 describe.each(['light', 'dark'] as const)('%s', colorScheme => {
   test('axe finds nothing serious on any page', async () => {
     const page = await stage.openSignedIn('/', { colorScheme, reducedMotion: 'reduce' })
     const problems: string[] = []
+    const judge = async (what: string) => {
+      for (const problem of await seriousProblems(page)) problems.push(`${what} ${problem}`)
+    }
     for (const path of [...paths, '/sign-in']) {
       await show(page, path)
-      for (const problem of await seriousProblems(page)) problems.push(`${path} ${problem}`)
+      await judge(path)
+    }
+    for (const [path, button] of DIALOGS) {
+      await show(page, path === '/' ? path : `/instances/${instanceId}${path}`)
+      await page.getByRole('button', { name: button }).click()
+      await page.getByRole('dialog').waitFor()
+      await judge(button)
     }
     expect(problems).toEqual([])
-  }, 120_000)
+  }, 180_000)
 })
 
-test('no page is wider than a screen of 360 pixels', async () => {
-  const page = await stage.openSignedIn('/', { viewport: { width: 360, height: 740 } })
+test.each(['en-GB', 'pt-BR'])('%s: no page is wider than a screen of 360 pixels', async locale => {
+  const page = await stage.openSignedIn('/', { locale, viewport: { width: 360, height: 740 } })
   for (const path of paths) {
     await show(page, path)
     expect(await page.evaluate(() => document.documentElement.scrollWidth), path).toBeLessThanOrEqual(360)
@@ -82,6 +107,29 @@ test('both languages, as the browser asks for and as somebody chooses', async ()
   await page.reload()
   await page.getByRole('heading', { name: 'Instances' }).waitFor()
   expect(await page.locator('html').getAttribute('lang')).toBe('en')
+})
+
+test('whoever waits longer than a moment is told so in words', async () => {
+  const page = await stage.openSignedIn('/')
+  let release = () => {}
+  const gate = () => new Promise<void>(resolve => (release = resolve))
+  for (const path of paths) {
+    await page.goto('about:blank')
+    const held = gate()
+    await page.route(/\/admin\/v1\/(instances|sessions)/, async route => {
+      await held
+      await route.continue().catch(() => undefined)
+    })
+    await page.goto(stage.url + path)
+    await page.getByText('Loading…').first().waitFor()
+    const wordless = await page.locator('.mantine-Loader-root').evaluateAll(loaders => {
+      return loaders.filter(loader => !loader.parentElement?.textContent?.trim()).length
+    })
+    expect(wordless, path).toBe(0)
+    release()
+    await page.getByText('Loading…').first().waitFor({ state: 'detached' })
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+  }
 })
 
 test('times are in the zone of the reader, with the exact UTC beside', async () => {
@@ -114,11 +162,83 @@ test('with the keyboard alone: sign in, send a message, see it read', async () =
   await page.getByRole('dialog').waitFor()
 })
 
+test('in Portuguese nothing is said in English, also where the service says why something failed', async () => {
+  const { admin } = stage.service
+  const { id, token } = await admin.createConnected('Loja')
+  const instance = stage.service.instance(id, token)
+  await instance.setWebhook('http://127.0.0.1:1/nobody')
+  await instance.send('15005550001', 'Bom dia')
+  await instance.send('15005550004', 'Bom dia')
+  const given = await until('events given up', async () => {
+    const events = await admin.listEvents(id, '?state=exhausted')
+    return events.length === 2 && events
+  })
+  const at = `/instances/${id}`
+  const page = await stage.openSignedIn('/', { locale: 'pt-BR' })
+  const more = given.flatMap(({ id: event, messageId }) => [
+    `${at}/events?open=${event}`,
+    `${at}/messages?open=${messageId}`,
+  ])
+  for (const path of [...paths, ...more, '/instances/inst_nowhere', '/sign-in']) {
+    await show(page, path)
+    expect(await englishOn(page), path).toEqual([])
+  }
+  await show(page, `${at}/webhook`)
+  await page.getByRole('button', { name: 'Enviar um evento de teste' }).click()
+  await page.getByText('O teste não passou.').waitFor()
+  expect(await englishOn(page)).toEqual([])
+  await page.getByLabel('URL').fill('http://169.254.169.254/')
+  await page.getByRole('button', { name: 'Salvar' }).click()
+  await page.getByText('A URL deve ser http ou https').waitFor()
+  expect(await englishOn(page)).toEqual([])
+  await show(page, `${at}/phone`)
+  await page.getByRole('switch').click({ force: true })
+  await show(page, at)
+  await page.getByText('Motivo: O WhatsApp não está disponível agora.').waitFor()
+  expect(await englishOn(page)).toEqual([])
+})
+
+test('an empty page says what to do next', async () => {
+  const { id } = await stage.service.admin.createInstance('whatsapp', 'Empty')
+  const page = await stage.openSignedIn(`/instances/${id}`)
+  await page.getByRole('button', { name: 'Link a number' }).waitFor()
+  await page.getByRole('link', { name: 'Set a URL' }).waitFor()
+  await show(page, `/instances/${id}/messages`)
+  await page.getByText('Link a WhatsApp number first').waitFor()
+  await show(page, `/instances/${id}/events`)
+  await page.getByText('Events appear here as messages are sent').waitFor()
+  await show(page, `/instances/${id}/messages?state=failed`)
+  await page.getByRole('button', { name: 'Clear filters' }).click()
+  await page.getByText('No messages yet').waitFor()
+  await show(page, '/?search=nobody')
+  await page.getByRole('button', { name: 'Show all instances' }).click()
+  await page.getByText('Empty').waitFor()
+  await show(page, '/instances/inst_nowhere')
+  await page.getByRole('link', { name: 'Go to the instances' }).waitFor()
+})
+
 async function show(page: Page, path: string): Promise<void> {
   await page.goto(stage.url + path)
   await page.locator('h1').waitFor()
   if (path.includes('open=')) await page.getByRole('dialog').getByRole('listitem').first().waitFor()
   await page.getByText('Loading…').waitFor({ state: 'detached' })
+}
+
+/** Words that Portuguese does not have, in any text that the panel itself says: not in code, nor in what people wrote. */
+function englishOn(page: Page): Promise<string[]> {
+  return page.evaluate(written => {
+    const english = /\b(the|and|not|was|were|with|is|are|to|of|from|this|that|your|has|have|been|will|you|it)\b/i
+    const said: string[] = []
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+      if (!text.parentElement?.closest('code, pre, blockquote, script, style, noscript'))
+        said.push(text.nodeValue ?? '')
+    }
+    for (const element of document.querySelectorAll('[aria-label], [title], [placeholder]')) {
+      for (const name of ['aria-label', 'title', 'placeholder']) said.push(element.getAttribute(name) ?? '')
+    }
+    return said.filter(words => english.test(words) && words !== written)
+  }, SENT_BY_KEYBOARD)
 }
 
 async function tabTo(page: Page, selector: string): Promise<void> {

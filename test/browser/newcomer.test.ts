@@ -1,5 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { Stage, signIn } from './stage.ts'
+
+// Each wait gives up by itself and says for what it waited; two busy cores take their time.
+vi.setConfig({ testTimeout: 120_000 })
 
 let stage: Stage
 beforeAll(async () => {
@@ -19,6 +22,7 @@ test('from the sign-in to the first message.read with three clicks, and no reloa
   await page.getByText('Messages go out and come in.').waitFor()
   await page.getByRole('button', { name: 'Send', exact: true }).click()
   await page.getByText('The recipient has opened it.').waitFor()
+  await page.getByRole('link', { name: 'message.read' }).waitFor()
 
   await page.keyboard.press('Escape')
   await page.getByRole('navigation', { name: 'Sections' }).getByText('Events').click()
@@ -102,4 +106,4 @@ test('the sandbox phone shows what recipients see, writes back, and can be switc
   await expect(written).rejects.toMatchObject({ status: 422, code: 'instance_not_connected' })
   await page.getByRole('switch', { name: 'Phone is off' }).click()
   await page.getByText('Connected').first().waitFor()
-}, 60_000)
+})

@@ -1,7 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { until } from '../until.ts'
 import { ADMIN_KEY, Stage, signIn } from './stage.ts'
 
 const PASSWORD = 'correct horse battery'
+
+// Each wait gives up by itself and says for what it waited; two busy cores take their time.
+vi.setConfig({ testTimeout: 120_000 })
 
 let stage: Stage
 beforeAll(async () => {
@@ -40,7 +44,7 @@ test('a session that is ended elsewhere goes to the sign-in by itself', async ()
   const others = elsewhere.getByRole('button', { name: /^End the session/ })
   for (let left = await others.count(); left > 0; left -= 1) {
     await others.first().click()
-    await expect.poll(() => others.count()).toBe(left - 1)
+    await until('one session less', async () => (await others.count()) === left - 1)
   }
   await page.waitForURL(/\/sign-in/)
   await page.getByText('Your session has ended').waitFor()

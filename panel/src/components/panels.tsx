@@ -29,12 +29,15 @@ export function Card({ title, hint, action, children, tone = 'plain' }: CardProp
 
 interface EmptyProps {
   title: string
+  /** 1 where it is all that the page shows. */
+  level?: 1 | 2
   children?: ReactNode
   action?: ReactNode
 }
 
 /** What stands where there is nothing yet: what it means, and what to do next. */
-export function Empty({ title, children, action }: EmptyProps) {
+export function Empty({ title, level = 2, children, action }: EmptyProps) {
+  const Heading = level === 1 ? 'h1' : 'h2'
   return (
     <div className={classes.empty}>
       <svg width="72" height="72" viewBox="0 0 32 32" aria-hidden focusable="false">
@@ -44,7 +47,7 @@ export function Empty({ title, children, action }: EmptyProps) {
           d="M6.8 16.2c3 .5 5-.7 6.2-3.2 1.2-2.6 3-4 5.5-4 2 0 3.4.9 4 2.300l2.6.9-2.3 1.400c-.2 5.3-3.9 9.1-9.2 9.100H9.400l2.8-2.600c-2.8-.5-4.7-1.7-5.4-3.900z"
         />
       </svg>
-      <h2 className={classes.emptyTitle}>{title}</h2>
+      <Heading className={classes.emptyTitle}>{title}</Heading>
       {children && <div className={classes.emptyText}>{children}</div>}
       {action}
     </div>

@@ -79,7 +79,7 @@ function FactsCard({ instance }: { instance: Instance }) {
     <Card title={words.instanceSettings.facts}>
       <Facts>
         <Fact name={words.instanceSettings.id}>
-          <Group gap={6}>
+          <Group gap={6} wrap="nowrap">
             <code>{instance.id}</code>
             <CopyIconButton value={instance.id} what={words.instanceSettings.id} />
           </Group>

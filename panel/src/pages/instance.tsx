@@ -111,6 +111,7 @@ function Gone() {
   const words = useWords()
   return (
     <Empty
+      level={1}
       title={words.instance.gone}
       action={<Button renderRoot={props => <Link to="/" {...props} />}>{words.shell.toInstances}</Button>}
     >

@@ -213,7 +213,9 @@ function FirstInstance() {
   })
   return (
     <div className={classes.first}>
-      <Empty title={words.instances.emptyTitle}>{words.instances.emptyText}</Empty>
+      <Empty level={1} title={words.instances.emptyTitle}>
+        {words.instances.emptyText}
+      </Empty>
       <div className={classes.choices}>
         {session?.sandbox && (
           <button

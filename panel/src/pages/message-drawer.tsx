@@ -129,19 +129,21 @@ function Told({ message, kind, instanceId }: { message: MessageLife; kind: strin
   const { delivery } = event
   return (
     <div className={classes.told}>
-      <span className={classes.toldWhom}>{words.message.webhook}</span>
-      {delivery ? (
-        <>
-          <DeliveryBadge state={delivery.state} attempts={delivery.attemptCount} />
-          {delivery.attemptCount > 0 && <span>{words.message.attempts(delivery.attemptCount)}</span>}
-        </>
-      ) : (
-        <span>{words.message.noWebhook}</span>
-      )}
       <Link to="/instances/$id/events" params={{ id: instanceId }} search={{ open: event.id }}>
-        {words.message.openEvent}
-        <span className="visually-hidden"> {kind}</span>
+        <span className="visually-hidden">{words.message.openEvent} </span>
+        <code>{kind}</code>
       </Link>
+      <span className={classes.outcome}>
+        {words.message.webhook}{' '}
+        {delivery ? (
+          <>
+            <DeliveryBadge state={delivery.state} attempts={delivery.attemptCount} />
+            {delivery.attemptCount > 1 && words.message.attempts(delivery.attemptCount)}
+          </>
+        ) : (
+          words.message.noWebhook
+        )}
+      </span>
     </div>
   )
 }

@@ -59,7 +59,7 @@ export function Messages() {
           log={log}
           label={words.messages.title}
           columns={[words.messages.to, words.messages.text, words.messages.state, words.messages.when]}
-          template="minmax(0, 190px) minmax(0, 1fr) 130px 150px"
+          template="minmax(0, 215px) minmax(0, 1fr) 130px 150px"
           rowHeight={{ wide: 50, narrow: 72 }}
           renderRow={renderRow}
           empty={

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { activityQuery, connectionQuery, webhookQuery } from '../api/queries.ts'
 import { Card } from '../components/panels.tsx'
-import { Ago } from '../components/time.tsx'
+import { Ago, useNow } from '../components/time.tsx'
 import { Waiting } from '../components/waiting.tsx'
 import { useWords } from '../i18n/i18n.tsx'
 import { ConnectionCard } from './connection-card.tsx'
@@ -12,6 +12,9 @@ import { useInstance } from './instance.tsx'
 import classes from './overview.module.css'
 import { SendForm } from './send-form.tsx'
 import { DeliveryCharts } from './statistics.tsx'
+
+/** What is younger is on its way, and no reason to look. */
+const OWED_AFTER_MS = 10_000
 
 export function Overview() {
   const words = useWords()
@@ -45,7 +48,9 @@ function WebhookCard({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const { data: webhook } = useQuery(webhookQuery(instanceId))
   const { data: activity } = useQuery(activityQuery([instanceId]))
-  const owedSince = activity?.[0]?.oldestUndeliveredAt
+  const now = useNow(OWED_AFTER_MS)
+  const oldest = activity?.[0]?.oldestUndeliveredAt
+  const owedSince = oldest && now - Date.parse(oldest) > OWED_AFTER_MS ? oldest : null
   if (!webhook) return null
   return (
     <Card title={words.webhook.title} hint={webhook.url ? words.webhook.lead : words.events.noUrl}>

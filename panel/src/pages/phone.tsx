@@ -11,6 +11,7 @@ import { Problem } from '../components/problem.tsx'
 import { Time } from '../components/time.tsx'
 import { useToast } from '../components/toasts.tsx'
 import { Waiting } from '../components/waiting.tsx'
+import type { Words } from '../i18n/en.ts'
 import { useWords } from '../i18n/i18n.tsx'
 import { useInstance } from './instance.tsx'
 import classes from './phone.module.css'
@@ -98,7 +99,7 @@ export function Phone() {
                     {conversation.name ? [...conversation.name][0] : conversation.with.replace('@g.us', '').slice(-2)}
                   </span>
                   <span className={classes.entryText}>
-                    <strong>{nameOf(conversation)}</strong>
+                    <strong>{nameOf(conversation, words)}</strong>
                     <span>{conversation.lines.at(-1)?.text}</span>
                   </span>
                 </Link>
@@ -121,8 +122,8 @@ export function Phone() {
   )
 }
 
-function nameOf({ with: address, name }: Conversation): string {
-  return name ?? (address.endsWith('@g.us') ? address.replace('@g.us', '') : `+${address}`)
+function nameOf({ with: address, name }: Conversation, words: Words): string {
+  return name ?? (address.endsWith('@g.us') ? `${words.messages.group} ${address.replace('@g.us', '')}` : `+${address}`)
 }
 
 function Power({ instanceId }: { instanceId: string }) {
@@ -159,24 +160,26 @@ function Handset({ instanceId, conversation, onBack }: HandsetProps) {
   const words = useWords()
   const bottom = useRef<HTMLDivElement>(null)
   const count = conversation.lines.length
+  const name = nameOf(conversation, words)
+  const title = conversation.with.endsWith('@g.us') ? name : words.phone.contactSees(name)
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new line, or another conversation, is scrolled to
   useEffect(() => {
     const list = bottom.current?.parentElement
     if (list) list.scrollTop = list.scrollHeight
   }, [count, conversation.with])
   return (
-    <section className={classes.phone} aria-label={words.phone.contactSees(nameOf(conversation))}>
+    <section className={classes.phone} aria-label={title}>
       <header className={classes.phoneHead}>
         <button type="button" className={classes.back} onClick={onBack} aria-label={words.phone.back}>
           <BackIcon />
         </button>
         <div>
-          <strong>{words.phone.contactSees(nameOf(conversation))}</strong>
+          <strong>{title}</strong>
           {conversation.name && <span className={classes.address}>{conversation.with}</span>}
         </div>
       </header>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard (WCAG 2.1.1) */}
-      <div className={classes.lines} tabIndex={0} role="log" aria-label={nameOf(conversation)}>
+      <div className={classes.lines} tabIndex={0} role="log" aria-label={nameOf(conversation, words)}>
         {conversation.lines.map(line => (
           <Line key={line.id} line={line} instanceId={instanceId} />
         ))}
@@ -258,7 +261,7 @@ function Reply({ instanceId, conversation }: { instanceId: string; conversation:
       }}
     >
       <TextInput
-        aria-label={words.phone.reply(isGroup ? `+${from}` : nameOf(conversation))}
+        aria-label={words.phone.reply(isGroup ? `+${from}` : nameOf(conversation, words))}
         placeholder={words.phone.replyPlaceholder}
         value={text}
         onChange={event => setText(event.currentTarget.value)}
