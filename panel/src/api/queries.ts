@@ -6,6 +6,7 @@ import type {
   Conversation,
   DeliveryCounts,
   EventDetail,
+  Health,
   Instance,
   ListedSession,
   MessageLife,
@@ -38,6 +39,17 @@ export function connectionQuery(id: string) {
   return queryOptions({
     queryKey: ['connection', id],
     queryFn: ({ signal }) => callData<Connection>(`/instances/${id}/connection`, { signal }),
+  })
+}
+
+/** The service itself hears of it every half minute only. */
+const HEALTH_EVERY_MS = 15_000
+
+export function healthQuery(id: string) {
+  return queryOptions({
+    queryKey: ['health', id],
+    queryFn: ({ signal }) => callData<Health>(`/instances/${id}/health`, { signal }),
+    refetchInterval: HEALTH_EVERY_MS,
   })
 }
 

@@ -18,6 +18,7 @@ export type {
   EventDetailView as EventDetail,
   EventView as Event,
 } from '../../../src/api/resources/event.ts'
+export type { HealthView as Health } from '../../../src/api/resources/health.ts'
 export type {
   CreatedInstanceView as CreatedInstance,
   InstanceView as Instance,

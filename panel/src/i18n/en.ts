@@ -338,6 +338,22 @@ export const en = {
     explain:
       'They are posted outside the order, with six attempts of their own. The webhook-id stays the same, so your receiver can tell that it has seen them.',
   },
+  health: {
+    title: 'Health',
+    hint: 'What was last seen of WhatsApp, and why connections to it ended within 24 hours.',
+    never: 'none yet',
+    none: 'none',
+    lastTime: 'last',
+    lastFrame: 'Last sign of life',
+    acknowledgement: 'Last message acknowledged',
+    tookTime: (time: string) => `after ${time}`,
+    undecryptable: 'Messages that could not be decrypted',
+    restriction: 'Restriction',
+    restrictedUntil: 'WhatsApp lets the number write to nobody new until',
+    restrictedForNow: 'WhatsApp lets the number write to nobody new; Pombal tries again at',
+    closes: 'Connections ended',
+    close: (code: number, count: number) => `${count} × code ${code}`,
+  },
   statistics: {
     title: 'Deliveries',
     range: 'Range',

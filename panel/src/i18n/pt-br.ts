@@ -135,7 +135,8 @@ export const ptBr: Words = {
       connected: 'Há conexão com o WhatsApp.',
       logged_out_as_asked: 'O número foi desvinculado, como pedido.',
       logged_out_by_phone: 'O número foi desvinculado pelo telefone.',
-      restricted: 'O WhatsApp restringiu o número por algum tempo.',
+      restricted:
+        'O WhatsApp não deixa o número escrever a ninguém novo por algum tempo. Essas mensagens esperam; as outras saem.',
       stopping: 'O Pombal está sendo parado; ele reconecta quando iniciar.',
       owner_gone: 'O processo que mantinha a conexão terminou; ela está sendo refeita.',
       cut: 'A conexão com o WhatsApp foi cortada. Tentando de novo.',
@@ -370,6 +371,22 @@ export const ptBr: Words = {
     needsUrl: 'Defina antes uma URL de webhook.',
     explain:
       'São postados fora da ordem, com seis tentativas próprias. O webhook-id continua o mesmo, para que seu receptor saiba que já os viu.',
+  },
+  health: {
+    title: 'Saúde',
+    hint: 'O que se viu do WhatsApp por último, e por que as conexões com ele terminaram nas últimas 24 horas.',
+    never: 'ainda não houve',
+    none: 'nenhuma',
+    lastTime: 'a última',
+    lastFrame: 'Último sinal de vida',
+    acknowledgement: 'Última mensagem confirmada',
+    tookTime: time => `após ${time}`,
+    undecryptable: 'Mensagens que não puderam ser decifradas',
+    restriction: 'Restrição',
+    restrictedUntil: 'O WhatsApp não deixa o número escrever a ninguém novo até',
+    restrictedForNow: 'O WhatsApp não deixa o número escrever a ninguém novo; o Pombal tenta de novo às',
+    closes: 'Conexões encerradas',
+    close: (code, count) => `${count} × código ${code}`,
   },
   statistics: {
     title: 'Entregas',

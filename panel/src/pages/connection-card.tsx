@@ -21,7 +21,12 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
   const isLinking = kind === 'whatsapp' && state === 'linking'
   const isWaiting = isLinking && !connection.qr && !connection.pairingCode
   const tells =
-    state === 'stopped' || state === 'disconnected' || state === 'reconnecting' || state === 'logged_out' || isWaiting
+    state === 'stopped' ||
+    state === 'disconnected' ||
+    state === 'reconnecting' ||
+    state === 'logged_out' ||
+    cause === 'restricted' ||
+    isWaiting
   return (
     <section className={classes.card} data-tone={CONNECTION_TONES[state]}>
       <div className={classes.top}>

@@ -8,6 +8,7 @@ import { Waiting } from '../components/waiting.tsx'
 import { useWords } from '../i18n/i18n.tsx'
 import { ConnectionCard } from './connection-card.tsx'
 import { FreshToken } from './fresh-token.tsx'
+import { HealthCard } from './health-card.tsx'
 import { useInstance } from './instance.tsx'
 import classes from './overview.module.css'
 import { SendForm } from './send-form.tsx'
@@ -38,6 +39,7 @@ export function Overview() {
           </Card>
         )}
         <WebhookCard instanceId={instance.id} />
+        <HealthCard instanceId={instance.id} />
       </div>
       <DeliveryCharts instanceId={instance.id} />
     </>

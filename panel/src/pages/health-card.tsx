@@ -1,0 +1,55 @@
+import { useQuery } from '@tanstack/react-query'
+import { healthQuery } from '../api/queries.ts'
+import { Card, Fact, Facts } from '../components/panels.tsx'
+import { Ago, duration, Time } from '../components/time.tsx'
+import { useWords } from '../i18n/i18n.tsx'
+
+/** What was last seen of WhatsApp, and what went wrong within a day. */
+export function HealthCard({ instanceId }: { instanceId: string }) {
+  const { health: words } = useWords()
+  const { data: health } = useQuery(healthQuery(instanceId))
+  // Nothing to tell before the first socket.
+  if (!health || (health.lastFrameAt === null && health.closes.length === 0)) return null
+  const { lastFrameAt, lastAcknowledgement, undecryptable, restriction, closes } = health
+  return (
+    <Card title={words.title} hint={words.hint}>
+      <Facts>
+        <Fact name={words.lastFrame}>{lastFrameAt ? <Ago at={lastFrameAt} /> : words.never}</Fact>
+        <Fact name={words.acknowledgement}>
+          {lastAcknowledgement ? (
+            <>
+              {words.tookTime(duration(lastAcknowledgement.latencyMs))}, <Ago at={lastAcknowledgement.at} />
+            </>
+          ) : (
+            words.never
+          )}
+        </Fact>
+        <Fact name={words.undecryptable}>
+          {undecryptable.count}
+          {undecryptable.lastAt && (
+            <>
+              , {words.lastTime} <Ago at={undecryptable.lastAt} />
+            </>
+          )}
+        </Fact>
+        <Fact name={words.restriction}>
+          {restriction ? (
+            <>
+              {restriction.told ? words.restrictedUntil : words.restrictedForNow} <Time at={restriction.until} />
+            </>
+          ) : (
+            words.none
+          )}
+        </Fact>
+        <Fact name={words.closes}>
+          {closes.length === 0 && words.none}
+          {closes.map(({ code, count, lastAt }) => (
+            <div key={code}>
+              {words.close(code, count)}, {words.lastTime} <Ago at={lastAt} />
+            </div>
+          ))}
+        </Fact>
+      </Facts>
+    </Card>
+  )
+}
