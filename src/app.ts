@@ -60,7 +60,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     const retention = startRetention({ retention: store.retention, retentionMs: settings.retentionMs, logger })
     takeDown.push(() => retention.stop())
 
-    const sandbox = settings.sandbox ? new Sandbox(store.sandbox, logger) : null
+    const sandbox = settings.sandbox ? new Sandbox(store, logger) : null
     if (sandbox) takeDown.push(() => sandbox.close())
 
     const ownPorts: number[] = []
@@ -84,12 +84,11 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     takeDown.push(() => dispatcher.close())
 
     const turns = new Turns()
-    const openConnection = async (record: ConnectionRecord, lease: Lease, onLeaseLost: () => void) => {
-      const { kind, instanceId } = record
-      return createConnection({
+    const openConnection = async ({ kind }: ConnectionRecord, lease: Lease, onLeaseLost: () => void) => {
+      const connection = createConnection({
         lease,
         store,
-        network: await networkOf(kind, instanceId),
+        network: await networkOf(kind, lease),
         settings: {
           ...(settings.whatsapp.version && { version: settings.whatsapp.version }),
           messageTtlMs: settings.messageTtlMs,
@@ -99,11 +98,18 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
         logger,
         onLeaseLost,
       })
+      return {
+        start: () => connection.start(),
+        stop: async (how: Parameters<typeof connection.stop>[0]) => {
+          await connection.stop(how)
+          await sandbox?.leave(lease.instanceId)
+        },
+      }
     }
-    const networkOf = async (kind: ConnectionRecord['kind'], instanceId: string) => {
+    const networkOf = async (kind: ConnectionRecord['kind'], lease: Lease) => {
       if (kind === 'sandbox') {
         if (!sandbox) return { kind: 'none' as const, cause: 'sandbox_off' as const, reason: SANDBOX_OFF }
-        const network = await sandbox.openNetwork(instanceId)
+        const network = await sandbox.openNetwork(lease)
         return { kind: 'simulated' as const, url: network.url, linkBy: network.scanQr }
       }
       return settings.whatsapp.url
@@ -160,7 +166,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
           if (!sandbox) throw new Refusal('sandbox_disabled')
           return sandbox.writeAs(instanceId, message)
         },
-        isPhoneOn: instanceId => sandbox?.isPhoneOn(instanceId) ?? false,
+        isPhoneOn: async instanceId => sandbox?.isPhoneOn(instanceId) ?? false,
         switchPhone: async (instanceId, on) => sandbox?.switchPhone(instanceId, on),
       },
       webhooks: {

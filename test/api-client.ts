@@ -105,6 +105,9 @@ export function adminClient(baseUrl: () => string, adminKey: string) {
     writeAsContact: (id: string, message: SimulatedMessage) =>
       ask<{ id: string }>('POST', `/instances/${id}/sandbox/incoming`, message),
 
+    readPhone: (id: string) => ask<{ on: boolean }>('GET', `/instances/${id}/sandbox/phone`),
+    switchPhone: (id: string, on: boolean) => ask<{ on: boolean }>('PUT', `/instances/${id}/sandbox/phone`, { on }),
+
     /** Waits until the instance is in `state`. */
     untilState(id: string, state: string, withinMs?: number): Promise<ConnectionView> {
       const look = async () => {

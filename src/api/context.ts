@@ -65,7 +65,8 @@ export interface ApiOptions {
     enabled: boolean
     /** Resolves once the simulated network has the message. A `Refusal` it throws is told to the caller. */
     writeAs(instanceId: InstanceId, message: ContactMessage): Promise<{ id: string }>
-    isPhoneOn(instanceId: InstanceId): boolean
+    /** @throws Refusal `service_unavailable` while no node runs the phone; so do the others */
+    isPhoneOn(instanceId: InstanceId): Promise<boolean>
     /** Resolves once the simulated phone is on, or off. */
     switchPhone(instanceId: InstanceId, on: boolean): Promise<void>
   }

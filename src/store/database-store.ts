@@ -14,6 +14,7 @@ import { StoredMessages } from './messages.ts'
 import { StoredNumbers } from './numbers.ts'
 import { observeWrite, type StoreObserver } from './observer.ts'
 import { type Operation, oneByOne } from './operation.ts'
+import { StoredPhoneOrders } from './phone-orders.ts'
 import { Progress } from './progress.ts'
 import { GuardedReader } from './reader.ts'
 import { StoredRetention } from './retention.ts'
@@ -39,6 +40,7 @@ export class DatabaseStore implements Store {
   readonly credentials
   readonly numbers
   readonly sandbox
+  readonly phoneOrders
   readonly retention
   readonly statistics
   readonly sessions
@@ -90,6 +92,7 @@ export class DatabaseStore implements Store {
     this.credentials = new StoredCredentials(core)
     this.numbers = new StoredNumbers(core)
     this.sandbox = new StoredSandbox(core)
+    this.phoneOrders = new StoredPhoneOrders(core)
     this.retention = new StoredRetention(core)
     this.statistics = new StoredStatistics(core)
     this.sessions = new StoredSessions(core)

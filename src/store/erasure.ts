@@ -21,6 +21,7 @@ const TABLES = {
   connection_health: ['instance_id'],
   credentials: ['instance_id', 'type', 'id'],
   sandbox_records: ['instance_id', 'key'],
+  phone_orders: ['instance_id', 'id'],
 } as const
 
 type Step = 'owed' | 'more' | 'gone'

@@ -2,12 +2,12 @@ import type { InstanceId } from '../domain/ids.ts'
 import type { Core } from './core.ts'
 import type { Operation } from './operation.ts'
 import { ALWAYS } from './statement.ts'
-import type { SandboxStorage } from './store.ts'
+import type { Lease, SandboxStorage } from './store.ts'
 
 type Change = Parameters<SandboxStorage['write']>[1][number]
 
 interface WriteInput {
-  scope: InstanceId
+  lease: Lease
   changes: readonly Change[]
 }
 
@@ -20,16 +20,16 @@ export class StoredSandbox implements SandboxStorage {
     this.#write = writeOperation(core)
   }
 
-  async read(scope: InstanceId): Promise<ReadonlyMap<string, Uint8Array>> {
+  async read(instanceId: InstanceId): Promise<ReadonlyMap<string, Uint8Array>> {
     const { db } = this.#core.statements
     const rows = await this.#core.reader.query(
-      db.selectFrom('sandbox_records').select(['key', 'value']).where('instance_id', '=', scope),
+      db.selectFrom('sandbox_records').select(['key', 'value']).where('instance_id', '=', instanceId),
     )
     return new Map(rows.map(({ key, value }) => [key, value]))
   }
 
-  async write(scope: InstanceId, changes: readonly Change[]): Promise<void> {
-    if (changes.length > 0) await this.#core.write(this.#write, { scope, changes })
+  async write(lease: Lease, changes: readonly Change[]): Promise<void> {
+    if (changes.length > 0) await this.#core.write(this.#write, { lease, changes })
   }
 }
 
@@ -54,12 +54,14 @@ function writeOperation({ statements }: Core): Operation<WriteInput, void> {
   )
   return {
     name: 'sandbox.write',
-    instanceId: ({ scope }) => scope,
+    instanceId: ({ lease }) => lease.instanceId,
+    lease: ({ lease }) => lease,
     keys: ({ changes }) => changes.map(({ key }) => key),
     async run(tx, inputs) {
       const rows = new Map<string, { instance_id: string; key: string; value: Uint8Array | null }>()
-      for (const { scope, changes } of inputs) {
-        for (const { key, value } of changes) rows.set(`${scope}/${key}`, { instance_id: scope, key, value })
+      for (const { lease, changes } of inputs) {
+        const { instanceId } = lease
+        for (const { key, value } of changes) rows.set(`${instanceId}/${key}`, { instance_id: instanceId, key, value })
       }
       const all = [...rows.values()]
       const kept = all.flatMap(row => (row.value === null ? [] : [{ ...row, value: row.value }]))

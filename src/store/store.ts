@@ -31,6 +31,7 @@ export interface Store {
   readonly credentials: Credentials
   readonly numbers: Numbers
   readonly sandbox: SandboxStorage
+  readonly phoneOrders: PhoneOrders
   readonly retention: Retention
   readonly statistics: Statistics
   readonly sessions: Sessions
@@ -437,10 +438,21 @@ export interface Numbers {
   isContact(instanceId: InstanceId, numbers: readonly PhoneNumber[]): Promise<boolean>
 }
 
-/** The sandbox's memory: one scope per instance. Structurally the simulator's storage port. */
+/** What the simulated network remembers of each instance. */
 export interface SandboxStorage {
-  read(scope: InstanceId): Promise<ReadonlyMap<string, Uint8Array>>
-  write(scope: InstanceId, changes: readonly { key: string; value: Uint8Array | null }[]): Promise<void>
+  read(instanceId: InstanceId): Promise<ReadonlyMap<string, Uint8Array>>
+  write(lease: Lease, changes: readonly { key: string; value: Uint8Array | null }[]): Promise<void>
+}
+
+/** What any node asks of an instance's simulated phone, which its owner runs. `asked` hints both ways. */
+export interface PhoneOrders {
+  /** @param id new for each order; the same one again is only a reminder */
+  leave(instanceId: InstanceId, id: string, body: string): Promise<void>
+  /** What was left, oldest first; each is given out once. */
+  take(lease: Lease): Promise<{ id: string; body: string }[]>
+  answer(lease: Lease, id: string, answer: string): Promise<void>
+  /** Null: not answered yet. An answer is given out once. */
+  takeAnswer(instanceId: InstanceId, id: string): Promise<string | null>
 }
 
 // ── For people ──────────────────────────────────────────────────────────────────────────────────────────────────

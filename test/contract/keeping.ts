@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { LeaseLost } from '../../src/store/errors.ts'
 import type { Lease } from '../../src/store/store.ts'
-import { createOwned, withStore } from './fixture.ts'
+import { createConnected, createOwned, withStore } from './fixture.ts'
 import type { CreateHarness } from './harness.ts'
 
 const HOUR_MS = 60 * 60_000
@@ -120,32 +121,57 @@ export function keepingContract(createHarness: CreateHarness): void {
   describe('the sandbox', () => {
     const context = withStore(createHarness)
 
-    test('remembers what was written, scope by scope', async () => {
+    test('remembers what was written, instance by instance', async () => {
       const { store } = context
+      const [a, b] = [await createConnected(store), await createConnected(store)]
       const value = (text: string) => new Uint8Array(Buffer.from(text))
       const read = async (scope: string) =>
         new Map([...(await store.sandbox.read(scope))].map(([key, bytes]) => [key, Buffer.from(bytes).toString()]))
-      expect(await read('inst_a')).toEqual(new Map())
-      await store.sandbox.write('inst_a', [
+      expect(await read(a.instanceId)).toEqual(new Map())
+      await store.sandbox.write(a, [
         { key: 'x', value: value('1') },
         { key: 'y', value: value('2') },
       ])
-      await store.sandbox.write('inst_b', [{ key: 'x', value: value('other') }])
+      await store.sandbox.write(b, [{ key: 'x', value: value('other') }])
       await Promise.all([
-        store.sandbox.write('inst_a', [{ key: 'x', value: value('3') }]),
-        store.sandbox.write('inst_a', [
+        store.sandbox.write(a, [{ key: 'x', value: value('3') }]),
+        store.sandbox.write(a, [
           { key: 'y', value: null },
           { key: 'z', value: value('') },
         ]),
-        store.sandbox.write('inst_a', [{ key: 'x', value: value('4') }]),
+        store.sandbox.write(a, [{ key: 'x', value: value('4') }]),
       ])
-      expect(await read('inst_a')).toEqual(
+      expect(await read(a.instanceId)).toEqual(
         new Map([
           ['x', '4'],
           ['z', ''],
         ]),
       )
-      expect(await read('inst_b')).toEqual(new Map([['x', 'other']]))
+      expect(await read(b.instanceId)).toEqual(new Map([['x', 'other']]))
+    })
+
+    test('an order left for a phone is given out once, to the owner; so is its answer, to whoever asks', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const { phoneOrders: orders } = store
+      expect(await orders.take(lease)).toEqual([])
+      await orders.leave(instanceId, 'a', 'first')
+      await orders.leave(instanceId, 'b', 'second')
+      await orders.leave(instanceId, 'a', 'first')
+      expect(await orders.takeAnswer(instanceId, 'a')).toBeNull()
+      const taken = await orders.take(lease)
+      expect(taken.toSorted((x, y) => (x.id < y.id ? -1 : 1))).toEqual([
+        { id: 'a', body: 'first' },
+        { id: 'b', body: 'second' },
+      ])
+      await orders.leave(instanceId, 'a', 'first')
+      expect(await orders.take(lease)).toEqual([])
+      await orders.answer(lease, 'a', 'done')
+      expect(await orders.takeAnswer(instanceId, 'b')).toBeNull()
+      expect(await orders.takeAnswer(instanceId, 'a')).toBe('done')
+      expect(await orders.takeAnswer(instanceId, 'a')).toBeNull()
+      await expect(orders.take({ ...lease, epoch: lease.epoch - 1 })).rejects.toThrow(LeaseLost)
     })
   })
 }

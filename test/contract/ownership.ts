@@ -101,6 +101,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
         old => store.deliveries.recordAttempt(old, delivery!, attempt(delivery!), { kind: 'delivered' }),
         old => store.credentials.set(old, [{ type: 'session', id: '1', value: late }]),
         old => store.credentials.clear(old),
+        old => store.sandbox.write(old, [{ key: 'k', value: late }]),
         old => store.numbers.record(old, '551', { address: null }, 5),
         old => store.instances.erase(old),
       ]

@@ -97,7 +97,7 @@ export class ApiHarness {
           written.push({ instanceId, ...message })
           return { id: '3EB0AAAA' }
         },
-        isPhoneOn: () => true,
+        isPhoneOn: async () => true,
         switchPhone: async () => undefined,
       },
       webhooks: {
@@ -206,6 +206,7 @@ function parts(store: Store): Store {
     credentials: store.credentials,
     numbers: store.numbers,
     sandbox: store.sandbox,
+    phoneOrders: store.phoneOrders,
     retention: store.retention,
     statistics: store.statistics,
     sessions: store.sessions,

@@ -1,3 +1,4 @@
+import type { PhoneOrdersTable, WrongKeysTable } from './between-nodes.ts'
 import type { AttemptsTable, DeliveriesTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
 import type { ConnectionClosesTable, ConnectionHealthTable, ContactsTable } from './health.ts'
 import type { ConnectionsTable, InstancesTable, LeasesTable, RateWindowsTable } from './instances.ts'
@@ -8,7 +9,7 @@ import type { CredentialsTable, MetaTable, SandboxRecordsTable } from './secrets
 
 /**
  * Every table. Moments are milliseconds since 1970; `seq` columns are given out by the database and only grow.
- * Each key but the token's and those of the meta table, the panel's sessions and the nodes begins with the instance, so that a larger installation can shard by it.
+ * Each key but the token's and those of the meta table, the panel's sessions, the nodes and the wrong keys begins with the instance, so that a larger installation can shard by it.
  */
 export interface Database {
   instances: InstancesTable
@@ -28,7 +29,10 @@ export interface Database {
   attempts: AttemptsTable
   credentials: CredentialsTable
   sandbox_records: SandboxRecordsTable
+  phone_orders: PhoneOrdersTable
   nodes: NodesTable
   panel_sessions: PanelSessionsTable
+  /** PostgreSQL only. */
+  wrong_keys: WrongKeysTable
   meta: MetaTable
 }

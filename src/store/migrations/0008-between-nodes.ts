@@ -1,0 +1,27 @@
+import type { Flavour } from './flavour.ts'
+
+/** What nodes leave for one another. */
+export function betweenNodesTables({ kind, id, integer, clustered }: Flavour): string[] {
+  return [
+    `create table phone_orders (
+      instance_id ${id} not null,
+      id ${id} not null,
+      left_at ${integer} not null,
+      body text,
+      answer text,
+      primary key (instance_id, id)
+    ) ${clustered}`,
+    // Not logged: after a crash of the database the count begins anew.
+    ...(kind === 'postgres'
+      ? [
+          `create unlogged table wrong_keys (
+            address ${id} not null,
+            ends_at ${integer} not null,
+            count ${integer} not null,
+            primary key (address)
+          )`,
+          'create index wrong_keys_ends_at on wrong_keys (ends_at)',
+        ]
+      : []),
+  ]
+}
