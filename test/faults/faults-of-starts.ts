@@ -200,6 +200,4 @@ const rolling = underLoad({
   },
 })
 
-// ── Two of one ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
 export const FAULTS_OF_STARTS: readonly Fault[] = [badFiles, ...interrupted, atOnce, rolling]
