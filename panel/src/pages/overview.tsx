@@ -38,8 +38,10 @@ export function Overview() {
             />
           </Card>
         )}
-        <WebhookCard instanceId={instance.id} />
-        <HealthCard instanceId={instance.id} />
+        <div className={classes.stack}>
+          <WebhookCard instanceId={instance.id} />
+          <HealthCard instanceId={instance.id} />
+        </div>
       </div>
       <DeliveryCharts instanceId={instance.id} />
     </>
