@@ -1,12 +1,9 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { createServer as createTcpServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createCertificate } from '../../test/certificate.ts'
 import type { Answer } from '../../test/receiver.ts'
 import { createReceiver, type Receiver } from '../../test/receiver.ts'
 import { type AddressPolicy, createAddressGuard } from './address-guard.ts'
@@ -181,13 +178,8 @@ describe('an attempt', () => {
 
 describe('over TLS', () => {
   test('a certificate nobody vouches for is refused before the request is written', async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'pombal-tls-'))
-    disposals.push(() => rmSync(dir, { recursive: true }))
-    const [key, cert] = [join(dir, 'key.pem'), join(dir, 'cert.pem')]
-    const subject = ['-subj', '/CN=localhost', '-days', '1', '-keyout', key, '-out', cert]
-    execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...subject], { stdio: 'ignore' })
     let requests = 0
-    const server = createTlsServer({ key: readFileSync(key), cert: readFileSync(cert) }, (_, response) => {
+    const server = createTlsServer(createCertificate(), (_, response) => {
       requests += 1
       response.end()
     })

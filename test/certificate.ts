@@ -1,0 +1,16 @@
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { createTlsCertificate, type TlsCertificate } from '../simulator/src/tls-certificate.ts'
+
+const DAY_MS = 86_400_000
+
+/** For localhost, 127.0.0.1 and ::1, vouching for itself, valid for a year from yesterday, or from `days` later. */
+export function createCertificate(days = 0): TlsCertificate {
+  return createTlsCertificate(Date.now() + days * DAY_MS)
+}
+
+/** Has this process trust the certificates beside the system's. @returns no longer */
+export function trust(...certificates: TlsCertificate[]): () => void {
+  const before = getCACertificates('default')
+  setDefaultCACertificates([...before, ...certificates.map(({ cert }) => cert)])
+  return () => setDefaultCACertificates(before)
+}
