@@ -1,0 +1,217 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { afterEach, expect, test, vi } from 'vitest'
+import { newMessageId } from '../../src/domain/ids.ts'
+import { openKeys } from '../../src/keys.ts'
+import { openStore } from '../../src/store/open-store.ts'
+import { accept, createConnected } from '../contract/fixture.ts'
+import { Receiver } from '../receiver.ts'
+import { Service } from '../service.ts'
+import { until } from '../until.ts'
+
+/** What the environment says shows in what the service does (decisions §8). */
+
+const CONTACT = '5511987654321'
+const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+const RECONNECTING_MS = 5 * 60_000
+const LEFT_MS = 4_000
+/** A service that starts on a busy machine takes its time. */
+const WITHIN_MS = 60_000
+
+vi.setConfig({ testTimeout: WITHIN_MS })
+
+const toDispose: (() => unknown)[] = []
+afterEach(async () => {
+  for (const dispose of toDispose.splice(0).reverse()) await dispose()
+})
+
+async function startService(env: Record<string, string>, dataDir?: string): Promise<Service> {
+  const service = new Service({ env, ...(dataDir !== undefined && { dataDir }) })
+  toDispose.push(() => service.dispose())
+  return service.start()
+}
+
+async function startReceiver(): Promise<Receiver> {
+  const receiver = await new Receiver().listen()
+  toDispose.push(() => receiver.close())
+  return receiver
+}
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-settings-'))
+  toDispose.push(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
+/** One attempt after another, as the management API shows them. */
+async function attemptsOf(service: Service, id: string, eventId: string) {
+  const response = await fetch(`${service.url}/admin/v1/instances/${id}/events/${eventId}`, {
+    headers: { authorization: `Bearer ${service.adminKey}` },
+  })
+  const { data } = (await response.json()) as {
+    data: { deliveries: { state: string; attempts: { error: string | null; durationMs: number }[] }[] }
+  }
+  return data.deliveries[0]!
+}
+
+function switchPhone(service: Service, id: string, on: boolean): Promise<Response> {
+  return fetch(`${service.url}/admin/v1/instances/${id}/sandbox/phone`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${service.adminKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ on }),
+  })
+}
+
+test('WEBHOOK_TIMEOUT_MS is how long an attempt may take, WEBHOOK_RETRY_DELAYS_MS how many there are', async () => {
+  const receiver = await startReceiver()
+  receiver.answerWith({ kind: 'hang' })
+  const service = await startService({ WEBHOOK_TIMEOUT_MS: '400', WEBHOOK_RETRY_DELAYS_MS: '100' })
+  const { id, token } = await service.admin.createConnected()
+  await service.instance(id, token).setWebhook(receiver.url)
+  await service.admin.writeAsContact(id, { from: CONTACT, text: 'hello' })
+  const event = await until('the event', async () => (await service.admin.listEvents(id))[0])
+  const delivery = await until('its end', async () => {
+    const shown = await attemptsOf(service, id, event.id)
+    return shown.state === 'exhausted' && shown
+  })
+  expect(delivery.attempts.map(({ error }) => error)).toEqual(['timeout', 'timeout'])
+  for (const { durationMs } of delivery.attempts) {
+    expect(durationMs).toBeGreaterThanOrEqual(395)
+    expect(durationMs).toBeLessThan(4_000)
+  }
+})
+
+test('MESSAGE_TTL_HOURS is how long a message is tried; by then nothing was written to WhatsApp, so it is expired', async () => {
+  const ttlMs = 1_500
+  const service = await startService({ MESSAGE_TTL_HOURS: (ttlMs / HOUR_MS).toFixed(8) })
+  const { id, token } = await service.admin.createConnected()
+  const instance = service.instance(id, token)
+  await switchPhone(service, id, false)
+  await service.admin.untilState(id, 'reconnecting')
+  const { id: message } = await instance.send(CONTACT, 'too late')
+  const failed = await until('it to fail', async () => {
+    const shown = await instance.message(message)
+    return shown.status === 'failed' && shown
+  })
+  expect(failed.error?.code).toBe('expired')
+  const { createdAt, failedAt } = failed as unknown as { createdAt: string; failedAt: string }
+  expect(Date.parse(failedAt) - Date.parse(createdAt)).toBeGreaterThanOrEqual(ttlMs)
+})
+
+test('RETENTION_DAYS is how long messages and their events are kept', async () => {
+  const dataDir = makeFolder()
+  const { masterKey } = openKeys({ dataDir, databaseUrl: null, adminKey: null, masterKey: null })
+  const store = await openStore({ dataDir, masterKey, ratePerMinute: 1 })
+  const lease = await createConnected(store)
+  const now = Date.now()
+  const [old, young] = await Promise.all(
+    [2.5 * DAY_MS, 1.5 * DAY_MS].map(ageMs => accept(store, lease.instanceId, { id: newMessageId(now - ageMs) })),
+  )
+  for (const { whatsappId } of [old!, young!]) await store.messages.recordProgress(lease, whatsappId, 'read', now)
+  await store.close()
+
+  const service = await startService({ RETENTION_DAYS: '2', WEBHOOK_RETRY_DELAYS_MS: '10' }, dataDir)
+  const listed = async () => (await service.admin.listMessages(lease.instanceId)).map(({ id }) => id)
+  expect(await listed()).toEqual([young!.id, old!.id])
+  await until('the old one to go', async () => (await listed()).length === 1)
+  expect(await listed()).toEqual([young!.id])
+})
+
+test('PUBLIC_URL is the address that people are told; behind it webhooks stay out of this machine, and cookies are Secure', async () => {
+  const port = await findFreePort()
+  const service = await startService({ PUBLIC_URL: 'https://pombal.example', PORT: String(port) })
+  expect(service.output).toContain('listens on https://pombal.example\n')
+  const at = `http://127.0.0.1:${port}`
+  const ask = async (method: string, path: string, body: object) =>
+    fetch(`${at}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${service.adminKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  const made = await ask('POST', '/admin/v1/instances', { kind: 'whatsapp' })
+  const { data } = (await made.json()) as { data: { id: string } }
+  for (const url of ['http://127.0.0.1:9/', 'http://10.1.2.3/', 'http://[::1]:9/']) {
+    expect((await ask('PUT', `/admin/v1/instances/${data.id}/webhook`, { url })).status).toBe(400)
+  }
+  expect((await ask('PUT', `/admin/v1/instances/${data.id}/webhook`, { url: 'https://93.184.216.34/' })).status).toBe(
+    200,
+  )
+  const session = await ask('POST', '/admin/v1/session', { key: service.adminKey })
+  expect(session.headers.get('set-cookie')).toMatch(/; Secure$/)
+})
+
+test('NODE_ENV=production switches the sandbox off, and keeps webhooks out of this machine', async () => {
+  const receiver = await startReceiver()
+  const service = await startService({ NODE_ENV: 'production' })
+  await expect(service.admin.createInstance('sandbox')).rejects.toMatchObject({ code: 'sandbox_disabled' })
+  const { id, token } = await service.admin.createInstance('whatsapp')
+  const refused = service.instance(id, token).setWebhook(receiver.url)
+  await expect(refused).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
+})
+
+test('WEBHOOK_ALLOWED_NETWORKS lets them in all the same, by address and by name', async () => {
+  const receiver = await startReceiver()
+  const env = { NODE_ENV: 'production', SANDBOX: 'on', WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8, 127.0.0.0/8' }
+  const service = await startService(env)
+  const { id, token } = await service.admin.createConnected()
+  for (const host of ['127.0.0.1', 'localhost']) {
+    await service.instance(id, token).setWebhook(`http://${host}:${receiver.port}/${host}`)
+    await service.admin.writeAsContact(id, { from: CONTACT, text: 'hello' })
+    await receiver.waitFor(requests => requests.some(({ path }) => path === `/${host}`))
+  }
+})
+
+test('a HOST that others reach keeps webhooks out of this machine, by address and by name', async () => {
+  const receiver = await startReceiver()
+  const service = await startService({ HOST: '0.0.0.0', WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8' })
+  const { id, token } = await service.admin.createConnected()
+  await expect(service.instance(id, token).setWebhook(receiver.url)).rejects.toMatchObject({ code: 'invalid_request' })
+  await service.instance(id, token).setWebhook(`http://localhost:${receiver.port}/`)
+  await service.admin.writeAsContact(id, { from: CONTACT, text: 'hello' })
+  const event = await until('the event', async () => (await service.admin.listEvents(id))[0])
+  const attempt = await until('an attempt', async () => (await attemptsOf(service, id, event.id)).attempts[0])
+  expect(attempt.error).toBe('blocked_address')
+  expect(receiver.requests).toEqual([])
+})
+
+test('RATE_LIMIT_PER_MINUTE is how many calls an instance has', async () => {
+  const service = await startService({ RATE_LIMIT_PER_MINUTE: '2' })
+  const { id, token } = await service.admin.createInstance('whatsapp')
+  const instance = service.instance(id, token)
+  for (let call = 0; call < 2; call += 1) await instance.instance()
+  await expect(instance.instance()).rejects.toMatchObject({ status: 429, code: 'rate_limit_exceeded' })
+})
+
+test('an instance that is away turns from reconnecting to disconnected after 5 minutes by the clock, and comes back', async () => {
+  const service = await startService({})
+  const { id, token } = await service.admin.createConnected()
+  const instance = service.instance(id, token)
+  await switchPhone(service, id, false)
+  await service.admin.untilState(id, 'reconnecting')
+  const { id: message } = await instance.send(CONTACT, 'still accepted')
+
+  // All but the last seconds of the 5 minutes pass at once.
+  const db = new Sqlite(join(service.dataDir, 'pombal.db'))
+  db.prepare('update connections set last_connected_at = ?').run(Date.now() - RECONNECTING_MS + LEFT_MS)
+  db.close()
+  const turnsAt = performance.now() + LEFT_MS
+  expect(await instance.instance()).toMatchObject({ state: 'reconnecting' })
+  await service.admin.untilState(id, 'disconnected')
+  expect(performance.now()).toBeGreaterThan(turnsAt - 100)
+  await expect(instance.send(CONTACT, 'no more')).rejects.toMatchObject({ status: 422, code: 'instance_not_connected' })
+  await service.restart()
+  await service.admin.untilState(id, 'connected')
+  await until('the first', async () => (await instance.message(message)).status === 'read')
+})
