@@ -7,6 +7,8 @@ import { MemoryCache } from './memory-cache.ts'
  */
 const FRESH_MS = 7 * 86_400_000
 const IN_MEMORY = 4_000
+/** A device whose keys WhatsApp did not give out may have some later. */
+const LEFT_OUT_MS = 3_600_000
 
 interface Entry {
   at: number
@@ -22,6 +24,8 @@ export interface DeviceRows {
 /** The devices of each contact; it outlives the socket and the process. */
 export class DeviceCache implements PossiblyExtendedCacheStore {
   readonly #memory = new MemoryCache(IN_MEMORY)
+  /** Until when, by user and device. */
+  readonly #leftOut = new MemoryCache(IN_MEMORY)
   readonly #now: () => number
   #rows: DeviceRows | null = null
 
@@ -47,7 +51,7 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
     const found: Record<string, T | undefined> = {}
     for (const user of users) {
       const entry = this.#memory.get<Entry | null>(user)
-      if (entry && this.#now() - entry.at < FRESH_MS) found[user] = entry.devices as T
+      if (entry && this.#now() - entry.at < FRESH_MS) found[user] = this.#reachable(user, entry.devices) as T
     }
     return found
   }
@@ -67,8 +71,20 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
     await this.#rows?.write([{ type: 'devices', id: user, value: null }])
   }
 
+  /** For a while the device is not written to. */
+  leaveOut(user: string, device: number): void {
+    this.#leftOut.set(`${user}:${device}`, this.#now() + LEFT_OUT_MS)
+  }
+
+  #reachable(user: string, devices: unknown): unknown {
+    if (!Array.isArray(devices)) return devices
+    const now = this.#now()
+    return devices.filter(({ device = 0 }) => now >= (this.#leftOut.get<number>(`${user}:${device}`) ?? 0))
+  }
+
   /** Only what is in memory: no list outlives an account's logout in the store. */
   flushAll(): void {
     this.#memory.flushAll()
+    this.#leftOut.flushAll()
   }
 }

@@ -28,6 +28,7 @@ import { type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import { type LookUp, lookUp } from './look-up.ts'
 import type { MemoryCache } from './memory-cache.ts'
 import { parseReceipt, type Receipt } from './receipts.ts'
+import { dropKeyErrors, relayToDevices } from './recipient-devices.ts'
 import { createSignalRepository, sending } from './signal-repository.ts'
 import { type Network, QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
 import { type VitalSigns, watchVitalSigns } from './vital-signs.ts'
@@ -168,9 +169,10 @@ export class Link {
    */
   async write(address: string, content: Uint8Array, whatsappId: string, recorded: Promise<void>): Promise<void> {
     this.#unanswered.add(whatsappId)
+    const relay = { socket: this.#socket, devices: this.#options.devices, self: this.self }
     const relayed = sending.run(recorded, () =>
       this.#socket.authState.keys.transaction(
-        () => this.#socket.relayMessage(address, decodeContent(content), { messageId: whatsappId }),
+        () => relayToDevices(relay, address, decodeContent(content), whatsappId),
         `send ${address}`,
       ),
     )
@@ -192,12 +194,12 @@ export class Link {
     await this.#orClosed(this.#socket.fetchAccountReachoutTimelock())
   }
 
-  isMember(group: GroupMetadata): boolean {
-    const { participants } = group
-    return (
-      participants.length === 0 ||
-      participants.some(({ id, lid, phoneNumber }) => [id, lid, phoneNumber].some(jid => isSelf(jid, this.self)))
-    )
+  isMember({ participants }: GroupMetadata): boolean {
+    const { self } = this
+    // Named by LID alone we do not find ourselves where nobody told us ours.
+    const unnamed = self.lid === undefined && participants.some(({ id, phoneNumber }) => lidOf(id) && !phoneNumber)
+    const named = participants.some(({ id, lid, phoneNumber }) => [id, lid, phoneNumber].some(jid => isSelf(jid, self)))
+    return participants.length === 0 || named || unnamed
   }
 
   /** The next message to this address asks WhatsApp anew for its devices. */
@@ -260,7 +262,13 @@ export class Link {
     ev.on('group-participants.update', ({ id }) => events.groupChanged(id))
     // `ws` leaves an HTTP answer other than 101 to whoever listens; Baileys listens, and would wait for ever.
     ws.on('unexpected-response', () => this.#endAs(DisconnectReason.unavailableService))
+<<<<<<< Updated upstream
     if (onStanza) ws.on('frame', frame => frame instanceof Uint8Array || onStanza(frame))
+=======
+    ws.prependListener('frame', frame => {
+      if (!(frame instanceof Uint8Array)) dropKeyErrors(frame)
+    })
+>>>>>>> Stashed changes
     ws.prependListener('CB:message', (node: BinaryNode) => this.#noteCiphertexts(node))
     // Baileys tells of refusals only, and of those after the fact.
     ws.on('CB:ack', ({ attrs: { id, error, phash, ...rest } }: BinaryNode) => {

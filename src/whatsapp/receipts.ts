@@ -30,6 +30,8 @@ export function parseReceipt(node: BinaryNode, self: Self): Receipt | null {
   const { id, from, participant, recipient, type = '' } = node.attrs
   const reached = REACHED[type]
   if (!reached || !id) return null
+  const grouped = getBinaryNodeChildren(node, 'participants')
+  if (grouped.length > 0) return parseGrouped(grouped, reached, self)
   // Our own other devices receive and read too; that is nothing the recipient did. Without `recipient` it is a chat
   // with ourselves, where they are the recipient.
   const ownDevice = isSelf(participant ?? from, self)
@@ -38,4 +40,15 @@ export function parseReceipt(node: BinaryNode, self: Self): Receipt | null {
   const [list] = getBinaryNodeChildren(node, 'list')
   const more = getBinaryNodeChildren(list, 'item').map(item => item.attrs['id'])
   return { whatsappIds: [id, ...more.filter(one => one !== undefined)], reached }
+}
+
+/** What many members say at once: a part for each message, which names the message and who of them it is from. */
+function parseGrouped(parts: readonly BinaryNode[], reached: MessageProgress, self: Self): Receipt | null {
+  const whatsappIds: string[] = []
+  for (const part of parts) {
+    const key = part.attrs['key']
+    const others = getBinaryNodeChildren(part, 'user').filter(({ attrs }) => !isSelf(attrs['jid'], self))
+    if (key && others.length > 0) whatsappIds.push(key)
+  }
+  return whatsappIds.length > 0 ? { whatsappIds, reached } : null
 }

@@ -16,6 +16,17 @@ export function garbled(stanza: Node): Node {
   return Array.isArray(content) ? node(stanza.tag, stanza.attrs, content.map(garbled)) : stanza
 }
 
+/** Without the attributes and parts of these names. */
+export function stripped({ tag, attrs, content }: Node, names: readonly string[]): Node {
+  const left = Object.fromEntries(Object.entries(attrs).filter(([name]) => !names.includes(name)))
+  if (!Array.isArray(content)) return node(tag, left, content)
+  return node(
+    tag,
+    left,
+    content.filter(part => !names.includes(part.tag)).map(part => stripped(part, names)),
+  )
+}
+
 /** An acknowledgement that says this error; any other answer as an error; anything else as it is. */
 export function failed(stanza: Node, code: string): Node {
   if (stanza.tag === 'ack') return node('ack', { ...stanza.attrs, error: code }, stanza.content)

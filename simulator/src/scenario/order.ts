@@ -11,6 +11,8 @@ export type Order =
   | { kind: 'clear' }
   /** What is left to chance (`probability`, `jitterMs`) starts anew with this seed. */
   | { kind: 'seed'; seed: number }
+  /** The client is sent this stanza, as it is. */
+  | { kind: 'stanza'; account: string; stanza: StanzaText }
   /** The client's socket ends without a word. */
   | { kind: 'cut'; account: string }
   /** The client is told a stream error, and its socket ends. */
@@ -36,6 +38,13 @@ export type Order =
   | { kind: 'add_device'; account: string; contact: string; told?: boolean }
   /** The contact writes so many texts, each with its number behind it: at once, or so many a second. */
   | { kind: 'write'; from: string; to: string; text: string; count: number; perSecond?: number; group?: string }
+
+/** A stanza as JSON has it. */
+export interface StanzaText {
+  tag: string
+  attrs?: Readonly<Record<string, string>>
+  content?: readonly StanzaText[] | string
+}
 
 interface Receipt {
   account: string

@@ -18,6 +18,13 @@ const oneOf =
     allowed.includes(value)
 const strings: Check = value => isObject(value) && Object.values(value).every(one => typeof one === 'string')
 
+const stanza: Check = value =>
+  fits(
+    value,
+    { tag: text },
+    { attrs: strings, content: one => typeof one === 'string' || (Array.isArray(one) && one.every(stanza)) },
+  )
+
 const when: Fields = {
   stanza: text,
   direction: oneOf('in', 'out'),
@@ -32,6 +39,8 @@ const action: Check = value =>
   oneOf('hold', 'drop', 'double', 'cut', 'cut_after', 'garble')(value) ||
   fits(value, { delayMs: atLeast(0) }, { jitterMs: atLeast(0) }) ||
   fits(value, { error: text }) ||
+  fits(value, { without: one => Array.isArray(one) && one.every(text) }) ||
+  fits(value, { set: strings }) ||
   fits(value, { address: oneOf('lid', 'pn') }, { alternate: flag })
 const rule: Check = value => fits(value, { when: one => fits(one, {}, when), do: action }, { forMs: atLeast(0) })
 const receipt: Fields = { account: isNumber, contact: isNumber, id: text }
@@ -43,6 +52,7 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
   release: [{}, { count }],
   clear: [{}],
   seed: [{ seed: count }],
+  stanza: [{ account: isNumber, stanza }],
   cut: [{ account: isNumber }],
   stream_error: [{ account: isNumber }, { code: text, conflict: oneOf('replaced', 'device_removed') }],
   refuse_logins: [{ reason: text, count }, { account: isNumber }],

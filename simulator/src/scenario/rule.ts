@@ -40,6 +40,8 @@ export type Direction = 'in' | 'out'
  * - `delayMs`: it goes on later, `jitterMs` at most later than that, as the seed says: so stanzas change places.
  * - `error`: an acknowledgement says this error; an answer becomes an error; a message or query that arrives gets the
  *   error and is not looked at.
+ * - `without`: attributes and parts with these names are left out, however deep they are.
+ * - `set`: attributes of the stanza itself say this.
  * - `address`: the sender is named by its LID or its number; with `alternate: false` nothing tells the other one.
  */
 export type Action =
@@ -51,4 +53,6 @@ export type Action =
   | 'garble'
   | { delayMs: number; jitterMs?: number }
   | { error: string }
+  | { without: readonly string[] }
+  | { set: Readonly<Record<string, string>> }
   | { address: 'lid' | 'pn'; alternate?: boolean }

@@ -4,9 +4,9 @@
  */
 import type { Agenda } from '../agenda.ts'
 import type { Connection, Gate } from '../connection.ts'
-import type { Node } from '../nodes.ts'
+import { type Node, node } from '../nodes.ts'
 import { ActiveRule } from './active-rule.ts'
-import { addressed, failed, garbled, refusalOf } from './alterations.ts'
+import { addressed, failed, garbled, refusalOf, stripped } from './alterations.ts'
 import { createRandom } from './random.ts'
 import type { Direction, Rule } from './rule.ts'
 
@@ -174,6 +174,9 @@ export class Scenario implements Gate {
     else if (action === 'double') fate.copies++
     else if (action === 'cut_after') fate.cutAfter = true
     else if (action === 'garble') fate.stanza = garbled(fate.stanza)
+    else if ('without' in action) fate.stanza = stripped(fate.stanza, action.without)
+    else if ('set' in action)
+      fate.stanza = node(fate.stanza.tag, { ...fate.stanza.attrs, ...action.set }, fate.stanza.content)
     else if ('delayMs' in action) fate.delayMs += action.delayMs + (action.jitterMs ?? 0) * this.#random()
     else if ('address' in action) fate.stanza = addressed(fate.stanza, action.address, action.alternate ?? true)
     else if (direction === 'out') fate.stanza = failed(fate.stanza, action.error)

@@ -1,0 +1,277 @@
+import type { Action, StanzaText, When } from '@pombal/simulator'
+import { describe, expect, test } from 'vitest'
+import { until } from '../until.ts'
+import { Stage } from './whatsapp-stage.ts'
+
+/**
+ * Networks that are not like the simulator: they leave out, add, delay and reorder what the driver need not rely on. The
+ * real one and other people's mock servers differ in just such things.
+ */
+
+const CONTACT = '5511987654321'
+/** Neither delivers nor reads: what is told of its messages, the test tells. */
+const SILENT = '15005550003'
+const GROUP = '120363000000000888@g.us'
+const ALL_EVENTS = ['message.sent', 'message.delivered', 'message.read']
+const ANSWER = { stanza: 'iq', direction: 'out' } as const
+const QUERY = { stanza: 'iq', direction: 'in' } as const
+const USYNC = { ...QUERY, attrs: { xmlns: 'usync' } } as const
+const INCOMING = { stanza: 'message', direction: 'out' } as const
+const MESSAGE_ACK = { stanza: 'ack', direction: 'out', attrs: { class: 'message' } } as const
+const DELIVERED = { stanza: 'receipt', direction: 'out', attrs: { type: '' } } as const
+const READ = { stanza: 'receipt', direction: 'out', attrs: { type: 'read' } } as const
+const TIMINGS = { deliveredAfterMs: 20, readAfterMs: 60 }
+const SETTINGS = { messageTtlMs: 86_400_000, queryTimeoutMs: 600, ackTimeoutMs: 2_000 }
+
+type Rules = readonly (readonly [When, Action])[]
+
+async function misbehave(stage: Stage, rules: Rules): Promise<void> {
+  for (const [when, action] of rules) await stage.network.misbehave({ kind: 'rule', rule: { when, do: action } })
+}
+
+async function openStage(rules: Rules = []) {
+  const stage = await Stage.open({ timings: TIMINGS })
+  const linked = await stage.link({ settings: SETTINGS })
+  await misbehave(stage, rules)
+  return { ...linked, stage, [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose]() }
+}
+
+async function textsOf(stage: Stage, id: string, count: number): Promise<unknown[]> {
+  await until(`${count} events`, async () => (await stage.receivedIds(id)).length >= count)
+  return (await stage.received(id)).map(({ text }) => text)
+}
+
+describe.concurrent('a network', () => {
+  test.each<[string, Rules]>([
+    [
+      'without LIDs',
+      [
+        [ANSWER, { without: ['lid'] }],
+        [{ stanza: 'success' }, { without: ['lid'] }],
+        [INCOMING, { address: 'pn', alternate: false }],
+      ],
+    ],
+    ['that tells nobody its own LID at login', [[{ stanza: 'success' }, { without: ['lid'] }]]],
+    ['whose look-ups do not say who is on WhatsApp', [[ANSWER, { without: ['contact'] }]]],
+    ['that lists no devices', [[ANSWER, { without: ['device-list'] }]]],
+    ['that says nothing of devices', [[ANSWER, { without: ['devices'] }]]],
+    ['out of one-time keys', [[ANSWER, { without: ['key'] }]]],
+    ['that acknowledges by id alone', [[{ stanza: 'ack' }, { without: ['class', 't', 'from'] }]]],
+    ['that acknowledges a message as it does a receipt', [[MESSAGE_ACK, { set: { class: 'receipt', type: 'text' } }]]],
+    ['that acknowledges after the receipts', [[MESSAGE_ACK, { delayMs: 300 }]]],
+    ['that tells of messages played', [[READ, { set: { type: 'played' } }]]],
+    ['whose receipts have no time', [[{ stanza: 'receipt', direction: 'out' }, { without: ['t'] }]]],
+    ['that never says it has handed out what it kept', [[{ stanza: 'ib' }, 'drop']]],
+    ['that answers slowly', [[ANSWER, { delayMs: 150 }]]],
+    ['that knows nothing of passive clients', [[{ ...QUERY, attrs: { xmlns: 'passive' }, nth: 2 }, { error: '501' }]]],
+    ['that has lost our keys', [[{ ...QUERY, attrs: { xmlns: 'encrypt', type: 'get' }, times: 2 }, { error: '404' }]]],
+    ['whose messages lack all that they need not have', [[INCOMING, { without: ['t', 'notify', 'addressing_mode'] }]]],
+  ])('%s: what is sent is read, what comes is told, each once, also after a restart', async (_, rules) => {
+    await using stage = await Stage.open({ timings: TIMINGS })
+    await misbehave(stage, rules)
+    const { id, phone, connection } = await stage.link({ settings: SETTINGS })
+    const sendAndReceive = async (text: string) => {
+      const { id: message, whatsappId } = await stage.accept(id, CONTACT, text)
+      await stage.network.writeAs({ from: CONTACT, to: phone, text: `answer to ${text}` })
+      await stage.becomes(id, message, 'read')
+      expect(await stage.eventsOf(id, message)).toEqual(ALL_EVENTS)
+      return { id: whatsappId, text, copies: 1 }
+    }
+    const sent = [await sendAndReceive('one'), await sendAndReceive('two')]
+    expect(await textsOf(stage, id, 2)).toEqual(['answer to one', 'answer to two'])
+    await stage.stop(connection)
+    await stage.connect(id, { settings: SETTINGS })
+    sent.push(await sendAndReceive('three'))
+    expect(await stage.network.inbox(CONTACT)).toMatchObject(sent)
+    expect(await textsOf(stage, id, 3)).toHaveLength(3)
+    for (const event of await stage.received(id)) expect(event).toMatchObject({ from: CONTACT, type: 'text' })
+  })
+})
+
+describe.concurrent('a look-up', () => {
+  test.each<[string, Rules]>([
+    ['is not understood', [[{ ...USYNC, nth: 1 }, { error: '501' }]]],
+    ['is not answered', [[{ ...USYNC, nth: 1 }, 'drop']]],
+  ])('that %s: who has a device is on WhatsApp', async (_, rules) => {
+    await using world = await openStage(rules)
+    const { stage, id } = world
+    const { id: message } = await stage.accept(id, CONTACT, 'x')
+    await stage.becomes(id, message, 'read')
+    expect(await stage.network.inbox(CONTACT)).toMatchObject([{ copies: 1 }])
+  })
+
+  test('that leaves the number out, twice: it is not on WhatsApp', async () => {
+    await using world = await openStage([[ANSWER, { without: ['user'] }]])
+    const { stage, id } = world
+    const { id: message } = await stage.accept(id, CONTACT, 'x')
+    expect((await stage.becomes(id, message, 'failed')).failure?.code).toBe('recipient_not_on_whatsapp')
+  })
+
+  test('that is answered with nothing at all fails nobody: the message waits for an answer', async () => {
+    await using world = await openStage([[ANSWER, { without: ['usync'] }]])
+    const { stage, id } = world
+    const { id: message } = await stage.accept(id, CONTACT, 'x')
+    await until('a second try', async () => ((await stage.network.scenario()).rules[0]?.applied ?? 0) > 2)
+    expect((await stage.store.messages.find(id, message))?.state).toBe('queued')
+    await stage.network.misbehave({ kind: 'clear' })
+    await stage.becomes(id, message, 'read')
+    expect(await stage.network.inbox(CONTACT)).toMatchObject([{ copies: 1 }])
+  })
+})
+
+describe.concurrent('receipts', () => {
+  const from = `${SILENT}@s.whatsapp.net`
+
+  /** Three sent messages of which nobody says anything, and a way to tell of them. */
+  async function openSent(to: string, ...rules: Rules) {
+    const world = await openStage(rules)
+    const { stage, id, phone } = world
+    if (to === GROUP) await stage.network.joinGroup(GROUP, [SILENT, phone])
+    const sent = []
+    for (const text of ['one', 'two', 'three']) {
+      const message = await stage.accept(id, to, text)
+      await stage.becomes(id, message.id, 'sent')
+      sent.push(message)
+    }
+    const tell = (attrs: Record<string, string>, content: readonly StanzaText[] = []) =>
+      stage.network.misbehave({ kind: 'stanza', account: phone, stanza: { tag: 'receipt', attrs, content } })
+    return { ...world, sent, tell }
+  }
+
+  test('for many messages at once', async () => {
+    await using world = await openSent(SILENT)
+    const { stage, id, sent, tell } = world
+    const [first, ...rest] = sent.map(({ whatsappId }) => whatsappId)
+    const list = { tag: 'list', content: rest.map(one => ({ tag: 'item', attrs: { id: one } })) }
+    await tell({ id: first ?? '', from, type: 'read', t: '1' }, [list])
+    for (const { id: message } of sent) {
+      await stage.becomes(id, message, 'read')
+      expect(await stage.eventsOf(id, message)).toEqual(ALL_EVENTS)
+    }
+  })
+
+  test('of a group for many members at once, by the message and not by the receipt', async () => {
+    // The members that the simulator adds would tell of it too.
+    await using world = await openSent(GROUP, [DELIVERED, 'drop'], [READ, 'drop'])
+    const { stage, id, phone, sent, tell } = world
+    const [first, second, third] = sent
+    const participants = (key: string | undefined, number: string) => ({
+      tag: 'participants',
+      attrs: { key: key ?? '' },
+      content: [{ tag: 'user', attrs: { jid: `${number}@s.whatsapp.net`, t: '1' } }],
+    })
+    await tell({ id: 'AGGREGATE', from: GROUP, type: 'played' }, [
+      participants(first?.whatsappId, SILENT),
+      participants(second?.whatsappId, phone),
+      participants(third?.whatsappId, SILENT),
+    ])
+    for (const one of [first, third]) await stage.becomes(id, one?.id ?? '', 'read')
+    expect((await stage.store.messages.find(id, second?.id ?? ''))?.state).toBe('sent')
+  })
+
+  test('of kinds that tell nothing, or come from our own phone, change nothing', async () => {
+    await using world = await openSent(SILENT)
+    const { stage, id, phone, sent, tell } = world
+    const whatsappId = sent[0]?.whatsappId ?? ''
+    const own = `${phone}@s.whatsapp.net`
+    for (const type of ['server-error', 'peer_msg', 'hist_sync', 'enc_rekey_retry', 'never-heard-of']) {
+      await tell({ id: whatsappId, from, type })
+    }
+    for (const type of ['sender', 'read-self', 'played-self']) await tell({ id: whatsappId, from: own, type })
+    await tell({ id: whatsappId, from: own, recipient: from, type: 'read' })
+    await tell({ id: sent[2]?.whatsappId ?? '', from, type: 'inactive' })
+    await stage.becomes(id, sent[2]?.id ?? '', 'delivered')
+    expect((await stage.store.messages.find(id, sent[0]?.id ?? ''))?.state).toBe('sent')
+  })
+})
+
+describe.concurrent('the network', () => {
+  test('refuses a message in words: it fails', async () => {
+    await using world = await openStage([[MESSAGE_ACK, { error: 'not-allowed' }]])
+    const { stage, id } = world
+    const { id: message } = await stage.accept(id, SILENT, 'x')
+    expect((await stage.becomes(id, message, 'failed')).failure?.code).toBe('rejected_by_whatsapp')
+  })
+
+  test('says things unasked, and does not answer what follows: messages go on both ways', async () => {
+    await using world = await openStage([[{ ...QUERY, attrs: { xmlns: 'w:sync:app:state' } }, 'drop']])
+    const { stage, id, phone } = world
+    const contact = `${CONTACT}@s.whatsapp.net`
+    const server = 's.whatsapp.net'
+    const unasked = [
+      {
+        tag: 'ib',
+        attrs: { from: server },
+        content: [{ tag: 'dirty', attrs: { type: 'account_sync', timestamp: '1' } }],
+      },
+      { tag: 'ib', attrs: { from: server }, content: [{ tag: 'dirty', attrs: { type: 'groups', timestamp: '1' } }] },
+      { tag: 'ib', attrs: { from: server }, content: [{ tag: 'offline_preview', attrs: { count: '3' } }] },
+      { tag: 'ib', attrs: { from: server }, content: [{ tag: 'thread_metadata' }] },
+      {
+        tag: 'ib',
+        attrs: { from: server },
+        content: [{ tag: 'edge_routing', content: [{ tag: 'routing_info', content: 'route' }] }],
+      },
+      {
+        tag: 'notification',
+        attrs: { id: 'N1', from: server, type: 'server_sync', t: '1' },
+        content: [{ tag: 'collection', attrs: { name: 'regular', version: '1' } }],
+      },
+      { tag: 'notification', attrs: { id: 'N2', from: contact, type: 'never-heard-of', t: '1' } },
+      {
+        tag: 'notification',
+        attrs: { id: 'N3', from: contact, type: 'devices', t: '1' },
+        content: [{ tag: 'update' }],
+      },
+      { tag: 'presence', attrs: { from: contact, type: 'available' } },
+      { tag: 'chatstate', attrs: { from: contact }, content: [{ tag: 'composing' }] },
+      {
+        tag: 'call',
+        attrs: { id: 'C1', from: contact, t: '1' },
+        content: [{ tag: 'offer', attrs: { 'call-id': 'c' } }],
+      },
+      { tag: 'never-heard-of', attrs: { id: 'X1' } },
+      { tag: 'ack', attrs: { class: 'message', id: '3EB0FFFFFFFFFFFFFFFFFF', from: contact } },
+      { tag: 'iq', attrs: { id: 'P1', from: server, type: 'get', xmlns: 'urn:xmpp:ping' }, content: [{ tag: 'ping' }] },
+    ]
+    for (const stanza of unasked) await stage.network.misbehave({ kind: 'stanza', account: phone, stanza })
+    const { id: message } = await stage.accept(id, CONTACT, 'all the same')
+    await stage.network.writeAs({ from: CONTACT, to: phone, text: 'hello' })
+    await stage.becomes(id, message, 'read')
+    expect(await textsOf(stage, id, 1)).toEqual(['hello'])
+    await stage.network.misbehave({ kind: 'cut', account: phone })
+    await stage.network.writeAs({ from: CONTACT, to: phone, text: 'by the route told' })
+    expect(await textsOf(stage, id, 2)).toEqual(['hello', 'by the route told'])
+  })
+
+  test('delivers what is no message to us: nothing is told of it, and nothing waits behind it', async () => {
+    await using world = await openStage()
+    const { stage, id, phone } = world
+    const contact = `${CONTACT}@s.whatsapp.net`
+    const message = (attrs: Record<string, string>, ...content: StanzaText[]) => ({
+      tag: 'message',
+      attrs: { t: '1700000000', type: 'text', ...attrs },
+      content,
+    })
+    const garbage = { tag: 'enc', attrs: { v: '2', type: 'never-heard-of' }, content: 'x' }
+    const odd = [
+      message({ id: 'O1', from: contact }, { tag: 'unavailable', attrs: { type: 'view_once' } }),
+      message({ id: 'O2', from: contact }, garbage),
+      message({ id: 'O3', from: contact }),
+      message({ id: 'O4', from: 'status@broadcast', participant: contact }, garbage),
+      message({ id: 'O5', from: '120363000000000123@newsletter' }, { tag: 'plaintext', content: 'x' }),
+      message({ id: 'O6', from: `${phone}:3@s.whatsapp.net`, recipient: contact }, garbage),
+    ]
+    for (const stanza of odd) await stage.network.misbehave({ kind: 'stanza', account: phone, stanza })
+    await stage.network.writeAs({ from: CONTACT, to: phone, text: 'a real one' })
+    expect(await textsOf(stage, id, 1)).toEqual(['a real one'])
+  })
+})
+
+test('a text to one’s own number is on the phone once', async () => {
+  await using stage = await Stage.open({ timings: TIMINGS })
+  const { id, phone } = await stage.link()
+  const { id: message } = await stage.accept(id, phone, 'note to self')
+  await stage.becomes(id, message, 'sent')
+  expect(await stage.network.inbox(phone)).toMatchObject([{ text: 'note to self', copies: 1 }])
+})
