@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { type MessageFailure, messageFailure } from '../domain/message.ts'
+import { parseRecipient } from '../domain/recipient.ts'
 import type { HintOrigin } from '../store/hints.ts'
 import type { Lease, PreparedMessage, QueuedMessage, Store } from '../store/store.ts'
 import { AddressBook } from './address-book.ts'
@@ -346,7 +347,17 @@ export class Sender {
       return { kind: 'unanswered', why: 'stale_devices' }
     }
     // 463 above all: to try again counts as another approach and makes the restriction worse.
-    return { kind: 'refused', failure: messageFailure('rejected_by_whatsapp', ack.error) }
+    return { kind: 'refused', failure: await this.#whyRefused(prepared.address, ack.error, link) }
+  }
+
+  /** With which code WhatsApp refuses a message to a group that we have left is not known; what it says of the group is. */
+  async #whyRefused(address: string, code: number, link: SendingLink): Promise<MessageFailure> {
+    const { groups } = this.#options
+    if (parseRecipient(address)?.kind === 'group') {
+      groups.forget(address)
+      if ((await groups.find(address, link)).kind === 'not_member') return messageFailure('not_a_group_member')
+    }
+    return messageFailure('rejected_by_whatsapp', code)
   }
 
   /** What is settled is recorded beside the next attempt: killed in between, it goes out again under the same id. */
