@@ -1,8 +1,10 @@
+import { sql } from 'kysely'
 import type { Core } from './core.ts'
 import { oneByOne } from './operation.ts'
 import type { PanelSessionsTable } from './schema/panel.ts'
-import type { PanelSession, Sessions } from './store.ts'
+import type { PanelSession, Sessions, WrongKeyCount } from './store.ts'
 
+const WRONG_KEY_WINDOW_MS = 60_000
 const PASSWORD_KEY = 'panel.password'
 
 /** The panel's sessions and its password. They concern no instance. */
@@ -46,13 +48,29 @@ export class StoredSessions implements Sessions {
     return row === undefined ? null : Buffer.from(row.value).toString()
   }
 
+  countWrongKey(address: string): Promise<WrongKeyCount> {
+    return this.#core.write(this.#operations.countWrongKey, { address })
+  }
+
+  async findWrongKeys(address: string): Promise<WrongKeyCount> {
+    const { db, now } = this.#core.statements
+    const [row] = await this.#core.reader.query(
+      db
+        .selectFrom('wrong_keys')
+        .select(['count', 'ends_at', now.as('now')])
+        .where('address', '=', address)
+        .where('ends_at', '>', now),
+    )
+    return row === undefined ? { count: 0, endsInMs: 0 } : { count: row.count, endsInMs: row.ends_at - row.now }
+  }
+
   setPasswordHash(hash: string | null, keptId: string | null): Promise<void> {
     return this.#core.write(this.#operations.setPassword, { hash, keptId })
   }
 }
 
 function operations({ statements }: Core) {
-  const { db } = statements
+  const { db, now: clock } = statements
   const noInstance = () => ''
 
   return {
@@ -77,6 +95,18 @@ function operations({ statements }: Core) {
 
     end: oneByOne('sessions.end', noInstance, async (tx, { id }: { id: string }) => {
       await tx.query(db.deleteFrom('panel_sessions').where('id', '=', id))
+    }),
+
+    countWrongKey: oneByOne('sessions.countWrongKey', noInstance, async (tx, { address }: { address: string }) => {
+      await tx.query(db.deleteFrom('wrong_keys').where('ends_at', '<=', clock))
+      const [row] = await tx.query(
+        db
+          .insertInto('wrong_keys')
+          .values({ address, ends_at: sql`${clock} + ${sql.lit(WRONG_KEY_WINDOW_MS)}`, count: 1 })
+          .onConflict(oc => oc.column('address').doUpdateSet(eb => ({ count: eb('wrong_keys.count', '+', 1) })))
+          .returning(['count', 'ends_at', clock.as('now')]),
+      )
+      return { count: row!.count, endsInMs: Math.max(0, row!.ends_at - row!.now) }
     }),
 
     setPassword: oneByOne(

@@ -532,6 +532,12 @@ export interface PanelSession {
   userAgent: string | null
 }
 
+/** Wrong keys that came from one address in the window that is open, and the milliseconds until it ends. */
+export interface WrongKeyCount {
+  count: number
+  endsInMs: number
+}
+
 export interface Sessions {
   create(session: PanelSession & { tokenDigest: Uint8Array }): Promise<void>
   /** Null for one that is unknown, ended, or expired at `now`. */
@@ -542,6 +548,9 @@ export interface Sessions {
   end(id: string): Promise<void>
   /** The panel password's hash, in the form its maker gave it; null while none is set. */
   findPasswordHash(): Promise<string | null>
+  /** Counts one more, in a window of 60 s that opens with the first; on the database's clock. */
+  countWrongKey(address: string): Promise<WrongKeyCount>
+  findWrongKeys(address: string): Promise<WrongKeyCount>
   /** One commit: sets or clears (null) the hash, and ends every session but `keptId`. */
   setPasswordHash(hash: string | null, keptId: string | null): Promise<void>
 }

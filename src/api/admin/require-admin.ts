@@ -21,12 +21,11 @@ export function createKeyCheck(adminKey: string): IsAdminKey {
  * address; the right one is never refused, so that nobody can lock the administrator out by guessing.
  */
 export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys) {
-  const { now } = context
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     const key = parseBearer(request.headers.authorization)
     if (key === null) void checkSession(context, request).then(() => done(), done)
     else if (isAdminKey(key)) done()
-    else done(refuseWrongKey(wrongKeys.count(request.ip, now())))
+    else void wrongKeys.count(request.ip).then(waitMs => done(refuseWrongKey(waitMs)), done)
   }
 }
 

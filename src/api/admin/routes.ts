@@ -85,7 +85,7 @@ const OPERATIONS = [
  */
 export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMethods): void {
   const isAdminKey = createKeyCheck(context.settings.adminKey)
-  const wrongKeys = new WrongKeys()
+  const wrongKeys = new WrongKeys(context.store.sessions)
   api.register(async (open: Api) => signIn(open, context, isAdminKey, wrongKeys), { prefix: '/admin/v1' })
   api.register(
     async (admin: Api) => {

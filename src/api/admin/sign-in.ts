@@ -29,11 +29,11 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
   /** A password is not even looked at while its address is throttled; the admin key, which none can guess, always is. */
   async function check(key: string, address: string): Promise<void> {
     if (isAdminKey(key)) return
-    const waitMs = wrongKeys.waitMs(address, now())
+    const waitMs = await wrongKeys.waitMs(address)
     if (waitMs > 0) throw refuseWrongKey(waitMs)
     const hash = key.length <= MAX_PASSWORD_LENGTH ? await store.sessions.findPasswordHash() : null
     if (hash !== null && (await isPassword(key, hash))) return
-    throw refuseWrongKey(wrongKeys.count(address, now()))
+    throw refuseWrongKey(await wrongKeys.count(address))
   }
 
   api.post(

@@ -1,28 +1,44 @@
 import { expect, test } from 'vitest'
 import { WrongKeys } from './wrong-keys.ts'
 
-test('ten wrong keys in a minute are let pass, the eleventh waits for the end of the window', () => {
-  const wrongKeys = new WrongKeys()
-  for (let n = 0; n < 10; n += 1) expect(wrongKeys.count('a', n * 1_000)).toBe(0)
-  expect(wrongKeys.count('a', 20_000)).toBe(40_000)
-  expect(wrongKeys.count('a', 59_999)).toBe(1)
-  expect(wrongKeys.count('a', 60_000)).toBe(0)
-})
+/** The store's counts, and how often it was asked. */
+class Counts {
+  readonly byAddress = new Map<string, number>()
+  asked = 0
 
-test('one address does not answer for another', () => {
-  const wrongKeys = new WrongKeys()
-  for (let n = 0; n < 20; n += 1) wrongKeys.count('a', 0)
-  expect(wrongKeys.count('b', 0)).toBe(0)
-})
-
-test('a flood of addresses pushes out the ones seen longest ago, not the busy one', () => {
-  const wrongKeys = new WrongKeys()
-  for (let n = 0; n < 11; n += 1) wrongKeys.count('old', 0)
-  for (let n = 0; n < 11; n += 1) wrongKeys.count('busy', 0)
-  for (let n = 0; n < 10_000; n += 1) {
-    wrongKeys.count(`other ${n}`, 0)
-    if (n % 1_000 === 0) wrongKeys.count('busy', 0)
+  async countWrongKey(address: string) {
+    this.asked += 1
+    const count = (this.byAddress.get(address) ?? 0) + 1
+    this.byAddress.set(address, count)
+    return { count, endsInMs: 40_000 }
   }
-  expect(wrongKeys.count('old', 0)).toBe(0)
-  expect(wrongKeys.count('busy', 0)).toBeGreaterThan(0)
+
+  async findWrongKeys(address: string) {
+    this.asked += 1
+    return { count: this.byAddress.get(address) ?? 0, endsInMs: 40_000 }
+  }
+}
+
+test('ten wrong keys in a window are let pass, the eleventh waits for its end', async () => {
+  const wrongKeys = new WrongKeys(new Counts())
+  for (let n = 0; n < 10; n += 1) expect(await wrongKeys.count('a')).toBe(0)
+  expect(await wrongKeys.count('a')).toBe(40_000)
+  expect(await wrongKeys.count('b')).toBe(0)
+})
+
+test('keys that were tried on other nodes count', async () => {
+  const counts = new Counts()
+  const [one, other] = [new WrongKeys(counts), new WrongKeys(counts)]
+  for (let n = 0; n < 5; n += 1) await one.count('a')
+  expect(await other.waitMs('a')).toBe(0)
+  for (let n = 0; n < 5; n += 1) await one.count('a')
+  expect(await other.waitMs('a')).toBe(40_000)
+  expect(await other.count('a')).toBeGreaterThan(0)
+})
+
+test('who goes on guessing while he has to wait costs the store nothing', async () => {
+  const counts = new Counts()
+  const wrongKeys = new WrongKeys(counts)
+  for (let n = 0; n < 100; n += 1) await wrongKeys.count('a')
+  expect(counts.asked).toBe(11)
 })

@@ -1,33 +1,47 @@
-const WINDOW_MS = 60_000
+import type { Sessions } from '../../store/store.ts'
+
 const WRONG_KEYS_PER_WINDOW = 10
 /** Beyond this the addresses seen longest ago are forgotten. */
 const MAX_ADDRESSES = 10_000
 
-/** Counts the wrong keys of an address in windows of a minute. In memory, bounded. */
+/**
+ * Throttles the addresses that wrong keys come from. All nodes count together, in the store; who has to wait is
+ * remembered here as well, so that whoever goes on guessing costs the store nothing.
+ */
 export class WrongKeys {
-  readonly #byAddress = new Map<string, { count: number; endsAt: number }>()
+  readonly #counts: Pick<Sessions, 'countWrongKey' | 'findWrongKeys'>
+  /** Until when an address has to wait, on the process's clock. */
+  readonly #waiting = new Map<string, number>()
+
+  constructor(counts: Pick<Sessions, 'countWrongKey' | 'findWrongKeys'>) {
+    this.#counts = counts
+  }
 
   /** @returns milliseconds until the address may guess again; 0 while it may */
-  count(address: string, now: number): number {
-    const known = this.#byAddress.get(address)
-    const window = known && known.endsAt > now ? known : { count: 0, endsAt: now + WINDOW_MS }
-    window.count += 1
-    this.#byAddress.delete(address)
-    this.#byAddress.set(address, window)
-    if (this.#byAddress.size > MAX_ADDRESSES) this.#forgetOldest()
-    return window.count > WRONG_KEYS_PER_WINDOW ? window.endsAt - now : 0
+  async count(address: string): Promise<number> {
+    const known = this.#knownWaitMs(address)
+    if (known > 0) return known
+    const { count, endsInMs } = await this.#counts.countWrongKey(address)
+    return count > WRONG_KEYS_PER_WINDOW ? this.#remember(address, endsInMs) : 0
   }
 
   /** @returns milliseconds until the address may guess again; 0 while it may. Counts nothing. */
-  waitMs(address: string, now: number): number {
-    const known = this.#byAddress.get(address)
-    return known && known.endsAt > now && known.count >= WRONG_KEYS_PER_WINDOW ? known.endsAt - now : 0
+  async waitMs(address: string): Promise<number> {
+    const known = this.#knownWaitMs(address)
+    if (known > 0) return known
+    const { count, endsInMs } = await this.#counts.findWrongKeys(address)
+    return count >= WRONG_KEYS_PER_WINDOW ? this.#remember(address, endsInMs) : 0
   }
 
-  #forgetOldest(): void {
-    for (const address of this.#byAddress.keys()) {
-      this.#byAddress.delete(address)
-      return
-    }
+  #knownWaitMs(address: string): number {
+    return Math.max(0, (this.#waiting.get(address) ?? 0) - performance.now())
+  }
+
+  #remember(address: string, waitMs: number): number {
+    this.#waiting.delete(address)
+    this.#waiting.set(address, performance.now() + waitMs)
+    const [oldest] = this.#waiting.keys()
+    if (this.#waiting.size > MAX_ADDRESSES && oldest !== undefined) this.#waiting.delete(oldest)
+    return waitMs
   }
 }

@@ -12,16 +12,12 @@ export function betweenNodesTables({ kind, id, integer, clustered }: Flavour): s
       primary key (instance_id, id)
     ) ${clustered}`,
     // Not logged: after a crash of the database the count begins anew.
-    ...(kind === 'postgres'
-      ? [
-          `create unlogged table wrong_keys (
-            address ${id} not null,
-            ends_at ${integer} not null,
-            count ${integer} not null,
-            primary key (address)
-          )`,
-          'create index wrong_keys_ends_at on wrong_keys (ends_at)',
-        ]
-      : []),
+    `create ${kind === 'postgres' ? 'unlogged' : ''} table wrong_keys (
+      address ${id} not null,
+      ends_at ${integer} not null,
+      count ${integer} not null,
+      primary key (address)
+    ) ${clustered}`,
+    'create index wrong_keys_ends_at on wrong_keys (ends_at)',
   ]
 }

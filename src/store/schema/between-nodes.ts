@@ -9,7 +9,7 @@ export interface PhoneOrdersTable {
   answer: string | null
 }
 
-/** PostgreSQL only: wrong admin keys and passwords, by the address that they came from. */
+/** Wrong admin keys and passwords, by the address that they came from. */
 export interface WrongKeysTable {
   address: string
   /** On the database's clock. */

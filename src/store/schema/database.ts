@@ -32,7 +32,6 @@ export interface Database {
   phone_orders: PhoneOrdersTable
   nodes: NodesTable
   panel_sessions: PanelSessionsTable
-  /** PostgreSQL only. */
   wrong_keys: WrongKeysTable
   meta: MetaTable
 }
