@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabase, type StoreKind, type TestDatabase } from '../database.ts'
 import type { PostgresServer } from '../postgres.ts'
@@ -18,6 +20,8 @@ const NODES = { sqlite: 1, postgres: 3 } as const
 export interface FaultContext {
   seed: number
   postgres: PostgresServer
+  /** Where the nodes' logs go when a promise was broken; null: nowhere. */
+  logs: string | null
   say(line: string): void
 }
 
@@ -85,6 +89,22 @@ async function runUnderLoad(fault: FaultUnderLoad, context: FaultContext): Promi
     nodes,
   })
   cleanUp.defer(() => stage.dispose())
+  try {
+    const outcome = await strikeAndCount(fault, stage, strike, context)
+    if (outcome.violations.length > 0) writeLogs(stage, fault, context)
+    return outcome
+  } catch (error) {
+    writeLogs(stage, fault, context)
+    throw error
+  }
+}
+
+async function strikeAndCount(
+  fault: FaultUnderLoad,
+  stage: Stage,
+  strike: Arrangement['strike'],
+  context: FaultContext,
+): Promise<FaultReport> {
   const { random } = stage
   stage.startLoad()
   await stage.untilRecovered(GIVE_UP_MS)
@@ -99,6 +119,16 @@ async function runUnderLoad(fault: FaultUnderLoad, context: FaultContext): Promi
   await stage.stopLoad()
   await stage.untilQuiet()
   return await report(fault, stage, recoveredMs)
+}
+
+function writeLogs(stage: Stage, { name, store }: FaultUnderLoad, { logs, seed, say }: FaultContext): void {
+  if (logs === null) return
+  const folder = join(logs, `${store} ${name} ${seed}`.replaceAll(/[^a-z0-9]+/gi, '-'))
+  mkdirSync(folder, { recursive: true })
+  stage.nodes.forEach((node, index) => {
+    writeFileSync(join(folder, `node-${index + 1}.log`), node.wholeOutput)
+  })
+  say(`logs in ${folder}`)
 }
 
 async function report(fault: FaultUnderLoad, stage: Stage, recoveredMs: number): Promise<FaultReport> {

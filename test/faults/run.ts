@@ -6,6 +6,7 @@
  *   --seed N        of the first run
  *   --fault TEXT    only those whose name holds the text; may be repeated
  *   --store KIND    sqlite or postgres alone
+ *   --logs FOLDER   where the nodes' logs go when a promise was broken
  */
 import { inspect, parseArgs } from 'node:util'
 import { startPostgres } from '../postgres.ts'
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(newSeed()) },
     fault: { type: 'string', multiple: true },
     store: { type: 'string' },
+    logs: { type: 'string' },
   },
 })
 const faults = FAULTS.filter(
@@ -60,7 +62,7 @@ try {
         console.log(`${seconds} s  ${fault.name}, ${fault.store}, --seed ${seed}: ${line}`)
       }
       say('begins')
-      const report = await runOnce(fault, { seed, postgres, say })
+      const report = await runOnce(fault, { seed, postgres, logs: values.logs ?? null, say })
       if (report) row.reports.push(report)
       else row.failed += 1
     }

@@ -1,0 +1,34 @@
+// Copies the SQLite database while the service runs. docs/backup.md says what a backup holds, and what it leaves out.
+import { mkdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { BadSettings, readSettings } from '../src/config.ts'
+import { StoreUnusable } from '../src/store/errors.ts'
+import { backUp, stampOf } from '../src/store/sqlite/backup.ts'
+
+const USAGE = 'usage: npm run backup -- FOLDER'
+const PRIVATE_FOLDER = 0o700
+const MB = 1_000_000
+
+async function run(): Promise<void> {
+  const [folder, ...more] = process.argv.slice(2)
+  if (folder === undefined || more.length > 0) throw new BadSettings([USAGE])
+  const { dataDir, databaseUrl, masterKey } = readSettings(process.env)
+  if (databaseUrl !== null)
+    throw new BadSettings(['The data is in PostgreSQL: back it up with its own tools, as docs/backup.md says.'])
+  mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER })
+  const { file, bytes } = await backUp(dataDir, resolve(folder, `pombal-${stampOf(new Date())}.db`))
+  const key = masterKey === null ? join(dataDir, 'master.key') : 'MASTER_KEY'
+  process.stdout.write(
+    `${file}, ${(bytes / MB).toFixed(1)} MB.\n` +
+      `It does not hold the master key (${key}) nor the admin key: without the master key it cannot be read. Keep a copy of it, elsewhere.\n`,
+  )
+}
+
+process.umask(0o077)
+try {
+  await run()
+} catch (error) {
+  if (!(error instanceof BadSettings) && !(error instanceof StoreUnusable)) throw error
+  process.stderr.write(`No backup was made: ${error.message}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,33 @@
+// Puts a backup in the place of the SQLite database, with the service stopped. docs/backup.md says what follows from it.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { BadSettings, readSettings } from '../src/config.ts'
+import { DataDirInUse, StoreUnusable } from '../src/store/errors.ts'
+import { restore } from '../src/store/sqlite/backup.ts'
+
+const USAGE = 'usage: npm run restore -- FILE'
+
+async function run(): Promise<void> {
+  const [file, ...more] = process.argv.slice(2)
+  if (file === undefined || more.length > 0) throw new BadSettings([USAGE])
+  const { dataDir, databaseUrl, masterKey } = readSettings(process.env)
+  if (databaseUrl !== null) throw new BadSettings(['The data is in PostgreSQL: restore it as docs/backup.md says.'])
+  if (!existsSync(dataDir)) throw new BadSettings([`${dataDir} does not exist: make it, with the master key in it.`])
+  const former = await restore(dataDir, file, new Date())
+  if (former !== null) process.stdout.write(`The former database is now ${former}.\n`)
+  const key = join(dataDir, 'master.key')
+  process.stdout.write(
+    masterKey === null && !existsSync(key)
+      ? `Restored. Before you start the service, put the master key that belongs to it at ${key}.\n`
+      : 'Restored. Start the service.\n',
+  )
+}
+
+process.umask(0o077)
+try {
+  await run()
+} catch (error) {
+  if (!(error instanceof BadSettings || error instanceof StoreUnusable || error instanceof DataDirInUse)) throw error
+  process.stderr.write(`Nothing was restored: ${error.message}\n`)
+  process.exitCode = 1
+}
