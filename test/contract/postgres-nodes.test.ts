@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { LeaseLost, StoreUnavailable, WrongMasterKey } from '../../src/store/errors.ts'
 import type { Lease, Store } from '../../src/store/store.ts'
@@ -143,6 +144,38 @@ describe('several nodes on one PostgreSQL', () => {
       expect(await one.instances.erase(lease)).toBe(true)
       expect(await harness.execute(`select 1 from messages where instance_id = '${instanceId}'`)).toEqual([])
     }
+  })
+
+  test('a message that is being accepted holds a deletion up; after the deletion none is accepted', async () => {
+    const [one, other] = await openNodes()
+    const { instanceId } = await createConnected(one)
+    const countWaiting = async () => {
+      const found = `select count(*) as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`
+      return Number((await harness.execute(found))[0]!['n'])
+    }
+    // Somebody who is about to take the same key stops the acceptance between its look at the instance and its end.
+    const holder = new pg.Client(harness.options.databaseUrl)
+    await holder.connect()
+    try {
+      await holder.query('begin')
+      await holder.query(`insert into idempotency_keys (instance_id, key, digest, message_id, expires_at)
+        values ('${instanceId}', 'held', '', 'msg_0', 4102444800000)`)
+      const accepting = other.messages.accept(newMessage(instanceId, { idempotency: idempotency('held') }), 0)
+      await until('the acceptance to be stopped', async () => (await countWaiting()) === 1)
+      let deleted = false
+      const deleting = one.instances.delete(instanceId, 0).then(() => {
+        deleted = true
+      })
+      await until('the deletion to wait', async () => deleted || (await countWaiting()) === 2)
+      expect(deleted).toBe(false)
+      await holder.query('rollback')
+      expect((await accepting).kind).toBe('accepted')
+      await deleting
+    } finally {
+      await holder.end()
+    }
+    expect(await other.messages.accept(newMessage(instanceId), 0)).toEqual({ kind: 'no_instance' })
   })
 
   test('redeliveries asked for on one never get a number that the other has gone past', async () => {
