@@ -262,13 +262,10 @@ export class Link {
     ev.on('group-participants.update', ({ id }) => events.groupChanged(id))
     // `ws` leaves an HTTP answer other than 101 to whoever listens; Baileys listens, and would wait for ever.
     ws.on('unexpected-response', () => this.#endAs(DisconnectReason.unavailableService))
-<<<<<<< Updated upstream
     if (onStanza) ws.on('frame', frame => frame instanceof Uint8Array || onStanza(frame))
-=======
     ws.prependListener('frame', frame => {
       if (!(frame instanceof Uint8Array)) dropKeyErrors(frame)
     })
->>>>>>> Stashed changes
     ws.prependListener('CB:message', (node: BinaryNode) => this.#noteCiphertexts(node))
     // Baileys tells of refusals only, and of those after the fact.
     ws.on('CB:ack', ({ attrs: { id, error, phash, ...rest } }: BinaryNode) => {

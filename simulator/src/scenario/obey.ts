@@ -7,12 +7,8 @@ import { release } from '../delivery.ts'
 import { dismissClient } from '../dismissal.ts'
 import type { Network } from '../network.ts'
 import { type Node, node, seconds } from '../nodes.ts'
-<<<<<<< Updated upstream
 import { restrictionStanza } from '../restriction.ts'
-import type { Obeyed, Order } from './order.ts'
-=======
 import type { Obeyed, Order, StanzaText } from './order.ts'
->>>>>>> Stashed changes
 
 type Of<Kind extends Order['kind']> = Extract<Order, { kind: Kind }>
 
@@ -49,11 +45,7 @@ export async function obey(network: Network, order: Order): Promise<Obeyed> {
 }
 
 type ForAccount = Of<
-<<<<<<< Updated upstream
-  'cut' | 'stream_error' | 'restrict' | 'receipt' | 'ask_again' | 'change_identity' | 'add_device' | 'write'
-=======
-  'stanza' | 'cut' | 'stream_error' | 'receipt' | 'ask_again' | 'change_identity' | 'add_device' | 'write'
->>>>>>> Stashed changes
+  'stanza' | 'cut' | 'stream_error' | 'restrict' | 'receipt' | 'ask_again' | 'change_identity' | 'add_device' | 'write'
 >
 
 async function obeyForAccount(network: Network, order: ForAccount): Promise<void> {
@@ -93,17 +85,16 @@ async function obeyForAccount(network: Network, order: ForAccount): Promise<void
   }
 }
 
-<<<<<<< Updated upstream
 function restrict(network: Network, account: Account, order: Of<'restrict'>): Promise<void> {
   const { restrictions } = network.scenario
   const { seconds: left, told = true, saysUntil = true } = order
   if (left === null) restrictions.delete(account.phone)
   else restrictions.set(account.phone, { endsAt: (Math.ceil(Date.now() / 1000) + left) * 1000, saysUntil })
   return told ? tell(network, account, [restrictionStanza(network, account)]) : Promise.resolve()
-=======
+}
+
 function nodeOf({ tag, attrs, content }: StanzaText): Node {
   return node(tag, attrs, typeof content === 'string' ? content : content?.map(nodeOf))
->>>>>>> Stashed changes
 }
 
 function streamError({ code, conflict }: Of<'stream_error'>): Node {
