@@ -1,0 +1,96 @@
+import { parseArgs } from 'node:util'
+import { createDatabase, STORES, type StoreKind } from '../database.ts'
+import { startPostgres } from '../postgres.ts'
+import { newSeed } from '../rig/random.ts'
+import { breachesOf, runSoak, type SoakReport } from './soak-run.ts'
+
+/** Many instances at work for a while over a WhatsApp that misbehaves: `npm run test:soak -- --minutes 60 --store sqlite`. */
+
+const USAGE = 'usage: npm run test:soak -- [--minutes 5] [--instances 50] [--seed N] [--store sqlite|postgres]'
+/** Breaches printed of each store; the rest is counted. */
+const SHOWN = 20
+
+interface Settings {
+  durationMs: number
+  instances: number
+  seed: number
+  stores: readonly StoreKind[]
+}
+
+function readSettings(): Settings {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: 'string', default: '5' },
+      instances: { type: 'string', default: '50' },
+      seed: { type: 'string', default: String(newSeed()) },
+      store: { type: 'string' },
+    },
+  })
+  const stores = values.store === undefined ? STORES : STORES.filter(store => store === values.store)
+  const [durationMs, instances, seed] = [Number(values.minutes) * 60_000, Number(values.instances), Number(values.seed)]
+  const areCounts = [instances, seed].every(count => Number.isSafeInteger(count) && count >= 0)
+  if (stores.length === 0 || !(durationMs > 0) || !areCounts || instances === 0) throw new Error(USAGE)
+  return { durationMs, instances, seed, stores }
+}
+
+async function run(store: StoreKind, postgresUrl: string, settings: Settings): Promise<SoakReport> {
+  const database = await createDatabase(store, postgresUrl)
+  const startedAt = performance.now()
+  const say = (line: string) => {
+    const seconds = Math.round((performance.now() - startedAt) / 1_000)
+    console.log(`${store} ${String(seconds).padStart(4)} s  ${line}`)
+  }
+  try {
+    return await runSoak({ ...settings, database, say })
+  } finally {
+    await database.dispose()
+  }
+}
+
+function show(store: StoreKind, report: SoakReport): boolean {
+  const breaches = breachesOf(report)
+  for (const breach of breaches.slice(0, SHOWN)) console.log(`${store}: BROKEN ${breach}`)
+  console.table(tableOf(store, report, breaches.length))
+  return breaches.length === 0
+}
+
+function tableOf(store: StoreKind, report: SoakReport, broken: number): Record<string, string | number> {
+  const { memoryMb, askedAgain } = report
+  return {
+    store,
+    ...Object.fromEntries([...report.faults].map(([kind, count]) => [`fault: ${kind}`, count])),
+    'texts accepted': report.accepted,
+    'texts that came in': report.incoming,
+    'webhook attempts': report.arrivals,
+    'of these repeated': report.repeatedAttempts,
+    'sent again under the same id': report.repeatedOnWire,
+    'a contact asked again': askedAgain.byContacts,
+    'we asked a contact again': askedAgain.byUs,
+    'lost coming in': report.lostIncoming.length,
+    'memory, MB': `${memoryMb.first.toFixed(0)} to ${memoryMb.last.toFixed(0)}`,
+    'memory slope, MB per minute': report.memorySlopeMbPerMinute.toFixed(2),
+    'all connected after the last fault, s': (report.connectedAfterMs / 1_000).toFixed(1),
+    'whole run, s': Math.round(report.durationMs / 1_000),
+    broken,
+  }
+}
+
+async function main(): Promise<boolean> {
+  const settings = readSettings()
+  console.log(`${settings.instances} instances; repeat with --seed ${settings.seed}`)
+  const postgres = settings.stores.includes('postgres') ? await startPostgres() : null
+  try {
+    let held = true
+    for (const store of settings.stores) held = show(store, await run(store, postgres?.url ?? '', settings)) && held
+    return held
+  } finally {
+    await postgres?.stop()
+  }
+}
+
+try {
+  if (!(await main())) process.exitCode = 1
+} catch (error) {
+  console.error(error instanceof Error && error.message === USAGE ? USAGE : error)
+  process.exitCode = 1
+}
