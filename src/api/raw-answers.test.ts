@@ -36,10 +36,13 @@ describe('what Node could not read', () => {
     expect(socket.writableEnded).toBe(true)
   })
 
-  test('nothing is written into an answer that has begun, nor to a caller that has gone', () => {
+  test('nothing is written into an answer that has begun, after one that was given, nor to a caller that has gone', () => {
     const answering = createSocket({ _httpMessage: { headersSent: true } })
     answer(new Error('x'), answering)
     expect([answering.written, answering.destroyed]).toEqual(['', true])
+    const answered = createSocket({ _httpMessage: null, parser: { incoming: { complete: false } } })
+    answer(new Error('the rest of the body'), answered)
+    expect([answered.written, answered.destroyed]).toEqual(['', true])
     const gone = createSocket()
     answer(Object.assign(new Error('x'), { code: 'ECONNRESET' }), gone)
     expect([gone.written, gone.destroyed]).toEqual(['', true])

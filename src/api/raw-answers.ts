@@ -16,7 +16,7 @@ const NODE_CODES: Readonly<Record<string, () => Refusal>> = {
 export function createClientErrorHandler(newRequestId: (request: IncomingMessage) => string) {
   return (error: NodeJS.ErrnoException, socket: Socket): void => {
     const refusal = NODE_CODES[error.code ?? '']?.() ?? new Refusal('invalid_request', 'This is not proper HTTP.')
-    if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) socket.destroy()
+    if (error.code === 'ECONNRESET' || !socket.writable || isAnswered(socket)) socket.destroy()
     else answerRaw(socket, refusal, newRequestId)
   }
 }
@@ -31,10 +31,17 @@ export function answerOddRequests(server: Server, newRequestId: (request: Incomi
   })
 }
 
-/** Whether an answer has begun on this connection, into which nothing may be written. */
-function isAnswering(socket: Socket): boolean {
-  const { _httpMessage: message } = socket as Socket & { _httpMessage?: { headersSent?: boolean } | null }
-  return message?.headersSent === true
+/**
+ * Whether the request that is being read was answered, or its answer has begun: a second one would be taken, by a proxy
+ * that shares the connection, for the answer to somebody else's next request.
+ */
+function isAnswered(socket: Socket): boolean {
+  const { _httpMessage: message, parser } = socket as Socket & {
+    _httpMessage?: { headersSent?: boolean } | null
+    parser?: { incoming?: { complete: boolean } | null } | null
+  }
+  const isInBody = parser?.incoming?.complete === false
+  return message ? message.headersSent === true : isInBody
 }
 
 function answerRaw(

@@ -22,6 +22,8 @@ import { compileValidator } from './validation.ts'
 /** A whole request must have arrived by then: headers, and body. */
 const REQUEST_TIMEOUT_MS = 30_000
 const HEADERS_TIMEOUT_MS = 15_000
+/** Node looks for those that are too late only now and then, by default every 30 s. */
+const LOOK_FOR_LATE_MS = 2_000
 const KEEP_ALIVE_MS = 72_000
 /** Any path that fits into the headers is a path: what it names need not exist. */
 const MAX_PARAM_LENGTH = 65_536
@@ -46,7 +48,11 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     rewriteUrl: request => readableTarget(request.url ?? '/'),
     // Node would answer a missing Host without a body: `checkHost` does it in our envelope.
-    http: { headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false },
+    http: {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: LOOK_FOR_LATE_MS,
+      requireHostHeader: false,
+    },
     clientErrorHandler: createClientErrorHandler(newRequestId),
     frameworkErrors: answerError,
   })
