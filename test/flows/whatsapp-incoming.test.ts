@@ -1,3 +1,4 @@
+import { proto } from 'baileys'
 import { expect, test } from 'vitest'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
@@ -88,4 +89,48 @@ test('two linked clients write to each other', async () => {
   await until('the answer', async () => (await stage.received(a.id)).some(({ text }) => text === 'pong'))
   await stage.becomes(a.id, there, 'read')
   expect(await stage.eventsOf(a.id, there)).toEqual(['message.sent', 'message.delivered', 'message.read'])
+})
+
+test('whatever a contact sends is an event of its type, with its caption or reaction; housekeeping is none', async () => {
+  await using stage = await Stage.open()
+  const { id, phone } = await stage.link()
+  const other = await stage.link()
+  const key = { remoteJid: `${phone}@s.whatsapp.net`, fromMe: true, id: 'ABC' }
+  const contents: proto.IMessage[] = [
+    { imageMessage: { caption: 'a caption' } },
+    { videoMessage: {} },
+    { audioMessage: {} },
+    { documentWithCaptionMessage: { message: { documentMessage: { caption: 'the contract' } } } },
+    { stickerMessage: {} },
+    { locationMessage: { degreesLatitude: -23.5, degreesLongitude: -46.6 } },
+    { contactMessage: { displayName: 'Ana', vcard: 'BEGIN:VCARD' } },
+    { reactionMessage: { key, text: '👍' } },
+    { protocolMessage: { key, type: proto.Message.ProtocolMessage.Type.REVOKE } },
+    { pollCreationMessageV3: { name: 'Lunch?', options: [{ optionName: 'yes' }] } },
+    { eventMessage: { name: 'a meeting' } },
+    { conversation: 'the last' },
+  ]
+  await stage.stop(other.connection)
+  const lease = await stage.lease(other.id)
+  for (const content of contents) {
+    const message = await stage.accept(other.id, phone, 'another program sends more than texts')
+    const prepared = { address: `${phone}@s.whatsapp.net`, content: proto.Message.encode(content).finish() }
+    await stage.store.messages.recordPrepared(lease, message.id, prepared)
+  }
+  await stage.connect(other.id)
+  await until('the last', async () => (await stage.received(id)).some(({ text }) => text === 'the last'))
+  const told = (await stage.received(id)).map(({ type, text }) => (text === undefined ? type : `${type}: ${text}`))
+  expect(told).toEqual([
+    'image: a caption',
+    'video',
+    'audio',
+    'document: the contract',
+    'sticker',
+    'location',
+    'contact',
+    'reaction: 👍',
+    'poll',
+    'other',
+    'text: the last',
+  ])
 })

@@ -3,6 +3,9 @@ import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 
 const CONTACT = '5511987654321'
+/** Neither delivers nor reads. */
+const SILENT = '15005550003'
+const DAY_MS = 86_400_000
 const GROUP = '120363000000000777@g.us'
 
 test('a text to a number is sent, delivered and read, in this order, and is on the phone once', async () => {
@@ -94,4 +97,38 @@ test('a message that WhatsApp never acknowledged fails as unconfirmed', async ()
   stage.line.cut()
   const { failure } = await stage.becomes(id, message, 'failed')
   expect(failure?.code).toBe('unconfirmed')
+})
+
+test('a sent message fails when WhatsApp refuses it afterwards', async () => {
+  await using stage = await Stage.open()
+  const { id } = await stage.link({ settings: { messageTtlMs: DAY_MS, ackTimeoutMs: 800 } })
+  // The first attempt is refused, which is told only after the second one was acknowledged.
+  const when = { stanza: 'ack', direction: 'out', attrs: { class: 'message' }, times: 1 } as const
+  for (const then of [{ error: '500' }, { delayMs: 4_000 }]) {
+    await stage.network.misbehave({ kind: 'rule', rule: { when, do: then } })
+  }
+  const { id: message } = await stage.accept(id, SILENT, 'x')
+  await stage.becomes(id, message, 'sent')
+  const { failure } = await stage.becomes(id, message, 'failed')
+  expect(failure).toMatchObject({ code: 'rejected_by_whatsapp', message: expect.stringContaining('500') })
+  expect(await stage.eventsOf(id, message)).toEqual(['message.sent', 'message.failed'])
+})
+
+test('a sent message fails neither by age nor by logout', async () => {
+  await using stage = await Stage.open()
+  const { id, connection } = await stage.link({ settings: { messageTtlMs: 1_500 } })
+  const { id: message } = await stage.accept(id, SILENT, 'x')
+  await stage.becomes(id, message, 'sent')
+  await stage.stop(connection)
+  const { id: late } = await stage.accept(id, SILENT, 'by this one the age is seen to count')
+  stage.line.hold()
+  await stage.connect(id, { settings: { messageTtlMs: 1_500 } })
+  await stage.becomes(id, late, 'failed')
+  stage.line.release()
+  await stage.reaches(id, 'connected')
+  await stage.store.connections.requestLogout(id)
+  await stage.reaches(id, 'logged_out')
+  await until('the goal to rest', async () => (await stage.store.connections.find(id))?.goal === 'idle')
+  expect(await stage.store.messages.find(id, message)).toMatchObject({ state: 'sent', failure: null })
+  expect(await stage.eventsOf(id, message)).toEqual(['message.sent'])
 })
