@@ -17,6 +17,7 @@ import { Sandbox } from './sandbox.ts'
 import { openStore } from './store/open-store.ts'
 import type { ConnectionRecord, Lease } from './store/store.ts'
 import { createAddressGuard } from './webhooks/address-guard.ts'
+import { systemClock } from './webhooks/clock.ts'
 import { createDispatcher } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
 import { signatureHeaders } from './webhooks/signature.ts'
@@ -48,6 +49,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     logger,
     observer: metrics,
   })
+  const { now } = store.clock
   const takeDown: (() => Promise<unknown>)[] = [() => store.close()]
 
   async function close(): Promise<void> {
@@ -57,7 +59,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
   }
 
   try {
-    const retention = startRetention({ retention: store.retention, retentionMs: settings.retentionMs, logger })
+    const retention = startRetention({ retention: store.retention, retentionMs: settings.retentionMs, logger, now })
     takeDown.push(() => retention.stop())
 
     const sandbox = settings.sandbox ? new Sandbox(store, logger) : null
@@ -80,6 +82,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       mayAct: () => supervisor.mayAct,
       onLeaseLost: instanceId => supervisor.lost(instanceId),
       onEnded: attempt => metrics.onAttempt(attempt),
+      clock: { ...systemClock, now, steady: store.clock.steady },
     })
     takeDown.push(() => dispatcher.close())
 
@@ -96,6 +99,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
         mayAct: () => supervisor.mayAct,
         turns,
         logger,
+        now,
         onLeaseLost,
       })
       return {
@@ -159,6 +163,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
         simulated: settings.whatsapp.url !== null,
       },
       logger,
+      now,
       checkWebhookUrl: guard.checkLiteral,
       sandbox: {
         enabled: sandbox !== null,

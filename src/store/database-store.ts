@@ -1,6 +1,7 @@
 import type { InstanceId } from '../domain/ids.ts'
 import { LocalAdmission, SharedAdmission } from './admission.ts'
 import { Appending } from './appending.ts'
+import { machineClock, type StoreClock } from './clock.ts'
 import { StoredConnections } from './connections.ts'
 import type { Core } from './core.ts'
 import { StoredCredentials } from './credentials.ts'
@@ -29,6 +30,7 @@ import { Writer } from './writer.ts'
 
 /** The store over either database. */
 export class DatabaseStore implements Store {
+  readonly clock: StoreClock
   readonly hints: LocalHints
   readonly admission
   readonly instances
@@ -61,9 +63,11 @@ export class DatabaseStore implements Store {
     afterClose: () => void = () => undefined,
     observer: StoreObserver | null = null,
     hints: LocalHints = new LocalHints(),
+    clock: StoreClock = machineClock,
   ) {
     this.#backend = backend
     this.hints = hints
+    this.clock = clock
     this.#afterClose = afterClose
     const fence = new Fence(statements)
     this.#ping = pingOperation(statements)

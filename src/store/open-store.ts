@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Kysely, PostgresDialect, SqliteDialect } from 'kysely'
+import { DatabaseClock } from './clock.ts'
 import { DatabaseStore } from './database-store.ts'
 import { KeyCheck } from './key-check.ts'
 import type { StoreLogger } from './logger.ts'
@@ -105,13 +106,9 @@ async function openOnPostgres(
   }
   const hints = new SharedHints(databaseUrl, logger)
   await reach(hints.open())
-  return new DatabaseStore(
-    new PostgresBackend(databaseUrl, logger),
-    new Statements('postgres'),
-    sealing,
-    ratePerMinute,
-    undefined,
-    observer,
-    hints,
-  )
+  const backend = new PostgresBackend(databaseUrl, logger)
+  const statements = new Statements('postgres')
+  const clock = await DatabaseClock.open(backend.reader, statements, logger)
+  const afterClose = () => clock.close()
+  return new DatabaseStore(backend, statements, sealing, ratePerMinute, afterClose, observer, hints, clock)
 }

@@ -5,6 +5,7 @@ import type { EventId, InstanceId, MessageId } from '../domain/ids.ts'
 import type { Instance, InstanceKind, SigningSecrets, Webhook } from '../domain/instance.ts'
 import type { Message, MessageFailure, MessageProgress, MessageState } from '../domain/message.ts'
 import type { PhoneNumber } from '../domain/recipient.ts'
+import type { StoreClock } from './clock.ts'
 import type { Hints } from './hints.ts'
 
 /**
@@ -20,6 +21,7 @@ import type { Hints } from './hints.ts'
  *   and the age of a connection use the store's own clock.
  */
 export interface Store {
+  readonly clock: StoreClock
   readonly hints: Hints
   readonly admission: Admission
   readonly instances: Instances
