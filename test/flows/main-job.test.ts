@@ -11,6 +11,7 @@ const ECHO = '15005550005'
 const ALL_THREE = ['message.sent', 'message.delivered', 'message.read']
 /** Enough, to one recipient, that some still wait when the next call comes. */
 const BURST = 60
+const WITHIN_MS = 30_000
 
 /** What is sent, and all that is ever told of it. */
 const MEANINGS: [to: string, events: string[], error?: { code: string; says: RegExp }][] = [
@@ -89,7 +90,8 @@ describe.each(STORES)('the main job on %s', store => {
     for (const { id, to, kinds, error } of sent) {
       expect(kindsOf(id), to).toEqual(kinds)
       for (const { event, data } of eventsOf(id)) {
-        expect(data).toMatchObject({ id, to, status: event.replace('message.', '') })
+        const failed = event === 'message.failed' && { error: { code: error?.code, message: expect.any(String) } }
+        expect(data).toEqual({ id, to, status: event.replace('message.', ''), ...failed })
       }
       const { status, error: failure } = await instance.message(id)
       expect(`message.${status}`).toBe(kinds.at(-1))
@@ -111,7 +113,10 @@ describe.each(STORES)('the main job on %s', store => {
   test('a group is read from, with who wrote it', async () => {
     const written = { from: ORDINARY, text: 'hello, everybody', group: GROUP, name: 'Ana' }
     const { id } = await service.admin.writeAsContact(instance.id, written)
-    const { data } = await untilReceived(written.text)
+    const { data, timestamp } = await untilReceived(written.text)
+    // WhatsApp's own time, which has whole seconds.
+    expect(timestamp).toMatch(/\.000Z$/)
+    expect(Math.abs(Date.parse(timestamp) - Date.now())).toBeLessThan(WITHIN_MS)
     expect(data).toEqual({ id, from: ORDINARY, type: 'text', text: written.text, group: GROUP, name: 'Ana' })
   })
 

@@ -173,6 +173,24 @@ test('WEBHOOK_ALLOWED_NETWORKS lets them in all the same, by address and by name
   }
 })
 
+test('with nothing set webhooks reach this machine, but neither our own port nor link-local addresses', async () => {
+  const receiver = await startReceiver()
+  const service = await startService({})
+  const { id, token } = await service.admin.createConnected()
+  const instance = service.instance(id, token)
+  for (const url of [`${service.url}/healthz`, 'http://169.254.169.254/latest/meta-data/', 'http://[fe80::1]/']) {
+    await expect(instance.setWebhook(url)).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
+  }
+  await instance.setWebhook(`http://localhost:${new URL(service.url!).port}/healthz`)
+  await service.admin.writeAsContact(id, { from: CONTACT, text: 'hello' })
+  const event = await until('the event', async () => (await service.admin.listEvents(id))[0])
+  const attempt = await until('an attempt', async () => (await attemptsOf(service, id, event.id)).attempts[0])
+  expect(attempt.error).toBe('blocked_address')
+  await instance.setWebhook(receiver.url)
+  await service.admin.writeAsContact(id, { from: CONTACT, text: 'hello again' })
+  await receiver.waitFor(1)
+})
+
 test('a HOST that others reach keeps webhooks out of this machine, by address and by name', async () => {
   const receiver = await startReceiver()
   const service = await startService({ HOST: '0.0.0.0', WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8' })
