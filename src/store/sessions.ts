@@ -52,18 +52,6 @@ export class StoredSessions implements Sessions {
     return this.#core.write(this.#operations.countWrongKey, { address })
   }
 
-  async findWrongKeys(address: string): Promise<WrongKeyCount> {
-    const { db, now } = this.#core.statements
-    const [row] = await this.#core.reader.query(
-      db
-        .selectFrom('wrong_keys')
-        .select(['count', 'ends_at', now.as('now')])
-        .where('address', '=', address)
-        .where('ends_at', '>', now),
-    )
-    return row === undefined ? { count: 0, endsInMs: 0 } : { count: row.count, endsInMs: row.ends_at - row.now }
-  }
-
   setPasswordHash(hash: string | null, keptId: string | null): Promise<void> {
     return this.#core.write(this.#operations.setPassword, { hash, keptId })
   }

@@ -552,7 +552,6 @@ export interface Sessions {
   findPasswordHash(): Promise<string | null>
   /** Counts one more, in a window of 60 s that opens with the first; on the database's clock. */
   countWrongKey(address: string): Promise<WrongKeyCount>
-  findWrongKeys(address: string): Promise<WrongKeyCount>
   /** One commit: sets or clears (null) the hash, and ends every session but `keptId`. */
   setPasswordHash(hash: string | null, keptId: string | null): Promise<void>
 }

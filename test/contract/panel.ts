@@ -22,15 +22,13 @@ export function panelContract(createHarness: CreateHarness): void {
     test('wrong keys are counted by address, in windows of a minute', async () => {
       const { harness, store } = context
       const { sessions } = store
-      expect(await sessions.findWrongKeys('a')).toEqual({ count: 0, endsInMs: 0 })
       for (const count of [1, 2, 3]) expect(await sessions.countWrongKey('a')).toMatchObject({ count })
       expect(await sessions.countWrongKey('b')).toMatchObject({ count: 1 })
-      const found = await sessions.findWrongKeys('a')
-      expect(found.count).toBe(3)
+      const found = await sessions.countWrongKey('a')
+      expect(found.count).toBe(4)
       expect(found.endsInMs).toBeGreaterThan(30_000)
       expect(found.endsInMs).toBeLessThanOrEqual(60_000)
       await harness.execute("update wrong_keys set ends_at = 1 where address = 'a'")
-      expect(await sessions.findWrongKeys('a')).toEqual({ count: 0, endsInMs: 0 })
       expect(await sessions.countWrongKey('a')).toMatchObject({ count: 1 })
       expect(await harness.execute('select 1 from wrong_keys')).toHaveLength(2)
     })

@@ -26,14 +26,17 @@ const bodySchema = Type.Object(
 export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys): void {
   const { store, settings, now } = context
 
-  /** A password is not even looked at while its address is throttled; the admin key, which none can guess, always is. */
+  /**
+   * A password is counted as a guess before it is looked at, so that many at once get no more looks than one after the
+   * other. The admin key, which none can guess, is never refused.
+   */
   async function check(key: string, address: string): Promise<void> {
     if (isAdminKey(key)) return
-    const waitMs = await wrongKeys.waitMs(address)
+    const waitMs = await wrongKeys.count(address)
     if (waitMs > 0) throw refuseWrongKey(waitMs)
     const hash = key.length <= MAX_PASSWORD_LENGTH ? await store.sessions.findPasswordHash() : null
     if (hash !== null && (await isPassword(key, hash))) return
-    throw refuseWrongKey(await wrongKeys.count(address))
+    throw refuseWrongKey(0)
   }
 
   api.post(

@@ -9,11 +9,11 @@ const MAX_ADDRESSES = 10_000
  * remembered here as well, so that whoever goes on guessing costs the store nothing.
  */
 export class WrongKeys {
-  readonly #counts: Pick<Sessions, 'countWrongKey' | 'findWrongKeys'>
+  readonly #counts: Pick<Sessions, 'countWrongKey'>
   /** Until when an address has to wait, on the process's clock. */
   readonly #waiting = new Map<string, number>()
 
-  constructor(counts: Pick<Sessions, 'countWrongKey' | 'findWrongKeys'>) {
+  constructor(counts: Pick<Sessions, 'countWrongKey'>) {
     this.#counts = counts
   }
 
@@ -23,14 +23,6 @@ export class WrongKeys {
     if (known > 0) return known
     const { count, endsInMs } = await this.#counts.countWrongKey(address)
     return count > WRONG_KEYS_PER_WINDOW ? this.#remember(address, endsInMs) : 0
-  }
-
-  /** @returns milliseconds until the address may guess again; 0 while it may. Counts nothing. */
-  async waitMs(address: string): Promise<number> {
-    const known = this.#knownWaitMs(address)
-    if (known > 0) return known
-    const { count, endsInMs } = await this.#counts.findWrongKeys(address)
-    return count >= WRONG_KEYS_PER_WINDOW ? this.#remember(address, endsInMs) : 0
   }
 
   #knownWaitMs(address: string): number {
