@@ -57,3 +57,12 @@ it('a scope that cannot be read is a refusal, not the end', async () => {
   await simulator.openAccount('good')
   expect(exits).toEqual([])
 })
+
+it('a network in a thread listens on loopback and takes no orders over HTTP', async () => {
+  const { url } = await startWorker(new MemoryStorage())
+  const { hostname, host } = new URL(url)
+  expect(hostname).toBe('127.0.0.1')
+  for (const path of ['/admin/accounts', '/admin/scenario', '/']) {
+    expect((await fetch(`http://${host}${path}`)).status).toBe(404)
+  }
+})

@@ -82,6 +82,18 @@ describe('why a socket ended', () => {
     expect(parseLinkEnd(error)).toEqual({ code: 500, deviceRemoved: false })
   })
 
+  test.each([
+    ['ECONNREFUSED', 'unreachable', 'WhatsApp could not be reached (ECONNREFUSED).'],
+    ['ENOTFOUND', 'unreachable', 'WhatsApp could not be reached (ENOTFOUND).'],
+    ['CERT_HAS_EXPIRED', 'unreachable', 'WhatsApp could not be reached (CERT_HAS_EXPIRED).'],
+    ['ECONNRESET', 'cut', 'The connection to WhatsApp was cut.'],
+    ['ETIMEDOUT', 'no_answer', 'WhatsApp did not answer in time.'],
+    ['WS_ERR_INVALID_OPCODE', 'no_answer', 'WhatsApp did not answer in time.'],
+  ])('tells what the system says: %s', (code, cause, reason) => {
+    const data = Object.assign(new Error('what Baileys calls a time-out'), { code })
+    expect(afterClose(parseLinkEnd({ output: { statusCode: 408 }, data }))).toEqual({ kind: 'retry', cause, reason })
+  })
+
   test('tells a removal from a replacement, which share a code', () => {
     const conflict = (type: string) => ({ output: { statusCode: 440 }, data: { tag: 'conflict', attrs: { type } } })
     expect(parseLinkEnd(conflict('device_removed')).deviceRemoved).toBe(true)
