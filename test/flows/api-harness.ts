@@ -195,6 +195,7 @@ export class ApiHarness {
 /** The rooms of a store, which may be getters of a class. */
 function parts(store: Store): Store {
   return {
+    clock: store.clock,
     hints: store.hints,
     admission: store.admission,
     instances: store.instances,
