@@ -17,11 +17,11 @@ const row = (seq: number, to: string): QueuedMessage => ({
 })
 
 /** Reads pages as the sender does, until there is nothing more to take in. */
-function read(outbox: Outbox, queue: readonly QueuedMessage[]): void {
+function read(outbox: Outbox, queue: readonly QueuedMessage[], now = 0): void {
   while (outbox.wantsMore) {
     const rows = queue.filter(({ seq }) => seq > outbox.scannedTo).slice(0, PAGE)
     outbox.beginRead()
-    outbox.endRead(rows, rows.length < PAGE)
+    outbox.endRead(rows, rows.length < PAGE, now)
   }
 }
 
@@ -79,7 +79,7 @@ test('a message that ended while rows were read is not taken up again', () => {
   outbox.lookAgain('start')
   outbox.beginRead()
   outbox.end(message)
-  outbox.endRead([message], true)
+  outbox.endRead([message], true, 0)
   expect([...outbox.lanes()]).toEqual([])
 })
 
@@ -88,7 +88,7 @@ test('rows that arrive while others are read are looked for once more', () => {
   outbox.lookAgain('start')
   outbox.beginRead()
   outbox.lookAgain('on')
-  outbox.endRead([row(1, 'a')], true)
+  outbox.endRead([row(1, 'a')], true, 0)
   expect(outbox.wantsMore).toBe(true)
   read(outbox, [row(1, 'a'), row(2, 'b')])
   expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['a', 'b'])
@@ -104,7 +104,7 @@ test('a row that another node committed late, under a lower number, is found by 
   outbox.beginRead()
   outbox.lookAgain('back')
   outbox.lookAgain('on')
-  outbox.endRead([], true)
+  outbox.endRead([], true, 0)
   read(outbox, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
   expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['a', 'b', 'c'])
 })
@@ -118,7 +118,7 @@ test('recipients that are held take no room from others, and get everything in o
     read(outbox, queue)
     const stranger = [...outbox.lanes()].find(({ to }) => to !== 'known')
     if (!stranger) break
-    outbox.hold(stranger.to, [stranger.to, `number of ${stranger.to}`])
+    outbox.hold(stranger.to, { numbers: [stranger.to, `number of ${stranger.to}`] })
   }
   expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['known'])
   outbox.release('number of stranger 7')
@@ -130,4 +130,20 @@ test('recipients that are held take no room from others, and get everything in o
   read(outbox, queue)
   expect(outbox.holdsAny).toBe(false)
   expect(outbox.size).toBeGreaterThan(2_000)
+})
+
+test('a recipient that is held for a time comes back with its failures, once that time is up', () => {
+  const queue = [row(1, 'slow'), row(2, 'slow')]
+  const outbox = new Outbox()
+  outbox.lookAgain('start')
+  read(outbox, queue)
+  const [lane] = outbox.lanes()
+  lane!.failures = 3
+  outbox.hold('slow', { until: 50 })
+  outbox.lookAgain('start')
+  read(outbox, queue, 49)
+  expect([...outbox.lanes()]).toEqual([])
+  outbox.lookAgain('start')
+  read(outbox, queue, 50)
+  expect([...outbox.lanes()]).toMatchObject([{ to: 'slow', failures: 3, messages: [{ seq: 1 }, { seq: 2 }] }])
 })

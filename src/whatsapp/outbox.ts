@@ -28,17 +28,26 @@ export interface Lane {
   overflowFrom: number | null
 }
 
+interface Held {
+  /** That the recipient may write from. */
+  numbers: readonly string[]
+  /** Milliseconds since 1970; `Infinity`: until it is released. */
+  until: number
+  failures: number
+}
+
 /**
  * What of the queue is in memory: lanes by recipient. It holds a window of the rows, in order; the rows are the truth.
- * One recipient who has to wait fills at most a lane, never the window.
+ * One recipient who has to wait fills at most a lane; many of them are left in their rows for as long, so that whoever
+ * does not have to wait finds room.
  */
 export class Outbox {
   readonly #lanes = new Map<string, Lane>()
   readonly #known = new Set<MessageId>()
   /** Set while rows are being read. The rows may show messages as still queued that ended meanwhile. */
   #reading: { ended: Set<MessageId>; askedAgain: LookFrom | null } | null = null
-  /** Recipients whose messages stay in their rows, each with the numbers that it may write from. */
-  readonly #held = new Map<string, readonly string[]>()
+  /** Recipients whose messages stay in their rows for now. */
+  readonly #held = new Map<string, Held>()
   #scannedTo = 0
   #complete = false
 
@@ -73,13 +82,13 @@ export class Outbox {
     this.#reading = { ended: new Set(), askedAgain: null }
   }
 
-  /** Takes a page of rows in; `isLast`: there are none after it. */
-  endRead(rows: readonly QueuedMessage[], isLast: boolean): void {
+  /** Takes a page of rows in at `now`; `isLast`: there are none after it. */
+  endRead(rows: readonly QueuedMessage[], isLast: boolean, now: number): void {
     const { ended, askedAgain } = this.#reading ?? { ended: new Set(), askedAgain: null }
     this.#reading = null
     for (const message of rows) {
       this.#scannedTo = Math.max(this.#scannedTo, message.seq)
-      if (!ended.has(message.id) && !this.#known.has(message.id)) this.#add(message)
+      if (!ended.has(message.id) && !this.#known.has(message.id)) this.#add(message, now)
     }
     if (askedAgain) this.#goBack(askedAgain)
     else if (isLast) this.#complete = true
@@ -105,22 +114,36 @@ export class Outbox {
     if (lane.messages.length === 0) this.#emptied(lane)
   }
 
-  /** Messages to this recipient stay in their rows until they are released: they take no room, so that others get through. */
-  hold(to: string, numbers: readonly string[]): void {
+  /** Whether a recipient who has to wait takes up room that others need. */
+  get isFull(): boolean {
+    return this.#known.size >= KEPT_IN_ALL
+  }
+
+  /**
+   * Messages to this recipient stay in their rows until they are released, or read after `until`.
+   * @param numbers that it may write from
+   */
+  hold(to: string, { numbers = [to], until = Number.POSITIVE_INFINITY }: Partial<Omit<Held, 'failures'>> = {}): void {
     const lane = this.#lanes.get(to)
     for (const { id } of lane?.messages ?? []) this.#known.delete(id)
     this.#lanes.delete(to)
-    this.#held.set(to, numbers)
+    this.#held.set(to, { numbers, until, failures: lane?.failures ?? 0 })
+    this.#complete = false
   }
 
   get holdsAny(): boolean {
     return this.#held.size > 0
   }
 
+  /** Whether to read from the start means to pass over a lot. */
+  get holdsMany(): boolean {
+    return this.#held.size >= KEPT_IN_ALL
+  }
+
   /** Those held for this number, or all of them. */
   release(number?: string): void {
     const size = this.#held.size
-    for (const [to, numbers] of this.#held) if (!number || numbers.includes(number)) this.#held.delete(to)
+    for (const [to, { numbers }] of this.#held) if (!number || numbers.includes(number)) this.#held.delete(to)
     if (this.#held.size < size) this.lookAgain('start')
   }
 
@@ -134,6 +157,7 @@ export class Outbox {
 
   /** The link is open (again): everything is tried at once. */
   tryAllAgain(): void {
+    for (const [to, { until }] of this.#held) if (until < Number.POSITIVE_INFINITY) this.#held.delete(to)
     for (const lane of this.#lanes.values()) {
       lane.failures = 0
       lane.notBefore = 0
@@ -145,9 +169,11 @@ export class Outbox {
     else if (from === 'back') this.#scannedTo = Math.max(0, this.#scannedTo - COMMITTED_LATE)
   }
 
-  #add(message: QueuedMessage): void {
-    if (this.#held.has(message.to)) return
-    const lane = this.#lanes.get(message.to) ?? newLane(message.to)
+  #add(message: QueuedMessage, now: number): void {
+    const held = this.#held.get(message.to)
+    if (held && held.until > now) return
+    this.#held.delete(message.to)
+    const lane = this.#lanes.get(message.to) ?? newLane(message.to, held?.failures)
     this.#lanes.set(message.to, lane)
     if (lane.overflowFrom !== null && message.seq >= lane.overflowFrom) return
     if (lane.messages.length >= KEPT_PER_RECIPIENT) {
@@ -171,6 +197,6 @@ export class Outbox {
   }
 }
 
-function newLane(to: string): Lane {
-  return { to, messages: [], busy: false, failures: 0, notBefore: 0, overflowFrom: null }
+function newLane(to: string, failures = 0): Lane {
+  return { to, messages: [], busy: false, failures, notBefore: 0, overflowFrom: null }
 }

@@ -98,7 +98,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
     return row
   }
   const answer = (whatsappId: string, more: Partial<Acknowledgement> = {}) =>
-    sender.acknowledged({ whatsappId, error: undefined, devicesDiffer: false, ...more })
+    sender.acknowledged({ whatsappId, error: undefined, devicesHash: undefined, ...more })
   cleanUps.push(() => {
     closing.abort()
     return sender.stop()
@@ -211,7 +211,36 @@ describe('a refusal', () => {
   })
 })
 
+test('a hash of the recipient’s devices is a reason to ask for them once, however often it is told', async () => {
+  const { sender, accept, answer, written, link } = stage()
+  sender.start()
+  sender.attach(link)
+  for (const [n, devicesHash] of ['2:a', '2:a', '2:b', undefined].entries()) {
+    const message = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(n + 1))
+    answer(message.whatsappId, { devicesHash })
+    await vi.waitFor(() => expect(message.ended).toBeDefined())
+  }
+  expect(link.forgetDevices).toHaveBeenCalledTimes(2)
+})
+
 describe('a recipient', () => {
+  const hung: ((error: Error) => void)[] = []
+
+  test.each([
+    ['whom WhatsApp never answers about', 60, () => new Promise<never>((_, reject) => hung.push(reject))],
+    ['whom WhatsApp says nothing about', 2_500, async () => ({ kind: 'silent' as const })],
+  ])('%s holds up nobody else, however many there are', async (_, count, lookUp) => {
+    const { sender, accept, written, link } = stage()
+    for (let n = 0; n < count; n++) accept(`55110000${10_000 + n}`)
+    const known = accept()
+    sender.start()
+    sender.attach({ ...link, lookUp })
+    await vi.waitFor(() => expect(written.map(({ whatsappId }) => whatsappId)).toEqual([known.whatsappId]), 8_000)
+    // As the link does when it closes.
+    for (const reject of hung.splice(0)) reject(new Error('closed'))
+  })
+
   test('that WhatsApp does not know fails, and is not asked for again', async () => {
     const { sender, accept, link, written } = stage()
     link.lookUp.mockResolvedValue({ kind: 'absent' })

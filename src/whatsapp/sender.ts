@@ -8,12 +8,18 @@ import { encodeText } from './content.ts'
 import type { Gatherer } from './gatherer.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement, Link } from './link.ts'
+import { MemoryCache } from './memory-cache.ts'
 import { type Lane, type LookFrom, Outbox } from './outbox.ts'
 import { untilStored } from './patience.ts'
+import { QUERY_TIMEOUT_MS } from './socket-options.ts'
 import type { Turns } from './turns.ts'
 
-/** Recipients written to at the same time. */
+/** Recipients written to at the same time, but for those that WhatsApp keeps waiting. */
 const MAX_IN_FLIGHT = 24
+/** An attempt that takes longer waits for WhatsApp, and makes room for others. */
+const BRISK_MS = 500
+/** Recipients in hand at the same time: more wait until one of these is answered, or its time is up. */
+const MAX_ATTEMPTS = 512
 /** Outcomes being recorded at the same time; a store that is slower than WhatsApp slows the sending down. */
 const MAX_RECORDS = 256
 const PAGE = 256
@@ -23,12 +29,14 @@ const READ_EVERY_MS = 20
 const READ_AT_LEAST_EVERY_MS = 160
 /** Behind the hints, which may be lost. */
 const LOOK_EVERY_MS = 5_000
-/** What is held is not in memory, and would all be read each time. */
+/** While many recipients are held, whose messages would all be read each time. */
 const POLLS_PER_FULL_READ = 12
 const EXPIRE_EVERY_MS = 30_000
+const HASHES = 2_000
 const FIRST_RETRY_MS = 2_000
 const LONGEST_RETRY_MS = 300_000
-const DEFAULT_ACK_TIMEOUT_MS = 20_000
+/** No longer than a query is waited for. */
+const DEFAULT_ACK_TIMEOUT_MS = QUERY_TIMEOUT_MS
 
 /** WhatsApp's code for a stanza that names devices the recipient no longer has (Baileys `SERVER_ERROR_CODES`). */
 const STALE_DEVICES = 479
@@ -82,12 +90,16 @@ export class Sender {
   readonly #waiting = new Map<string, (ack: Acknowledgement) => void>()
   /** Messages that WhatsApp refused once for stale devices: the second time is final. */
   readonly #retriedDevices = new Set<string>()
+  /** What WhatsApp told last of a recipient's devices, by address. */
+  readonly #devicesHashes = new MemoryCache(HASHES)
   readonly #attempts = new Set<Promise<void>>()
   /** Outcomes on their way into the store, by WhatsApp id. */
   readonly #records = new Map<string, Promise<void>>()
   #link: SendingLink | null = null
   #reading: Promise<void> | null = null
   #startWanted = false
+  /** Attempts that have not taken long so far. */
+  #brisk = 0
   #polls = 0
   #readAt = Number.NEGATIVE_INFINITY
   #readEveryMs = READ_EVERY_MS
@@ -110,10 +122,7 @@ export class Sender {
     this.#unsubscribe = store.hints.on('queued', onQueued, lease.instanceId)
     const expireEveryMs = Math.min(EXPIRE_EVERY_MS, Math.max(messageTtlMs / 10, 100))
     this.#timers = [
-      setInterval(
-        () => this.#look(this.#outbox.holdsAny && ++this.#polls % POLLS_PER_FULL_READ > 0 ? 'back' : 'start'),
-        LOOK_EVERY_MS,
-      ),
+      setInterval(() => this.#poll(), LOOK_EVERY_MS),
       setInterval(() => this.#guard(this.#expire()), expireEveryMs),
     ]
     this.#look('start')
@@ -154,7 +163,7 @@ export class Sender {
   received(whatsappIds: readonly string[]): void {
     for (const whatsappId of whatsappIds) {
       const waiting = this.#waiting.get(whatsappId)
-      if (waiting) waiting({ whatsappId, error: undefined, devicesDiffer: false })
+      if (waiting) waiting({ whatsappId, error: undefined, devicesHash: undefined })
       else this.#endWaiting(whatsappId)
     }
   }
@@ -179,6 +188,11 @@ export class Sender {
     if (!message) return
     this.#outbox.end(message)
     this.#startSoon()
+  }
+
+  #poll(): void {
+    this.#polls += 1
+    this.#look(this.#outbox.holdsMany && this.#polls % POLLS_PER_FULL_READ > 0 ? 'back' : 'start')
   }
 
   #look(from: LookFrom): void {
@@ -229,7 +243,7 @@ export class Sender {
         () => store.messages.listQueued(lease.instanceId, PAGE, this.#outbox.scannedTo),
         this.#stopped.signal,
       )
-      this.#outbox.endRead(rows, rows.length < PAGE)
+      this.#outbox.endRead(rows, rows.length < PAGE, this.#options.now())
       this.#startLanes()
     } while (rows.length === PAGE && this.#outbox.wantsMore && this.#link?.isOpen)
   }
@@ -249,13 +263,23 @@ export class Sender {
     if (!this.#link?.isOpen || this.#stopped.signal.aborted) return
     const now = this.#options.now()
     let nextAt = Number.POSITIVE_INFINITY
+    const failing: Lane[] = []
     for (const lane of this.#outbox.lanes()) {
-      if (this.#attempts.size >= MAX_IN_FLIGHT || this.#records.size >= MAX_RECORDS) return
+      if (!this.#hasRoom) return
       if (lane.busy) continue
       if (lane.notBefore > now) nextAt = Math.min(nextAt, lane.notBefore)
+      else if (lane.failures > 0) failing.push(lane)
       else this.#start(lane, this.#link)
     }
+    for (const lane of failing) {
+      if (!this.#hasRoom) return
+      this.#start(lane, this.#link)
+    }
     if (nextAt < Number.POSITIVE_INFINITY) this.#timer = setTimeout(() => this.#startLanes(), nextAt - now)
+  }
+
+  get #hasRoom(): boolean {
+    return this.#brisk < MAX_IN_FLIGHT && this.#attempts.size < MAX_ATTEMPTS && this.#records.size < MAX_RECORDS
   }
 
   #start(lane: Lane, link: SendingLink): void {
@@ -263,6 +287,7 @@ export class Sender {
     if (!message) return
     lane.busy = true
     this.#started += 1
+    const giveRoom = this.#takeRoom()
     const startedAt = performance.now()
     const attempt = this.#attempt(message, link)
       .then(outcome => this.#settle(lane, message, link, outcome, Math.round(performance.now() - startedAt)))
@@ -272,12 +297,29 @@ export class Sender {
       })
       .finally(() => {
         lane.busy = false
+        giveRoom()
         this.#attempts.delete(attempt)
         if (lane.messages.length === 0) this.#readSoon()
         else this.#read()
         this.#startSoon()
       })
     this.#attempts.add(attempt)
+  }
+
+  /** @returns gives it back before its time is up */
+  #takeRoom(): () => void {
+    this.#brisk += 1
+    const give = () => {
+      if (timer === undefined) return
+      clearTimeout(timer)
+      timer = undefined
+      this.#brisk -= 1
+    }
+    let timer: NodeJS.Timeout | undefined = setTimeout(() => {
+      give()
+      this.#startSoon()
+    }, BRISK_MS)
+    return give
   }
 
   async #attempt(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
@@ -337,7 +379,7 @@ export class Sender {
     ack: Acknowledgement,
     link: SendingLink,
   ): Promise<SendOutcome> {
-    if (ack.devicesDiffer || ack.error === STALE_DEVICES) {
+    if (ack.error === STALE_DEVICES || this.#tellsOfDevices(prepared.address, ack.devicesHash)) {
       await link.forgetDevices(prepared.address).catch(() => undefined)
       this.#options.groups.forget(prepared.address)
     }
@@ -358,6 +400,13 @@ export class Sender {
       if ((await groups.find(address, link)).kind === 'not_member') return messageFailure('not_a_group_member')
     }
     return messageFailure('rejected_by_whatsapp', code)
+  }
+
+  /** The same hash is told again with every message, by some networks always. */
+  #tellsOfDevices(address: string, hash: string | undefined): boolean {
+    if (hash === undefined || hash === this.#devicesHashes.get(address)) return false
+    this.#devicesHashes.set(address, hash)
+    return true
   }
 
   /** What is settled is recorded beside the next attempt: killed in between, it goes out again under the same id. */
@@ -389,7 +438,7 @@ export class Sender {
   }
 
   #hold(message: QueuedMessage, numbers: readonly string[]): void {
-    this.#outbox.hold(message.to, numbers)
+    this.#outbox.hold(message.to, { numbers })
     // The recipient may have written since we looked, and nobody would tell again.
     this.#guard(
       this.#addresses.findStanding(message.to).then(({ known }) => {
@@ -418,6 +467,7 @@ export class Sender {
     const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** lane.failures, LONGEST_RETRY_MS)
     lane.failures += 1
     lane.notBefore = this.#options.now() + pauseMs
+    if (this.#outbox.isFull) this.#outbox.hold(lane.to, { until: lane.notBefore })
   }
 
   /** An acknowledgement that nobody waits for any more still tells the truth; a refusal fails what was sent. */

@@ -15,8 +15,13 @@ const RECEIPT = { stanza: 'receipt', direction: 'out' } as const
 
 /** A linked instance, and a network that misbehaves by these rules from then on. */
 async function openStage(...rules: readonly (readonly [When, Action])[]) {
+  return openPatientStage(400, ...rules)
+}
+
+/** The same; without an acknowledgement a message is sent again only after so long. */
+async function openPatientStage(ackTimeoutMs: number, ...rules: readonly (readonly [When, Action])[]) {
   const stage = await Stage.open()
-  const linked = await stage.link({ settings: { messageTtlMs: 86_400_000, ackTimeoutMs: 400 } })
+  const linked = await stage.link({ settings: { messageTtlMs: 86_400_000, ackTimeoutMs } })
   for (const [when, action] of rules) await stage.network.misbehave({ kind: 'rule', rule: { when, do: action } })
   return { ...linked, stage, [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose]() }
 }
@@ -35,7 +40,7 @@ describe.concurrent('the socket is cut', () => {
     ['while its keys are fetched', { stanza: 'iq', direction: 'out', contact: CONTACT, times: 1 }, 'cut', 1],
     ['with a receipt on the way', { ...RECEIPT, times: 1 }, 'cut', 1],
   ] as const)('%s: one message on the phone, under its id, and each event once', async (_, when, then, mostCopies) => {
-    await using world = await openStage([when, then])
+    await using world = await openPatientStage(15_000, [when, then])
     const { stage, id } = world
     const { id: message, whatsappId } = await stage.accept(id, CONTACT, 'through a cut')
     await stage.becomes(id, message, 'read')
@@ -73,6 +78,21 @@ describe.concurrent('the acknowledgement', () => {
       await stage.becomes(id, message, 'sent')
     }
     expect((await stage.store.messages.find(id, stuck))?.state).toBe('queued')
+  })
+
+  test('withheld for one instance: another one is not held up', async () => {
+    await using world = await openStage()
+    const { stage, id, phone } = world
+    const other = await stage.link()
+    const rule = { when: { ...MESSAGE_ACK, account: phone }, do: 'drop' } as const
+    await stage.network.misbehave({ kind: 'rule', rule })
+    const stuck = await Promise.all(Array.from({ length: 30 }, (_, n) => stage.accept(id, `55110000${1_000 + n}`, 'x')))
+    for (let n = 0; n < 5; n++) {
+      const { id: message } = await stage.accept(other.id, CONTACT, `past it ${n}`)
+      await stage.becomes(other.id, message, 'sent')
+    }
+    await stage.network.misbehave({ kind: 'clear' })
+    for (const { id: message } of stuck) await stage.becomes(id, message, 'read')
   })
 
   test.each([

@@ -5,7 +5,8 @@ import { Stage } from './whatsapp-stage.ts'
 /** What happens when WhatsApp says nothing; docs/whatsapp-situations.md lists these. */
 
 const KNOWN = '5511987654321'
-const NEW = '5511987650000'
+/** More than are written to at the same time. */
+const NEW = Array.from({ length: 40 }, (_, n) => `55119876500${n + 10}`)
 const QUERY = { stanza: 'iq', direction: 'in' } as const
 const PING = { ...QUERY, attrs: { xmlns: 'w:p' } } as const
 const DAY_MS = 86_400_000
@@ -23,15 +24,15 @@ describe.concurrent('WhatsApp answers no query', () => {
     await stage.becomes(id, first, 'read')
     const rule = { when: QUERY, do: 'drop', forMs: 3_000 } as const
     await stage.network.misbehave({ kind: 'rule', rule })
-    const { id: waiting } = await stage.accept(id, NEW, 'to somebody new')
+    const waiting = await Promise.all(NEW.map(number => stage.accept(id, number, 'to somebody new')))
     for (let n = 0; n < 5; n++) {
       const { id: message } = await stage.accept(id, KNOWN, `meanwhile ${n}`)
       await stage.becomes(id, message, 'sent')
     }
-    expect((await stage.store.messages.find(id, waiting))?.state).toBe('queued')
+    expect((await stage.store.messages.listQueued(id, 100)).map(({ to }) => to)).toEqual(NEW)
     expect((await stage.store.connections.find(id))?.state).toBe('connected')
-    await stage.becomes(id, waiting, 'read')
-    expect(await stage.network.inbox(NEW)).toMatchObject([{ copies: 1 }])
+    for (const { id: message } of waiting) await stage.becomes(id, message, 'read')
+    for (const number of NEW) expect(await stage.network.inbox(number)).toMatchObject([{ copies: 1 }])
   })
 
   test.each([
