@@ -227,7 +227,7 @@ class Checks {
       'acknowledged',
       ack === undefined ? 'no' : ack.error === undefined ? 'yes' : `error ${ack.error}`,
     )
-    findings.note(check, 'WhatsApp knows other devices', ack?.devicesDiffer === true)
+    findings.note(check, 'tells of other devices', ack?.devicesHash !== undefined)
     findings.note(check, 'acknowledgement', this.#shapes('ack', seen))
   }
 

@@ -27,8 +27,6 @@ const NOT_A_MEMBER = '403'
 const MAX_RETRIES = 5
 /** The first so many simulated members of a group decrypt what they get; the rest believe them. */
 const DECRYPTING_MEMBERS = 2
-/** In an acknowledgement: the recipient has other devices than were written to. How WhatsApp makes it is not known. */
-const PARTICIPANT_HASH = '2:simulated'
 const NO_BYTES = Buffer.alloc(0)
 /** Receipts of the other members come one after the other, this far apart. */
 const MEMBER_RECEIPT_GAP_MS = 50
@@ -86,7 +84,8 @@ async function sendToUser(network: Network, account: Account, client: Client, me
     const reading = elsewhere ?? (await receive(account, to.number, account.phone, message, null))
     const reaction = await react(network, account, message, to.number, reading, chat, 0)
     if (!other) reaction.push(...(await receiveOnCompanions(network, account, to.number, message, chat)))
-    const phash = isComplete(network, account, to.number, message) ? undefined : PARTICIPANT_HASH
+    const complete = isComplete(network, account, to.number, message)
+    const phash = complete ? undefined : participantHash(network, account, to.number)
     return [() => client.send(ack(message.stanza, undefined, phash)), ...reaction]
   })
 }
@@ -112,6 +111,11 @@ async function receiveOnCompanions(
     }
   }
   return effects
+}
+
+/** In an acknowledgement: the recipient has other devices than were written to. How WhatsApp makes it is not known. */
+function participantHash(network: Network, account: Account, number: string): string {
+  return `2:${linkedDevices(network, account, number).join('.')}`
 }
 
 /** Whether the message has a copy for every device of the recipient; one sent again need only have those asked for. */

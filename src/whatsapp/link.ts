@@ -49,8 +49,8 @@ export interface Acknowledgement {
   whatsappId: string
   /** Set when WhatsApp refused the message. */
   error: number | undefined
-  /** WhatsApp knows other devices of the recipient than we wrote to. */
-  devicesDiffer: boolean
+  /** WhatsApp's hash of the recipient's devices: they may be others than we wrote to. */
+  devicesHash: string | undefined
 }
 
 export interface LinkEvents extends VitalSigns {
@@ -273,7 +273,7 @@ export class Link {
       if (!id || (rest['class'] !== 'message' && !this.#unanswered.has(id))) return
       this.#unanswered.delete(id)
       const code = error === undefined ? undefined : Number.parseInt(error, 10) || UNKNOWN_ERROR
-      events.acknowledged({ whatsappId: id, error: code, devicesDiffer: phash !== undefined })
+      events.acknowledged({ whatsappId: id, error: code, devicesHash: phash })
     })
     this.#recordFirst('CB:receipt', node => {
       const receipt = parseReceipt(node, this.self)

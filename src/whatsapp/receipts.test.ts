@@ -30,6 +30,18 @@ describe('a receipt', () => {
     expect(receipt({ type: 'read' }, ['B', 'C'])).toEqual({ whatsappIds: ['A', 'B', 'C'], reached: 'read' })
   })
 
+  test('of a group for many members counts for the messages that others tell of', () => {
+    const part = (key: string, ...jids: string[]) => ({
+      tag: 'participants',
+      attrs: { key },
+      content: jids.map(jid => ({ tag: 'user', attrs: { jid } })),
+    })
+    const told = [part('A', CONTACT), part('B', SELF.lid), part('C', SELF.id, CONTACT), part('')]
+    const node = { tag: 'receipt', attrs: { id: 'X', from: '120363000000000777@g.us', type: 'read' } }
+    expect(parseReceipt({ ...node, content: told }, SELF)).toEqual({ whatsappIds: ['A', 'C'], reached: 'read' })
+    expect(parseReceipt({ ...node, content: [part('B', SELF.id)] }, SELF)).toBeNull()
+  })
+
   test('counts from a LID as from a number, and from any member of a group', () => {
     expect(receipt({ from: '99000000777@lid' })?.reached).toBe('delivered')
     expect(receipt({ from: '120363000000000777@g.us', participant: '99000000777:3@lid' })?.reached).toBe('delivered')

@@ -58,6 +58,7 @@ describe.concurrent('a network', () => {
     ['out of one-time keys', [[ANSWER, { without: ['key'] }]]],
     ['that acknowledges by id alone', [[{ stanza: 'ack' }, { without: ['class', 't', 'from'] }]]],
     ['that acknowledges a message as it does a receipt', [[MESSAGE_ACK, { set: { class: 'receipt', type: 'text' } }]]],
+    ['that tells of other devices with every message', [[MESSAGE_ACK, { set: { phash: '2:always' } }]]],
     ['that acknowledges after the receipts', [[MESSAGE_ACK, { delayMs: 300 }]]],
     ['that tells of messages played', [[READ, { set: { type: 'played' } }]]],
     ['whose receipts have no time', [[{ stanza: 'receipt', direction: 'out' }, { without: ['t'] }]]],

@@ -1,0 +1,64 @@
+import type { BinaryNode } from 'baileys'
+import { describe, expect, test, vi } from 'vitest'
+import { lookUp } from './look-up.ts'
+
+const NUMBER = '5511987654321'
+const PN = `${NUMBER}@s.whatsapp.net`
+
+const node = (tag: string, attrs: Record<string, string> = {}, ...content: BinaryNode[]): BinaryNode => ({
+  tag,
+  attrs,
+  content,
+})
+const users = (...all: BinaryNode[]) => node('iq', { type: 'result' }, node('usync', {}, node('list', {}, ...all)))
+const contact = (type: string, jid?: string) => users(node('user', jid ? { jid } : {}, node('contact', { type })))
+const devices = (...ids: string[]) =>
+  users(
+    node('user', { jid: PN }, node('devices', {}, node('device-list', {}, ...ids.map(id => node('device', { id }))))),
+  )
+const failing = (part: string) => users(node('user', { jid: PN }, node(part, {}, node('error', { code: '500' }))))
+const refused = (code: number) => Object.assign(new Error('refused'), { data: code })
+
+const NOTHING = undefined
+const ACKNOWLEDGED = node('iq', { type: 'result' })
+
+describe('what WhatsApp says of a number', () => {
+  test.each<[string, BinaryNode | Error | undefined, BinaryNode | Error | undefined, unknown]>([
+    [
+      'in, at another address',
+      contact('in', '551187654321@s.whatsapp.net'),
+      NOTHING,
+      { kind: 'found', address: '551187654321@s.whatsapp.net' },
+    ],
+    ['in, at a LID with a device', contact('in', '99:3@lid'), NOTHING, { kind: 'found', address: '99@lid' }],
+    ['out', contact('out'), NOTHING, { kind: 'absent' }],
+    ['invalid', contact('invalid', PN), NOTHING, { kind: 'absent' }],
+    ['in, nowhere; then it has a device', contact('in'), devices('0'), { kind: 'found', address: PN }],
+    ['nothing; then it has a device', users(node('user')), devices('0', '7'), { kind: 'found', address: PN }],
+    ['nothing; then it has none', users(), devices(), { kind: 'absent' }],
+    ['nothing, twice', users(), users(), { kind: 'absent' }],
+    ['not understood; then it has a device', refused(501), devices('0'), { kind: 'found', address: PN }],
+    ['not understood; then it has none', refused(501), devices(), { kind: 'silent' }],
+    ['unanswered; then it has a device', NOTHING, devices('0'), { kind: 'found', address: PN }],
+    ['unanswered, twice', NOTHING, NOTHING, { kind: 'silent' }],
+    ['an empty result, twice', ACKNOWLEDGED, ACKNOWLEDGED, { kind: 'silent' }],
+    ['an error of its own; then it has none', failing('contact'), devices(), { kind: 'silent' }],
+    ['nothing; then an error', users(), failing('devices'), { kind: 'silent' }],
+  ])('%s', async (_, first, second, expected) => {
+    const answer = async (one: BinaryNode | Error | undefined) => {
+      if (one instanceof Error) throw one
+      return one
+    }
+    const query = vi
+      .fn()
+      .mockImplementationOnce(() => answer(first))
+      .mockImplementationOnce(() => answer(second))
+    expect(await lookUp(NUMBER, query)).toEqual(expected)
+  })
+
+  test('asks no second time when WhatsApp is asked too much', async () => {
+    const query = vi.fn().mockRejectedValue(refused(429))
+    await expect(lookUp(NUMBER, query)).rejects.toThrow('refused')
+    expect(query).toHaveBeenCalledTimes(1)
+  })
+})
