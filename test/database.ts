@@ -13,6 +13,8 @@ export interface TestDatabase {
   env: Record<string, string>
   /** Rows that name the instance, in all tables. */
   countRowsOf(instanceId: string, dataDir: string): Promise<number>
+  /** Lets the time pass after which another node may take over what a killed one held (15 s on PostgreSQL). */
+  expireLeases(): Promise<void>
   dispose(): Promise<void>
 }
 
@@ -40,6 +42,7 @@ const sqlite: TestDatabase = {
       database.close()
     }
   },
+  async expireLeases() {},
   async dispose() {},
 }
 
@@ -73,6 +76,9 @@ async function createPostgresDatabase(serverUrl: string): Promise<TestDatabase> 
         count += Number(row?.count)
       }
       return count
+    },
+    expireLeases: async () => {
+      await query(url.href, 'update leases set lease_until = 0')
     },
     dispose: async () => {
       await query(serverUrl, `drop database ${name} with (force)`)

@@ -44,7 +44,7 @@ export async function runKills(options: KillRunOptions): Promise<KillReport> {
       const point = nextKillPoint(random, stage.startUpMs)
       await killAt(stage, point)
       say(`kill ${n}/${kills} ${point.kind}, ${Math.round(point.afterMs)} + ${Math.round(point.thenMs)} ms`)
-      await stage.expireLeases()
+      await database.expireLeases()
     }
     await stage.service.start()
     await sleep(LAST_LOAD_MS)

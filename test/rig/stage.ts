@@ -1,4 +1,3 @@
-import pg from 'pg'
 import { type AdminClient, adminClient, type InstanceClient, instanceClient } from '../api-client.ts'
 import type { TestDatabase } from '../database.ts'
 import { type Network, type PhoneMessage, startNetwork } from '../network.ts'
@@ -196,19 +195,6 @@ export class Stage {
 
   resumeWhatsapp(): void {
     this.network?.resume()
-  }
-
-  /** Lets the time pass after which another node may take over what a killed one held (15 s on PostgreSQL). */
-  async expireLeases(): Promise<void> {
-    const { url } = this.#options.database
-    if (url === null) return
-    const client = new pg.Client(url)
-    await client.connect()
-    try {
-      await client.query('update leases set lease_until = 0')
-    } finally {
-      await client.end()
-    }
   }
 
   /** Resolves once every event has arrived, or none has for a long while. */
