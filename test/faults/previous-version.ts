@@ -33,13 +33,14 @@ export function openPreviousVersion(): PreviousVersion {
   }
 }
 
-/** The newest commit whose steps are the present ones without the last. */
+/** The newest commit whose steps are the present ones without the last, and all there. */
 function findCommit(): string {
   const present = listSteps('HEAD')
   const commits = git('log', '--format=%H', '--', MIGRATIONS)
   const found = commits.find(commit => {
     const steps = listSteps(commit)
-    return steps.length > 0 && steps.length < present.length && steps.every((step, index) => step === present[index])
+    const isOlder = steps.length < present.length && steps.every((step, index) => step === present[index])
+    return isOlder && listImports(commit).every(name => steps.includes(`${MIGRATIONS}/${name}`))
   })
   if (found === undefined)
     throw new Error('No commit has an older schema: the history is needed, a shallow clone is not enough.')
@@ -48,6 +49,12 @@ function findCommit(): string {
 
 function listSteps(commit: string): string[] {
   return git('ls-tree', '--name-only', commit, `${MIGRATIONS}/`).filter(path => /\/\d{4}-[^/]*\.ts$/.test(path))
+}
+
+/** The steps that the program of a commit wants. */
+function listImports(commit: string): string[] {
+  const lines = git('show', `${commit}:${MIGRATIONS}/migrate.ts`)
+  return lines.flatMap(line => /from '\.\/(\d{4}-[^']*\.ts)'/.exec(line)?.[1] ?? [])
 }
 
 function git(...command: string[]): string[] {
