@@ -44,6 +44,8 @@ export async function startPostgres(options: { fsync?: boolean } = {}): Promise<
     spawn(join(binaries, 'postgres'), [...serverArguments(data, port, options.fsync ?? false)], {
       cwd: folder,
       stdio: ['ignore', 'ignore', 'pipe'],
+      // A Ctrl-C is for whoever started it, and who may still need it to end in order.
+      detached: true,
       ...identity,
     })
   let server = start()

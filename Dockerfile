@@ -1,0 +1,34 @@
+# syntax=docker/dockerfile:1
+FROM node:24.21.0-alpine AS manifests
+WORKDIR /app
+COPY package.json package-lock.json ./
+COPY panel/package.json panel/
+COPY simulator/package.json simulator/
+
+FROM manifests AS panel
+RUN npm ci --ignore-scripts --workspace=@pombal/panel
+COPY tsconfig.json ./
+COPY panel panel
+COPY scripts/build-panel.js scripts/
+RUN node scripts/build-panel.js
+
+# The service and the simulator for its sandbox, without the panel's packages and without tools.
+FROM manifests AS modules
+RUN npm ci --omit=dev --ignore-scripts --workspace=@pombal/simulator --include-workspace-root
+
+FROM node:24.21.0-alpine
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 DATA_DIR=/data
+WORKDIR /app
+COPY --from=modules /app ./
+COPY bin bin
+COPY src src
+COPY simulator/src simulator/src
+COPY --from=panel /app/panel/dist panel/dist
+RUN install -d -o node -g node -m 0700 /data
+USER 1000:1000
+VOLUME /data
+EXPOSE 3000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=5s --timeout=4s --start-period=30s --retries=3 \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/readyz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "bin/pombal.js"]

@@ -1,0 +1,128 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { parseArgs } from 'node:util'
+import { startPostgres } from '../test/postgres.ts'
+import { startRoundRobin } from './round-robin.ts'
+
+/**
+ * The arrangement of compose.yaml without Docker, to try things out: PostgreSQL from npm, nodes, and a proxy that hands
+ * connections to them in turn. What is stored is erased at the end.
+ */
+
+const PROGRAM = join(import.meta.dirname, '../bin/pombal.js')
+const START_WITHIN_MS = 60_000
+/** A node that ended is started again after this, as a supervisor would do; until then the others take over. */
+const START_AGAIN_MS = 10_000
+const LISTENS = /listens on http:\/\/[^:]+:(\d+)/
+const SHOWN_FROM_LEVEL = 40
+
+const { values } = parseArgs({
+  options: { nodes: { type: 'string', default: '3' }, port: { type: 'string', default: '8080' } },
+})
+const count = Number(values.nodes)
+const port = Number(values.port)
+if (!Number.isInteger(count) || count < 1 || !Number.isInteger(port) || port < 0 || port > 65_535) {
+  process.stderr.write('npm run cluster -- [--nodes 3] [--port 8080]\n')
+  process.exit(2)
+}
+
+const say = (line: string) => process.stdout.write(`${line}\n`)
+const ports = new Map<number, number>()
+const running = new Map<number, ChildProcess>()
+let stopping = false
+
+/** Resolves with its port once it listens. */
+function startNode(number: number, env: Record<string, string>): Promise<number> {
+  const child = spawn(process.execPath, [PROGRAM], {
+    env: { ...process.env, HOST: '127.0.0.1', PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // Ctrl-C is for this process alone, which stops the nodes in its own order.
+    detached: true,
+  })
+  running.set(number, child)
+  child.on('close', (code, signal) => {
+    ports.delete(number)
+    running.delete(number)
+    if (stopping) return
+    say(`node ${number} ended (${signal ?? code}); it starts again in ${START_AGAIN_MS / 1_000} s`)
+    setTimeout(() => {
+      if (!stopping)
+        void startNode(number, env).then(at => say(`node ${number} is back on port ${at}, pid ${pidOf(number)}`))
+    }, START_AGAIN_MS)
+  })
+  return new Promise((resolve, reject) => {
+    const giveUp = setTimeout(() => reject(new Error(`Node ${number} did not start.`)), START_WITHIN_MS)
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface(stream).on('line', line => {
+        const found = LISTENS.exec(line)
+        if (found) {
+          clearTimeout(giveUp)
+          ports.set(number, Number(found[1]))
+          resolve(Number(found[1]))
+        }
+        if (isWorthShowing(line)) say(`[node ${number}] ${line}`)
+      })
+    }
+  })
+}
+
+function pidOf(number: number): number | undefined {
+  return running.get(number)?.pid
+}
+
+/** Who shares how many instances, and whatever went wrong; not the banner. */
+function isWorthShowing(line: string): boolean {
+  if (!line.startsWith('{')) return false
+  const { level, msg } = JSON.parse(line) as { level: number; msg?: string }
+  return level >= SHOWN_FROM_LEVEL || msg === 'leases.shared'
+}
+
+say('Starting PostgreSQL …')
+const database = await startPostgres({ fsync: true })
+const env = {
+  DATABASE_URL: await database.createDatabase(),
+  ADMIN_KEY: process.env['ADMIN_KEY'] ?? randomBytes(24).toString('hex'),
+  MASTER_KEY: process.env['MASTER_KEY'] ?? randomBytes(32).toString('base64'),
+}
+const proxy = await startRoundRobin(port, () => [...ports.values()])
+const url = `http://127.0.0.1:${proxy.port}`
+
+async function stop(): Promise<void> {
+  if (stopping) return
+  stopping = true
+  say('Stopping …')
+  const children = [...running.values()]
+  for (const child of children) child.kill('SIGTERM')
+  await Promise.all(children.map(child => child.exitCode === null && child.signalCode === null && once(child, 'close')))
+  await proxy.close()
+  await database.stop()
+  process.exit(0)
+}
+process.on('SIGINT', () => void stop())
+process.on('SIGTERM', () => void stop())
+// Whatever happens to this process, no node outlives it.
+process.on('exit', () => {
+  for (const child of running.values()) child.kill('SIGKILL')
+})
+
+await Promise.all(Array.from({ length: count }, (_, index) => startNode(index + 1, env)))
+
+say(`
+  ${count} nodes on one PostgreSQL, behind ${url}
+  Panel      ${url}
+  Admin key  ${env.ADMIN_KEY}
+  Database   ${env.DATABASE_URL}
+${[...ports]
+  .sort(([a], [b]) => a - b)
+  .map(([number, at]) => `  Node ${number}     http://127.0.0.1:${at}  pid ${pidOf(number)}`)
+  .join('\n')}
+
+  Next: make a sandbox instance in the panel and send with it. Then kill a node, and watch the others take over:
+
+    kill -9 ${pidOf(1)}      (15 s later its instances run elsewhere; with kill -TERM at once)
+
+  Ctrl-C ends everything and erases what was stored.
+`)

@@ -1,0 +1,120 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+
+/** What can be said of the image and of compose.yaml without Docker. */
+
+const ROOT = join(import.meta.dirname, '../..')
+const read = (name: string) => readFileSync(join(ROOT, name), 'utf8')
+
+/** Instructions, continuation lines joined. */
+const instructions = read('Dockerfile')
+  .replace(/^#.*\n/gm, '')
+  .replaceAll(/\\\n\s*/g, '')
+  .split('\n')
+  .filter(line => line !== '')
+const lastStage = instructions.slice(instructions.findLastIndex(line => line.startsWith('FROM ')))
+
+function argumentsOf(instruction: string, lines = lastStage): string[] {
+  return lines.filter(line => line.startsWith(`${instruction} `)).map(line => line.slice(instruction.length + 1))
+}
+
+interface ComposeService {
+  image: string
+  read_only?: boolean
+  cap_drop?: string[]
+  stop_grace_period?: string
+  environment?: Record<string, string>
+  depends_on?: Record<string, { condition: string }>
+  healthcheck?: { test: string[] }
+  ports?: string[]
+}
+
+const compose = parse(read('compose.yaml'), { merge: true }) as {
+  services: Record<string, ComposeService>
+  configs: Record<string, { content: string }>
+}
+
+test('the image runs the Node that everything is tested on, as nobody in particular, and takes signals itself', () => {
+  const { node } = JSON.parse(read('package.json')).devDependencies
+  for (const from of argumentsOf('FROM', instructions)) {
+    expect(from).toMatch(new RegExp(`^(node:${node.replaceAll('.', '\\.')}-alpine|manifests)( AS \\w+)?$`))
+  }
+  expect(argumentsOf('USER')).toEqual(['1000:1000'])
+  expect(JSON.parse(argumentsOf('CMD')[0] ?? '')).toEqual(['node', 'bin/pombal.js'])
+  expect(argumentsOf('STOPSIGNAL')).toEqual(['SIGTERM'])
+  expect(argumentsOf('ENV').join(' ')).not.toMatch(/KEY|PASSWORD|SECRET|DATABASE_URL/)
+})
+
+test('the image has the simulator for the sandbox, the built panel, and no tools', () => {
+  const [ofPanel, ofService] = argumentsOf('RUN npm', instructions)
+  expect(ofPanel).toContain('ci ')
+  expect(ofService).toContain('--omit=dev')
+  expect(ofService).toContain('--workspace=@pombal/simulator --include-workspace-root')
+  const copied = argumentsOf('COPY')
+  for (const folder of ['bin', 'src', 'simulator/src']) expect(copied).toContain(`${folder} ${folder}`)
+  expect(copied).toContain('--from=panel /app/panel/dist panel/dist')
+})
+
+test('what the image copies is there, and is not left out of the build', () => {
+  const ignored = read('.dockerignore').split('\n')
+  const sources = argumentsOf('COPY', instructions)
+    .filter(line => !line.startsWith('--from'))
+    .flatMap(line => line.split(' ').slice(0, -1))
+  for (const source of sources) {
+    expect(existsSync(join(ROOT, source)), source).toBe(true)
+    const allowed = ignored.some(line => line.startsWith('!') && `${source}/`.startsWith(`${line.slice(1)}/`))
+    expect(allowed, source).toBe(true)
+  }
+})
+
+test.each([
+  [200, 0],
+  [503, 1],
+])('the image’s health check ends with %i → %i', async (status, code) => {
+  const server = createServer((request, response) => {
+    response.writeHead(request.url === '/readyz' ? status : 404).end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const [, command = ''] = argumentsOf('HEALTHCHECK')[0]?.split(' CMD ') ?? []
+  const [, ...args] = JSON.parse(command) as string[]
+  const env = { PATH: process.env['PATH'], PORT: String((server.address() as AddressInfo).port) }
+  const ended = await promisify(execFile)(process.execPath, args, { env }).then(
+    () => 0,
+    (error: { code: number }) => error.code,
+  )
+  server.close()
+  expect(ended).toBe(code)
+})
+
+test('compose.yaml: two equal nodes, closed down, on one PostgreSQL, behind a balancer that knows both', () => {
+  const { database, balancer, ...nodes } = compose.services
+  expect(Object.keys(nodes)).toEqual(['node-1', 'node-2'])
+  expect(nodes['node-1']).toEqual(nodes['node-2'])
+  const node = nodes['node-1'] as ComposeService
+  expect(node).toMatchObject({ read_only: true, cap_drop: ['ALL'], stop_grace_period: '15s' })
+  expect(node.depends_on).toEqual({ database: { condition: 'service_healthy' } })
+  expect(database?.healthcheck?.test).toContain('pg_isready')
+  expect(balancer?.healthcheck).toBeDefined()
+  expect(balancer?.ports?.every(port => port.startsWith('127.0.0.1:'))).toBe(true)
+  expect(Object.values(balancer?.depends_on ?? {})).toEqual([
+    { condition: 'service_healthy' },
+    { condition: 'service_healthy' },
+  ])
+  const [exposed] = argumentsOf('EXPOSE')
+  expect(compose.configs['balancer']?.content).toContain(`reverse_proxy node-1:${exposed} node-2:${exposed} {`)
+})
+
+test('compose.yaml holds no secret, and sets nothing that the service does not read', () => {
+  const settings = read('src/config.ts')
+  for (const [name, value] of Object.entries(compose.services['node-1']?.environment ?? {})) {
+    expect(settings).toContain(`'${name}'`)
+    if (/KEY|URL/.test(name) && name !== 'PUBLIC_URL') expect(value).toMatch(/\$\{\w+:\?\}/)
+  }
+})
