@@ -8,6 +8,11 @@ const INLINE_SCRIPT = /<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g
 /** The reference for people at `/docs`, readable offline: everything in it comes from this server. */
 export function registerDocs(api: Api): void {
   api.register(async (docs: Api) => {
+    docs.addHook('onRequest', (request, _reply, done) => {
+      // The reference makes a URL of it, and HTTP/1.0 needs none.
+      request.raw.headers.host ??= 'localhost'
+      done()
+    })
     docs.addHook('onSend', async (_request, reply, payload) => {
       const type = String(reply.getHeader('content-type') ?? '')
       if (typeof payload === 'string' && type.startsWith('text/html')) {

@@ -115,6 +115,8 @@ describe('what is no HTTP is 400 in the envelope', () => {
 describe('odd but proper requests', () => {
   test('HTTP/1.0 needs no Host', async () => {
     expect((await raw('GET /healthz HTTP/1.0\r\n\r\n')).status).toBe(200)
+    expect((await raw('GET /docs/ HTTP/1.0\r\n\r\n')).status).toBe(200)
+    expect((await raw('GET /docs HTTP/1.0\r\n\r\n')).status).toBe(301)
   })
 
   test('the absolute form and the asterisk form', async () => {
