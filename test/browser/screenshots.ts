@@ -81,7 +81,7 @@ async function life(): Promise<Scene[]> {
       path: `${at}/messages?open=${read!.id}`,
       prepare: page => page.getByText('The recipient has opened it.').waitFor(),
     },
-    { name: '07-events', path: `${at}/events`, prepare: page => page.getByText('By outcome').first().waitFor() },
+    { name: '07-events', path: `${at}/events`, prepare: page => page.getByText('message.').first().waitFor() },
     {
       name: '08-event',
       path: `${at}/events?open=${failing.id}`,

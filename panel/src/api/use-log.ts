@@ -48,6 +48,8 @@ export function useLog<T extends { id: string }>(
     structuralSharing: false,
     // Coming back to a list of many pages must not read them all again.
     gcTime: 0,
+    // A search or filter leaves the rows standing until its own are there.
+    placeholderData: (before, earlier) => (earlier?.queryKey[1] === name ? before : undefined),
   })
 
   const refresh = useCallback(async () => {
@@ -94,15 +96,15 @@ export function useLog<T extends { id: string }>(
   }, [refresh, instanceId])
 
   const rows = useMemo(() => list.data?.pages.flatMap(page => page.data) ?? [], [list.data])
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = list
+  const { hasNextPage, isFetching, fetchNextPage } = list
   return {
     rows,
     status: list.status,
     error: list.error,
     hasMore: hasNextPage,
     loadMore: useCallback(() => {
-      if (hasNextPage && !isFetchingNextPage) void fetchNextPage()
-    }, [hasNextPage, isFetchingNextPage, fetchNextPage]),
+      if (hasNextPage && !isFetching) void fetchNextPage()
+    }, [hasNextPage, isFetching, fetchNextPage]),
     retry: useCallback(() => void list.refetch(), [list.refetch]),
     onVisible: useCallback((from, to) => {
       visible.current = { from, to }

@@ -46,10 +46,17 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
   const height = isNarrow ? rowHeight.narrow : rowHeight.wide
 
   const hasRows = log.rows.length > 0
-  // biome-ignore lint/correctness/useExhaustiveDependencies: where the list begins depends on what stands above it
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the list stands there from its first row on
   useLayoutEffect(() => {
-    if (body.current) setTop(body.current.getBoundingClientRect().top + window.scrollY)
-  }, [hasRows, isNarrow, log.status])
+    const measure = () => {
+      if (body.current) setTop(body.current.getBoundingClientRect().top + window.scrollY)
+    }
+    // What stands above it may open, close or wrap.
+    const observer = new ResizeObserver(measure)
+    observer.observe(document.body)
+    measure()
+    return () => observer.disconnect()
+  }, [hasRows, log.status])
 
   const virtual = useWindowVirtualizer({
     count: log.rows.length,

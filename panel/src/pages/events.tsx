@@ -35,6 +35,7 @@ export function Events() {
   const search = useSearch({ from: '/inside/instances/$id/events' })
   const navigate = useNavigate({ from: '/instances/$id/events' })
   const [isRedelivering, setRedelivering] = useState(false)
+  const [isCharting, setCharting] = useState(false)
   const { data: webhook } = useQuery(webhookQuery(instance.id))
   const { state, kind, open } = search
   const query = useMemo(() => ({ state, kind }), [state, kind])
@@ -70,6 +71,12 @@ export function Events() {
               {words.events.setUrl}
             </Link>
           </Alert>
+        )}
+        {log.rows.length > 0 && (
+          <details className={classes.charts} onToggle={event => setCharting(event.currentTarget.open)}>
+            <summary>{words.events.charts}</summary>
+            {isCharting && <DeliveryCharts instanceId={instance.id} />}
+          </details>
         )}
         <FilterBar active={[state, kind].filter(Boolean).length}>
           <Select
@@ -128,7 +135,6 @@ export function Events() {
           }
         />
       </div>
-      {log.rows.length > 0 && <DeliveryCharts instanceId={instance.id} />}
       <RedeliverMany instanceId={instance.id} opened={isRedelivering} onClose={() => setRedelivering(false)} />
       <EventDrawer instanceId={instance.id} eventId={open} onClose={() => change({ open: undefined })} />
     </>

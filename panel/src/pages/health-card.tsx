@@ -10,6 +10,7 @@ export function HealthCard({ instanceId }: { instanceId: string }) {
   const { data: health } = useQuery(healthQuery(instanceId))
   // Nothing to tell before the first socket.
   if (!health || (health.lastFrameAt === null && health.closes.length === 0)) return null
+  const meanings: Partial<Record<number, string>> = words.codes
   const { lastFrameAt, lastAcknowledgement, undecryptable, restriction, closes } = health
   return (
     <Card title={words.title} hint={words.hint}>
@@ -46,6 +47,7 @@ export function HealthCard({ instanceId }: { instanceId: string }) {
           {closes.map(({ code, count, lastAt }) => (
             <div key={code}>
               {words.close(code, count)}, {words.lastTime} <Ago at={lastAt} />
+              {meanings[code] && ` (${meanings[code]})`}
             </div>
           ))}
         </Fact>

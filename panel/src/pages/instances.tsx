@@ -1,6 +1,6 @@
 import { Button, TextInput } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { activityQuery, sessionQuery } from '../api/queries.ts'
 import type { Activity, Instance } from '../api/types.ts'
@@ -10,6 +10,7 @@ import { ArrowIcon, FlaskIcon, InIcon, OutIcon, PhoneIcon, PlusIcon, SearchIcon 
 import { Cell, LogList } from '../components/log-list.tsx'
 import { Empty, PageHead } from '../components/panels.tsx'
 import { Problem } from '../components/problem.tsx'
+import { RowLink } from '../components/row-link.tsx'
 import { Ago } from '../components/time.tsx'
 import { useWords } from '../i18n/i18n.tsx'
 import { CreateInstance, createInstance } from './create-instance.tsx'
@@ -37,8 +38,14 @@ export function Instances() {
   }, [words])
 
   const renderRow = useCallback(
-    (row: Instance) => <InstanceRow instance={row} activity={activity.get(row.id)} />,
-    [activity],
+    (row: Instance) => (
+      <InstanceRow
+        instance={row}
+        activity={activity.get(row.id)}
+        onOpen={id => void navigate({ to: '/instances/$id', params: { id } })}
+      />
+    ),
+    [activity, navigate],
   )
   const clear = () => void navigate({ to: '/', search: {} })
   const isEmpty = log.status === 'success' && log.rows.length === 0 && !search
@@ -150,14 +157,20 @@ function Search({ value }: { value: string }) {
   )
 }
 
-function InstanceRow({ instance, activity }: { instance: Instance; activity: Activity | undefined }) {
+interface InstanceRowProps {
+  instance: Instance
+  activity: Activity | undefined
+  onOpen: (id: string) => void
+}
+
+function InstanceRow({ instance, activity, onOpen }: InstanceRowProps) {
   const words = useWords()
   return (
     <>
       <Cell>
-        <Link to="/instances/$id" params={{ id: instance.id }} data-row-link="">
+        <RowLink href={`/instances/${instance.id}`} onOpen={() => onOpen(instance.id)}>
           {instance.name}
-        </Link>
+        </RowLink>
         <div className={classes.id}>
           {instance.id}
           {instance.kind === 'sandbox' && <span className={classes.kind}>{words.instances.sandbox}</span>}

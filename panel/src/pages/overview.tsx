@@ -38,12 +38,10 @@ export function Overview() {
             />
           </Card>
         )}
-        <div className={classes.stack}>
-          <WebhookCard instanceId={instance.id} />
-          <HealthCard instanceId={instance.id} />
-        </div>
+        <WebhookCard instanceId={instance.id} />
       </div>
       <DeliveryCharts instanceId={instance.id} />
+      <HealthCard instanceId={instance.id} />
     </>
   )
 }
