@@ -17,6 +17,11 @@ type Listener = (instanceId: InstanceId, origin: HintOrigin) => void
 /** A reason to look, given after a commit. It may be lost or come twice: a slow poll stands behind every listener. */
 export interface Hints {
   /**
+   * Whether other nodes write to the same rows: what they commit then may become visible later than a row that was
+   * numbered after it, and their hint may come later than ours about that row.
+   */
+  readonly shared: boolean
+  /**
    * @param of only hints about this instance; left out: about every one
    * @returns takes the listener off again
    */
@@ -27,6 +32,7 @@ const EVERY = ''
 
 /** Hints within this process. A hint costs the same however many instances are listened to. */
 export class LocalHints implements Hints {
+  readonly shared: boolean = false
   readonly #listeners = new Map<HintTopic, Map<InstanceId | typeof EVERY, Set<Listener>>>()
 
   on(topic: HintTopic, listener: Listener, of: InstanceId = EVERY): () => void {

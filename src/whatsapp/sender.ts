@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
 import { type MessageFailure, messageFailure } from '../domain/message.ts'
 import { parseRecipient } from '../domain/recipient.ts'
-import type { HintOrigin } from '../store/hints.ts'
 import type { Lease, PreparedMessage, QueuedMessage, Store } from '../store/store.ts'
 import { AddressBook } from './address-book.ts'
 import { encodeText } from './content.ts'
@@ -118,7 +117,7 @@ export class Sender {
 
   start(): void {
     const { store, lease, messageTtlMs } = this.#options
-    const onQueued = (_: string, origin: HintOrigin) => this.#look(origin === 'here' ? 'on' : 'back')
+    const onQueued = () => this.#look(store.hints.shared ? 'back' : 'on')
     this.#unsubscribe = store.hints.on('queued', onQueued, lease.instanceId)
     const expireEveryMs = Math.min(EXPIRE_EVERY_MS, Math.max(messageTtlMs / 10, 100))
     this.#timers = [

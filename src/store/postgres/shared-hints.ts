@@ -27,6 +27,7 @@ type Payload = Partial<Record<HintTopic, InstanceId[]>>
  * told.
  */
 export class SharedHints extends LocalHints {
+  override readonly shared = true
   readonly #url: string
   readonly #logger: StoreLogger | undefined
   #client: pg.Client | null = null
