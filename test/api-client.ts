@@ -1,3 +1,4 @@
+import { noteBody, noteSecret } from './log-book.ts'
 import { until } from './until.ts'
 
 /** A call that was answered with an error. */
@@ -28,6 +29,8 @@ async function call(
   headers: Record<string, string> = {},
   timeoutMs?: number,
 ): Promise<Answer> {
+  noteSecret(key)
+  noteBody(body)
   const response = await fetch(url, {
     ...(timeoutMs !== undefined && { signal: AbortSignal.timeout(timeoutMs) }),
     method,
@@ -39,7 +42,9 @@ async function call(
     const { error } = JSON.parse(text) as { error: { code: string; message: string } }
     throw new ApiError(response.status, error.code, error.message)
   }
-  return { status: response.status, headers: response.headers, body: text === '' ? {} : JSON.parse(text) }
+  const answer = text === '' ? {} : JSON.parse(text)
+  noteBody(answer)
+  return { status: response.status, headers: response.headers, body: answer }
 }
 
 export interface ConnectionView {
@@ -56,6 +61,7 @@ export interface MessageView {
   status: string
   to: string
   text: string
+  createdAt: string
   sentAt: string | null
   deliveredAt: string | null
   readAt: string | null

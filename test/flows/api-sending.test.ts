@@ -214,6 +214,15 @@ describe('X-Idempotency-Key', () => {
     expect(answer.body.error.message).toContain('X-Idempotency-Key')
   })
 
+  test('a malformed one is told before a missing connection, and a malformed body before the replay of a known one', async () => {
+    const other = await api.createInstance()
+    expect((await api.send(other, body, { 'x-idempotency-key': 'a b' })).body.error.code).toBe('invalid_request')
+    const key = randomUUID()
+    expect((await api.send(instance, body, { 'x-idempotency-key': key })).status).toBe(202)
+    const answer = await api.send(instance, { ...body, to: 'x' }, { 'x-idempotency-key': key })
+    expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_phone_number'])
+  })
+
   test.each(['!', '~'.repeat(255), randomUUID()])('%j is well formed', async key => {
     expect((await api.send(instance, body, { 'x-idempotency-key': key })).status).toBe(202)
   })

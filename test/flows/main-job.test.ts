@@ -102,6 +102,16 @@ describe.each(STORES)('the main job on %s', store => {
     }
   })
 
+  test('a contact delivers 200 ms and reads 600 ms after WhatsApp has the message', async () => {
+    const { id } = await instance.send(ORDINARY, 'how long?')
+    await untilTold(id, ALL_THREE)
+    const { createdAt, deliveredAt, readAt } = await instance.message(id)
+    const afterMs = (moment: string | null) => Date.parse(moment ?? '') - Date.parse(createdAt)
+    expect(afterMs(deliveredAt)).toBeGreaterThanOrEqual(200)
+    expect(afterMs(readAt)).toBeGreaterThanOrEqual(600)
+    expect(afterMs(readAt)).toBeLessThan(WITHIN_MS)
+  })
+
   test('the number that answers is heard', async () => {
     const { id } = await instance.send(ECHO, 'are you there?')
     const { data } = await untilReceived('are you there?')
@@ -186,6 +196,11 @@ describe.each(STORES)('the main job on %s', store => {
       expect(isSigned(request, secret)).toBe(true)
       expect(isStandardSigned(request, secret)).toBe(true)
     }
+    const listed = await service.admin.listEvents(instance.id, '?limit=200')
+    const latest = own
+      .slice(-BURST)
+      .map(request => ({ id: request.headers['webhook-id'], event: eventOf(request).event }))
+    for (const { id, event } of latest) expect(listed).toContainEqual(expect.objectContaining({ id, event }))
     const ids = receiver.requests.map(({ headers }) => headers['webhook-id'])
     expect(new Set(ids).size).toBe(ids.length)
   })
