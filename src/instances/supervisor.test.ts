@@ -9,6 +9,7 @@ class LeaseTable implements Leases {
   readonly rows = new Map<string, { owner: string | null; epoch: number }>()
   failing = false
   nodes = 1
+  nextLapseMs: number | null = null
 
   add(instanceId: string): void {
     this.rows.set(instanceId, { owner: null, epoch: 0 })
@@ -29,7 +30,7 @@ class LeaseTable implements Leases {
   }
 
   async attend(): Promise<Attendance> {
-    return { share: Math.ceil(this.rows.size / this.nodes), nodes: this.nodes }
+    return { share: Math.ceil(this.rows.size / this.nodes), nodes: this.nodes, nextLapseMs: this.nextLapseMs }
   }
 
   async leave(): Promise<void> {
@@ -148,6 +149,18 @@ describe('a node’s instances', () => {
     leases.nodes = 2
     await pass(1)
     expect(supervisor.size).toBe(2)
+  })
+
+  test('a lease of another node that is not renewed is taken as it lapses', async () => {
+    const { leases, supervisor } = setUp(['a'])
+    leases.rows.set('a', { owner: 'another', epoch: 1 })
+    leases.nextLapseMs = 1_200
+    await pass(1)
+    leases.rows.set('a', { owner: null, epoch: 1 })
+    await pass(1_100)
+    expect(supervisor.size).toBe(0)
+    await pass(200)
+    expect(supervisor.size).toBe(1)
   })
 
   test('what it has beyond its share is handed over, drained first, a few at a time', async () => {

@@ -8,6 +8,7 @@ const RENEW_EVERY_MS = 5_000
 /** Unrenewed for so long, this node lets go: 5 s before another one may take over. */
 const LET_GO_AFTER_MS = 10_000
 const RENEW_AGAIN_MS = 1_000
+const AFTER_LAPSE_MS = 50
 /** What a node has beyond its share it hands over so many at a time, so that few are away at any moment. */
 const HANDED_OVER_AT_ONCE = 10
 /** Instances taken in one step, so that a node that starts does not open thousands of sockets in one breath. */
@@ -119,7 +120,7 @@ export class Supervisor {
     let nextStepMs = RENEW_EVERY_MS
     try {
       await this.#renew(askedAt)
-      await this.#settleShare()
+      nextStepMs = await this.#settleShare()
     } catch (error) {
       nextStepMs = RENEW_AGAIN_MS
       this.#options.logger.warn({ err: error, unrenewedMs: this.#monotonicNow() - this.#renewedAt }, 'leases.unrenewed')
@@ -150,9 +151,10 @@ export class Supervisor {
     }, leftMs)
   }
 
-  async #settleShare(): Promise<void> {
+  /** @returns when to look again: a lease that nobody renews any more is taken the moment it lapses */
+  async #settleShare(): Promise<number> {
     const { leases, owner } = this.#options
-    const { share, nodes } = await leases.attend(owner)
+    const { share, nodes, nextLapseMs } = await leases.attend(owner)
     if (nodes !== this.#nodes) this.#options.logger.info({ nodes, share, running: this.#held }, 'leases.shared')
     this.#nodes = nodes
     for (let missing = share - this.#held; missing > 0 && !this.#closed; missing = share - this.#held) {
@@ -161,6 +163,7 @@ export class Supervisor {
     }
     this.#take(await leases.acquireLeftOver(owner, ACQUIRE_AT_ONCE))
     this.#handOver(this.#held - share)
+    return Math.min(RENEW_EVERY_MS, (nextLapseMs ?? RENEW_EVERY_MS) + AFTER_LAPSE_MS)
   }
 
   #take(taken: readonly Lease[]): number {

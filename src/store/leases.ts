@@ -27,11 +27,17 @@ export class StoredLeases implements Leases {
   }
 
   acquire(owner: string, limit: number): Promise<Lease[]> {
-    return this.#core.write(this.#operations.acquire, { owner, limit, freeForMs: 0 })
+    return this.#acquire(owner, limit, 0)
   }
 
   acquireLeftOver(owner: string, limit: number): Promise<Lease[]> {
-    return this.#core.write(this.#operations.acquire, { owner, limit, freeForMs: LEFT_OVER_AFTER_MS })
+    return this.#acquire(owner, limit, LEFT_OVER_AFTER_MS)
+  }
+
+  async #acquire(owner: string, limit: number, freeForMs: number): Promise<Lease[]> {
+    const taken = await this.#core.write(this.#operations.acquire, { owner, limit, freeForMs })
+    for (const { instanceId } of taken) this.#core.hints.give('connection', instanceId)
+    return taken
   }
 
   attend(owner: string): Promise<Attendance> {
@@ -119,11 +125,16 @@ function operations({ db, now, kind }: Statements) {
         .onConflict(oc => oc.column('id').doUpdateSet({ seen_until: seenUntil })),
     )
     const nodes = await tx.query(db.selectFrom('nodes').select('id').orderBy('started_at').orderBy('id'))
-    const [leases] = await tx.query(db.selectFrom('leases').select(db.fn.countAll<number>().as('count')))
+    const foreign = sql<number>`case when owner <> ${owner} and lease_until > ${now} then lease_until end`
+    const [leases] = await tx.query(
+      db
+        .selectFrom('leases')
+        .select(eb => [eb.fn.countAll<number>().as('count'), eb.fn.min(foreign).as('lapse'), now.as('now')]),
+    )
     const place = nodes.findIndex(({ id }) => id === owner)
-    const total = leases?.count ?? 0
-    const share = Math.floor(total / nodes.length) + (place < total % nodes.length ? 1 : 0)
-    return { share, nodes: nodes.length }
+    const { count, lapse, now: countedAt } = leases!
+    const share = Math.floor(count / nodes.length) + (place < count % nodes.length ? 1 : 0)
+    return { share, nodes: nodes.length, nextLapseMs: lapse === null ? null : lapse - countedAt }
   }
 
   return {

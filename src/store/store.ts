@@ -395,6 +395,8 @@ export interface Attendance {
   /** How many of all instances it should run; the shares of all nodes add up to all of them. */
   share: number
   nodes: number
+  /** Until the first lease of another node lapses unless it is renewed; null where there is none. */
+  nextLapseMs: number | null
 }
 
 export interface Leases {

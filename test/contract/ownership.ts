@@ -54,6 +54,40 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await store.leases.renew('a')).toEqual([])
     })
 
+    test('shares add up to all instances, the eldest node having the most; a node that leaves has none', async () => {
+      await open()
+      for (let count = 0; count < 5; count += 1) await store.instances.create(newInstance(), 0)
+      expect(await store.leases.attend('a')).toEqual({ share: 5, nodes: 1, nextLapseMs: null })
+      await harness.execute('update nodes set started_at = started_at - 1')
+      expect(await store.leases.attend('b')).toMatchObject({ share: 2, nodes: 2 })
+      expect(await store.leases.attend('a')).toMatchObject({ share: 3, nodes: 2 })
+      await store.leases.leave('b')
+      expect(await store.leases.attend('a')).toMatchObject({ share: 5, nodes: 1 })
+      await store.leases.attend('b')
+      await harness.execute("update nodes set seen_until = 1 where id = 'b'")
+      expect(await store.leases.attend('a')).toMatchObject({ share: 5, nodes: 1 })
+    })
+
+    test('a node is told when the next lease of another one lapses', async () => {
+      await open()
+      await store.instances.create(newInstance(), 0)
+      await store.leases.acquire('a', 1)
+      const { nextLapseMs } = await store.leases.attend('b')
+      expect(nextLapseMs).toBeGreaterThan(10_000)
+      expect(nextLapseMs).toBeLessThanOrEqual(15_000)
+      expect(await store.leases.attend('a')).toMatchObject({ nextLapseMs: null })
+      await lapse()
+      expect(await store.leases.attend('b')).toMatchObject({ nextLapseMs: null })
+    })
+
+    test('what has been free for 5 s is left over, and no sooner', async () => {
+      await open()
+      await store.instances.create(newInstance(), 0)
+      expect(await store.leases.acquireLeftOver('a', 10)).toEqual([])
+      await harness.execute('update leases set lease_until = lease_until - 5000')
+      expect(await store.leases.acquireLeftOver('a', 10)).toHaveLength(1)
+    })
+
     test('a lease given up is free at once, and only its holder can give it up', async () => {
       await open()
       await store.instances.create(newInstance(), 0)
