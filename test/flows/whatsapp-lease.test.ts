@@ -1,0 +1,61 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { until } from '../until.ts'
+import { Stage } from './whatsapp-stage.ts'
+
+const CONTACT = '5511987654321'
+/** Long enough to see a frame, or a login, that is one too many. */
+const AFTERMATH_MS = 500
+
+/** What the credentials of the instance are, as the store has them. */
+async function storedCredentials(stage: Stage, id: string): Promise<string> {
+  const rows = await stage.store.credentials.get(id, 'creds', ['creds'])
+  return Buffer.from(rows.get('creds') ?? []).toString()
+}
+
+test('a key that is written after the lease has moved on is refused, and the socket ends', async () => {
+  await using stage = await Stage.open()
+  let lost = 0
+  const { id, phone } = await stage.link({
+    onLeaseLost: () => {
+      lost += 1
+    },
+  })
+  const lease = await stage.lease(id)
+  await stage.store.leases.release(lease)
+  const [next] = await stage.store.leases.acquire('another', 1)
+  expect(next?.epoch).toBe(lease.epoch + 1)
+  const before = await storedCredentials(stage, id)
+
+  // To decrypt it the Signal session changes, and WhatsApp is told only once that is stored.
+  await stage.network.writeAs({ from: CONTACT, to: phone, text: 'Who has it?' })
+  await until('the loss to be noticed', () => lost === 1)
+  await until('the socket to end', () => stage.line.sockets === 0)
+  await sleep(AFTERMATH_MS)
+  expect(stage.line.sockets).toBe(0)
+  expect(lost).toBe(1)
+  expect(await storedCredentials(stage, id)).toBe(before)
+  expect(await stage.received(id)).toEqual([])
+
+  // WhatsApp still has it, for whoever owns the instance now.
+  const owner = await stage.connect(id, { lease: next! })
+  await until('the message', async () => (await stage.received(id)).length === 1)
+  await stage.stop(owner)
+})
+
+test('what wakes up late sends nothing, and opens nothing, until its lease is renewed', async () => {
+  await using stage = await Stage.open()
+  let renewed = true
+  const { id } = await stage.link({ mayAct: () => renewed })
+  renewed = false
+  const { id: message } = await stage.accept(id, CONTACT, 'Not before I may')
+  await until('the socket to be given up', () => stage.line.sockets === 0)
+  await sleep(AFTERMATH_MS)
+  expect(await stage.network.inbox(CONTACT)).toEqual([])
+  const refusedLogins = (await stage.network.listAccounts()).filter(({ online }) => online)
+  expect(refusedLogins).toEqual([])
+
+  renewed = true
+  await stage.becomes(id, message, 'sent')
+  expect(await stage.network.inbox(CONTACT)).toMatchObject([{ text: 'Not before I may', copies: 1 }])
+})
