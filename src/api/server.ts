@@ -3,6 +3,7 @@ import Fastify from 'fastify'
 import { checkHost, readableTarget } from './addresses.ts'
 import { registerAdmin } from './admin/routes.ts'
 import { AllowedMethods } from './allowed-methods.ts'
+import { refuseWhenBusy } from './busy.ts'
 import type { Api, ApiContext, ApiOptions } from './context.ts'
 import { registerDocs } from './docs.ts'
 import { drainOnClose } from './draining.ts'
@@ -73,6 +74,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     reply.headers(SECURITY_HEADERS).header('x-request-id', request.id)
     done(context.closing.aborted ? unavailable() : checkHost(request.raw))
   })
+  refuseWhenBusy(api)
   api.addHook('onResponse', createRequestLog(context.logger))
 
   await api.register(fastifySwagger, openApiOptions(context))

@@ -7,6 +7,8 @@ const TAG_BYTES = 16
 /** First byte of every envelope: version | nonce | ciphertext | tag. */
 const VERSION = 1
 const HEADER_BYTES = 1 + NONCE_BYTES
+/** Kept at hand; more are derived anew, which takes microseconds. */
+const MAX_KEYS = 10_000
 
 /**
  * Encrypts what must not be read off the disk (decisions §6). Every scope (an instance) has a key of its own, derived from
@@ -54,6 +56,8 @@ export class Sealing {
     if (known !== undefined) return known
     const key = new Uint8Array(hkdfSync('sha256', this.#masterKey, '', `pombal:${scope}`, KEY_BYTES))
     this.#keys.set(scope, key)
+    const [oldest] = this.#keys.keys()
+    if (this.#keys.size > MAX_KEYS && oldest !== undefined) this.#keys.delete(oldest)
     return key
   }
 }

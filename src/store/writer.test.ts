@@ -14,6 +14,8 @@ class Ledger implements Backend {
   readonly committed: string[][] = []
   /** Thrown by the next commits, in turn. */
   readonly commitErrors: Error[] = []
+  /** Commits wait for it. */
+  hold: Promise<void> = Promise.resolve()
   open: string[] = []
 
   async begin(): Promise<Transaction> {
@@ -25,6 +27,7 @@ class Ledger implements Backend {
       each: unused,
       post: unused,
       commit: async () => {
+        await this.hold
         const error = this.commitErrors.shift()
         if (error !== undefined) throw error
         this.committed.push(this.open)
@@ -59,8 +62,9 @@ function setUp() {
       return inputs.map(input => `${input}!`)
     },
   }
-  const writer = new Writer(ledger, new Fence(new Statements('sqlite')))
-  return { ledger, writer, note, runs }
+  const time = { now: 0 }
+  const writer = new Writer(ledger, new Fence(new Statements('sqlite')), () => time.now)
+  return { ledger, writer, note, runs, time }
 }
 
 describe('the writer', () => {
@@ -118,6 +122,21 @@ describe('the writer', () => {
     const { ledger, writer, note } = setUp()
     await Promise.all([writer.write(note, '1'), writer.write({ ...note, urgent: true }, 'urgent')])
     expect(ledger.committed.flat()).toEqual(['urgent', '1'])
+  })
+
+  test('while a commit hangs, what comes is refused instead of waiting behind, but for what is urgent', async () => {
+    const { ledger, writer, note, time } = setUp()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    ledger.hold = promise
+    const first = writer.write(note, '1')
+    await new Promise(done => setImmediate(done))
+    const second = writer.write(note, '2')
+    time.now = 5_001
+    await expect(writer.write(note, '3')).rejects.toThrow(StoreUnavailable)
+    const urgent = writer.write({ ...note, urgent: true }, '4')
+    resolve()
+    expect(await Promise.all([first, second, urgent])).toEqual(['1!', '2!', '4!'])
+    expect(await writer.write(note, '5')).toBe('5!')
   })
 
   test('closing waits for what was accepted and refuses the rest', async () => {

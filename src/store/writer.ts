@@ -7,6 +7,8 @@ import { type Backend, PostFailed, type Transaction } from './session.ts'
 const MAX_UNITS_PER_COMMIT = 128
 /** Above this, a new unit is refused at once: the store cannot keep up, and waiting would only hide it. */
 const MAX_WAITING = 10_000
+/** A commit that takes longer has met a disk or a database that hangs: what comes now is refused instead of waiting behind. */
+const STALLED_AFTER_MS = 5_000
 const MAX_CONFLICTS = 5
 
 /**
@@ -19,18 +21,19 @@ export class Writer {
   #waiting: Unit[] = []
   #working: Promise<void> | null = null
   #closed = false
+  #commitBegunAt = Number.POSITIVE_INFINITY
+  readonly #monotonicNow: () => number
 
-  constructor(backend: Backend, fence: Fence) {
+  constructor(backend: Backend, fence: Fence, monotonicNow = () => performance.now()) {
     this.#backend = backend
     this.#fence = fence
+    this.#monotonicNow = monotonicNow
   }
 
   write<I, O>(operation: Operation<I, O>, input: I): Promise<O> {
     const urgent = operation.urgent === true
     if (this.#closed) return Promise.reject(new StoreUnavailable('The store is closing.'))
-    if (!urgent && this.#waiting.length >= MAX_WAITING) {
-      return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
-    }
+    if (!urgent && this.#cannotKeepUp) return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
     return new Promise<O>((resolve, reject) => {
       const unit: Unit = {
         operation: operation as Operation<unknown, unknown>,
@@ -50,11 +53,17 @@ export class Writer {
     await this.#working
   }
 
+  get #cannotKeepUp(): boolean {
+    return this.#waiting.length >= MAX_WAITING || this.#monotonicNow() - this.#commitBegunAt > STALLED_AFTER_MS
+  }
+
   async #work(): Promise<void> {
     do {
       // Let all that is ready to run in this turn of the event loop add its units first.
       await new Promise(resolve => setImmediate(resolve))
+      this.#commitBegunAt = this.#monotonicNow()
       await this.#settle(this.#waiting.splice(0, MAX_UNITS_PER_COMMIT))
+      this.#commitBegunAt = Number.POSITIVE_INFINITY
     } while (this.#waiting.length > 0)
     this.#working = null
   }
