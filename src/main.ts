@@ -1,4 +1,4 @@
-import { pino } from 'pino'
+import { pino, stdSerializers } from 'pino'
 import { type App, startApp } from './app.ts'
 import { BadSettings, readSettings, type Settings } from './config.ts'
 import { logDestination } from './log-destination.ts'
@@ -69,11 +69,20 @@ function adminKeyInShell(app: App): string {
   return app.adminKeyPlace.startsWith('the environment') ? '$ADMIN_KEY' : `$(cat '${app.adminKeyPlace}')`
 }
 
+/** PostgreSQL shows with an error the row that it is about, and so what is secret in it. */
+function errorWithoutRow(error: Error): object {
+  const { detail, where, internalQuery, ...rest } = stdSerializers.err(error)
+  return rest
+}
+
 // What is in the data folder is for the one who runs the service: files are made 0600, folders 0700.
 process.umask(0o077)
 silenceSignalConsole()
 const settings = readSettingsOrExit()
-const logger = pino({ level: settings.logLevel }, logDestination(process.stdout.fd))
+const logger = pino(
+  { level: settings.logLevel, serializers: { err: errorWithoutRow } },
+  logDestination(process.stdout.fd),
+)
 
 let app: App
 try {
