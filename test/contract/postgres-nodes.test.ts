@@ -58,6 +58,18 @@ describe('several nodes on one PostgreSQL', () => {
     expect(await nodes[1].messages.listQueued(instanceId, 500)).toHaveLength(200)
   })
 
+  test('a token that one replaced is unknown to the other at once, and so is that of an instance it deleted', async () => {
+    const [one, other] = await openNodes()
+    const [before, after] = [1, 2].map(fill => new Uint8Array(32).fill(fill)) as [Uint8Array, Uint8Array]
+    const { id } = await one.instances.create(newInstance({ tokenDigest: before }), 0)
+    expect((await other.admission.admit(before))?.instanceId).toBe(id)
+    await one.instances.replaceToken(id, after)
+    expect(await other.admission.admit(before)).toBeNull()
+    expect((await other.admission.admit(after))?.instanceId).toBe(id)
+    await one.instances.delete(id, 0)
+    expect(await other.admission.admit(after)).toBeNull()
+  })
+
   test('share one rate window', async () => {
     const nodes = await openNodes()
     const instance = newInstance()

@@ -2,12 +2,18 @@ import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { createInterface } from 'node:readline/promises'
+import { PassThrough } from 'node:stream'
+import { promisify, stripVTControlCharacters } from 'node:util'
+import { create } from 'qrcode'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Findings } from '../../scripts/live-check/findings.ts'
+import { createTerminalOperator } from '../../scripts/live-check/operator.ts'
 import { checkRedacted, compare } from '../../scripts/live-check/report.ts'
 import { shapeOf } from '../../scripts/live-check/shape.ts'
 import { checkSimulator } from '../../scripts/live-check/simulated.ts'
+import { drawQr } from '../../scripts/live-check/terminal-qr.ts'
+import { until } from '../until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../scripts/live-check.ts')
 const silent = () => ({ say: () => undefined, secrets: new Set<string>() })
@@ -45,6 +51,44 @@ describe.concurrent('the live check', () => {
     expect(told).toContainEqual(expect.stringMatching(/^A message to us: stanza: .*from=number .*sender_lid=LID/))
     expect(told.filter(line => line.startsWith('The same id once more'))).toEqual([])
   })
+})
+
+test('a person is asked again until the answer is a number, and left alone when the check is stopped', async () => {
+  const [input, output] = [new PassThrough(), new PassThrough()]
+  let asked = ''
+  output.setEncoding('utf8').on('data', text => {
+    asked += text
+  })
+  const stopped = new AbortController()
+  const terminal = createInterface({ input, output })
+  onTestFinished(() => terminal.close())
+  const operator = createTerminalOperator(terminal, () => undefined, { second: '5511987654321' }, stopped.signal)
+  const counted = operator.countShown('7F00AB')
+  await until('the question', () => asked.includes('7F00AB'))
+  input.write('twice\n')
+  await until('the question again', () => asked.split('7F00AB').length === 3)
+  input.write(' 2 \n')
+  expect(await counted).toBe(2)
+  const read = operator.read()
+  await until('what to do', () => asked.includes('On the second phone (5511987654321), open the chat'))
+  stopped.abort()
+  await expect(read).rejects.toThrow()
+})
+
+test('the QR code in the terminal is the one that was given, light around it', () => {
+  const text = 'https://wa.me/settings/linked_devices#2@ref,key,identity,secret,1'
+  const { modules } = create(text, { errorCorrectionLevel: 'L' })
+  const lines = stripVTControlCharacters(drawQr(text)).split('\n')
+  const light = lines.flatMap(line => [
+    [...line].map(half => half === '█' || half === '▀'),
+    [...line].map(half => half === '█' || half === '▄'),
+  ])
+  for (let row = -4; row < modules.size + 4; row += 1) {
+    for (let column = -4; column < modules.size + 4; column += 1) {
+      const inside = row >= 0 && column >= 0 && row < modules.size && column < modules.size
+      expect(light[row + 4]?.[column + 4]).toBe(!(inside && modules.get(row, column)))
+    }
+  }
 })
 
 test('a stanza is told without what is private in it', () => {

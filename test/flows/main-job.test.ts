@@ -157,6 +157,7 @@ describe.each(STORES)('the main job on %s', store => {
     expect(failed.length).toBeGreaterThan(0)
     for (const { data } of failed) expect(data['error']).toMatchObject({ code: 'instance_deleted' })
     await until('its rows to go', async () => (await database.countRowsOf(other.id, service.dataDir)) === 0)
+    expect(ids.filter(id => kindsOf(id).includes('message.sent') && kindsOf(id).includes('message.failed'))).toEqual([])
     expect((await instance.instance()).state).toBe('connected')
   })
 
