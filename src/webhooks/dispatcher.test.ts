@@ -236,11 +236,13 @@ function setUp(options: Partial<DispatcherOptions['settings']> = {}, clock = new
   const consumers = new Consumers(clock)
   const lost: string[] = []
   const log: Record<string, unknown>[] = []
+  const node = { mayAct: true }
   const dispatcher = createDispatcher({
     store,
     post: consumers,
     settings: { retryDelaysMs: RETRY_DELAYS_MS, version: '0.0.0', ...options },
     logger: pino({}, { write: line => log.push(JSON.parse(line)) }),
+    mayAct: () => node.mayAct,
     onLeaseLost: instanceId => lost.push(instanceId),
     clock,
   })
@@ -248,13 +250,31 @@ function setUp(options: Partial<DispatcherOptions['settings']> = {}, clock = new
     store.epochs.set(instanceId, epoch)
     dispatcher.open({ instanceId, owner: 'me', epoch })
   }
-  return { clock, store, consumers, dispatcher, open, lost, log }
+  return { clock, store, consumers, dispatcher, open, lost, log, node }
 }
 
 /** The pauses between the attempts of one delivery. */
 function gaps(attempts: readonly Sent[]): number[] {
   return attempts.slice(1).map(({ at }, index) => at - attempts[index]!.at)
 }
+
+test('a node whose leases may be gone posts nothing, neither first attempts nor retries, until they are renewed', async () => {
+  const { clock, store, consumers, open, node } = setUp()
+  consumers.rule = () => REFUSED
+  const seq = store.owe('a', clock)
+  open('a')
+  await clock.pass(0)
+  expect(consumers.sent).toHaveLength(1)
+  node.mayAct = false
+  store.owe('a', clock)
+  await clock.pass(60_000)
+  expect(consumers.sent).toHaveLength(1)
+  node.mayAct = true
+  await clock.pass(5_000)
+  expect(consumers.sent.length).toBeGreaterThan(1)
+  expect(consumers.of(seq).map(({ attemptNumber }) => attemptNumber)).toEqual([1, 2])
+  expect(store.rows[0]?.attempts).toHaveLength(2)
+})
 
 describe('the schedule', () => {
   test('six attempts, each exactly its delay after the end of the one before, then exhausted', async () => {
