@@ -267,6 +267,21 @@ describe('a recipient', () => {
     await vi.waitFor(() => expect(message.ended).toBe('sent'))
   })
 
+  test('that is still looked up when the time of the message is up gets it: nothing is both failed and sent', async () => {
+    const { sender, accept, answer, link, written } = stage({ messageTtlMs: 200 })
+    const found = Promise.withResolvers<Awaited<ReturnType<SendingLink['lookUp']>>>()
+    sender.start()
+    sender.attach({ ...link, lookUp: () => found.promise })
+    const message = accept('5511900000009')
+    const behind = accept('5511900000009')
+    await vi.waitFor(() => expect(behind.ended).toContain('expired'))
+    expect(message.ended).toBeUndefined()
+    found.resolve({ kind: 'found', address: '5511900000009@s.whatsapp.net' })
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    answer(message.whatsappId)
+    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  })
+
   test('that is a group we are not in fails', async () => {
     const { sender, accept, link } = stage()
     sender.start()

@@ -2,14 +2,17 @@ import type { Logger } from 'pino'
 import { type MessageFailure, messageFailure } from '../domain/message.ts'
 import { parseRecipient } from '../domain/recipient.ts'
 import type { Lease, PreparedMessage, QueuedMessage, Store } from '../store/store.ts'
+import { Acknowledgements } from './acknowledgements.ts'
 import { AddressBook } from './address-book.ts'
 import { encodeText } from './content.ts'
 import type { Gatherer } from './gatherer.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement, Link } from './link.ts'
 import { MemoryCache } from './memory-cache.ts'
-import { type Lane, type LookFrom, Outbox } from './outbox.ts'
+import { type Lane, Outbox } from './outbox.ts'
 import { untilStored } from './patience.ts'
+import { QueueReader } from './queue-reader.ts'
+import { Room } from './room.ts'
 import { QUERY_TIMEOUT_MS } from './socket-options.ts'
 import type { Turns } from './turns.ts'
 
@@ -21,15 +24,10 @@ const BRISK_MS = 500
 const MAX_ATTEMPTS = 512
 /** Outcomes being recorded at the same time; a store that is slower than WhatsApp slows the sending down. */
 const MAX_RECORDS = 256
-const PAGE = 256
-/** A burst of hints is one read of the queue. */
-const READ_EVERY_MS = 20
-/** While what is read only stands behind what waits already, reads are made further and further apart. */
-const READ_AT_LEAST_EVERY_MS = 160
+/** Rows looked through at a time for messages that are too old. */
+const EXPIRE_PAGE = 256
 /** Behind the hints, which may be lost. */
 const LOOK_EVERY_MS = 5_000
-/** While many recipients are held, whose messages would all be read each time. */
-const POLLS_PER_FULL_READ = 12
 const EXPIRE_EVERY_MS = 30_000
 const HASHES = 2_000
 const FIRST_RETRY_MS = 2_000
@@ -85,25 +83,19 @@ export class Sender {
   readonly #addresses: AddressBook
   readonly #outbox = new Outbox()
   readonly #stopped = new AbortController()
-  /** Attempts that wait for WhatsApp's acknowledgement, by WhatsApp id. */
-  readonly #waiting = new Map<string, (ack: Acknowledgement) => void>()
+  readonly #reader: QueueReader
+  readonly #room: Room
+  readonly #acknowledgements = new Acknowledgements()
   /** Messages that WhatsApp refused once for stale devices: the second time is final. */
   readonly #retriedDevices = new Set<string>()
   /** What WhatsApp told last of a recipient's devices, by address. */
   readonly #devicesHashes = new MemoryCache(HASHES)
-  readonly #attempts = new Set<Promise<void>>()
+  /** Under way, by WhatsApp id. */
+  readonly #attempts = new Map<string, Promise<void>>()
   /** Outcomes on their way into the store, by WhatsApp id. */
   readonly #records = new Map<string, Promise<void>>()
   #link: SendingLink | null = null
-  #reading: Promise<void> | null = null
   #startWanted = false
-  /** Attempts that have not taken long so far. */
-  #brisk = 0
-  #polls = 0
-  #readAt = Number.NEGATIVE_INFINITY
-  #readEveryMs = READ_EVERY_MS
-  #started = 0
-  #readTimer: NodeJS.Timeout | undefined
   #timer: NodeJS.Timeout | undefined
   #timers: NodeJS.Timeout[] = []
   #unsubscribe: () => void = () => undefined
@@ -113,25 +105,39 @@ export class Sender {
     const { lease, store, groups, now } = options
     const stored = <T>(work: () => Promise<T>) => this.#stored(work)
     this.#addresses = new AddressBook({ lease, numbers: store.numbers, groups, now, stored })
+    this.#room = new Room({
+      brisk: MAX_IN_FLIGHT,
+      inAll: MAX_ATTEMPTS,
+      briskMs: BRISK_MS,
+      onFreed: () => this.#startSoon(),
+    })
+    this.#reader = new QueueReader({
+      outbox: this.#outbox,
+      readPage: (limit, afterSeq) => stored(() => store.messages.listQueued(lease.instanceId, limit, afterSeq)),
+      canSend: () => this.#link?.isOpen === true,
+      onRead: () => this.#startLanes(),
+      now,
+      onFailed: error => this.#failed(error),
+    })
   }
 
   start(): void {
     const { store, lease, messageTtlMs } = this.#options
-    const onQueued = () => this.#look(store.hints.shared ? 'back' : 'on')
+    const onQueued = () => this.#reader.look(store.hints.shared ? 'back' : 'on')
     this.#unsubscribe = store.hints.on('queued', onQueued, lease.instanceId)
     const expireEveryMs = Math.min(EXPIRE_EVERY_MS, Math.max(messageTtlMs / 10, 100))
     this.#timers = [
-      setInterval(() => this.#poll(), LOOK_EVERY_MS),
+      setInterval(() => this.#reader.poll(), LOOK_EVERY_MS),
       setInterval(() => this.#guard(this.#expire()), expireEveryMs),
     ]
-    this.#look('start')
+    this.#reader.look('start')
   }
 
   /** What is queued goes out through this link from now on. */
   attach(link: SendingLink): void {
     this.#link = link
     this.#outbox.tryAllAgain()
-    this.#look('start')
+    this.#reader.look('start')
   }
 
   /** No link any more; attempts in flight end with it. */
@@ -143,27 +149,23 @@ export class Sender {
   async stop(): Promise<void> {
     this.#unsubscribe()
     clearTimeout(this.#timer)
-    clearTimeout(this.#readTimer)
     for (const timer of this.#timers) clearInterval(timer)
     this.#stopped.abort()
     this.#link = null
-    await Promise.all([...this.#attempts, this.#reading])
+    await Promise.all([...this.#attempts.values(), this.#reader.stop()])
     await Promise.all(this.#records.values())
   }
 
   /** WhatsApp's acknowledgement or refusal of a message, expected or late. */
   acknowledged(ack: Acknowledgement): void {
-    const waiting = this.#waiting.get(ack.whatsappId)
-    if (waiting) waiting(ack)
-    else this.#guard(this.#recordLate(ack))
+    if (!this.#acknowledgements.give(ack)) this.#guard(this.#recordLate(ack))
   }
 
   /** A receipt, recorded already, counts as an acknowledgement (decisions §3). */
   received(whatsappIds: readonly string[]): void {
     for (const whatsappId of whatsappIds) {
-      const waiting = this.#waiting.get(whatsappId)
-      if (waiting) waiting({ whatsappId, error: undefined, devicesHash: undefined })
-      else this.#endWaiting(whatsappId)
+      const ack = { whatsappId, error: undefined, devicesHash: undefined }
+      if (!this.#acknowledgements.give(ack)) this.#endWaiting(whatsappId)
     }
   }
 
@@ -171,14 +173,14 @@ export class Sender {
   restrictionChanged(): void {
     this.#outbox.release()
     this.#startSoon()
-    this.#read()
+    this.#reader.read()
   }
 
   /** Somebody wrote to us, which is recorded: an answer approaches nobody new. */
   heardFrom(number: string): void {
     if (!this.#outbox.holdsAny) return
     this.#outbox.release(number)
-    this.#read()
+    this.#reader.read()
   }
 
   /** What became of it is known and recorded: it need not go out again, and the next one to its recipient can. */
@@ -187,64 +189,6 @@ export class Sender {
     if (!message) return
     this.#outbox.end(message)
     this.#startSoon()
-  }
-
-  #poll(): void {
-    this.#polls += 1
-    this.#look(this.#outbox.holdsMany && this.#polls % POLLS_PER_FULL_READ > 0 ? 'back' : 'start')
-  }
-
-  #look(from: LookFrom): void {
-    if (this.#stopped.signal.aborted) return
-    this.#outbox.lookAgain(from)
-    this.#read()
-  }
-
-  /** The first read happens at once; hints that come in a burst share the next one. */
-  #read(): void {
-    if (this.#reading || this.#readTimer || !this.#outbox.wantsMore) return
-    if (!this.#link?.isOpen || this.#stopped.signal.aborted) return
-    const waitMs = this.#readAt + this.#readEveryMs - performance.now()
-    if (waitMs > 0) {
-      this.#readTimer = setTimeout(() => {
-        this.#readTimer = undefined
-        this.#read()
-      }, waitMs)
-      return
-    }
-    this.#readAt = performance.now()
-    const startedBefore = this.#started
-    this.#reading = this.#readPages().finally(() => {
-      this.#reading = null
-      this.#startLanes()
-      const fruitless = this.#started === startedBefore && this.#outbox.size > 0
-      this.#readEveryMs = fruitless ? Math.min(this.#readEveryMs * 2, READ_AT_LEAST_EVERY_MS) : READ_EVERY_MS
-      this.#read()
-    })
-    this.#guard(this.#reading)
-  }
-
-  /** A recipient's messages are through, and more of them may be stored. */
-  #readSoon(): void {
-    this.#readEveryMs = READ_EVERY_MS
-    clearTimeout(this.#readTimer)
-    this.#readTimer = undefined
-    this.#read()
-  }
-
-  /** Up to the end of the queue, or as much as there is room for. */
-  async #readPages(): Promise<void> {
-    const { store, lease } = this.#options
-    let rows: QueuedMessage[]
-    do {
-      this.#outbox.beginRead()
-      rows = await untilStored(
-        () => store.messages.listQueued(lease.instanceId, PAGE, this.#outbox.scannedTo),
-        this.#stopped.signal,
-      )
-      this.#outbox.endRead(rows, rows.length < PAGE, this.#options.now())
-      this.#startLanes()
-    } while (rows.length === PAGE && this.#outbox.wantsMore && this.#link?.isOpen)
   }
 
   /** Lanes that start together prepare and encrypt together. */
@@ -278,15 +222,15 @@ export class Sender {
   }
 
   get #hasRoom(): boolean {
-    return this.#brisk < MAX_IN_FLIGHT && this.#attempts.size < MAX_ATTEMPTS && this.#records.size < MAX_RECORDS
+    return this.#room.isLeft && this.#records.size < MAX_RECORDS
   }
 
   #start(lane: Lane, link: SendingLink): void {
     const [message] = lane.messages
     if (!message) return
     lane.busy = true
-    this.#started += 1
-    const giveRoom = this.#takeRoom()
+    this.#reader.noteStarted()
+    const leaveRoom = this.#room.take()
     const startedAt = performance.now()
     const attempt = this.#attempt(message, link)
       .then(outcome => this.#settle(lane, message, link, outcome, Math.round(performance.now() - startedAt)))
@@ -296,29 +240,13 @@ export class Sender {
       })
       .finally(() => {
         lane.busy = false
-        giveRoom()
-        this.#attempts.delete(attempt)
-        if (lane.messages.length === 0) this.#readSoon()
-        else this.#read()
+        leaveRoom()
+        this.#attempts.delete(message.whatsappId)
+        if (lane.messages.length === 0) this.#reader.readSoon()
+        else this.#reader.read()
         this.#startSoon()
       })
-    this.#attempts.add(attempt)
-  }
-
-  /** @returns gives it back before its time is up */
-  #takeRoom(): () => void {
-    this.#brisk += 1
-    const give = () => {
-      if (timer === undefined) return
-      clearTimeout(timer)
-      timer = undefined
-      this.#brisk -= 1
-    }
-    let timer: NodeJS.Timeout | undefined = setTimeout(() => {
-      give()
-      this.#startSoon()
-    }, BRISK_MS)
-    return give
+    this.#attempts.set(message.whatsappId, attempt)
   }
 
   async #attempt(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
@@ -336,16 +264,17 @@ export class Sender {
     const { address, content } = prepared
     const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
     // The listener is there before the first byte is: the acknowledgement may come before `write` returns.
-    const answer = this.#answerTo(message.whatsappId, link)
+    const ackTimeoutMs = this.#options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
+    const awaited = this.#acknowledgements.waitFor(message.whatsappId, link.closed, ackTimeoutMs)
     const handedOverAt = performance.now()
     try {
       // Killed in here: the row is queued, and prepared if anything was written; the message goes out again as it is.
-      await Promise.race([link.write(address, content, message.whatsappId, recorded), answer.acked])
+      await Promise.race([link.write(address, content, message.whatsappId, recorded), awaited.answer])
     } catch (error) {
-      answer.give()
+      awaited.giveUp()
       return { kind: 'unanswered', why: nameOf(error) }
     }
-    const ack = await answer.promise
+    const ack = await awaited.answer
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
     this.#options.onAcknowledged?.(Math.round(performance.now() - handedOverAt))
     return this.#judge(message, prepared, ack, link)
@@ -485,8 +414,8 @@ export class Sender {
   async #expire(): Promise<void> {
     const { store, lease, now, logger } = this.#options
     for (;;) {
-      const rows = await store.messages.listQueued(lease.instanceId, PAGE)
-      const inHand = (id: string) => this.#waiting.has(id) || this.#records.has(id)
+      const rows = await store.messages.listQueued(lease.instanceId, EXPIRE_PAGE)
+      const inHand = (id: string) => this.#attempts.has(id) || this.#records.has(id)
       const old = rows.filter(message => this.#isTooOld(message) && !inHand(message.whatsappId))
       for (const message of old) {
         const { failure } = this.#tooOld(message)
@@ -494,7 +423,7 @@ export class Sender {
         this.#outbox.end(message)
         logger.info({ instanceId: lease.instanceId, messageId: message.id, code: failure.code }, 'message.failed')
       }
-      if (rows.length < PAGE || old.length < rows.length) return
+      if (rows.length < EXPIRE_PAGE || old.length < rows.length) return
     }
   }
 
@@ -504,28 +433,6 @@ export class Sender {
 
   #tooOld(message: QueuedMessage): Extract<SendOutcome, { kind: 'refused' }> {
     return { kind: 'refused', failure: messageFailure(message.prepared ? 'unconfirmed' : 'expired') }
-  }
-
-  /** WhatsApp's answer; null when the time is up or the link has ended. `acked` settles only when one came. */
-  #answerTo(
-    whatsappId: string,
-    link: SendingLink,
-  ): { promise: Promise<Acknowledgement | null>; acked: Promise<unknown>; give(): void } {
-    const { promise, resolve } = Promise.withResolvers<Acknowledgement | null>()
-    const acked = Promise.withResolvers<void>()
-    const timer = setTimeout(() => give(null), this.#options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS)
-    const onClosed = () => give(null)
-    const give = (ack: Acknowledgement | null) => {
-      clearTimeout(timer)
-      link.closed.removeEventListener('abort', onClosed)
-      this.#waiting.delete(whatsappId)
-      resolve(ack)
-      acked.resolve()
-    }
-    link.closed.addEventListener('abort', onClosed, { once: true })
-    this.#waiting.set(whatsappId, give)
-    if (link.closed.aborted) give(null)
-    return { promise, acked: acked.promise, give: () => give(null) }
   }
 
   #stored<T>(work: () => Promise<T>): Promise<T> {
