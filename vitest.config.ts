@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['{src,simulator,test,panel}/**/*.test.ts'],
-    globalSetup: ['test/postgres-setup.ts', 'test/browser/build-setup.ts'],
+    globalSetup: ['test/log-setup.ts', 'test/postgres-setup.ts', 'test/browser/build-setup.ts'],
     // Flows start whole services and real networks on loopback; on two busy cores that takes its time.
     testTimeout: 30_000,
     // Most of the time is waiting, for real retries and restarts; vitest would use one worker on two cores.

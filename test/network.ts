@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type { Obeyed, Order, ScenarioState } from '@pombal/simulator'
+import { keepLog, noteBody } from './log-book.ts'
 import { until } from './until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../simulator/src/cli.ts')
@@ -30,6 +31,7 @@ export async function startNetwork(options: readonly string[] = []) {
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', text => {
       output += text
+      keepLog(text)
     })
   }
   const url = await until('the simulated network', () => {
@@ -54,8 +56,10 @@ export async function startNetwork(options: readonly string[] = []) {
     /** The owner of the phone types the code that the client shows. */
     typePairingCode: (code: string, phone: string) =>
       call<{ phone: string }>('POST', '/mock-phone/pairing-code', JSON.stringify({ code, phone })),
-    writeAs: (message: { from: string; to: string; text: string; group?: string }) =>
-      call<{ id: string }>('POST', '/messages', JSON.stringify(message)),
+    writeAs: (message: { from: string; to: string; text: string; group?: string }) => {
+      noteBody(message)
+      return call<{ id: string }>('POST', '/messages', JSON.stringify(message))
+    },
     /** Makes numbers members of a group for each account among them. */
     joinGroup: (group: string, members: readonly string[]) =>
       call('POST', `/groups/${group}/members`, JSON.stringify({ members })),

@@ -3,10 +3,12 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type AdminClient, adminClient, type InstanceClient, instanceClient } from './api-client.ts'
+import { keepLog, noteSecret } from './log-book.ts'
 import { until } from './until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../bin/pombal.js')
 const START_WITHIN_MS = 30_000
+const SECRET_SETTINGS = ['ADMIN_KEY', 'MASTER_KEY', 'DATABASE_URL'] as const
 const BANNER_URL = /listens on (\S+)/
 
 export interface ServiceOptions {
@@ -37,14 +39,24 @@ class Boot {
 
   constructor(options: ServiceOptions & { dataDir: string }) {
     this.#child = spawn(process.execPath, [...(options.nodeOptions ?? []), options.program ?? PROGRAM], {
-      env: { PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', DATA_DIR: options.dataDir, ...options.env },
+      // Everything is logged, so that the suite sees what must not be.
+      env: {
+        PATH: process.env['PATH'],
+        HOST: '127.0.0.1',
+        PORT: '0',
+        DATA_DIR: options.dataDir,
+        LOG_LEVEL: 'trace',
+        ...options.env,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding('utf8').on('data', text => {
         this.#output += text
+        keepLog(text)
       })
     }
+    for (const name of SECRET_SETTINGS) noteSecret(options.env?.[name] ?? '')
     const endWithUs = () => this.#child.kill('SIGKILL')
     process.on('exit', endWithUs)
     this.exited = new Promise(resolve => {
@@ -180,7 +192,9 @@ export class Service {
   }
 
   get adminKey(): string {
-    return this.#options.env?.['ADMIN_KEY'] ?? readFileSync(join(this.dataDir, 'admin.key'), 'utf8').trim()
+    const key = this.#options.env?.['ADMIN_KEY'] ?? readFileSync(join(this.dataDir, 'admin.key'), 'utf8').trim()
+    noteSecret(key)
+    return key
   }
 
   /** Follows the service to the port of each new run. */

@@ -11,6 +11,7 @@ import { openStore } from '../../src/store/open-store.ts'
 import type { Lease, Store } from '../../src/store/store.ts'
 import { createAddressGuard } from '../../src/webhooks/address-guard.ts'
 import { signatureHeaders } from '../../src/webhooks/signature.ts'
+import { keepLog, noteBody, noteSecret } from '../log-book.ts'
 import { ApiDocument } from './api-document.ts'
 
 export const ADMIN_KEY = 'admin-key-of-these-tests-0123456789'
@@ -82,7 +83,11 @@ export class ApiHarness {
     const dataDir = mkdtempSync(join(tmpdir(), 'pombal-api-'))
     const logged: Record<string, unknown>[] = []
     const written: unknown[] = []
-    const logger = pino({ level: 'debug' }, { write: (line: string) => logged.push(JSON.parse(line)) })
+    const write = (line: string) => {
+      keepLog(line)
+      logged.push(JSON.parse(line))
+    }
+    const logger = pino({ level: 'trace' }, { write })
     const store = await openStore({ dataDir, masterKey: randomBytes(32), ratePerMinute, logger })
     const guard = createAddressGuard({ loopbackAndPrivateAllowed: false, allowedNetworks: [], ownPorts: () => [] })
     const server = await createServer({
@@ -125,6 +130,8 @@ export class ApiHarness {
 
   /** Every answer is held against the OpenAPI document: status, code and every field. */
   async call({ method = 'GET', path, key, headers = {}, body }: Call): Promise<Answer> {
+    noteSecret(key)
+    noteBody(body)
     const response = await fetch(this.url + path, {
       method,
       redirect: 'manual',
@@ -143,6 +150,7 @@ export class ApiHarness {
       text,
       body: isJson ? JSON.parse(text) : undefined,
     }
+    noteBody(answer.body)
     this.#document.check(method, path, answer.status, answer.body)
     return answer
   }

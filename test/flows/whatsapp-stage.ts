@@ -11,6 +11,7 @@ import { openStore } from '../../src/store/open-store.ts'
 import type { ConnectionRecord, Lease, Store } from '../../src/store/store.ts'
 import { type Connection, type ConnectionOptions, createConnection } from '../../src/whatsapp/connection.ts'
 import { silenceSignalConsole } from '../../src/whatsapp/silence.ts'
+import { keepLog, noteText } from '../log-book.ts'
 import { until } from '../until.ts'
 
 const OWNER = 'test'
@@ -144,7 +145,7 @@ export class Stage implements AsyncDisposable {
         ...(scan && { linkBy: (qr: string) => this.network.scanQr(qr, instanceId) }),
       },
       settings: { messageTtlMs: 86_400_000 },
-      logger: pino({ level: 'trace' }, { write: (text: string) => void this.log.push(text) }),
+      logger: pino({ level: 'trace' }, { write: (text: string) => this.#keep(text) }),
       onLeaseLost: () => undefined,
       ...options,
     })
@@ -173,6 +174,7 @@ export class Stage implements AsyncDisposable {
 
   /** Accepts a text as the API does. */
   async accept(instanceId: string, to: string, text: string): Promise<{ id: string; whatsappId: string }> {
+    noteText(text)
     const now = Date.now()
     const message = { id: newMessageId(now), instanceId, to, text, whatsappId: newWhatsappId() }
     const outcome = await this.store.messages.accept(message, now)
@@ -216,6 +218,11 @@ export class Stage implements AsyncDisposable {
       cursor = page.nextCursor ?? undefined
     } while (cursor !== undefined)
     return ids.reverse()
+  }
+
+  #keep(line: string): void {
+    this.log.push(line)
+    keepLog(line)
   }
 
   async stop(connection: Connection): Promise<void> {

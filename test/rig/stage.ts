@@ -126,7 +126,6 @@ export class Stage {
       nodeOptions: this.#options.nodeOptions ?? [],
       ...options,
       env: {
-        LOG_LEVEL: 'info',
         RATE_LIMIT_PER_MINUTE: '1000000',
         ...(network ? { WHATSAPP_URL: network.url, SANDBOX: 'off' } : {}),
         ...this.#options.database.env,

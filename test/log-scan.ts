@@ -1,0 +1,68 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { processOf, secretsFileOf } from './log-book.ts'
+
+/** Shorter texts are words that a log has for its own reasons; they are looked for as a whole value only. */
+const DISTINCT_LENGTH = 10
+/** Of a value that stands alone; shorter ones are not looked for. */
+const LEAST_LENGTH = 4
+/** How libsignal and Baileys name private keys, and how Node prints bytes. */
+const KEY_MATERIAL = /privKey|privateKey|rootKey|chainKey|advSecret|signedIdentityKey|noiseKey|<Buffer |"type":"Buffer"/
+/** 32 bytes, such as any of WhatsApp's keys and our own. */
+const KEY_SIZED = /(?<![\w+/-])(?:[\da-f]{64}|[A-Za-z\d+/]{43}=)(?![\w+/=-])/
+const SHOWN_AROUND = 60
+
+/** Reads all that was written in a run of the suite. @returns one sentence per secret in it */
+export function scanLogs(folder: string): { violations: string[]; bytes: number; secrets: number } {
+  const violations: string[] = []
+  let bytes = 0
+  let known = 0
+  for (const file of readdirSync(folder)) {
+    const process = processOf(file)
+    if (process === null) continue
+    const log = readFileSync(join(folder, file), 'utf8')
+    const secrets = readSecrets(join(folder, secretsFileOf(process)))
+    bytes += log.length
+    known += secrets.length
+    violations.push(...findIn(log, secrets))
+  }
+  return { violations, bytes, secrets: known }
+}
+
+function readSecrets(file: string): string[] {
+  if (!existsSync(file)) return []
+  const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean)
+  return lines.map(line => JSON.parse(line) as string)
+}
+
+/** @returns one sentence per secret that stands in the log, whatever it was printed as */
+export function findIn(log: string, secrets: readonly string[]): string[] {
+  const violations: string[] = []
+  const lowered = log.toLowerCase()
+  for (const secret of secrets) {
+    for (const guise of guisesOf(secret)) {
+      const at = lowered.indexOf(guise.toLowerCase())
+      if (at >= 0) violations.push(`"${secret}" was logged: ${around(log, at)}`)
+    }
+  }
+  for (const pattern of [KEY_MATERIAL, KEY_SIZED]) {
+    const match = pattern.exec(log)
+    if (match) violations.push(`What looks like a key was logged: ${around(log, match.index)}`)
+  }
+  return violations
+}
+
+/** The ways in which a logger may print it. */
+function guisesOf(secret: string): string[] {
+  const quoted = JSON.stringify(secret)
+  if (secret.length < LEAST_LENGTH) return []
+  if (secret.length < DISTINCT_LENGTH) return [quoted]
+  const bytes = Buffer.from(secret)
+  // The last characters of base64 depend on what follows.
+  const base64 = bytes.toString('base64').replace(/=+$/, '').slice(0, -1)
+  return [...new Set([secret, quoted.slice(1, -1), base64, bytes.toString('hex'), bytes.toJSON().data.join(',')])]
+}
+
+function around(log: string, at: number): string {
+  return log.slice(Math.max(0, at - SHOWN_AROUND), at + SHOWN_AROUND).replaceAll('\n', ' ')
+}
