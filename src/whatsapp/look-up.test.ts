@@ -43,6 +43,12 @@ describe('what WhatsApp says of a number', () => {
     ['unanswered, twice', NOTHING, NOTHING, { kind: 'silent' }],
     ['an empty result, twice', ACKNOWLEDGED, ACKNOWLEDGED, { kind: 'silent' }],
     ['an error of its own; then it has none', failing('contact'), devices(), { kind: 'silent' }],
+    [
+      'nothing, and nothing of devices',
+      users(node('user', { jid: PN })),
+      users(node('user', { jid: PN })),
+      { kind: 'silent' },
+    ],
     ['nothing; then an error', users(), failing('devices'), { kind: 'silent' }],
   ])('%s', async (_, first, second, expected) => {
     const answer = async (one: BinaryNode | Error | undefined) => {

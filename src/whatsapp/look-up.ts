@@ -33,8 +33,9 @@ export async function lookUp(number: string, query: Query): Promise<LookUp> {
   const devices = getBinaryNodeChild(owned.user, 'devices')
   const list = getBinaryNodeChild(devices, 'device-list')
   if (getBinaryNodeChildren(list, 'device').length > 0) return { kind: 'found', address }
-  const failed = [contact, devices].some(part => getBinaryNodeChild(part, 'error'))
-  return listed.answered && owned.answered && !failed ? { kind: 'absent' } : { kind: 'silent' }
+  const leftOut = listed.answered && !getBinaryNodeChild(contact, 'error')
+  const ownsNone = owned.answered && (owned.user === undefined || list !== undefined)
+  return leftOut && ownsNone ? { kind: 'absent' } : { kind: 'silent' }
 }
 
 /** What WhatsApp lists of one user; `answered`: there is a list, in which the user may be missing. */

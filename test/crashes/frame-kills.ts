@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createSimulator, type Order, type Simulator } from '@pombal/simulator'
+import { createSimulator, type Order, type Rule, type Simulator } from '@pombal/simulator'
 import type { InstanceClient } from '../api-client.ts'
 import type { TestDatabase } from '../database.ts'
 import { eventOf, Receiver } from '../receiver.ts'
@@ -16,6 +16,8 @@ export interface FrameKillOptions {
   database: TestDatabase
   kills: number
   seed: number
+  /** What the network is like all the time. */
+  ways?: readonly Rule[]
   say(line: string): void
 }
 
@@ -25,9 +27,9 @@ export interface FrameKillOptions {
  * @returns one sentence per broken promise; empty: all held
  */
 export async function runFrameKills(options: FrameKillOptions): Promise<string[]> {
-  const { database, kills, seed, say } = options
+  const { database, kills, seed, ways = [], say } = options
   const random = new Random(seed)
-  await using scene = await Scene.open(database)
+  await using scene = await Scene.open(database, ways)
   const violations: string[] = []
   for (let kill = 1; kill <= kills && violations.length === 0; kill++) {
     const contact = random.next() < 0.5 ? KNOWN : `55119${String(random.integer(0, 99_999_999)).padStart(8, '0')}`
@@ -46,6 +48,7 @@ class Scene implements AsyncDisposable {
   readonly #receiver: Receiver
   readonly #instance: InstanceClient
   readonly #phone: string
+  readonly #ways: readonly Rule[]
 
   private constructor(
     database: TestDatabase,
@@ -54,6 +57,7 @@ class Scene implements AsyncDisposable {
     receiver: Receiver,
     instance: InstanceClient,
     phone: string,
+    ways: readonly Rule[],
   ) {
     this.#database = database
     this.#network = network
@@ -61,12 +65,14 @@ class Scene implements AsyncDisposable {
     this.#receiver = receiver
     this.#instance = instance
     this.#phone = phone
+    this.#ways = ways
   }
 
-  static async open(database: TestDatabase): Promise<Scene> {
+  static async open(database: TestDatabase, ways: readonly Rule[]): Promise<Scene> {
     await using ready = new AsyncDisposableStack()
     const network = await createSimulator({ claimedPreKeys: 500, timings: { deliveredAfterMs: 20, readAfterMs: 40 } })
     ready.defer(() => network.close())
+    for (const rule of ways) await network.misbehave({ kind: 'rule', rule })
     const receiver = await new Receiver().listen()
     ready.defer(() => receiver.close())
     const env = { WHATSAPP_URL: network.url, RATE_LIMIT_PER_MINUTE: '100000', ...database.env }
@@ -80,7 +86,7 @@ class Scene implements AsyncDisposable {
     const instance = service.instance(id, token)
     await instance.setWebhook(receiver.url)
     ready.move()
-    return new Scene(database, network, service, receiver, instance, phone)
+    return new Scene(database, network, service, receiver, instance, phone, ways)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -98,7 +104,7 @@ class Scene implements AsyncDisposable {
     const written = await this.#network.writeAs({ from: contact, to: this.#phone, text })
     for (let n = 0; n < stanzas && (await this.#hasHeld()); n++) await this.#order({ kind: 'release', count: 1 })
     await this.#service.kill('SIGKILL')
-    await this.#order({ kind: 'clear' })
+    await this.#letGo()
     await this.#database.expireLeases()
     await this.#service.start()
     await until(`the text to be read (${where})`, () => this.#isRead(sending.id))
@@ -124,8 +130,15 @@ class Scene implements AsyncDisposable {
     await until(`the next text to be read (${where})`, () => this.#isRead(next.id))
     await until(`the answer to be told (${where})`, () => this.#timesTold(answer.id) > 0)
     const { rules } = await this.#network.scenario()
+    await this.#letGo()
+    const requests = rules.filter(({ rule }) => rule.when.attrs?.['type'] === 'retry')
+    return requests.map(({ rule, applied }) => ({ way: rule.when.direction ?? '', times: applied }))
+  }
+
+  /** Nothing is held or watched any more. */
+  async #letGo(): Promise<void> {
     await this.#order({ kind: 'clear' })
-    return rules.map(({ rule, applied }) => ({ way: rule.when.direction ?? '', times: applied }))
+    for (const rule of this.#ways) await this.#order({ kind: 'rule', rule })
   }
 
   async #order(order: Order): Promise<void> {

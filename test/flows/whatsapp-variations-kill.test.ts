@@ -1,0 +1,31 @@
+import type { Rule } from '@pombal/simulator'
+import { expect, inject, test } from 'vitest'
+import { runFrameKills } from '../crashes/frame-kills.ts'
+import { createDatabase } from '../database.ts'
+import { newSeed } from '../rig/random.ts'
+
+const KILLS = 4
+const PER_KILL_MS = 15_000
+
+/** Knows no LIDs, lists no devices, and acknowledges late and by the id alone. */
+const WAYS: readonly Rule[] = [
+  { when: { stanza: 'iq', direction: 'out' }, do: { without: ['lid', 'device-list'] } },
+  { when: { stanza: 'success' }, do: { without: ['lid'] } },
+  { when: { stanza: 'message', direction: 'out' }, do: { address: 'pn', alternate: false } },
+  { when: { stanza: 'ack', direction: 'out' }, do: { without: ['class', 't', 'from'] } },
+  { when: { stanza: 'ack', direction: 'out' }, do: { delayMs: 0, jitterMs: 100 } },
+]
+
+test(
+  'kill -9 on a network of another kind: sent once, byte for byte; told once; both ways work at once again',
+  async () => {
+    const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
+    console.log(`kills on a network of another kind: CRASH_SEED=${seed}`)
+    const database = await createDatabase('sqlite', inject('postgresUrl'))
+    const said: string[] = []
+    const say = (line: string) => said.push(line)
+    const violations = await runFrameKills({ database, kills: KILLS, seed, ways: WAYS, say })
+    expect(violations, said.join('\n')).toEqual([])
+  },
+  KILLS * PER_KILL_MS,
+)
