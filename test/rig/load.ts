@@ -26,6 +26,8 @@ export interface Pace {
   sendEveryMs: readonly [number, number]
   /** Between what contacts write. */
   writeEveryMs: readonly [number, number]
+  /** While more events than this are owed to an instance, on average, nobody writes: the machine is slower than the pace. */
+  mostOwed?: number
 }
 
 export interface LoadOptions {
@@ -39,6 +41,8 @@ export interface LoadOptions {
   pace?: Pace | undefined
   /** Error codes after which a caller tries again, beside 503. */
   passing?: readonly string[] | undefined
+  /** Whether the service lags behind. */
+  isBehind?(): boolean
   /** Told of every 202. */
   onAccepted(): void
 }
@@ -106,7 +110,7 @@ export class Load {
       this.accepted.push({ ...offered, messageId, phones: network ? phones : [], end })
       if (to === ECHO) this.incoming.push({ instanceId: instance.id, text })
       onAccepted()
-      await sleep(random.between(...this.#pace.sendEveryMs))
+      await this.#pause(random.between(...this.#pace.sendEveryMs))
     }
   }
 
@@ -121,6 +125,11 @@ export class Load {
         await sleep(REPEAT_AFTER_MS)
       }
     }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    do await sleep(ms)
+    while (!this.#stopped && this.#options.isBehind?.())
   }
 
   #recipient(random: Random): Pick<Offered, 'to' | 'phones' | 'end'> {
@@ -145,7 +154,7 @@ export class Load {
       const text = `${instance.id} incoming ${n}`
       await network.writeAs({ from, to: phone, text, ...(inGroup && { group: this.#group }) })
       this.incoming.push({ instanceId: instance.id, text })
-      await sleep(random.between(...this.#pace.writeEveryMs))
+      await this.#pause(random.between(...this.#pace.writeEveryMs))
     }
   }
 }

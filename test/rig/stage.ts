@@ -16,6 +16,7 @@ const AFTERMATH_MS = 1_000
 const READS_AT_ONCE = 8
 /** A caller waits so long for a node that hangs, then asks the next one. */
 const CALL_TIMEOUT_MS = 4_000
+const COUNT_OWED_EVERY_MS = 500
 const LINKED_AT_ONCE = 4
 
 export interface StageOptions {
@@ -59,6 +60,8 @@ export class Stage {
   /** Boots of nodes that were replaced, and what else may have repeated an attempt. */
   #incidents = 0
   #calls = 0
+  #owedLately = 0
+  #owedAt = Number.NEGATIVE_INFINITY
   /** How long the first start took. */
   startUpMs = 0
 
@@ -156,6 +159,7 @@ export class Stage {
         network: this.network,
         random: this.#random.fork(),
         ...this.#options.load,
+        isBehind: () => this.#isBehind(),
         onAccepted: () => this.#onAccepted.happened(),
       })
     }
@@ -253,6 +257,16 @@ export class Stage {
 
   get loads(): Load[] {
     return this.players.map(({ load }) => load).filter(load => load !== null)
+  }
+
+  #isBehind(): boolean {
+    const { mostOwed } = this.#options.load?.pace ?? {}
+    if (mostOwed === undefined) return false
+    if (performance.now() - this.#owedAt > COUNT_OWED_EVERY_MS) {
+      this.#owedAt = performance.now()
+      this.#owedLately = this.#owed
+    }
+    return this.#owedLately > mostOwed * this.players.length
   }
 
   /** Events that have not arrived yet. */

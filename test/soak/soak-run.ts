@@ -7,8 +7,8 @@ import { Stage } from '../rig/stage.ts'
 import { Scales, slopeOf, WEIGHED_NODE_OPTIONS } from './memory.ts'
 import { Trouble, type TroubleKind } from './trouble.ts'
 
-/** Of each instance, on average: a text every 1.2 s, and one that comes in. */
-const PACE: Pace = { senders: 1, sendEveryMs: [400, 2_000], writeEveryMs: [400, 2_000] }
+/** Of each instance, on average: a text every 2 s, and one that comes in. */
+const PACE: Pace = { senders: 1, sendEveryMs: [800, 3_200], writeEveryMs: [800, 3_200], mostOwed: 20 }
 /** Somewhere something goes wrong so often: to each of 50 instances about once a minute. */
 const TROUBLE_EVERY_MS = [600, 1_800] as const
 /** The traffic goes on for a while after the last fault. */
