@@ -19,7 +19,7 @@ const NODES = { sqlite: 1, postgres: 3 } as const
 
 export interface FaultContext {
   seed: number
-  postgres: PostgresServer
+  postgres: Pick<PostgresServer, 'url' | 'crash' | 'restart'>
   /** Where the nodes' logs go when a promise was broken; null: nowhere. */
   logs: string | null
   say(line: string): void

@@ -18,6 +18,7 @@ const READS_AT_ONCE = 8
 const CALL_TIMEOUT_MS = 4_000
 const COUNT_OWED_EVERY_MS = 500
 const LINKED_AT_ONCE = 4
+const LINKED_WITHIN_MS = 60_000
 
 export interface StageOptions {
   database: TestDatabase
@@ -276,13 +277,21 @@ export class Stage {
     return told + received - new Set(this.recorder.arrivals.map(({ eventId }) => eventId)).size
   }
 
+  /** Scans what is on show, as a person would: a code may be out of date when an instance changes its node. */
+  async #scan(id: string): Promise<boolean> {
+    const { state, qr } = await this.admin.connection(id)
+    if (qr !== null) await this.network?.scanQr(qr).catch(() => undefined)
+    // Linking that was interrupted rests until it is asked for again.
+    else if (state === 'unlinked') await this.admin.connect(id).catch(() => undefined)
+    return state === 'connecting' || state === 'connected'
+  }
+
   async #addPlayer(): Promise<void> {
     const { admin } = this
     const { id, token } = await admin.createInstance(this.network ? 'whatsapp' : 'sandbox')
     if (this.network) {
       await admin.connect(id)
-      const qr = await until('a QR code', async () => (await admin.connection(id)).qr)
-      await this.network.scanQr(qr)
+      await until('a link', () => this.#scan(id), LINKED_WITHIN_MS)
     }
     const { phone } = await admin.untilState(id, 'connected')
     const client = instanceClient(() => this.#nextUrl(), id, token, CALL_TIMEOUT_MS)
