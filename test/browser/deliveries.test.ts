@@ -59,12 +59,16 @@ test('all that was given up goes out again, with a count first and progress afte
     return (await stage.service.admin.listEvents(id, '?state=exhausted')).length === 6
   })
   stage.receiver.answerWith({ kind: 'status', status: 200 })
-  const page = await stage.openSignedIn(`/instances/${id}/events`)
+  const page = await stage.openSignedIn(`/instances/${id}`)
+  await page.getByText('6 events of the last 24 hours were given up').waitFor()
+  await page.getByRole('link', { name: 'See why, and redeliver' }).click()
   await page.getByRole('button', { name: 'Redeliver…' }).click()
   await page.getByText('6 events will be posted again.').waitFor()
   await page.getByRole('button', { name: 'Redeliver 6 events' }).click()
   await page.getByText('6 of 6 done').waitFor()
   await page.getByText('All done.').waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByText('No event fits these filters').waitFor()
   expect(await stage.service.admin.listEvents(id, '?state=delivered')).toHaveLength(6)
 })
 

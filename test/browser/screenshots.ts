@@ -133,6 +133,26 @@ async function life(): Promise<Scene[]> {
         await page.getByRole('dialog').waitFor()
       },
     },
+    {
+      name: '16-token',
+      path: '/',
+      prepare: async page => {
+        await page.getByRole('button', { name: 'New instance' }).click()
+        await page.getByRole('radio', { name: /Try the sandbox/ }).check()
+        await page.getByRole('button', { name: 'Create', exact: true }).click()
+        await page.getByText('Send from your program').waitFor()
+        await page.getByText('Messages go out and come in.').waitFor()
+      },
+      whole: true,
+    },
+    {
+      name: '17-failed-message',
+      path: `${at}/messages?state=failed`,
+      prepare: async page => {
+        await page.getByRole('row').getByRole('link').first().click()
+        await page.getByText('This number is not on WhatsApp.').waitFor()
+      },
+    },
   ]
 }
 
@@ -140,7 +160,35 @@ async function life(): Promise<Scene[]> {
 async function linkingScenes(): Promise<Scene[]> {
   const { id } = await linking.service.admin.createInstance('whatsapp', 'Bookshop')
   await linking.service.admin.connect(id)
-  return [{ name: '15-linking', path: `/instances/${id}`, prepare: page => page.getByTestId('qr').waitFor() }]
+  const byCode = await linking.service.admin.createInstance('whatsapp', 'Flower shop')
+  const refused = await linking.service.admin.createInstance('whatsapp', 'Barber')
+  await linking.service.admin.connect(refused.id)
+  const code = await until('a code', async () => (await linking.service.admin.connection(refused.id)).qr)
+  const { phone } = await network.scanQr(code)
+  await linking.service.admin.untilState(refused.id, 'connected')
+  await network.misbehave({ kind: 'refuse_logins', reason: '403', count: 1, account: phone })
+  await network.misbehave({ kind: 'cut', account: phone })
+  await linking.service.admin.untilState(refused.id, 'stopped')
+  return [
+    { name: '15-linking', path: `/instances/${id}`, prepare: page => page.getByTestId('qr').waitFor() },
+    {
+      name: '18-pairing-code',
+      path: `/instances/${byCode.id}`,
+      prepare: async page => {
+        await page.locator('label', { hasText: 'Pairing code' }).click()
+        if (await page.getByLabel('Your number').isVisible()) {
+          await page.getByLabel('Your number').fill('5511987654321')
+          await page.getByRole('button', { name: 'Get a pairing code' }).click()
+        }
+        await page.getByText(/^[A-Z0-9]{4}-[A-Z0-9]{4}$/).waitFor()
+      },
+    },
+    {
+      name: '19-stopped',
+      path: `/instances/${refused.id}`,
+      prepare: page => page.getByRole('button', { name: 'Try again now' }).waitFor(),
+    },
+  ]
 }
 
 async function shoot(on: Stage, scenes: readonly Scene[]): Promise<void> {

@@ -407,6 +407,11 @@ export const en = {
     testPosted: 'What was posted',
     owedSince: 'Your webhook has not received everything: the oldest event is from',
     seeWaiting: 'See what waits',
+    givenUp: (count: number) =>
+      count === 1
+        ? '1 event of the last 24 hours was given up: your webhook never took it.'
+        : `${count} events of the last 24 hours were given up: your webhook never took them.`,
+    seeGivenUp: 'See why, and redeliver',
     secret: 'Signing secret',
     secretHint: 'Every event is signed with it, so that your receiver knows it came from here.',
     reveal: 'Show',

@@ -442,6 +442,11 @@ export const ptBr: Words = {
     testPosted: 'O que foi postado',
     owedSince: 'Seu webhook ainda não recebeu tudo: o evento mais antigo é de',
     seeWaiting: 'Ver o que espera',
+    givenUp: count =>
+      count === 1
+        ? '1 evento das últimas 24 horas foi abandonado: seu webhook nunca o aceitou.'
+        : `${count} eventos das últimas 24 horas foram abandonados: seu webhook nunca os aceitou.`,
+    seeGivenUp: 'Ver por quê, e reenviar',
     secret: 'Segredo de assinatura',
     secretHint: 'Todo evento é assinado com ele, para que seu receptor saiba que veio daqui.',
     reveal: 'Mostrar',

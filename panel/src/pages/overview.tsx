@@ -1,7 +1,7 @@
 import { Button, Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { activityQuery, connectionQuery, webhookQuery } from '../api/queries.ts'
+import { activityQuery, connectionQuery, statisticsQuery, webhookQuery } from '../api/queries.ts'
 import { Card } from '../components/panels.tsx'
 import { Ago, useNow } from '../components/time.tsx'
 import { Waiting } from '../components/waiting.tsx'
@@ -16,6 +16,8 @@ import { DeliveryCharts } from './statistics.tsx'
 
 /** What is younger is on its way, and no reason to look. */
 const OWED_AFTER_MS = 10_000
+/** The span that the charts begin with: one read serves both. */
+const LATELY_HOURS = 24
 
 export function Overview() {
   const words = useWords()
@@ -50,6 +52,8 @@ function WebhookCard({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const { data: webhook } = useQuery(webhookQuery(instanceId))
   const { data: activity } = useQuery(activityQuery([instanceId]))
+  const { data: statistics } = useQuery(statisticsQuery(instanceId, LATELY_HOURS))
+  const givenUp = statistics?.buckets.reduce((sum, { exhausted }) => sum + exhausted, 0) ?? 0
   const now = useNow(OWED_AFTER_MS)
   const oldest = activity?.[0]?.oldestUndeliveredAt
   const owedSince = oldest && now - Date.parse(oldest) > OWED_AFTER_MS ? oldest : null
@@ -62,6 +66,14 @@ function WebhookCard({ instanceId }: { instanceId: string }) {
           {words.webhook.owedSince} <Ago at={owedSince} />.{' '}
           <Link to="/instances/$id/events" params={{ id: instanceId }} search={{ state: 'pending' }}>
             {words.webhook.seeWaiting}
+          </Link>
+        </p>
+      )}
+      {givenUp > 0 && (
+        <p className={classes.givenUp}>
+          {words.webhook.givenUp(givenUp)}{' '}
+          <Link to="/instances/$id/events" params={{ id: instanceId }} search={{ state: 'exhausted' }}>
+            {words.webhook.seeGivenUp}
           </Link>
         </p>
       )}
