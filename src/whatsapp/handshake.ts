@@ -1,7 +1,7 @@
 import { DisconnectReason, type WASocket } from 'baileys'
 
-/** From the first packet until WhatsApp lets us in, refuses us or offers a code: it takes a second, or never happens. */
-const HANDSHAKE_WITHIN_MS = 30_000
+/** Until WhatsApp lets us in, refuses us or offers a code: a second, or more where hundreds log in at once. */
+const HANDSHAKE_WITHIN_MS = 60_000
 /** What it says until then is a few kilobytes. */
 const MAX_HANDSHAKE_BYTES = 256 * 1024
 

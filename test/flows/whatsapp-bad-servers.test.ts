@@ -8,7 +8,7 @@ import { Stage } from './whatsapp-stage.ts'
 
 /** Whoever answers in WhatsApp's place and leads nowhere; docs/whatsapp-situations.md lists these. */
 
-const HANDSHAKE_WITHIN_MS = 30_000
+const HANDSHAKE_WITHIN_MS = 60_000
 /** A frame of 16 MiB is announced. */
 const LONG_FRAME = Buffer.of(0xff, 0xff, 0xff)
 
