@@ -8,10 +8,13 @@ const REFUSALS: readonly string[] = [
   'DataDirInUse',
   'StillInUse',
   'NewerSchema',
+  'NeedsSessions',
+  'ForeignDatabase',
   'NoDataYet',
   'WrongMasterKey',
   'OtherRotation',
   'StoreUnavailable',
+  'StoreUnusable',
 ]
 const TOLD_EVERY = 0.05
 

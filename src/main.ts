@@ -70,7 +70,8 @@ function adminKeyInShell(app: App): string {
 }
 
 /** PostgreSQL shows with an error the row that it is about, and so what is secret in it. */
-function errorWithoutRow(error: Error): object {
+function errorWithoutRow(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
   const { detail, where, internalQuery, ...rest } = stdSerializers.err(error)
   return rest
 }

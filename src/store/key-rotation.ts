@@ -5,10 +5,11 @@ import { NoDataYet, OtherRotation, WrongMasterKey } from './errors.ts'
 import { type KeyState, RotationRecord } from './key-check.ts'
 import type { StoreLogger } from './logger.ts'
 import type { Flavour } from './migrations/flavour.ts'
-import { refuseNewerSchema } from './migrations/migrate.ts'
+import { refuseOthers } from './migrations/migrate.ts'
 import { tableExists } from './migrations/table-exists.ts'
 import { createPatientPool, reach } from './postgres/pools.ts'
 import { PostgresBackend } from './postgres/postgres-backend.ts'
+import { refuseTransactionPooler } from './postgres/refuse-transaction-pooler.ts'
 import { waitUntilAlone } from './postgres/wait-until-alone.ts'
 import { type Resealed, Resealing } from './resealing.ts'
 import type { Database } from './schema/database.ts'
@@ -17,6 +18,7 @@ import type { Backend } from './session.ts'
 import { lockDataDir } from './sqlite/data-dir-lock.ts'
 import { openSqlite, SqliteBackend } from './sqlite/sqlite-backend.ts'
 import { TransactionalSqliteDialect } from './sqlite/transactional-dialect.ts'
+import { explained } from './sqlite/unusable.ts'
 import { Statements } from './statement.ts'
 
 export interface RotationOptions {
@@ -47,7 +49,8 @@ export type RotationOutcome = ({ kind: 'rotated' } & Resealed) | { kind: 'alread
  * | after the data counts as turned, before or after `adopt` | everything under the next key; a start is refused still |
  * | after the record is gone | everything done |
  *
- * @throws DataDirInUse, StillInUse, NewerSchema, NoDataYet, WrongMasterKey or OtherRotation, with nothing changed
+ * @throws DataDirInUse, StillInUse, NeedsSessions, ForeignDatabase, NewerSchema, NoDataYet, WrongMasterKey or OtherRotation, with
+ * nothing changed; StoreUnusable or StoreUnavailable where the database fails
  */
 export async function rotateMasterKey(options: RotationOptions): Promise<RotationOutcome> {
   return options.databaseUrl === undefined ? rotateOnSqlite(options) : rotateOnPostgres(options.databaseUrl, options)
@@ -56,19 +59,17 @@ export async function rotateMasterKey(options: RotationOptions): Promise<Rotatio
 async function rotateOnSqlite(options: RotationOptions): Promise<RotationOutcome> {
   const path = join(options.dataDir, 'pombal.db')
   if (!existsSync(path)) throw new NoDataYet()
-  const unlock = lockDataDir(options.dataDir)
-  const db = new Kysely<Database>({ dialect: new TransactionalSqliteDialect({ database: openSqlite(path) }) })
+  const toClose: (() => unknown)[] = []
   try {
-    return await rotate({
-      ...options,
-      kind: 'sqlite',
-      db,
-      untilAlone: async () => undefined,
-      openBackend: () => new SqliteBackend(path),
-    })
+    toClose.push(lockDataDir(options.dataDir))
+    const db = new Kysely<Database>({ dialect: new TransactionalSqliteDialect({ database: openSqlite(path) }) })
+    toClose.push(() => db.destroy())
+    const openBackend = () => new SqliteBackend(path)
+    return await rotate({ ...options, kind: 'sqlite', db, openBackend, untilAlone: async () => undefined })
+  } catch (error) {
+    throw explained(error, path)
   } finally {
-    await db.destroy()
-    unlock()
+    for (const close of toClose.reverse()) await close()
   }
 }
 
@@ -77,13 +78,9 @@ async function rotateOnPostgres(databaseUrl: string, options: RotationOptions): 
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
   try {
     await reach(pool.query('select 1'))
-    return await rotate({
-      ...options,
-      kind: 'postgres',
-      db,
-      untilAlone: () => waitUntilAlone(pool),
-      openBackend: () => new PostgresBackend(databaseUrl, options.logger),
-    })
+    await refuseTransactionPooler(databaseUrl)
+    const openBackend = () => new PostgresBackend(databaseUrl, options.logger)
+    return await rotate({ ...options, kind: 'postgres', db, openBackend, untilAlone: () => waitUntilAlone(pool) })
   } finally {
     await db.destroy()
   }
@@ -99,7 +96,7 @@ interface Means extends RotationOptions {
 
 async function rotate(means: Means): Promise<RotationOutcome> {
   const { kind, db, currentKey, nextKey, adopt } = means
-  await refuseNewerSchema(db, kind)
+  await refuseOthers(db, kind)
   if (!(await tableExists(db, kind, 'meta'))) throw new NoDataYet()
   const record = new RotationRecord(db)
   const current = new Sealing(currentKey)

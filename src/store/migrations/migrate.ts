@@ -66,8 +66,7 @@ export async function refuseOthers(db: Kysely<Database>, kind: Flavour['kind']):
   await refuseNewerSchema(db, kind)
 }
 
-/** Throws `NewerSchema`. */
-export async function refuseNewerSchema(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
+async function refuseNewerSchema(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
   if (!(await tableExists(db, kind, MIGRATION_TABLE))) return
   const { rows } = await sql<{ name: string }>`select name from ${sql.table(MIGRATION_TABLE)}`.execute(db)
   const unknown = rows.map(row => row.name).filter(name => !(name in STEPS))
