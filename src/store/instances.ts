@@ -265,7 +265,7 @@ function operations(core: Core) {
         await tx.query(
           db
             .updateTable('leases')
-            .set(eb => ({ owner: null, epoch: eb('epoch', '+', 1), lease_until: 0 }))
+            .set(eb => ({ owner: null, epoch: eb('epoch', '+', 1), lease_until: now }))
             .where('instance_id', '=', id),
         )
         await tx.query(db.deleteFrom('credentials').where('instance_id', '=', id))
