@@ -55,7 +55,7 @@ describe.concurrent('the acknowledgement', () => {
   test('withheld: the message goes out again under its id, and is sent once', async () => {
     await using world = await openStage([{ ...MESSAGE_ACK, times: 1 }, 'drop'])
     const { stage, id } = world
-    const { id: message, whatsappId } = await stage.accept(id, SILENT, 'unanswered')
+    const { id: message, whatsappId } = await stage.accept(id, SILENT, 'nobody answers this')
     await stage.becomes(id, message, 'sent')
     expect(await stage.network.inbox(SILENT)).toMatchObject([{ id: whatsappId, copies: 2 }])
     expect(await stage.eventsOf(id, message)).toEqual(['message.sent'])
@@ -81,18 +81,17 @@ describe.concurrent('the acknowledgement', () => {
   })
 
   test('withheld for one instance: another one is not held up', async () => {
-    await using world = await openStage()
+    await using world = await openPatientStage(15_000)
     const { stage, id, phone } = world
     const other = await stage.link()
     const rule = { when: { ...MESSAGE_ACK, account: phone }, do: 'drop' } as const
     await stage.network.misbehave({ kind: 'rule', rule })
-    const stuck = await Promise.all(Array.from({ length: 30 }, (_, n) => stage.accept(id, `55110000${1_000 + n}`, 'x')))
+    for (let n = 0; n < 5; n++) await stage.accept(id, SILENT, `stuck ${n}`)
     for (let n = 0; n < 5; n++) {
       const { id: message } = await stage.accept(other.id, CONTACT, `past it ${n}`)
       await stage.becomes(other.id, message, 'sent')
     }
-    await stage.network.misbehave({ kind: 'clear' })
-    for (const { id: message } of stuck) await stage.becomes(id, message, 'read')
+    expect(await stage.store.messages.listQueued(id, 10)).toHaveLength(5)
   })
 
   test.each([
@@ -197,7 +196,7 @@ describe.concurrent('the recipient cannot decrypt', () => {
     await stage.becomes(id, message, 'sent')
     await until('it to be asked for again', async () => ((await stage.network.scenario()).rules[0]?.applied ?? 0) > 2)
     await stage.network.misbehave({ kind: 'clear' })
-    const { id: next } = await stage.accept(id, CONTACT, 'read')
+    const { id: next } = await stage.accept(id, CONTACT, 'read this time')
     await stage.becomes(id, next, 'read')
   })
 })
