@@ -102,6 +102,25 @@ describe('a node’s instances', () => {
     expect(supervisor.size).toBe(120)
   })
 
+  test('count as kept only while its leases are renewed, and never before they were or after it closed', async () => {
+    const { leases, supervisor } = setUp(['a'])
+    expect(supervisor.isRenewed).toBe(false)
+    await pass(1)
+    expect(supervisor.isRenewed).toBe(true)
+    leases.failing = true
+    await pass(9_000)
+    expect(supervisor.isRenewed).toBe(true)
+    await pass(7_000)
+    expect(supervisor.isRenewed).toBe(false)
+    leases.failing = false
+    await pass(2_000)
+    expect(supervisor.isRenewed).toBe(true)
+    const closed = supervisor.close()
+    expect(supervisor.isRenewed).toBe(false)
+    await pass(1_000)
+    await closed
+  })
+
   test('one made later runs at the hint, one already running is told to look', async () => {
     const { leases, hints, log } = setUp(['a'])
     await pass(1)

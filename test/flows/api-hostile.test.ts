@@ -157,7 +157,7 @@ test(
     await fc.assert(
       fc.asyncProperty(bytes, async sent => {
         const received = await exchange(sent)
-        for (const [, status] of received.matchAll(/^HTTP\/1\.1 (\d{3})/gm)) expect(Number(status)).toBeLessThan(500)
+        for (const [, status] of received.matchAll(/HTTP\/1\.1 (\d{3}) /g)) expect(Number(status)).toBeLessThan(500)
       }),
       RUNS,
     )
