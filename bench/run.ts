@@ -17,12 +17,13 @@ import { describeMachine, type Machine } from './harness/machine.ts'
 import { tableOf } from './harness/report.ts'
 import type { Scenario } from './harness/scenario.ts'
 import { accept } from './scenarios/accept.ts'
+import { idle } from './scenarios/idle.ts'
 import { lanes } from './scenarios/lanes.ts'
 import { memory } from './scenarios/memory.ts'
 import { texts } from './scenarios/texts.ts'
 import { webhooks } from './scenarios/webhooks.ts'
 
-const SCENARIOS: readonly Scenario[] = [accept, webhooks, texts, memory, lanes]
+const SCENARIOS: readonly Scenario[] = [accept, webhooks, texts, memory, idle, lanes]
 const STORES: readonly StoreKind[] = ['sqlite', 'postgres']
 
 interface Choice {

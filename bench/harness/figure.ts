@@ -2,22 +2,22 @@ import { median, spread } from './statistics.ts'
 
 export type StoreKind = 'sqlite' | 'postgres'
 
-export type Unit = 'per second' | 'MB' | 'ms'
+export type Unit = 'per second' | 'MB' | 'ms' | 's'
 
 /** What is asked of a ratio; shown, never enforced. */
 export type Floor = { kind: 'at least'; ratio: number } | { kind: 'at most'; ratio: number }
 
-/** One measured ratio, with every round it comes from. */
+/** One measured ratio, with every round it comes from; or a plain number, where nothing barer does the same. */
 export interface Figure {
   name: string
   store: StoreKind
   unit: Unit
-  reference: { what: string; rounds: number[]; median: number }
+  reference: { what: string; rounds: number[]; median: number } | null
   ours: { rounds: number[]; median: number }
   /** Of the medians. */
-  ratio: number
+  ratio: number | null
   /** Spread of the reference over its rounds: the machine's noise. */
-  noise: number
+  noise: number | null
   floor: Floor | null
   met: boolean | null
   notes: string[]
@@ -47,6 +47,25 @@ export function figureOf({ name, store, unit, against, reference, ours, floor, n
     noise: spread(reference),
     floor: floor ?? null,
     met: floor === undefined ? null : floor.kind === 'at least' ? ratio >= floor.ratio : ratio <= floor.ratio,
+    notes,
+  }
+}
+
+/** A number that is held against a limit, or against nothing. */
+export function plainFigure(
+  plain: Pick<Figure, 'name' | 'store' | 'unit'> & { value: number; atMost?: number; notes?: string[] },
+): Figure {
+  const { name, store, unit, value, atMost, notes = [] } = plain
+  return {
+    name,
+    store,
+    unit,
+    reference: atMost === undefined ? null : { what: 'the limit', rounds: [atMost], median: atMost },
+    ours: { rounds: [value], median: value },
+    ratio: atMost === undefined ? null : value / atMost,
+    noise: null,
+    floor: atMost === undefined ? null : { kind: 'at most', ratio: 1 },
+    met: atMost === undefined ? null : value <= atMost,
     notes,
   }
 }

@@ -11,6 +11,13 @@ const LINK_WITHIN_MS = 120_000
 export interface SimulatedNetwork {
   url: string
   scanQr(qr: string): Promise<void>
+  /** Clients that are logged in. */
+  countOnline(): Promise<number>
+  /**
+   * Ends every client's socket at once, and watches for so long.
+   * @returns how many ms later each that came back was there, in order
+   */
+  cutAll(watchMs: number): Promise<number[]>
   /** Stops its process in its tracks: sockets stay open, and nothing is answered any more. */
   fallSilent(): void
   goOn(): void
@@ -22,6 +29,8 @@ export async function startNetwork(cleanUp: AsyncDisposableStack): Promise<Simul
   return {
     url: await simulator.call('listen'),
     scanQr: qr => simulator.call('scanQr', qr),
+    countOnline: () => simulator.call('countOnline'),
+    cutAll: watchMs => simulator.call('cutAll', watchMs),
     fallSilent: () => void process.kill(simulator.pid, 'SIGSTOP'),
     goOn: () => void process.kill(simulator.pid, 'SIGCONT'),
   }

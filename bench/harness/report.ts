@@ -17,14 +17,14 @@ export function tableOf(figures: readonly Figure[]): string {
 function rowOf({ name, store, unit, reference, ours, ratio, floor, met, noise }: Figure): string[] {
   return [
     met === null ? ' ' : met ? '✓' : '✗',
-    `${name} / ${reference.what}`,
+    reference ? `${name} / ${reference.what}` : name,
     store,
-    short(reference.median),
+    reference ? short(reference.median) : '',
     short(ours.median),
     unit,
-    ratio.toFixed(2),
+    ratio?.toFixed(2) ?? '',
     floor === null ? '' : floorText(floor),
-    `±${Math.round(noise * 50)} %`,
+    noise === null ? '' : `±${Math.round(noise * 50)} %`,
   ]
 }
 

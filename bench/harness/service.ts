@@ -10,6 +10,8 @@ import type { BenchDatabase } from './databases.ts'
 const PROGRAM = join(import.meta.dirname, '../../bin/pombal.js')
 const START_WITHIN_MS = 60_000
 const STOP_WITHIN_MS = 20_000
+/** USER_HZ is 100 on every Linux that Node runs on. */
+const MS_PER_TICK = 10
 
 export interface RunningService {
   readonly pid: number
@@ -80,4 +82,11 @@ async function stop(child: ChildProcess): Promise<void> {
 /** Resident memory of a process, in MB. */
 export function residentMb(pid: number): number {
   return Number(execFileSync('ps', ['-o', 'rss=', '-p', pid.toString()], { encoding: 'utf8' })) / 1024
+}
+
+/** Processor time that a process has used so far, in ms; of Linux, in steps of 10 ms. */
+export function processorMs(pid: number): number {
+  // After the name, which may hold anything: state is field 3, utime and stime are 14 and 15 (proc_pid_stat(5)).
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK
 }

@@ -1,9 +1,12 @@
 /** The simulated WhatsApp network, alone in its process. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createSimulator, type Simulator } from '@pombal/simulator'
 import { serve } from '../harness/remote.ts'
 
 /** Enough that no client makes one-time keys: linking 200 of them is then a matter of seconds. */
 const CLAIMED_PRE_KEYS = 500
+
+const LOOK_EVERY_MS = 10
 
 let simulator: Simulator
 
@@ -16,6 +19,26 @@ async function scanQr(qr: string): Promise<void> {
   await simulator.scanQr(qr)
 }
 
-const methods = { listen, scanQr }
+async function countOnline(): Promise<number> {
+  return (await simulator.listAccounts()).filter(({ online }) => online).length
+}
+
+/** Every client's socket ends at once. @returns when they were back: after the end, in ms, for each that is */
+async function cutAll(watchMs: number): Promise<number[]> {
+  const accounts = (await simulator.listAccounts()).filter(({ online }) => online)
+  const waiting = new Set(accounts.map(({ phone }) => phone))
+  for (const account of waiting) await simulator.misbehave({ kind: 'cut', account })
+  const cutAt = performance.now()
+  const backAfterMs: number[] = []
+  while (waiting.size > 0 && performance.now() - cutAt < watchMs) {
+    await sleep(LOOK_EVERY_MS)
+    for (const { phone, online } of await simulator.listAccounts()) {
+      if (online && waiting.delete(phone)) backAfterMs.push(performance.now() - cutAt)
+    }
+  }
+  return backAfterMs
+}
+
+const methods = { listen, scanQr, countOnline, cutAll }
 export type SimulatorProcess = typeof methods
 serve(methods)

@@ -9,19 +9,16 @@
  * Left out: the one-time pre-keys. The simulator says that it has enough of them, so that none are made: bare Baileys
  * would keep 812 of them in memory for each account, about 0.2 MB, which Pombal keeps in its store.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { alternate, figureOf, short } from '../harness/figure.ts'
+import { GC_ARGUMENTS, settledMb } from '../harness/memory.ts'
 import { linkInstances, type SimulatedNetwork, startNetwork } from '../harness/network.ts'
 import { startProcess } from '../harness/remote.ts'
 import type { Bench, Scenario } from '../harness/scenario.ts'
-import { residentMb, startService } from '../harness/service.ts'
+import { startService } from '../harness/service.ts'
 import { median } from '../harness/statistics.ts'
 import type { BareBaileys } from '../processes/bare-baileys.ts'
 
 const FLOOR = { kind: 'at most', ratio: 1.5 } as const
-const GC_ARGUMENTS = ['--expose-gc', '--import', import.meta.resolve('../processes/gc-on-signal.ts')]
-const COLLECTIONS = 3
-const SETTLE_MS = 3_000
 
 export const memory: Scenario = {
   name: 'memory',
@@ -95,13 +92,4 @@ async function measureGrowth(
   const after = await settledMb(pid)
   whole.push(after)
   return (after - before) / count
-}
-
-async function settledMb(pid: number): Promise<number> {
-  for (let collections = 0; collections < COLLECTIONS; collections += 1) {
-    await sleep(SETTLE_MS / COLLECTIONS)
-    process.kill(pid, 'SIGUSR2')
-  }
-  await sleep(SETTLE_MS)
-  return residentMb(pid)
 }
