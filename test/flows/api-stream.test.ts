@@ -72,7 +72,7 @@ test('a stream tells the connection at once and after every change, and ends whe
 })
 
 test('without any hint the change is told all the same, and what did not change is not', async () => {
-  const deaf = { on: () => () => undefined }
+  const deaf = { shared: false, on: () => () => undefined }
   await using api = await ApiHarness.start({ store: () => ({ hints: deaf }) })
   const { id } = await api.createInstance()
   const stream = await Stream.open(api, id)
@@ -88,16 +88,16 @@ test('a reader that leaves leaves nothing behind', async () => {
   let listeners = 0
   const counting =
     (on: ApiHarness['store']['hints']['on']): typeof on =>
-    (topic, listener) => {
+    (...heard) => {
       listeners += 1
-      const off = on(topic, listener)
+      const off = on(...heard)
       return () => {
         listeners -= 1
         off()
       }
     }
   await using api = await ApiHarness.start({
-    store: store => ({ hints: { on: counting(store.hints.on.bind(store.hints)) } }),
+    store: store => ({ hints: { shared: false, on: counting(store.hints.on.bind(store.hints)) } }),
   })
   const { id } = await api.createInstance()
   const streams = await Promise.all(Array.from({ length: 5 }, () => Stream.open(api, id)))
