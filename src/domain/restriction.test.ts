@@ -34,9 +34,10 @@ describe('a notice', () => {
     expect(afterNotice(UNTOLD, { active: true, until }, NOW)).toEqual({ since: UNTOLD.since, until, told: true })
   })
 
-  test('without an end restricts for a while, and changes nothing where there is a restriction', () => {
-    expect(afterNotice(null, { active: true, until: null }, NOW)).toEqual(afterRefusal(null, NOW))
-    expect(afterNotice(TOLD, { active: true, until: null }, NOW)).toEqual(TOLD)
+  test('without an end is as good as a refusal', () => {
+    for (const before of [null, UNTOLD, TOLD]) {
+      expect(afterNotice(before, { active: true, until: null }, NOW)).toEqual(afterRefusal(before, NOW))
+    }
   })
 
   test('that there is none ends what was told, and not what follows from a refusal', () => {

@@ -41,6 +41,6 @@ export function afterNotice(
   const held = isInForce(restriction, now) ? restriction : null
   if (!notice.active) return held?.told ? null : held
   const since = held?.since ?? now
-  if (notice.until === null) return held ?? { since, until: now + UNTOLD_RESTRICTION_MS, told: false }
+  if (notice.until === null) return afterRefusal(held, now)
   return notice.until > now ? { since, until: notice.until, told: true } : null
 }

@@ -150,6 +150,9 @@ class WhatsappConnection implements Connection {
     this.#health = new HealthLog({ lease, connections: store.connections, now: this.#now, onFailed })
     this.#restriction = new RestrictionWatch({
       now: this.#now,
+      askWhatsapp: async () => {
+        if (this.#link?.isOpen) await this.#link.askRestriction()
+      },
       onChanged: () => {
         this.#sender.restrictionChanged()
         this.#step(() => this.#recordRestriction())
@@ -329,7 +332,7 @@ class WhatsappConnection implements Connection {
         closed: end => this.#step(() => this.#noteClosed(link, end)),
         acknowledged: ack => {
           // Before anybody else is written to.
-          if (ack.error === RESTRICTED) this.#restriction.refused(link)
+          if (ack.error === RESTRICTED) this.#restriction.refused()
           this.#sender.acknowledged(ack)
         },
         receipt: async receipt => {
@@ -401,7 +404,7 @@ class WhatsappConnection implements Connection {
     const restriction = { ...this.#restriction.describe(), restriction: this.#restriction.restriction }
     await this.#status.record({ ...NO_CODES, state: 'connected', phone, ...restriction })
     this.#sender.attach(link)
-    this.#restriction.ask(link)
+    this.#restriction.ask()
   }
 
   /** Killed before: the next refusal teaches it again. */

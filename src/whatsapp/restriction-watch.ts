@@ -6,13 +6,17 @@ import {
   type Restriction,
   type RestrictionNotice,
 } from '../domain/restriction.ts'
-import type { Link } from './link.ts'
+import { QUERY_TIMEOUT_MS } from './socket-options.ts'
 
+/** Before nobody new is kept waiting any more, WhatsApp is asked how things stand; as long as a query may take. */
+const ASK_BEFORE_MS = QUERY_TIMEOUT_MS
 /** A timer cannot wait for longer than 24 days. */
 const LONGEST_WAIT_MS = 86_400_000
 
 export interface RestrictionWatchOptions {
   now: () => number
+  /** Asks WhatsApp, who answers with a notice, if at all; nothing happens without an open link. */
+  askWhatsapp(): Promise<void>
   /** It began, changed or ended; to be recorded, and the sender looks again. Memory is ahead of the store. */
   onChanged(): void
 }
@@ -60,9 +64,9 @@ export class RestrictionWatch {
   }
 
   /** WhatsApp refused a message with 463, which does not say until when. */
-  refused(link: Pick<Link, 'askRestriction'> | null): void {
+  refused(): void {
     this.#change(afterRefusal(this.#restriction, this.#options.now()))
-    this.ask(link)
+    this.ask()
   }
 
   told(notice: RestrictionNotice): void {
@@ -70,14 +74,14 @@ export class RestrictionWatch {
   }
 
   /** Asks WhatsApp until when, if that is not known. */
-  ask(link: Pick<Link, 'askRestriction'> | null): void {
-    if (!link || this.#isAsking || !this.isInForce || this.#restriction?.told) return
+  ask(): void {
+    if (this.#isAsking || !this.isInForce || this.#restriction?.told) return
     this.#isAsking = true
     // The answer comes as a notice; without one we wait as long as we decided to.
     const done = () => {
       this.#isAsking = false
     }
-    link.askRestriction().then(done, done)
+    this.#options.askWhatsapp().then(done, done)
   }
 
   /** Another account comes next. */
@@ -97,13 +101,18 @@ export class RestrictionWatch {
     this.#options.onChanged()
   }
 
-  #wait(): void {
+  /** For its end; if nobody said when that is, WhatsApp is asked shortly before. */
+  #wait(asked = false): void {
     clearTimeout(this.#timer)
     if (!this.#restriction) return
-    const leftMs = this.#restriction.until - this.#options.now()
-    this.#timer = setTimeout(
-      () => (this.isInForce ? this.#wait() : this.#change(null)),
-      Math.min(Math.max(0, leftMs), LONGEST_WAIT_MS),
-    ).unref()
+    const { until, told } = this.#restriction
+    const asks = !told && !asked
+    const waitMs = until - this.#options.now() - (asks ? ASK_BEFORE_MS : 0)
+    const next = () => {
+      if (!this.isInForce) return this.#change(null)
+      this.#wait(asked || asks)
+      if (asks) this.ask()
+    }
+    this.#timer = setTimeout(next, Math.min(Math.max(0, waitMs), LONGEST_WAIT_MS)).unref()
   }
 }
