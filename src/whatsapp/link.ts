@@ -136,7 +136,7 @@ export class Link {
     if (this.#socket.messageRetryManager) this.#socket.messageRetryManager.addRecentMessage = () => undefined
     sendDurably(
       this.#socket,
-      () => Promise.all([sending.getStore(), credentials.settled()]),
+      () => Promise.all([this.#sendRecorded(), credentials.settled()]),
       options.mayAct ?? (() => true),
       () => this.#endAs(NOT_RECORDED),
     )
@@ -170,7 +170,7 @@ export class Link {
   async write(address: string, content: Uint8Array, whatsappId: string, recorded: Promise<void>): Promise<void> {
     this.#unanswered.add(whatsappId)
     const relay = { socket: this.#socket, devices: this.#options.devices, self: this.self }
-    const relayed = sending.run(recorded, () =>
+    const relayed = sending.run({ link: this, recorded }, () =>
       this.#socket.authState.keys.transaction(
         () => relayToDevices(relay, address, decodeContent(content), whatsappId),
         `send ${address}`,
@@ -225,6 +225,11 @@ export class Link {
     // Not awaited: it waits for the peer to answer the close frame.
     this.#socket.end(undefined).catch(error => this.#log(error, 'end'))
     this.#markEnded()
+  }
+
+  #sendRecorded(): Promise<void> | undefined {
+    const send = sending.getStore()
+    return send?.link === this ? send.recorded : undefined
   }
 
   #listen(): void {

@@ -17,8 +17,11 @@ type PnToLid = Parameters<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>
 const CONTACTS_WITHOUT_LID = 1_000
 const NO_LID_FRESH_MS = 600_000
 
-/** Within a send: settles once the message is recorded as handed to WhatsApp. Its frame does not leave before. */
-export const sending = new AsyncLocalStorage<Promise<void>>()
+/**
+ * Within a send: `recorded` settles once the message is recorded as handed to WhatsApp; its frame does not leave before.
+ * What follows from a send, and from the end of its socket, runs within it too: so it counts for `link` only.
+ */
+export const sending = new AsyncLocalStorage<{ link: object; recorded: Promise<void> }>()
 
 /** Told of everything decrypted, before Baileys answers WhatsApp; while it waits, no receipt goes out. */
 export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Promise<void>

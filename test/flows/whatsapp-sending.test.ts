@@ -46,6 +46,26 @@ test.each([
   expect(await stage.eventsOf(id, message)).toEqual(events)
 })
 
+test('a message whose content could not be fixed ends its socket, and goes out over the next one', async () => {
+  await using stage = await Stage.open()
+  let failures = 1
+  const { store } = stage
+  const messages = new Proxy(store.messages, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      if (name !== 'recordPrepared' || failures === 0) return value.bind(target)
+      failures -= 1
+      return () => Promise.reject(new Error('The write went wrong in a way that nobody foresaw.'))
+    },
+  })
+  const { connections, events, credentials, numbers, hints } = store
+  const { id } = await stage.link({ store: { connections, messages, events, credentials, numbers, hints } })
+  const { id: message } = await stage.accept(id, CONTACT, 'again')
+  await stage.becomes(id, message, 'read')
+  expect(failures).toBe(0)
+})
+
 test('messages to one recipient arrive in the order accepted, however many wait', async () => {
   await using stage = await Stage.open()
   const { id } = await stage.link()
