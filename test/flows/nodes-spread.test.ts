@@ -42,11 +42,13 @@ test('instances are spread fairly, and again when a node comes, goes by SIGTERM,
   await Promise.all(linked.map(({ id }) => first!.admin.untilState(id, 'connected')))
   await allWork(stage, linked, 'after SIGTERM')
 
+  const { pid } = third!
   await third!.kill('SIGKILL')
-  const killedAt = performance.now()
-  await until('the last one to have taken over', async () => `${await stage.spread()}` === '6,0,0', 20_000)
+  // As if it had been gone for 10 s already, of the 15 that its leases last.
+  await stage.query(`update leases set lease_until = lease_until - 10000 where owner like '%-${pid}-%'`)
+  await stage.query(`update nodes set seen_until = seen_until - 10000 where id like '%-${pid}-%'`)
+  await until('the last one to have taken over', async () => `${await stage.spread()}` === '6,0,0')
   await Promise.all(linked.map(({ id }) => first!.admin.untilState(id, 'connected')))
-  expect(performance.now() - killedAt).toBeLessThan(20_000)
   await allWork(stage, linked, 'after a kill')
   // No account was ever opened from two places: WhatsApp would have ended the first with a conflict.
   for (const node of stage.nodes) expect(node.wholeOutput).not.toMatch(/"code":440/)
