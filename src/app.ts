@@ -22,6 +22,7 @@ import { createDispatcher } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
 import { signatureHeaders } from './webhooks/signature.ts'
 import { createConnection } from './whatsapp/connection.ts'
+import { Openings } from './whatsapp/openings.ts'
 import { Turns } from './whatsapp/turns.ts'
 
 export interface App {
@@ -87,6 +88,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     takeDown.push(() => dispatcher.close())
 
     const turns = new Turns()
+    const openings = new Openings()
     const openConnection = async ({ kind }: ConnectionRecord, lease: Lease, onLeaseLost: () => void) => {
       const connection = createConnection({
         lease,
@@ -98,6 +100,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
         },
         mayAct: () => supervisor.mayAct,
         turns,
+        openings,
         logger,
         now,
         onLeaseLost,

@@ -14,6 +14,7 @@ import { HealthLog } from './health-log.ts'
 import { Link, LinkClosed } from './link.ts'
 import type { LinkEnd } from './link-end.ts'
 import { MemoryCache } from './memory-cache.ts'
+import { Openings } from './openings.ts'
 import { untilStored } from './patience.ts'
 import { Recorder } from './recorder.ts'
 import { RestrictionWatch } from './restriction-watch.ts'
@@ -73,6 +74,8 @@ export interface ConnectionOptions {
   mayAct?: () => boolean
   /** Shared by the connections of a node; by default this one's own. */
   turns?: Turns
+  /** Likewise. */
+  openings?: Openings
   logger: Logger
   now?: () => number
   /** A write was refused by the fence: whoever started the connection must stop it. Called once at most. */
@@ -112,6 +115,7 @@ class WhatsappConnection implements Connection {
     placeholderResendCache: new MemoryCache(RETRY_COUNTERS),
     callOfferCache: new MemoryCache(RETRY_COUNTERS),
   }
+  readonly #openings: Openings
   readonly #stopped = new AbortController()
   /** Everything that changes the mode runs here, one step at a time. */
   #steps: Promise<void> = Promise.resolve()
@@ -138,6 +142,7 @@ class WhatsappConnection implements Connection {
     this.#now = options.now ?? Date.now
     this.#logger = logger
     this.#instanceId = lease.instanceId
+    this.#openings = options.openings ?? new Openings()
     const shared = { lease, logger, now: this.#now, signal: this.#stopped.signal }
     const simulated = options.network.kind === 'simulated'
     this.#status = new Status({ ...shared, connections: store.connections, simulated })
@@ -299,6 +304,8 @@ class WhatsappConnection implements Connection {
   async #open({ onlyWithCredentials = false } = {}): Promise<void> {
     const { lease, store, network, settings } = this.#options
     if (network.kind === 'none') return
+    await this.#openings.take(this.#stopped.signal)
+    if (this.#stopped.signal.aborted) return
     const options = {
       lease,
       credentials: store.credentials,
