@@ -35,8 +35,11 @@ function exitWith(problems: readonly string[]): never {
 /** What stops a start for a reason that the operator can mend, as sentences. */
 function problemsOf(error: unknown, settings: Settings): readonly string[] | null {
   if (error instanceof BadSettings) return error.problems
-  const { name, message, code, syscall } = error as NodeJS.ErrnoException
-  if (code === 'EADDRINUSE') return [`Port ${settings.port} of ${settings.host} is taken: set PORT to a free one.`]
+  const { name, message, code, syscall, port } = error as NodeJS.ErrnoException & { port?: number }
+  if (code === 'EADDRINUSE') {
+    const setting = port === settings.metricsPort ? 'METRICS_PORT' : 'PORT'
+    return [`Port ${port} of ${settings.host} is taken: set ${setting} to a free one.`]
+  }
   // The operating system refuses a folder, a file or an address, and says which.
   if (syscall !== undefined) return [message]
   if (REFUSED_BY_STORE.includes(name)) return [message]

@@ -86,3 +86,14 @@ describe.each(STORES)('metrics on %s', kind => {
     await expect(client.setWebhook(metricsUrl)).rejects.toMatchObject({ code: 'invalid_request' })
   })
 })
+
+test('a port that is taken is told by the name of its setting', async () => {
+  const receiver = await new Receiver().listen()
+  const service = new Service({ env: { METRICS_PORT: `${receiver.port}` } })
+  service.boot()
+  const { code } = await service.exited()
+  expect(code).toBe(1)
+  expect(service.output).toContain(`Port ${receiver.port} of 127.0.0.1 is taken: set METRICS_PORT to a free one.`)
+  await service.dispose()
+  await receiver.close()
+})
