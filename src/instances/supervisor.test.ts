@@ -235,6 +235,23 @@ describe('a node’s instances', () => {
     expect(supervisor.size).toBe(0)
   })
 
+  test('what was being taken when the node was told to stop is given up again', async () => {
+    const { leases, supervisor, log } = setUp(['a'])
+    const acquire = leases.acquire.bind(leases)
+    leases.acquire = async (owner, limit) => {
+      const taken = await acquire(owner, limit)
+      await new Promise(resolve => setTimeout(resolve, 1_000))
+      return taken
+    }
+    await pass(500)
+    expect(leases.rows.get('a')?.owner).toBe('me')
+    const closed = supervisor.close()
+    await pass(1_000)
+    await closed
+    expect(leases.rows.get('a')?.owner).toBeNull()
+    expect(log).toEqual([])
+  })
+
   test('a graceful stop gives every lease up', async () => {
     const { leases, supervisor, log } = setUp(['a', 'b'])
     await pass(1)

@@ -159,15 +159,19 @@ export class Supervisor {
     this.#nodes = nodes
     for (let missing = share - this.#held; missing > 0 && !this.#closed; missing = share - this.#held) {
       const limit = Math.min(missing, ACQUIRE_AT_ONCE)
-      if (this.#take(await leases.acquire(owner, limit)) < limit) break
+      if ((await this.#take(await leases.acquire(owner, limit))) < limit) break
     }
-    this.#take(await leases.acquireLeftOver(owner, ACQUIRE_AT_ONCE))
+    await this.#take(await leases.acquireLeftOver(owner, ACQUIRE_AT_ONCE))
     this.#handOver(this.#held - share)
     return Math.min(RENEW_EVERY_MS, (nextLapseMs ?? RENEW_EVERY_MS) + AFTER_LAPSE_MS)
   }
 
-  #take(taken: readonly Lease[]): number {
-    for (const lease of taken) this.#start(lease)
+  async #take(taken: readonly Lease[]): Promise<number> {
+    for (const lease of taken) {
+      // Told to close while it asked: others need not wait for it to lapse.
+      if (this.#closed) await this.#options.leases.release(lease)
+      else this.#start(lease)
+    }
     return taken.length
   }
 
