@@ -1,9 +1,12 @@
+import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { type Browser, chromium, type LaunchOptions } from 'playwright-core'
 
+const HERE = import.meta.dirname
 const ROOT_PACKAGE = new URL('../../package.json', import.meta.url)
 const version: string = JSON.parse(readFileSync(ROOT_PACKAGE, 'utf8')).devDependencies['@sparticuz/chromium']
 
@@ -40,18 +43,20 @@ export async function launchBrowser(): Promise<Browser> {
   )
 }
 
+/** Has it unpack the libraries that a slim machine lacks. */
+const WITH_LIBRARIES = { AWS_LAMBDA_JS_RUNTIME: 'nodejs24.x' }
+const UNPACK = "import chromium from '@sparticuz/chromium'; await chromium.executablePath()"
+
 /**
- * It unpacks into the temporary folder and takes whatever is there already: each version and user get a folder of their own. Its
- * settings for fonts name folders of Amazon's: ours name the font that it brings along, and the machine's.
+ * It looks for itself in the temporary folder: each version and user get a folder of their own. Its settings for fonts name
+ * folders of Amazon's: ours name the font that it brings along, and the machine's.
  */
 async function fromNpm(): Promise<LaunchOptions | null> {
   if (process.platform !== 'linux') return null
+  const folder = join(tmpdir(), `pombal-browser-${version}-${process.getuid?.() ?? 'user'}`)
+  if (!existsSync(folder)) await unpack(folder)
   const before = { ...process.env }
-  const folder = join(tmpdir(), `pombal-chromium-${version}-${process.getuid?.() ?? 'user'}`)
-  await mkdir(folder, { recursive: true })
-  await writeFile(join(folder, 'fonts.conf'), fontSettings(folder))
-  // Has it unpack the libraries that a slim machine lacks.
-  Object.assign(process.env, { AWS_LAMBDA_JS_RUNTIME: 'nodejs24.x', TMPDIR: folder, FONTCONFIG_PATH: folder })
+  Object.assign(process.env, { ...WITH_LIBRARIES, TMPDIR: folder, FONTCONFIG_PATH: folder })
   try {
     const { default: packaged } = await import('@sparticuz/chromium')
     const executablePath = await packaged.executablePath()
@@ -60,6 +65,21 @@ async function fromNpm(): Promise<LaunchOptions | null> {
   } finally {
     for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name]
     Object.assign(process.env, before)
+  }
+}
+
+/** The folder is whole or not there, whoever else unpacks at the same time or is killed in the middle. */
+async function unpack(folder: string): Promise<void> {
+  const fresh = await mkdtemp(`${folder}.`)
+  try {
+    const env = { ...process.env, ...WITH_LIBRARIES, TMPDIR: fresh }
+    await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', UNPACK], { cwd: HERE, env })
+    await writeFile(join(fresh, 'fonts.conf'), fontSettings(folder))
+    await rename(fresh, folder)
+  } catch (error) {
+    await rm(fresh, { recursive: true, force: true })
+    // Somebody else was quicker.
+    if (!existsSync(folder)) throw error
   }
 }
 
