@@ -10,6 +10,7 @@ import type { ILogger } from 'baileys/lib/Utils/logger.js'
 import { userOf } from './addresses.ts'
 import type { Journal } from './journal.ts'
 import { MemoryCache } from './memory-cache.ts'
+import { keepSessionsWhole } from './session-attempts.ts'
 
 type LIDMappingStore = SignalRepositoryWithLIDStore['lidMapping']
 type PnToLid = Parameters<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>[2]
@@ -45,6 +46,7 @@ export function createSignalRepository(
   pnToLid: PnToLid,
   ours: { journal: Journal; onDecrypted: OnDecrypted; settled(): Promise<void>; onClose(): void },
 ): SignalRepositoryWithLIDStore {
+  keepSessionsWhole()
   const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid && rememberingNo(pnToLid))
   const keys = auth.keys as SignalKeyStoreWithTransaction
   const outside = AsyncLocalStorage.snapshot()

@@ -134,3 +134,23 @@ test('whatever a contact sends is an event of its type, with its caption or reac
     'text: the last',
   ])
 })
+
+test('two linked clients that write first at the same time decrypt each other at once', async () => {
+  await using stage = await Stage.open()
+  const [a, b] = await Promise.all([stage.link(), stage.link()])
+  const texts = ['one', 'two', 'three', 'four', 'five']
+  const sent: [string, string][] = []
+  for (const text of texts) {
+    const [there, back] = await Promise.all([stage.accept(a.id, b.phone, text), stage.accept(b.id, a.phone, text)])
+    sent.push([a.id, there.id], [b.id, back.id])
+  }
+  for (const [id, message] of sent) {
+    await stage.becomes(id, message, 'read')
+    expect(await stage.eventsOf(id, message)).toEqual(['message.sent', 'message.delivered', 'message.read'])
+  }
+  for (const { id } of [a, b]) {
+    await until('all texts', async () => (await stage.receivedIds(id)).length >= texts.length)
+    expect((await stage.received(id)).map(({ text }) => text).sort()).toEqual([...texts].sort())
+  }
+  expect(stage.log.join()).not.toContain('failed to decrypt')
+})
