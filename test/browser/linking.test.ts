@@ -127,6 +127,22 @@ test.each<[string, string, (phone: string) => Order[]]>([
   await page.getByText('Messages go out and come in.').waitFor()
 })
 
+test('a restriction is told with what waits for it and until when, and so is why connections ended', async () => {
+  const { id } = await stage.service.admin.createInstance('whatsapp', 'Restricted')
+  await stage.service.admin.connect(id)
+  const qr = await until('a code', async () => (await stage.service.admin.connection(id)).qr)
+  const { phone } = await network.scanQr(qr)
+  await stage.service.admin.untilState(id, 'connected')
+  const page = await stage.openSignedIn(`/instances/${id}`)
+  await page.getByText('1 × code 515').waitFor()
+  await network.misbehave({ kind: 'restrict', account: phone, seconds: 3_600 })
+  await page.getByText('Such messages wait, the others go out').waitFor()
+  await page.getByText('WhatsApp lets the number write to nobody new until').waitFor()
+  await network.misbehave({ kind: 'restrict', account: phone, seconds: null })
+  await page.getByText('Such messages wait, the others go out').waitFor({ state: 'detached' })
+  expect(stage.complaints).toEqual([])
+})
+
 /** The connection is lost, and the next login is refused. */
 function refusedWith(reason: string): (account: string) => Order[] {
   return account => [

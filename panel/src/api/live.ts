@@ -111,7 +111,7 @@ function follow(client: QueryClient): () => void {
 }
 
 const KEYS_OF: Record<Change['what'], readonly string[]> = {
-  connection: ['instance', 'connection', 'phone'],
+  connection: ['instance', 'connection', 'health', 'phone'],
   instance: ['instance', 'connection'],
   webhook: ['webhook'],
   log: ['message', 'event', 'conversations', 'counts'],
