@@ -41,7 +41,11 @@ export async function startNetwork(options: readonly string[] = []) {
   const origin = `http://${new URL(url).host}`
 
   async function call<T>(method: string, path: string, body?: string): Promise<T> {
-    const response = await fetch(`${origin}/admin${path}`, { method, ...(body !== undefined && { body }) })
+    const response = await fetch(`${origin}/admin${path}`, { method, ...(body !== undefined && { body }) }).catch(
+      cause => {
+        throw new Error(`${method} ${path} was not answered.`, { cause })
+      },
+    )
     const answer = await response.json()
     if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${JSON.stringify(answer)}`)
     return answer as T

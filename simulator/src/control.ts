@@ -107,7 +107,9 @@ export function createControl(): RequestHandler {
       .catch(refusal)
       .then(({ status, body }) => {
         const text = JSON.stringify(body)
-        response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
+        // A connection that is kept may end just as the next call sets out, which then nobody answers.
+        const headers = { 'content-type': 'application/json', connection: 'close' }
+        response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(text) })
         response.end(text)
       })
   }
