@@ -20,10 +20,11 @@ import { accept } from './scenarios/accept.ts'
 import { idle } from './scenarios/idle.ts'
 import { lanes } from './scenarios/lanes.ts'
 import { memory } from './scenarios/memory.ts'
+import { nodes } from './scenarios/nodes.ts'
 import { texts } from './scenarios/texts.ts'
 import { webhooks } from './scenarios/webhooks.ts'
 
-const SCENARIOS: readonly Scenario[] = [accept, webhooks, texts, memory, idle, lanes]
+const SCENARIOS: readonly Scenario[] = [accept, webhooks, texts, memory, idle, lanes, nodes]
 const STORES: readonly StoreKind[] = ['sqlite', 'postgres']
 
 interface Choice {

@@ -44,6 +44,11 @@ async function arrivals(): Promise<number[]> {
   return arrivedAt
 }
 
-const methods = { listen, expect, arrivals }
+/** How many came since `expect`. */
+function count(): number {
+  return arrivedAt.length
+}
+
+const methods = { listen, expect, arrivals, count }
 export type ReceiverProcess = typeof methods
 serve(methods)

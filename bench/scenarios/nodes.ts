@@ -1,0 +1,198 @@
+/**
+ * What nodes add: three against one, on PostgreSQL behind a proxy that adds 20 ms to every way there and back, at the
+ * same fixed concurrency for each node, so that waiting is the limit and not the two cores.
+ *
+ * Accepted: as many callers at each node, one request at a time on each, each for an instance of its own, whichever node
+ * owns it; WhatsApp is silent meanwhile, so that it is acceptance alone.
+ *
+ * Delivered: as many instances for each node, with a backlog for a consumer that answers at once; requests per second at
+ * the receiver once the nodes have shared the instances out.
+ *
+ * Left out: a load balancer. Both clusters of the first part stand ready all the while; those of the second are made
+ * anew for each round.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { until } from '../../test/until.ts'
+import { createConsumer, recordBacklog } from '../harness/consumers.ts'
+import type { BenchDatabase } from '../harness/databases.ts'
+import { alternate, type Figure, figureOf } from '../harness/figure.ts'
+import { linkInstances, startNetwork } from '../harness/network.ts'
+import { type Remote, startProcess } from '../harness/remote.ts'
+import type { Bench, Scenario } from '../harness/scenario.ts'
+import { type RunningService, startService } from '../harness/service.ts'
+import type { LoadProcess } from '../processes/load.ts'
+import type { ReceiverProcess } from '../processes/receiver.ts'
+import type { SlowProxy } from '../processes/slow-proxy.ts'
+
+const NODES = 3
+const ROUND_TRIP_MS = 20
+const CALLERS_PER_NODE = 16
+const CONSUMERS_PER_NODE = 3
+/** Of each consumer: more than the measurement takes. */
+const BACKLOG = 4_000
+const FLOOR = { kind: 'at least', ratio: 2.4 } as const
+const SETTLE_MS = 2_000
+const SHARED_WITHIN_MS = 60_000
+const TO = '5511987650001'
+const TEXT = 'Your order 4711 is on its way and should be with you tomorrow 🚚'
+const PATH = '/v1/messages/text'
+
+export const nodes: Scenario = {
+  name: 'nodes',
+  stores: ['postgres'],
+
+  async measure(bench, cleanUp) {
+    return [await measureAccepted(bench, cleanUp), await measureDelivered(bench, cleanUp)]
+  },
+}
+
+/** Nodes on one database, each with a folder of its own. */
+class Cluster {
+  readonly database: BenchDatabase
+  readonly nodes: RunningService[] = []
+  readonly #folders: string[] = []
+  readonly #proxy: Remote<SlowProxy>
+
+  private constructor(database: BenchDatabase, proxy: Remote<SlowProxy>) {
+    this.database = database
+    this.#proxy = proxy
+  }
+
+  static async start(database: BenchDatabase, count: number, env: Record<string, string> = {}): Promise<Cluster> {
+    const proxy = await startProcess<SlowProxy>('slow-proxy.ts')
+    const cluster = new Cluster(database, proxy)
+    const databaseUrl = await proxy.call('listen', database.storeOptions.databaseUrl!, ROUND_TRIP_MS)
+    for (let index = 0; index < count; index += 1) {
+      const dataDir = mkdtempSync(join(tmpdir(), 'pombal-bench-'))
+      cluster.#folders.push(dataDir)
+      const storeOptions = { ...database.storeOptions, databaseUrl, dataDir }
+      cluster.nodes.push(await startService({ ...database, storeOptions }, env))
+    }
+    return cluster
+  }
+
+  /** Waits until every node runs as many instances as any other. */
+  async untilShared(instances: number): Promise<void> {
+    const client = new pg.Client(this.database.storeOptions.databaseUrl)
+    await client.connect()
+    try {
+      const each = instances / this.nodes.length
+      await until(
+        'the instances to be shared out',
+        async () => {
+          const { rows } = await client.query(
+            'select count(*)::int as count from leases where owner is not null group by owner',
+          )
+          return rows.length === this.nodes.length && rows.every(({ count }) => count === each)
+        },
+        SHARED_WITHIN_MS,
+      )
+    } finally {
+      await client.end()
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.nodes.map(node => node.stop()))
+    await this.#proxy.stop()
+    for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function measureAccepted(bench: Bench, cleanUp: AsyncDisposableStack): Promise<Figure> {
+  const network = await startNetwork(cleanUp)
+  const [one, three] = [await prepare(1), await prepare(NODES)]
+
+  async function prepare(count: number) {
+    const cluster = await Cluster.start(await bench.createDatabase(), count, { WHATSAPP_URL: network.url })
+    cleanUp.defer(() => cluster.stop())
+    bench.say(`linking ${count * CALLERS_PER_NODE} instances`)
+    const instances = await linkInstances(cluster.nodes[0]!, network, count * CALLERS_PER_NODE)
+    await cluster.untilShared(instances.length)
+    const loads = await Promise.all(cluster.nodes.map(() => startProcess<LoadProcess>('load.ts')))
+    for (const load of loads) cleanUp.defer(() => load.stop())
+    return { cluster, instances, loads }
+  }
+
+  async function run({ cluster, instances, loads }: Awaited<ReturnType<typeof prepare>>): Promise<number> {
+    const times = bench.quick ? { warmUpMs: 300, durationMs: 1_000 } : { warmUpMs: 500, durationMs: 2_000 }
+    const results = await Promise.all(
+      cluster.nodes.map(({ url }, index) => {
+        const own = instances.slice(index * CALLERS_PER_NODE, (index + 1) * CALLERS_PER_NODE)
+        const requests = own.map(({ token }) => ({ path: PATH, token, body: { to: TO, text: TEXT } }))
+        return loads[index]!.call('run', { url, requests, expectedStatus: 202, ...times })
+      }),
+    )
+    return results.reduce((sum, { perSecond }) => sum + perSecond, 0)
+  }
+
+  // Rounds must end before the sockets, unanswered for 30 s, are given up.
+  network.fallSilent()
+  await sleep(SETTLE_MS)
+  const rounds = await alternate(
+    bench.quick ? 1 : 4,
+    () => run(one),
+    () => run(three),
+    bench.say,
+  )
+  network.goOn()
+  return figureOf({
+    name: `accepted by ${NODES} nodes, ${ROUND_TRIP_MS} ms from the database`,
+    store: bench.store,
+    unit: 'per second',
+    against: 'one node',
+    ...rounds,
+    floor: FLOOR,
+    notes: [`${CALLERS_PER_NODE} callers at each node`],
+  })
+}
+
+async function measureDelivered(bench: Bench, cleanUp: AsyncDisposableStack): Promise<Figure> {
+  const receiver = await startProcess<ReceiverProcess>('receiver.ts')
+  cleanUp.defer(() => receiver.stop())
+  const url = `${await receiver.call('listen')}/events`
+  const windowMs = bench.quick ? 2_000 : 6_000
+
+  async function run(count: number): Promise<number> {
+    const database = await bench.createDatabase()
+    const store = await database.openStore()
+    const consumers = []
+    for (let index = 0; index < count * CONSUMERS_PER_NODE; index += 1) consumers.push(await createConsumer(store, url))
+    await recordBacklog(store, consumers, BACKLOG)
+    await store.close()
+    await receiver.call('expect', consumers.length * BACKLOG)
+    const cluster = await Cluster.start(database, count)
+    try {
+      await cluster.untilShared(consumers.length)
+      await sleep(SETTLE_MS)
+      const before = await receiver.call('count')
+      const startedAt = performance.now()
+      await sleep(windowMs)
+      const rate = ((await receiver.call('count')) - before) / ((performance.now() - startedAt) / 1_000)
+      if ((await receiver.call('count')) >= consumers.length * BACKLOG) throw new Error('The backlog was too short.')
+      return rate
+    } finally {
+      await cluster.stop()
+    }
+  }
+
+  const rounds = await alternate(
+    bench.quick ? 1 : 3,
+    () => run(1),
+    () => run(NODES),
+    bench.say,
+  )
+  return figureOf({
+    name: `delivered by ${NODES} nodes, ${ROUND_TRIP_MS} ms from the database`,
+    store: bench.store,
+    unit: 'per second',
+    against: 'one node',
+    ...rounds,
+    floor: FLOOR,
+    notes: [`${CONSUMERS_PER_NODE} instances with a backlog for each node`],
+  })
+}
