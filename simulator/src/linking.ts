@@ -133,7 +133,8 @@ export class LinkingClient implements Role, WaitingClient {
       return
     }
     settle()
-    this.#connection.end(node('stream:error', { code: '515' }))
+    if (this.#network.scenario.restarts) this.#connection.end(node('stream:error', { code: '515' }))
+    else this.#connection.send(node('success', { t: seconds(Date.now()) }))
   }
 
   #exchangeCode(request: Node): Node[] | undefined {

@@ -144,3 +144,12 @@ test('between the scan and the first login it is connecting, also over a restart
   stage.line.cut()
   await stage.reaches(id, 'connected')
 })
+
+test('let in over the socket that linked it, it is connected over a new one all the same', async () => {
+  await using stage = await Stage.open()
+  await stage.network.misbehave({ kind: 'no_restart' })
+  const { id } = await stage.link({ settings: { messageTtlMs: 86_400_000, queryTimeoutMs: 500 } })
+  expect(stage.log.filter(line => line.includes('"code":515'))).toHaveLength(1)
+  const { id: message } = await stage.accept(id, '5511987654321', 'hello')
+  await stage.becomes(id, message, 'read')
+})

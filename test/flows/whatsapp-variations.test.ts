@@ -89,6 +89,32 @@ describe.concurrent('a network', () => {
   })
 })
 
+describe.concurrent('a group', () => {
+  test.each<[string, Rules]>([
+    ['that does not say how its members are addressed', [[ANSWER, { without: ['addressing_mode'] }]]],
+    [
+      'whose members have LIDs alone, of which nobody tells us ours',
+      [
+        [ANSWER, { without: ['phone_number'] }],
+        [{ stanza: 'success' }, { without: ['lid'] }],
+        [{ ...ANSWER, attrs: { type: 'set' } }, { without: ['lid'] }],
+      ],
+    ],
+  ])('%s: what is sent is read, what comes is told', async (_, rules) => {
+    await using stage = await Stage.open({ timings: TIMINGS })
+    await misbehave(stage, rules)
+    const { id, phone } = await stage.link({ settings: SETTINGS })
+    await stage.network.joinGroup(GROUP, [CONTACT, phone])
+    for (const text of ['one', 'two']) {
+      const { id: message } = await stage.accept(id, GROUP, text)
+      await stage.becomes(id, message, 'read')
+      await stage.network.writeAs({ from: CONTACT, to: phone, text: `answer to ${text}`, group: GROUP })
+    }
+    expect(await textsOf(stage, id, 2)).toEqual(['answer to one', 'answer to two'])
+    for (const event of await stage.received(id)) expect(event).toMatchObject({ from: CONTACT, group: GROUP })
+  })
+})
+
 describe.concurrent('a look-up', () => {
   test.each<[string, Rules]>([
     ['is not understood', [[{ ...USYNC, nth: 1 }, { error: '501' }]]],

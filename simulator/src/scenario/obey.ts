@@ -35,6 +35,9 @@ export async function obey(network: Network, order: Order): Promise<Obeyed> {
     case 'qr_codes':
       scenario.qrCodes = order.count
       return {}
+    case 'no_restart':
+      scenario.restarts = false
+      return {}
     case 'look_up':
       scenario.lookUps.set(order.number, order.finds)
       return {}

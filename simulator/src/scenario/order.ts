@@ -21,6 +21,8 @@ export type Order =
   | { kind: 'refuse_logins'; reason: string; count: number; account?: string }
   /** A client that is to be linked is offered so many QR codes. WhatsApp offers 6. */
   | { kind: 'qr_codes'; count: number }
+  /** A client that was linked is not told to come back (515): it is let in over the socket that linked it. */
+  | { kind: 'no_restart' }
   /** Look-ups of `number` find another number, or nothing. */
   | { kind: 'look_up'; number: string; finds: string | null }
   /**

@@ -57,6 +57,7 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
   stream_error: [{ account: isNumber }, { code: text, conflict: oneOf('replaced', 'device_removed') }],
   refuse_logins: [{ reason: text, count }, { account: isNumber }],
   qr_codes: [{ count }],
+  no_restart: [{}],
   look_up: [{ number: isNumber, finds: value => value === null || isNumber(value) }],
   restrict: [
     { account: isNumber, seconds: value => value === null || count(value) },

@@ -67,6 +67,8 @@ export const DEFAULT_SEED = 1
 export class Scenario implements Gate {
   /** How many QR codes a client is offered; null: as many as WhatsApp offers. */
   qrCodes: number | null = null
+  /** Whether a client that was linked is told to come back over a new socket. */
+  restarts = true
   /** What look-ups of a number find: another number, or nothing. */
   readonly lookUps = new Map<string, string | null>()
   /** By phone number: accounts that may write to nobody new. */
@@ -134,6 +136,7 @@ export class Scenario implements Gate {
     this.#rules = []
     this.#loginRefusals = []
     this.qrCodes = null
+    this.restarts = true
     this.lookUps.clear()
     this.restrictions.clear()
     this.release()
