@@ -32,7 +32,7 @@ export class NodesStage implements AsyncDisposable {
   /** @param env on top of what nodes share */
   static async open(count: number, env: Record<string, string> = {}): Promise<NodesStage> {
     const database = await createDatabase('postgres', inject('postgresUrl'))
-    const network = await startNetwork()
+    const network = await startNetwork(['--claimed-pre-keys', '500'])
     const receiver = await new Receiver().listen()
     const nodes = Array.from(
       { length: count },
