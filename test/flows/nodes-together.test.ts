@@ -5,8 +5,6 @@ import { until } from '../until.ts'
 import { type Linked, NodesStage } from './nodes-stage.ts'
 
 const CONTACT = '5511987654321'
-/** Far below the polls behind the hints. */
-const BY_HINT_MS = 2_500
 
 /** What holds on one node holds on all of them, at once. */
 describe('two nodes', () => {
@@ -69,9 +67,9 @@ describe('two nodes', () => {
     const changes = await ask(other, '/admin/v1/changes', { headers: { cookie } })
     const told = read(changes)
     const { id } = await linked.through(one).send(CONTACT, 'seen on the other')
-    await until('the change', () => told.text.includes(`"instanceId":"${linked.id}","what":"log"`), BY_HINT_MS)
+    await until('the change', () => told.text.includes(`"instanceId":"${linked.id}","what":"log"`))
     await one.admin.rename(linked.id, 'Renamed')
-    await until('the name', () => told.text.includes(`"instanceId":"${linked.id}","what":"connection"`), BY_HINT_MS)
+    await until('the name', () => told.text.includes(`"instanceId":"${linked.id}","what":"connection"`))
     await stage.told(id, 'message.sent')
 
     const signedOut = await ask(one, '/admin/v1/session', {
