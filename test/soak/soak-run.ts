@@ -8,7 +8,7 @@ import { Scales, slopeOf, WEIGHED_NODE_OPTIONS } from './memory.ts'
 import { Trouble, type TroubleKind } from './trouble.ts'
 
 /** Of each instance, on average: a text every 2 s, and one that comes in. */
-const PACE: Pace = { senders: 1, sendEveryMs: [800, 3_200], writeEveryMs: [800, 3_200], mostOwed: 20 }
+const PACE: Pace = { senders: 1, sendEveryMs: [800, 3_200], writeEveryMs: [800, 3_200], mostOwed: 5 }
 /** Somewhere something goes wrong so often: to each of 50 instances about once a minute. */
 const TROUBLE_EVERY_MS = [600, 1_800] as const
 /** The traffic goes on for a while after the last fault. */
@@ -85,9 +85,8 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
     await trouble.start()
     await sleep(durationMs * (1 - CALM_SHARE))
     const retries = await askedAgain()
-    await trouble.stop()
     const calmAt = performance.now()
-    await sleep(durationMs * CALM_SHARE)
+    await Promise.all([trouble.stop(), sleep(durationMs * CALM_SHARE)])
     scales.stop()
     await within(ACCEPTED_WITHIN_MS, stage.stopLoad())
     say('the traffic has ended')
