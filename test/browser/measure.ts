@@ -9,11 +9,15 @@ import { openStore } from '../../src/store/open-store.ts'
 import { ensurePanelBuilt } from './ensure-built.ts'
 import { Stage } from './stage.ts'
 
-/** How the panel feels with 1,000 instances and 100,000 messages, measured in the browser: `npm run measure:panel`. */
+/**
+ * How the panel feels with 1,000 instances and 100,000 messages, measured in the browser: `npm run measure:panel`. Each figure is
+ * the middle one of five rounds: what other programs take away from one of them is not the panel's.
+ */
 
 const INSTANCES = 1_000
 const MESSAGES = 100_000
 const WITHIN_MS = 100
+const ROUNDS = 5
 /** How long the page waits for more typing. */
 const SEARCH_PAUSE_MS = 250
 const SECRET = `whsec_${Buffer.alloc(32).toString('base64')}`
@@ -34,11 +38,19 @@ const list = await stage.openSignedIn('/')
 await list.getByRole('row').nth(5).waitFor()
 
 report(`First load: compressed script`, loaded.scriptBytes / 1024, 300, 'KB')
-report('Instances: scroll, longest frame', await longestFrame(list), WITHIN_MS)
-report('Instances: from a search typed to its rows', await searched(list), WITHIN_MS)
+report(
+  'Instances: scroll, longest frame',
+  await middle(round => longestFrame(list, round % 2 === 0 ? 1 : -1)),
+  WITHIN_MS,
+)
+report('Instances: from a search typed to its rows', await middle(round => searched(list, 775 + round)), WITHIN_MS)
 report(
   'Instances: from a click to the instance',
-  await timed(list, '#content a[data-row-link]', 'nav a[aria-current]'),
+  await middle(async () => {
+    await list.goto(stage.url)
+    await list.getByRole('row').nth(5).waitFor()
+    return timed(list, '#content a[data-row-link]', 'nav a[aria-current]')
+  }),
   WITHIN_MS,
 )
 
@@ -46,10 +58,18 @@ await list.goto(`${stage.url}/instances/${id}/messages`)
 await list.getByRole('row').nth(5).waitFor()
 const scrolled = await scrollToEnd(list)
 console.log(`Messages: ${scrolled.rows} rows reached in ${(scrolled.ms / 1000).toFixed(1)} s of scrolling`)
-report('Messages: scroll at the end, longest frame', await longestFrame(list, -1), WITHIN_MS)
+report(
+  'Messages: scroll at the end, longest frame',
+  await middle(round => longestFrame(list, round % 2 === 0 ? -1 : 1)),
+  WITHIN_MS,
+)
 report(
   'Messages: from a click to the open message',
-  await timed(list, 'a[data-row-link]', '[role="dialog"]'),
+  await middle(async () => {
+    await list.keyboard.press('Escape')
+    await list.getByRole('dialog').waitFor({ state: 'detached' })
+    return timed(list, 'a[data-row-link]', '[role="dialog"]')
+  }),
   WITHIN_MS,
 )
 await list.keyboard.press('Escape')
@@ -70,6 +90,12 @@ function post(path: string): Promise<Response> {
 function report(what: string, value: number, limit: number, unit = 'ms'): void {
   if (value > limit) process.exitCode = 1
   console.log(`${value <= limit ? '✓' : '✗'} ${what}: ${value.toFixed(0)} ${unit} (limit ${limit})`)
+}
+
+async function middle(measure: (round: number) => Promise<number>): Promise<number> {
+  const figures: number[] = []
+  for (let round = 0; round < ROUNDS; round += 1) figures.push(await measure(round))
+  return figures.toSorted((a, b) => a - b)[Math.floor(ROUNDS / 2)]!
 }
 
 async function seed(dataDir: string, busyId: string): Promise<void> {
@@ -135,20 +161,21 @@ function longestFrame(on: Page, direction = 1): Promise<number> {
 }
 
 /** From the key that ends a search to the frame with its rows, without the pause that waits for more typing. */
-async function searched(on: Page): Promise<number> {
+async function searched(on: Page, number: number): Promise<number> {
   await on.evaluate(() => {
     window.scrollTo(0, 0)
+    performance.clearMarks()
     document.querySelector('input[type="search"]')!.addEventListener('input', () => performance.mark('typed'), {
       once: true,
     })
   })
-  const found = on.evaluate(async () => {
+  const found = on.evaluate(async wanted => {
     const rows = () => [...document.querySelectorAll('[role="row"]')].slice(1)
-    while (rows().length === 0 || !rows().every(row => row.textContent!.includes('number 777')))
+    while (rows().length === 0 || !rows().every(row => row.textContent!.includes(wanted)))
       await new Promise(resolve => requestAnimationFrame(resolve))
     return performance.now() - performance.getEntriesByName('typed')[0]!.startTime
-  })
-  await on.getByRole('searchbox').fill('number 777')
+  }, `number ${number}`)
+  await on.getByRole('searchbox').fill(`number ${number}`)
   return (await found) - SEARCH_PAUSE_MS
 }
 

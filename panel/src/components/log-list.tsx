@@ -20,7 +20,7 @@ import { Waiting } from './waiting.tsx'
 
 /** The next page is read when this many rows are left below the screen. */
 const READ_AHEAD_ROWS = 40
-const OVERSCAN = 8
+const OVERSCAN = 4
 
 interface LogListProps<T> {
   log: Log<T>
