@@ -8,15 +8,21 @@
  * the store, put together as in app.ts. The first thousand deliveries are recorded through the store, the rest are copies of
  * them, made by SQL.
  *
- * Left out: the rest of the service.
+ * The same beside a thousand dead consumers, each attempt of which is given up after 10 s, as by default: they hold all
+ * requests that a node may have open.
+ *
+ * Left out: the rest of the service. It is in the last two figures: what a node weighs, and how much longer it takes to
+ * start, with those 1,000,000 waiting, against an empty one.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Consumer, createConsumer, recordBacklog } from '../harness/consumers.ts'
 import type { BenchDatabase } from '../harness/databases.ts'
-import { alternate, figureOf } from '../harness/figure.ts'
+import { alternate, type Figure, figureOf, plainFigure } from '../harness/figure.ts'
+import { GC_ARGUMENTS, settledMb } from '../harness/memory.ts'
 import { type Remote, startProcess } from '../harness/remote.ts'
 import type { Bench, Scenario } from '../harness/scenario.ts'
+import { startService } from '../harness/service.ts'
 import { median, quantile } from '../harness/statistics.ts'
 import type { LanesProcess } from '../processes/lanes.ts'
 import type { ReceiverProcess } from '../processes/receiver.ts'
@@ -27,6 +33,12 @@ const ATTEMPT_TIMEOUT_MS = 200
 /** The dead lane has then taken up its work. */
 const SETTLE_MS = 1_500
 const EVENTS_EVERY_MS = 20
+const MANY_DEAD = 1_000
+const WAITING_FOR_EACH = 20
+/** The default. */
+const PATIENT_TIMEOUT_MS = 10_000
+const MEMORY_FLOOR = { kind: 'at most', ratio: 1.3 } as const
+const LONGER_START_S = 2
 
 export const lanes: Scenario = {
   name: 'lanes',
@@ -44,8 +56,8 @@ export const lanes: Scenario = {
     const p95s = { few: [] as number[], many: [] as number[] }
     const rounds = await alternate(
       bench.quick ? 2 : 5,
-      () => measureOn(few, receiver, events, p95s.few),
-      () => measureOn(many, receiver, events, p95s.many),
+      () => measureOn(few, receiver, events, ATTEMPT_TIMEOUT_MS, p95s.few),
+      () => measureOn(many, receiver, events, ATTEMPT_TIMEOUT_MS, p95s.many),
       bench.say,
     )
     const waiting = (FEW * copies).toLocaleString('en')
@@ -59,8 +71,78 @@ export const lanes: Scenario = {
         floor: FLOOR,
         notes: [`95 of 100 within ${median(p95s.few).toFixed(1)} ms and ${median(p95s.many).toFixed(1)} ms`],
       }),
+      await measureManyDead(bench, receiver, url, events),
+      ...(await measureNode(bench, many, waiting)),
     ]
   },
+}
+
+async function measureManyDead(
+  bench: Bench,
+  receiver: Remote<ReceiverProcess>,
+  url: string,
+  events: number,
+): Promise<Figure> {
+  const one = await prepare(bench, url, 1)
+  const many = await prepare(bench, url, 1, MANY_DEAD, WAITING_FOR_EACH)
+  const firstMs: number[] = []
+  const rounds = await alternate(
+    bench.quick ? 1 : 3,
+    () => measureOn(one, receiver, events, PATIENT_TIMEOUT_MS, []),
+    () => measureOn(many, receiver, events, PATIENT_TIMEOUT_MS, [], firstMs),
+    bench.say,
+  )
+  return figureOf({
+    name: `new event beside ${MANY_DEAD.toLocaleString('en')} dead consumers`,
+    store: bench.store,
+    unit: 'ms',
+    against: 'beside one',
+    ...rounds,
+    floor: FLOOR,
+    notes: [`the first one after a start, when nobody has answered yet: ${(median(firstMs) / 1_000).toFixed(1)} s`],
+  })
+}
+
+/** The whole service, on the database with the backlog and on an empty one. */
+async function measureNode(bench: Bench, { database }: Prepared, waiting: string): Promise<Figure[]> {
+  const empty = await bench.createDatabase()
+  const starts = { empty: [] as number[], full: [] as number[] }
+  const weights = await alternate(
+    bench.quick ? 1 : 3,
+    () => weigh(empty, starts.empty),
+    () => weigh(database, starts.full),
+    bench.say,
+  )
+  const [emptyS, fullS] = [median(starts.empty) / 1_000, median(starts.full) / 1_000]
+  return [
+    figureOf({
+      name: `memory of a node with ${waiting} waiting`,
+      store: bench.store,
+      unit: 'MB',
+      against: 'an idle one',
+      ...weights,
+      floor: MEMORY_FLOOR,
+    }),
+    plainFigure({
+      name: `longer start with ${waiting} waiting`,
+      store: bench.store,
+      unit: 's',
+      value: Math.max(0, fullS - emptyS),
+      atMost: LONGER_START_S,
+      notes: [`${emptyS.toFixed(1)} s and ${fullS.toFixed(1)} s`],
+    }),
+  ]
+}
+
+async function weigh(database: BenchDatabase, starts: number[]): Promise<number> {
+  const startedAt = performance.now()
+  const service = await startService(database, {}, GC_ARGUMENTS)
+  try {
+    starts.push(performance.now() - startedAt)
+    return await settledMb(service.pid)
+  } finally {
+    await service.stop()
+  }
 }
 
 interface Prepared {
@@ -68,14 +150,15 @@ interface Prepared {
   alive: Consumer
 }
 
-async function prepare(bench: Bench, url: string, copies: number): Promise<Prepared> {
+async function prepare(bench: Bench, url: string, copies: number, consumers = 1, each = FEW): Promise<Prepared> {
   const database = await bench.createDatabase()
   const store = await database.openStore()
-  const dead = await createConsumer(store, `${url}/dead`)
+  const dead: Consumer[] = []
+  for (let index = 0; index < consumers; index += 1) dead.push(await createConsumer(store, `${url}/dead`))
   const alive = await createConsumer(store, `${url}/events`)
-  await recordBacklog(store, [dead], FEW)
+  await recordBacklog(store, dead, each)
   await store.close()
-  bench.say(`${(FEW * copies).toLocaleString('en')} deliveries for a dead consumer`)
+  bench.say(`${(consumers * each * copies).toLocaleString('en')} deliveries for ${consumers} dead`)
   if (copies > 1) await database.execute(copyDeliveries(copies))
   await database.settle()
   return { database, alive }
@@ -95,17 +178,32 @@ function copyDeliveries(copies: number): string[] {
   ]
 }
 
+/** A consumer that has not answered yet may wait for its turn among those that never will; afterwards it is known. */
+async function postFirst(
+  process: Remote<LanesProcess>,
+  alive: Consumer,
+  receiver: Remote<ReceiverProcess>,
+): Promise<number> {
+  await receiver.call('expect', 1)
+  const [begunAt] = await process.call('record', alive.instanceId, 1, 0)
+  const [arrivedAt] = await receiver.call('arrivals')
+  return arrivedAt! - begunAt!
+}
+
 /** Starts the lanes anew; returns the median over the new events. */
 async function measureOn(
   { database, alive }: Prepared,
   receiver: Remote<ReceiverProcess>,
   events: number,
+  timeoutMs: number,
   p95s: number[],
+  firstMs: number[] = [],
 ): Promise<number> {
   const process = await startProcess<LanesProcess>('lanes.ts')
   try {
-    await process.call('open', database.storeOptions, ATTEMPT_TIMEOUT_MS)
+    await process.call('open', database.storeOptions, timeoutMs)
     await sleep(SETTLE_MS)
+    firstMs.push(await postFirst(process, alive, receiver))
     await receiver.call('expect', events)
     const begunAt = await process.call('record', alive.instanceId, events, EVENTS_EVERY_MS)
     const arrivedAt = await receiver.call('arrivals')
