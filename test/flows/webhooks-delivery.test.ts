@@ -139,7 +139,9 @@ describe.each(STORES)('webhooks on %s', kind => {
     const heard = await consumer.receive('heard')
     await receiver.waitFor(1)
     expect(receiver.events.map(({ data }) => data.id)).toEqual([heard])
-    expect((await consumer.log()).map(({ delivery }) => delivery?.state)).toEqual([undefined, 'delivered'])
+    const states = async () => (await consumer.log()).map(({ delivery }) => delivery?.state)
+    await until('the attempt to be recorded', async () => (await states())[1] === 'delivered')
+    expect(await states()).toEqual([undefined, 'delivered'])
   })
 
   test('a new secret signs everything from then on, queued deliveries too', async () => {
