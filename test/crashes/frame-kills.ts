@@ -125,7 +125,7 @@ class Scene implements AsyncDisposable {
       const when = { stanza: 'receipt', direction, attrs: { type: 'retry' }, account: this.#phone }
       await this.#order({ kind: 'rule', rule: { when, do: { delayMs: 0 } } })
     }
-    const next = await this.#instance.send(contact, `next ${kill}`)
+    const next = await this.#instance.send(contact, `after the kill ${kill}`)
     const answer = await this.#network.writeAs({ from: contact, to: this.#phone, text: `answer ${kill}` })
     await until(`the next text to be read (${where})`, () => this.#isRead(next.id))
     await until(`the answer to be told (${where})`, () => this.#timesTold(answer.id) > 0)
