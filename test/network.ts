@@ -14,6 +14,8 @@ export interface PhoneMessage {
   group?: string
   /** How often this id arrived; the phone shows it once. */
   copies: number
+  /** How often the phone had to ask for it before it could read it. */
+  askedFor?: number
 }
 
 export type Network = Awaited<ReturnType<typeof startNetwork>>

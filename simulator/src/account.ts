@@ -229,6 +229,11 @@ export class Account {
     return count
   }
 
+  /** How often the phone of `number` has asked for this message again. */
+  retriesOf(number: string, id: string): number {
+    return this.#retries.get(`${number}/${id}`) ?? 0
+  }
+
   setName(name: string): undefined {
     if (name === this.name) return
     this.name = name

@@ -247,7 +247,15 @@ function record(
   group: string | null,
 ): boolean {
   const { id, receivedAt } = message
-  return scope.inboxes.receive(number, { id, from, text, ...(group && { group }), receivedAt })
+  const askedFor = scope.retriesOf(number, id)
+  return scope.inboxes.receive(number, {
+    id,
+    from,
+    text,
+    ...(group && { group }),
+    receivedAt,
+    ...(askedFor && { askedFor }),
+  })
 }
 
 /** Queues what the recipient's phone says about the message. To be called in an event of the sender's account. */

@@ -74,6 +74,8 @@ export interface ReceivedMessage {
   receivedAt: number
   /** How often this id arrived. */
   copies: number
+  /** How often the phone had to ask for it before it could read it; absent where it could at once. */
+  askedFor?: number
   /** Numbers of the recipient's other devices that have read it. */
   companions?: number[]
 }

@@ -53,4 +53,6 @@ export interface PhoneEntry {
   text: string
   /** How often this id arrived; a phone shows it once. */
   copies: number
+  /** How often the phone had to ask for it before it could read it: it stands where it became readable. */
+  askedFor?: number
 }

@@ -44,6 +44,7 @@ describe('the judge of a crash run', () => {
       repeatedAttempts: 0,
       mostRepeatedPerKill: 0,
       repeatedOnWire: 0,
+      askedFor: 0,
     })
   })
 

@@ -21,6 +21,8 @@ export interface Verdict {
   mostRepeatedPerKill: number
   /** Texts that reached a phone more than once, each under one WhatsApp id. */
   repeatedOnWire: number
+  /** Texts that a phone could not read at first, and asked for again. */
+  askedFor: number
 }
 
 /** Holds what was seen against what is promised: never lost, never shown twice, every change told in order. */
@@ -48,6 +50,7 @@ export function judge(facts: Facts): Verdict {
     repeatedAttempts: repeats.total,
     mostRepeatedPerKill: Math.max(0, ...repeats.byKill.values()),
     repeatedOnWire: [...facts.phones.values()].flat().filter(entry => entry.copies > 1).length,
+    askedFor: [...facts.phones.values()].flat().filter(entry => entry.askedFor !== undefined).length,
   }
 }
 
@@ -79,15 +82,18 @@ function nothingElse({ accepted, incoming, arrivals, phones }: Facts): string[] 
   return [...shown, ...new Set(invented)]
 }
 
-/** What had its 202 before another was offered to the same recipient stands before it on the phone. */
+/**
+ * What had its 202 before another was offered to the same recipient stands before it on the phone, unless the phone had to
+ * ask for it again.
+ */
 function shownInOrder({ accepted, phones }: Facts): string[] {
   const violations: string[] = []
   const byText = new Map(accepted.map(message => [message.text, message]))
   for (const [phone, entries] of phones) {
     const latest = new Map<string, AcceptedText>()
-    for (const { text } of entries) {
+    for (const { text, askedFor } of entries) {
       const message = byText.get(text)
-      if (message === undefined) continue
+      if (message === undefined || askedFor !== undefined) continue
       const lane = `${message.instanceId} ${message.to}`
       const before = latest.get(lane)
       if (before !== undefined && message.acceptedAt < before.offeredAt)
