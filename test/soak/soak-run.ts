@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { AdminClient } from '../api-client.ts'
 import type { TestDatabase } from '../database.ts'
 import type { Network } from '../network.ts'
 import { judge, type Verdict } from '../rig/judge.ts'
 import type { Pace } from '../rig/load.ts'
-import { Stage } from '../rig/stage.ts'
+import { type Player, Stage } from '../rig/stage.ts'
+import { until } from '../until.ts'
 import { Scales, slopeOf, WEIGHED_NODE_OPTIONS } from './memory.ts'
+import { patiently } from './patiently.ts'
 import { Trouble, type TroubleKind } from './trouble.ts'
 
 /** Of each instance, on average: a text every 2 s, and one that comes in. */
@@ -22,6 +25,7 @@ const SLOPE_TELLS_AFTER_MS = 240_000
 const PROGRESS_EVERY_MS = 10_000
 /** After the last fault the pauses between attempts to log in may have grown to minutes. */
 const CONNECTED_WITHIN_MS = 330_000
+const LOOK_EVERY_MS = 250
 /** A caller repeats until it has its 202, and every instance is connected again long before that. */
 const ACCEPTED_WITHIN_MS = 330_000
 /** Where clients make no one-time keys, 50 of them are linked in seconds. */
@@ -90,9 +94,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
     scales.stop()
     await within(ACCEPTED_WITHIN_MS, stage.stopLoad())
     say('the traffic has ended')
-    await Promise.all(
-      players.map(({ client }) => service.admin.untilState(client.id, 'connected', CONNECTED_WITHIN_MS)),
-    )
+    await untilConnected(service.admin, players)
     const connectedAfterMs = performance.now() - calmAt
     await stage.untilQuiet()
     const facts = await stage.collectFacts()
@@ -126,6 +128,20 @@ export function breachesOf({ violations, lostIncoming, memorySlopeMbPerMinute, t
     ...lostIncoming.map(text => `No event told of "${text}".`),
     ...(grows ? [`Memory grows by ${memorySlopeMbPerMinute.toFixed(1)} MB per minute.`] : []),
   ]
+}
+
+/** One after the other: to ask for all at once, again and again, would be a load of its own. */
+async function untilConnected(admin: AdminClient, players: readonly Player[]): Promise<void> {
+  const waiting = new Set(players.map(({ client }) => client.id))
+  const look = async () => {
+    await sleep(LOOK_EVERY_MS)
+    for (const id of waiting) {
+      const { state } = await patiently(() => admin.connection(id))
+      if (state === 'connected') waiting.delete(id)
+    }
+    return waiting.size === 0
+  }
+  await until('every instance to be connected', look, CONNECTED_WITHIN_MS)
 }
 
 /** @throws Error when `work` takes longer */

@@ -3,6 +3,7 @@ import type { AdminClient } from '../api-client.ts'
 import type { Network } from '../network.ts'
 import type { Random } from '../rig/random.ts'
 import type { Player } from '../rig/stage.ts'
+import { patiently } from './patiently.ts'
 
 /** A fault that is ordered and not used for so long is forgotten. */
 const WAITS_MS = 10_000
@@ -116,7 +117,7 @@ export class Trouble {
     const { admin, random } = this.#options
     const noticedAfterMs = random.between(...NOTICED_AFTER_MS)
     const person = sleep(noticedAfterMs)
-      .then(() => admin.connect(client.id))
+      .then(() => patiently(() => admin.connect(client.id)))
       .then(() => undefined)
     person.finally(() => this.#people.delete(person)).catch(() => undefined)
     this.#people.add(person)
