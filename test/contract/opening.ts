@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { NewerSchema, StoreUnavailable, WrongMasterKey } from '../../src/store/errors.ts'
+import { ForeignDatabase, NewerSchema, StoreUnavailable, WrongMasterKey } from '../../src/store/errors.ts'
 import { accept, createConnected, newInstance } from './fixture.ts'
 import type { CreateHarness, StoreHarness } from './harness.ts'
 
@@ -32,6 +32,14 @@ export function openingContract(createHarness: CreateHarness): void {
       await harness.execute(`insert into kysely_migration (name, timestamp) values ('${last}', '2099-01-01')`)
       await expect(harness.open({ masterKey })).rejects.toThrow(WrongMasterKey)
       await (await harness.open()).close()
+    })
+
+    test('a database with somebody else’s tables is refused, and left as it is', async () => {
+      harness = await createHarness()
+      await harness.execute('create table messages (body text)')
+      await harness.execute("insert into messages (body) values ('not ours')")
+      await expect(harness.open()).rejects.toThrow(ForeignDatabase)
+      expect(await harness.execute('select body from messages')).toEqual([{ body: 'not ours' }])
     })
 
     test('a schema newer than this version is refused, and nothing is written', async () => {
