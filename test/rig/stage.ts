@@ -297,7 +297,8 @@ export class Stage {
     const client = instanceClient(() => this.#nextUrl(), id, token, this.nodes.length > 1 ? CALL_TIMEOUT_MS : undefined)
     const { secret } = await client.setWebhook(this.recorder.url)
     this.recorder.expect(id, secret)
-    this.players.push({ client, phone: phone ?? '', load: null })
+    if (phone === null) throw new Error(`${id} is connected, and its number is not known.`)
+    this.players.push({ client, phone, load: null })
   }
 }
 
