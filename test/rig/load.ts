@@ -56,6 +56,8 @@ interface Offered extends AcceptedText {
 export class Load {
   readonly accepted: Offered[] = []
   readonly incoming: IncomingText[] = []
+  /** Why it ended before it was stopped. */
+  failure: unknown = null
   readonly #options: LoadOptions
   readonly #pace: Pace
   readonly #group: string
@@ -77,8 +79,10 @@ export class Load {
     const work = Array.from({ length: pace.senders }, () => this.#send(random.fork()))
     if (options.network) work.push(this.#write(options.network, random.fork()))
     this.#work = Promise.all(work).then(() => undefined)
-    // Whoever stops the load is told.
-    this.#work.catch(() => undefined)
+    // Whoever stops the load, or looks, is told.
+    this.#work.catch(error => {
+      this.failure = error
+    })
   }
 
   /** Resolves once everything offered is accepted. @throws whatever the service answered that it must not */

@@ -186,8 +186,10 @@ export class Stage {
   async untilRecovered(withinMs: number): Promise<number> {
     const startedAt = performance.now()
     const counts = this.loads.map(load => load.accepted.length)
-    const isTold = (load: Load, index: number) =>
-      load.accepted.slice(counts[index]).some(({ messageId }) => this.recorder.hasToldOf(messageId))
+    const isTold = (load: Load, index: number) => {
+      if (load.failure !== null) throw load.failure
+      return load.accepted.slice(counts[index]).some(({ messageId }) => this.recorder.hasToldOf(messageId))
+    }
     await until('every instance to work again', () => this.loads.every(isTold), withinMs)
     return performance.now() - startedAt
   }
