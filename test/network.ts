@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type { Obeyed, Order, ScenarioState } from '@pombal/simulator'
+import { endWithUs } from './end-with-us.ts'
 import { keepLog, noteBody } from './log-book.ts'
 import { until } from './until.ts'
 
@@ -27,8 +28,7 @@ export type Network = Awaited<ReturnType<typeof startNetwork>>
 export async function startNetwork(options: readonly string[] = []) {
   const child = spawn(process.execPath, [PROGRAM, '--port', '0', ...options], { stdio: ['ignore', 'pipe', 'pipe'] })
   const exited = new Promise(resolve => child.once('close', resolve))
-  const endWithUs = () => child.kill('SIGKILL')
-  process.on('exit', endWithUs)
+  endWithUs(child)
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', text => {
@@ -86,7 +86,6 @@ export async function startNetwork(options: readonly string[] = []) {
     async close(): Promise<void> {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
       await exited
-      process.off('exit', endWithUs)
     },
   }
 }

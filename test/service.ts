@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type AdminClient, adminClient, type InstanceClient, instanceClient } from './api-client.ts'
+import { endWithUs } from './end-with-us.ts'
 import { keepLog, noteSecret } from './log-book.ts'
 import { until } from './until.ts'
 
@@ -57,13 +58,11 @@ class Boot {
       })
     }
     for (const name of SECRET_SETTINGS) noteSecret(options.env?.[name] ?? '')
-    const endWithUs = () => this.#child.kill('SIGKILL')
-    process.on('exit', endWithUs)
+    endWithUs(this.#child)
     this.exited = new Promise(resolve => {
       // Its pipes are closed too by then, so that the output is complete.
       this.#child.once('close', (code, signal) => {
         this.#ended = true
-        process.off('exit', endWithUs)
         resolve({ code, signal })
       })
     })
