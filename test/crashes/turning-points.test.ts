@@ -97,7 +97,7 @@ describe('kill -9 at the turning points of an instance', () => {
       for (let n = 0; n < TRIES; n++) {
         const instance = await addConnected()
         const ids: string[] = []
-        for (let m = 0; m < BURST; m++) ids.push((await instance.send(TO, `${instance.id} ${m}`)).id)
+        for (let m = 0; m < BURST; m++) ids.push((await instance.send(TO, `${instance.id} burst ${m}`)).id)
         await service.admin.deleteInstance(instance.id)
         await killAfter(Promise.resolve())
         for (const events of await untilAllTold(ids)) {
@@ -116,7 +116,7 @@ describe('kill -9 at the turning points of an instance', () => {
       for (let n = 0; n < TRIES; n++) {
         const instance = await addConnected()
         const ids: string[] = []
-        for (let m = 0; m < BURST; m++) ids.push((await instance.send(TO, `${instance.id} ${m}`)).id)
+        for (let m = 0; m < BURST; m++) ids.push((await instance.send(TO, `${instance.id} burst ${m}`)).id)
         await service.admin.logout(instance.id)
         await killAfter(Promise.resolve())
         await service.admin.untilState(instance.id, 'logged_out')
