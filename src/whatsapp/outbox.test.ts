@@ -19,9 +19,13 @@ const row = (seq: number, to: string): QueuedMessage => ({
 /** Reads pages as the sender does, until there is nothing more to take in. */
 function read(outbox: Outbox, queue: readonly QueuedMessage[], now = 0): void {
   while (outbox.wantsMore) {
-    const rows = queue.filter(({ seq }) => seq > outbox.scannedTo).slice(0, PAGE)
-    outbox.beginRead()
-    outbox.endRead(rows, rows.length < PAGE, now)
+    outbox.rewind()
+    let rows: QueuedMessage[]
+    do {
+      rows = queue.filter(({ seq }) => seq > outbox.scannedTo).slice(0, PAGE)
+      outbox.beginRead()
+      outbox.endRead(rows, rows.length < PAGE, now)
+    } while (rows.length === PAGE && outbox.wantsMore)
   }
 }
 
@@ -107,6 +111,22 @@ test('a row that another node committed late, under a lower number, is found by 
   outbox.endRead([], true, 0)
   read(outbox, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
   expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['a', 'b', 'c'])
+})
+
+test('hints that keep coming while it is read do not keep a reading from getting on', () => {
+  const outbox = new Outbox()
+  const queue = Array.from({ length: 4 * PAGE }, (_, index) => row(index + 1, `r${index}`))
+  for (let count = 0; count < 100; count += 1) outbox.lookAgain('back')
+  outbox.rewind()
+  for (let pages = 0; pages < 4; pages += 1) {
+    outbox.beginRead()
+    outbox.lookAgain('back')
+    outbox.endRead(queue.filter(({ seq }) => seq > outbox.scannedTo).slice(0, PAGE), false, 0)
+  }
+  expect(outbox.scannedTo).toBe(4 * PAGE)
+  for (let count = 0; count < 100; count += 1) outbox.lookAgain('back')
+  outbox.rewind()
+  expect(outbox.scannedTo).toBe(Math.max(0, 4 * PAGE - 1_000))
 })
 
 test('recipients that are held take no room from others, and get everything in order once released', () => {

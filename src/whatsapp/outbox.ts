@@ -45,10 +45,12 @@ export class Outbox {
   readonly #lanes = new Map<string, Lane>()
   readonly #known = new Set<MessageId>()
   /** Set while rows are being read. The rows may show messages as still queued that ended meanwhile. */
-  #reading: { ended: Set<MessageId>; askedAgain: LookFrom | null } | null = null
+  #reading: { ended: Set<MessageId>; askedAgain: boolean } | null = null
   /** Recipients whose messages stay in their rows for now. */
   readonly #held = new Map<string, Held>()
   #scannedTo = 0
+  /** From where the next reading starts; null: from where the last one got to. */
+  #lookFrom: LookFrom | null = null
   #complete = false
 
   /** Where the next page of rows starts. */
@@ -72,26 +74,33 @@ export class Outbox {
   /** New rows may be there. */
   lookAgain(from: LookFrom): void {
     this.#complete = false
-    if (!this.#reading) this.#goBack(from)
-    else if (from === 'start' || this.#reading.askedAgain !== 'start') {
-      this.#reading.askedAgain = this.#reading.askedAgain === 'back' && from === 'on' ? 'back' : from
-    }
+    if (this.#reading) this.#reading.askedAgain = true
+    if (this.#lookFrom !== 'start' && from !== 'on') this.#lookFrom = from
+  }
+
+  /**
+   * Before the first page of a reading: goes back as far as was asked, once, however often. In the middle of a reading it
+   * would be read again and again while hints come in.
+   */
+  rewind(): void {
+    if (this.#lookFrom === 'start') this.#scannedTo = 0
+    else if (this.#lookFrom === 'back') this.#scannedTo = Math.max(0, this.#scannedTo - COMMITTED_LATE)
+    this.#lookFrom = null
   }
 
   beginRead(): void {
-    this.#reading = { ended: new Set(), askedAgain: null }
+    this.#reading = { ended: new Set(), askedAgain: false }
   }
 
   /** Takes a page of rows in at `now`; `isLast`: there are none after it. */
   endRead(rows: readonly QueuedMessage[], isLast: boolean, now: number): void {
-    const { ended, askedAgain } = this.#reading ?? { ended: new Set(), askedAgain: null }
+    const { ended, askedAgain } = this.#reading ?? { ended: new Set(), askedAgain: false }
     this.#reading = null
     for (const message of rows) {
       this.#scannedTo = Math.max(this.#scannedTo, message.seq)
       if (!ended.has(message.id) && !this.#known.has(message.id)) this.#add(message, now)
     }
-    if (askedAgain) this.#goBack(askedAgain)
-    else if (isLast) this.#complete = true
+    if (isLast && !askedAgain) this.#complete = true
   }
 
   /** The message needs nothing more, and that is recorded: its row is not queued any more. */
@@ -162,11 +171,6 @@ export class Outbox {
       lane.failures = 0
       lane.notBefore = 0
     }
-  }
-
-  #goBack(from: LookFrom): void {
-    if (from === 'start') this.#scannedTo = 0
-    else if (from === 'back') this.#scannedTo = Math.max(0, this.#scannedTo - COMMITTED_LATE)
   }
 
   #add(message: QueuedMessage, now: number): void {

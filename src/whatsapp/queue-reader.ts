@@ -102,6 +102,7 @@ export class QueueReader {
   async #readPages(): Promise<void> {
     const { outbox, readPage, canSend, onRead, now } = this.#options
     let rows: QueuedMessage[]
+    outbox.rewind()
     do {
       outbox.beginRead()
       rows = await readPage(PAGE, outbox.scannedTo)
