@@ -49,6 +49,7 @@ async function call(
 
 export interface ConnectionView {
   state: string
+  cause: string | null
   reason: string
   qr: string | null
   pairingCode: string | null

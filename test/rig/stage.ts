@@ -19,6 +19,8 @@ const CALL_TIMEOUT_MS = 4_000
 const COUNT_OWED_EVERY_MS = 500
 const LINKED_AT_ONCE = 4
 const LINKED_WITHIN_MS = 60_000
+/** Causes of `unlinked` after which linking goes on only when it is asked for again. */
+const INTERRUPTED: ReadonlySet<string | null> = new Set(['linking_interrupted', 'code_expired'])
 
 export interface StageOptions {
   database: TestDatabase
@@ -281,10 +283,10 @@ export class Stage {
 
   /** Scans what is on show, as a person would: a code may be out of date when an instance changes its node. */
   async #scan(id: string): Promise<boolean> {
-    const { state, qr } = await this.admin.connection(id)
+    const { state, cause, qr } = await this.admin.connection(id)
     if (qr !== null) await this.network?.scanQr(qr).catch(() => undefined)
-    // Linking that was interrupted rests until it is asked for again.
-    else if (state === 'unlinked') await this.admin.connect(id).catch(() => undefined)
+    // Linking that was interrupted rests until it is asked for again; one that waits for its code would begin anew.
+    else if (state === 'unlinked' && INTERRUPTED.has(cause)) await this.admin.connect(id).catch(() => undefined)
     return state === 'connecting' || state === 'connected'
   }
 
