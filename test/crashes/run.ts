@@ -84,8 +84,8 @@ async function main(): Promise<boolean> {
     let held = true
     for (const store of settings.stores) {
       const url = postgres?.url ?? ''
-      held = show(store, await run(store, url, settings)) && held
-      held = (await runBetweenStanzas(store, url, settings)) && held
+      if (kills > 0) held = show(store, await run(store, url, settings)) && held
+      if (frameKills > 0) held = (await runBetweenStanzas(store, url, settings)) && held
     }
     return held
   } finally {
