@@ -8,8 +8,8 @@ import { fill, type RowsStatement, type Statement } from '../statement.ts'
 
 /** Pages of the log after which it is written back into the database: 16 MiB. */
 const CHECKPOINT_PAGES = 4_000
-/** KiB of pages kept in memory by each connection. */
-const CACHE_KIB = 65_536
+/** KiB of pages kept in memory by each connection; beyond them the system keeps the file. */
+const CACHE_KIB = 16_384
 const BUSY_TIMEOUT_MS = 5_000
 
 /** Opens the file as every connection to it must be: write-ahead log, synced at every commit. */
