@@ -54,6 +54,8 @@ const UNAVAILABLE = /^(08|28|3D|53|57|58)|^(25006|25P03|55P03)$/
 
 class PostgresSession implements Session {
   protected broken = false
+  /** Settled before any statement sent after it is answered; no result is given out unless it succeeded. */
+  protected begun: Promise<unknown> = Promise.resolve()
   readonly #connection: pg.Pool | pg.PoolClient
 
   constructor(connection: pg.Pool | pg.PoolClient) {
@@ -82,6 +84,7 @@ class PostgresSession implements Session {
   async #send<O>(config: pg.QueryConfig): Promise<O[]> {
     try {
       const { rows } = await reach(this.#connection.query(config))
+      await this.begun
       return rows as O[]
     } catch (error) {
       this.broken ||= error instanceof StoreUnavailable
@@ -96,13 +99,12 @@ class PostgresSession implements Session {
  */
 class PostgresTransaction extends PostgresSession implements Transaction {
   readonly #client: pg.PoolClient
-  readonly #begun: Promise<pg.QueryResult>
   readonly #posted: Promise<unknown>[] = []
 
   constructor(client: pg.PoolClient) {
     super(client)
     this.#client = client
-    this.#begun = this.#send('begin')
+    this.begun = this.#send('begin')
   }
 
   post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void {
@@ -119,7 +121,7 @@ class PostgresTransaction extends PostgresSession implements Transaction {
         throw error instanceof StoreUnavailable ? error : new PostFailed('A posted statement failed.', { cause: error })
       })
     }
-    await this.#begun
+    await this.begun
     const { command } = await committed
     if (command !== 'COMMIT') throw new Error(`The server answered ${command} to the commit.`)
     this.#client.release()
