@@ -113,6 +113,21 @@ test('a row that another node committed late, under a lower number, is found by 
   expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['a', 'b', 'c'])
 })
 
+test('what did not fit comes before what is being read when its lane runs dry', () => {
+  const outbox = new Outbox()
+  const queue = Array.from({ length: 70 }, (_, index) => row(index + 1, 'a'))
+  outbox.lookAgain('start')
+  read(outbox, queue)
+  outbox.lookAgain('on')
+  outbox.rewind()
+  outbox.beginRead()
+  for (const message of queue.slice(0, 64)) outbox.end(message)
+  outbox.endRead([row(71, 'a')], true, 0)
+  read(outbox, [...queue.slice(64), row(71, 'a')])
+  const [lane] = outbox.lanes()
+  expect(lane?.messages.map(({ seq }) => seq)).toEqual([65, 66, 67, 68, 69, 70, 71])
+})
+
 test('hints that keep coming while it is read do not keep a reading from getting on', () => {
   const outbox = new Outbox()
   const queue = Array.from({ length: 4 * PAGE }, (_, index) => row(index + 1, `r${index}`))

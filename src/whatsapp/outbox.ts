@@ -36,6 +36,19 @@ interface Held {
   failures: number
 }
 
+interface Reading {
+  /** Ended while the rows were under way, which may show them as still queued. */
+  ended: Set<MessageId>
+  /** New rows may have come since it was asked for. */
+  askedAgain: boolean
+  /** Recipients whose lane ran dry meanwhile, and the first message that had not fitted: it is not among these rows. */
+  reopened: Map<string, number>
+}
+
+function newReading(): Reading {
+  return { ended: new Set(), askedAgain: false, reopened: new Map() }
+}
+
 /**
  * What of the queue is in memory: lanes by recipient. It holds a window of the rows, in order; the rows are the truth.
  * One recipient who has to wait fills at most a lane; many of them are left in their rows for as long, so that whoever
@@ -45,7 +58,7 @@ export class Outbox {
   readonly #lanes = new Map<string, Lane>()
   readonly #known = new Set<MessageId>()
   /** Set while rows are being read. The rows may show messages as still queued that ended meanwhile. */
-  #reading: { ended: Set<MessageId>; askedAgain: boolean } | null = null
+  #reading: Reading | null = null
   /** Recipients whose messages stay in their rows for now. */
   readonly #held = new Map<string, Held>()
   #scannedTo = 0
@@ -89,18 +102,20 @@ export class Outbox {
   }
 
   beginRead(): void {
-    this.#reading = { ended: new Set(), askedAgain: false }
+    this.#reading = newReading()
   }
 
   /** Takes a page of rows in at `now`; `isLast`: there are none after it. */
   endRead(rows: readonly QueuedMessage[], isLast: boolean, now: number): void {
-    const { ended, askedAgain } = this.#reading ?? { ended: new Set(), askedAgain: false }
+    const { ended, askedAgain, reopened } = this.#reading ?? newReading()
     this.#reading = null
     for (const message of rows) {
       this.#scannedTo = Math.max(this.#scannedTo, message.seq)
-      if (!ended.has(message.id) && !this.#known.has(message.id)) this.#add(message, now)
+      const missesSome = message.seq >= (reopened.get(message.to) ?? Number.POSITIVE_INFINITY)
+      if (!missesSome && !ended.has(message.id) && !this.#known.has(message.id)) this.#add(message, now)
     }
-    if (isLast && !askedAgain) this.#complete = true
+    for (const from of reopened.values()) this.#scannedTo = Math.min(this.#scannedTo, from - 1)
+    if (isLast && !askedAgain && reopened.size === 0) this.#complete = true
   }
 
   /** The message needs nothing more, and that is recorded: its row is not queued any more. */
@@ -193,6 +208,7 @@ export class Outbox {
 
   #emptied(lane: Lane): void {
     if (lane.overflowFrom !== null) {
+      this.#reading?.reopened.set(lane.to, lane.overflowFrom)
       this.#scannedTo = Math.min(this.#scannedTo, lane.overflowFrom - 1)
       this.#complete = false
       lane.overflowFrom = null
