@@ -23,6 +23,8 @@ export interface Client {
   /** No two logins have the same number. */
   readonly login: number
   readonly device: number
+  /** Of WhatsApp Web, as it says at its login. */
+  readonly version: string
   /** From the moment it has had what was kept for it: stanzas then go out as they come. */
   readonly caughtUp: boolean
   send(stanza: Node): void

@@ -1,6 +1,6 @@
 import type { Account, Effect } from './account.ts'
-import { lidJid, pnJid } from './addresses.ts'
-import { createMessageId, textContent, withSenderKey } from './content.ts'
+import { isGroup, lidJid, pnJid } from './addresses.ts'
+import { createMessageId, sentContent, textContent, withSenderKey } from './content.ts'
 import { release } from './delivery.ts'
 import { groupNotification, groupOf, otherMembers, participantNode } from './groups.ts'
 import type { Network } from './network.ts'
@@ -36,6 +36,36 @@ export async function writeToAccount(network: Network, account: Account, { from,
   const entry = account.queue.add(messageStanza(account, original, id, at, parts), at, original)
   effects.push(release(network, account, entry))
   return { id, effects }
+}
+
+/**
+ * The account's owner writes on the phone: the contact has it, and the client is queued its copy. To be called in an event
+ * of the account.
+ */
+export async function writeOnPhone(network: Network, account: Account, to: string, text: string, at: number) {
+  const id = createMessageId()
+  const effects: Effect[] = []
+  const readers = isGroup(to) ? otherMembers(account, to) : [to]
+  const group = isGroup(to) ? to : undefined
+  for (const reader of readers) {
+    account.inboxes.receive(reader, { id, from: account.phone, text, ...(group && { group }), receivedAt: at })
+  }
+  if (!account.companion) return effects
+  const content = group ? textContent(text) : sentContent(lidJid(to), text)
+  const original: Original = { from: account.phone, group, content }
+  const parts = group
+    ? await encryptForGroup(network, account, original, effects)
+    : [enc(await encryptForClient(network, account, account.phone, content, effects))]
+  const stanza = group
+    ? messageStanza(account, original, id, at, parts)
+    : node('message', { ...copyAttributes(account.phone, to), id, t: seconds(at), type: 'text' }, parts)
+  effects.push(release(network, account, account.queue.add(stanza, at, original)))
+  return effects
+}
+
+/** A copy comes from the phone and names to whom the message went. */
+function copyAttributes(phone: string, to: string) {
+  return { from: lidJid(phone), recipient: lidJid(to), peer_recipient_pn: pnJid(to), addressing_mode: 'lid' }
 }
 
 /** Makes `number` a member of a group as the account sees it, and tells its client. To be called in an event. */

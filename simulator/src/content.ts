@@ -29,6 +29,12 @@ export function textContent(text: string): Buffer {
   return Buffer.from(proto.Message.encode({ conversation: text }).finish())
 }
 
+/** The copy of a text that a phone sends to its own clients. */
+export function sentContent(destinationJid: string, text: string): Buffer {
+  const deviceSentMessage = { destinationJid, message: { conversation: text } }
+  return Buffer.from(proto.Message.encode({ deviceSentMessage }).finish())
+}
+
 /** A content that brings a sender key, by itself or beside a message. */
 export function withSenderKey(group: string, distribution: Buffer, content?: Buffer): Buffer {
   const message = content ? proto.Message.decode(content) : proto.Message.create()

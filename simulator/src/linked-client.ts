@@ -13,18 +13,20 @@ import { handleAck, handleReceipt } from './receipts.ts'
 export class LinkedClient implements Role, Client {
   readonly login: number
   readonly device: number
+  readonly version: string
   caughtUp = false
   readonly #network: Network
   readonly #connection: Connection
   readonly #account: Account
 
-  constructor(network: Network, connection: Connection, account: Account) {
+  constructor(network: Network, connection: Connection, account: Account, { payload }: Hello) {
     this.#network = network
     this.#connection = connection
     connection.phone = account.phone
     this.#account = account
     this.login = network.nextLogin()
     this.device = account.companion?.device ?? 0
+    this.version = versionOf(payload)
     account.client?.end(node('stream:error', {}, [node('conflict', { type: 'replaced' })]))
     account.client = this
     this.send(node('success', { t: seconds(Date.now()), lid: lidJid(account.phone, this.device) }))
@@ -90,6 +92,11 @@ export class LinkedClient implements Role, Client {
       this.#account.setName(name)
     })
   }
+}
+
+function versionOf({ userAgent }: Hello['payload']): string {
+  const { primary, secondary, tertiary } = userAgent?.appVersion ?? {}
+  return [primary, secondary, tertiary].join('.')
 }
 
 /** The account and device of a login; null when its keys are not those of a linked client. */

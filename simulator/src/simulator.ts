@@ -86,7 +86,7 @@ function admitTo(network: Network): Admit {
       return null
     }
     const account = findLinkedAccount(network, hello)
-    if (account) return new LinkedClient(network, connection, account)
+    if (account) return new LinkedClient(network, connection, account, hello)
     const reason = network.mayOpen(String(hello.payload.username)) ? '503' : '401'
     connection.end(node('failure', { reason, location: 'sim' }))
     return null
@@ -199,7 +199,8 @@ class ListeningSimulator implements Simulator {
   async listAccounts() {
     this.#checkOpen()
     return this.#network.accounts().map(({ key, phone, companion, client }) => {
-      return { key, phone, linked: companion !== null, online: client !== null }
+      const told = client && { version: client.version }
+      return { key, phone, linked: companion !== null, online: client !== null, ...told }
     })
   }
 

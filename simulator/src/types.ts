@@ -88,6 +88,8 @@ export interface AccountInfo {
   linked: boolean
   /** Whether the linked client is logged in at this moment. */
   online: boolean
+  /** What a client that is logged in has said it is: a version of WhatsApp Web, as `2.3000.1035194821`. */
+  version?: string
 }
 
 /** Why a call on a simulator was refused. */

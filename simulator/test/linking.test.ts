@@ -1,3 +1,4 @@
+import { DEFAULT_CONNECTION_CONFIG } from 'baileys'
 import { describe, expect, it } from 'vitest'
 import { until } from './wait.ts'
 import { jid, link, startClient, startSimulator } from './world.ts'
@@ -12,7 +13,8 @@ describe('linking by QR code', () => {
       id: `${phone}:1@s.whatsapp.net`,
       lid: expect.stringMatching(/^\d{15}:1@lid$/),
     })
-    expect(await simulator.listAccounts()).toEqual([{ key: 'a', phone, linked: true, online: true }])
+    const version = DEFAULT_CONNECTION_CONFIG.version.join('.')
+    expect(await simulator.listAccounts()).toEqual([{ key: 'a', phone, linked: true, online: true, version }])
   })
 
   it('refuses a QR code that nobody shows, or no longer', async () => {

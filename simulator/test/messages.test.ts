@@ -147,6 +147,19 @@ describe('a contact that writes', () => {
     expect(client.texts()).toEqual(['one', 'two', 'three', 'four', 'five'])
   })
 
+  it('that the owner writes on the phone comes to the client as its own, in a chat or a group', async () => {
+    const simulator = await startSimulator()
+    const client = await link(simulator, 'a')
+    const group = '120363000000000777@g.us'
+    for (const to of [CONTACT, group]) {
+      await simulator.misbehave({ kind: 'write_on_phone', account: client.phone, to, text: `to ${to}` })
+      const { key } = await until(() => client.find(`to ${to}`))
+      expect(key).toMatchObject({ fromMe: true, ...(to === group && { remoteJid: group }) })
+    }
+    expect(await simulator.inbox(CONTACT)).toMatchObject([{ from: client.phone, text: `to ${CONTACT}` }])
+    expect(await simulator.inbox(client.phone)).toEqual([])
+  })
+
   it('encrypts anew when the client has lost its session and asks again', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')

@@ -1,7 +1,7 @@
 import type { Account } from '../account.ts'
 import { lidJid, pnJid } from '../addresses.ts'
 import { askAgain } from '../client-messages.ts'
-import { writeToAccount } from '../contact-messages.ts'
+import { writeOnPhone, writeToAccount } from '../contact-messages.ts'
 import { createMessageId } from '../content.ts'
 import { release } from '../delivery.ts'
 import { dismissClient } from '../dismissal.ts'
@@ -48,7 +48,16 @@ export async function obey(network: Network, order: Order): Promise<Obeyed> {
 }
 
 type ForAccount = Of<
-  'stanza' | 'cut' | 'stream_error' | 'restrict' | 'receipt' | 'ask_again' | 'change_identity' | 'add_device' | 'write'
+  | 'stanza'
+  | 'cut'
+  | 'stream_error'
+  | 'restrict'
+  | 'receipt'
+  | 'ask_again'
+  | 'change_identity'
+  | 'add_device'
+  | 'write'
+  | 'write_on_phone'
 >
 
 async function obeyForAccount(network: Network, order: ForAccount): Promise<void> {
@@ -85,6 +94,8 @@ async function obeyForAccount(network: Network, order: ForAccount): Promise<void
       })
     case 'write':
       return write(network, account, order)
+    case 'write_on_phone':
+      return account.applyDurably(() => writeOnPhone(network, account, order.to, order.text, Date.now()))
   }
 }
 

@@ -40,6 +40,8 @@ export type Order =
   | { kind: 'add_device'; account: string; contact: string; told?: boolean }
   /** The contact writes so many texts, each with its number behind it: at once, or so many a second. */
   | { kind: 'write'; from: string; to: string; text: string; count: number; perSecond?: number; group?: string }
+  /** The account's owner writes a text on the phone, to a contact or a group: the client gets its copy. */
+  | { kind: 'write_on_phone'; account: string; to: string; text: string }
 
 /** A stanza as JSON has it. */
 export interface StanzaText {

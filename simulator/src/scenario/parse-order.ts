@@ -71,6 +71,7 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
     { from: isNumber, to: isNumber, text, count },
     { perSecond: atLeast(0.001), group: isGroup },
   ],
+  write_on_phone: [{ account: isNumber, to: value => isNumber(value) || isGroup(value), text }],
 }
 
 /** @throws SimulatorError `invalid_argument` */
