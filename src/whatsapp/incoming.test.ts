@@ -5,6 +5,7 @@ import { parseContent, parseIncoming } from './incoming.ts'
 const NUMBER = '5511987654321'
 const LID = '990000007654321'
 const GROUP = '120363000000000777@g.us'
+const SELF = { id: '5511900000000:3@s.whatsapp.net', lid: '990000000000000:3@lid' }
 const knowsNobody = async () => null
 
 const message = (key: Partial<WAMessage['key']>, content: proto.IMessage = { conversation: 'hi' }): WAMessage => ({
@@ -22,18 +23,22 @@ describe('who wrote it', () => {
     ['a member of a group', { remoteJid: GROUP, participant: `${NUMBER}@s.whatsapp.net` }],
     ['a LID in a group', { remoteJid: GROUP, participant: `${LID}:2@lid`, participantAlt: `${NUMBER}@s.whatsapp.net` }],
   ])('is known from %s', async (_, key) => {
-    const incoming = await parseIncoming(message(key), knowsNobody)
+    const incoming = await parseIncoming(message(key), knowsNobody, SELF)
     expect(incoming).toMatchObject({ from: NUMBER })
     expect(incoming).not.toHaveProperty('addressing')
   })
 
   test('is found in the stored mapping when WhatsApp gives only a LID', async () => {
-    const incoming = await parseIncoming(message({ remoteJid: `${LID}@lid` }), async () => `${NUMBER}:0@s.whatsapp.net`)
+    const incoming = await parseIncoming(
+      message({ remoteJid: `${LID}@lid` }),
+      async () => `${NUMBER}:0@s.whatsapp.net`,
+      SELF,
+    )
     expect(incoming).toMatchObject({ from: NUMBER })
   })
 
   test('is the LID, and says so, when the number cannot be known', async () => {
-    const incoming = await parseIncoming(message({ remoteJid: `${LID}:4@lid` }), knowsNobody)
+    const incoming = await parseIncoming(message({ remoteJid: `${LID}:4@lid` }), knowsNobody, SELF)
     expect(incoming).toMatchObject({ from: LID, addressing: 'lid' })
   })
 })
@@ -41,10 +46,15 @@ describe('who wrote it', () => {
 describe('what is no event', () => {
   test.each([
     ['our own message', { fromMe: true }],
+    ['ours, in a broadcast list', { remoteJid: '1700000000@broadcast', participant: '990000000000000@lid' }],
+    [
+      'ours, in a group that names a LID which nobody told us is ours',
+      { remoteJid: GROUP, participant: '990000000000009@lid', participantAlt: '5511900000000@s.whatsapp.net' },
+    ],
     ['a status', { remoteJid: 'status@broadcast', participant: `${NUMBER}@s.whatsapp.net` }],
     ['a newsletter', { remoteJid: '120363000000000001@newsletter' }],
   ])('%s', async (_, key) => {
-    expect(await parseIncoming(message(key), knowsNobody)).toBeNull()
+    expect(await parseIncoming(message(key), knowsNobody, SELF)).toBeNull()
   })
 
   test.each([
@@ -54,7 +64,7 @@ describe('what is no event', () => {
     ['an edit', { editedMessage: { message: { protocolMessage: { type: 14 } } } }],
     ['a group’s key', { senderKeyDistributionMessage: {}, messageContextInfo: {} }],
   ] as [string, proto.IMessage | null][])('%s', async (_, content) => {
-    expect(await parseIncoming({ ...message({}), message: content }, knowsNobody)).toBeNull()
+    expect(await parseIncoming({ ...message({}), message: content }, knowsNobody, SELF)).toBeNull()
   })
 })
 
@@ -91,7 +101,7 @@ describe('what it is', () => {
 
 test('a message carries WhatsApp’s id and time, the group and the push name', async () => {
   const inGroup = { ...message({ remoteJid: GROUP, participant: `${NUMBER}@s.whatsapp.net` }), pushName: 'Ana' }
-  expect(await parseIncoming(inGroup, knowsNobody)).toEqual({
+  expect(await parseIncoming(inGroup, knowsNobody, SELF)).toEqual({
     id: 'ID',
     from: NUMBER,
     type: 'text',

@@ -8,7 +8,7 @@ import {
   type WAMessage,
 } from 'baileys'
 import type { IncomingMessage, IncomingType } from '../domain/event.ts'
-import { lidOf, numberOf } from './addresses.ts'
+import { isSelf, lidOf, numberOf, type Self, userOf } from './addresses.ts'
 
 /** Finds the number behind a LID in what WhatsApp told us before; null if it never did. */
 export type ResolveLid = (lid: string) => Promise<string | null>
@@ -59,7 +59,11 @@ const HOUSEKEEPING: ReadonlySet<string> = new Set<keyof Content>([
  * @returns null for what is not an event (decisions §4): own messages, status broadcasts, newsletters, protocol
  * messages, stubs and placeholders
  */
-export async function parseIncoming(message: WAMessage, resolveLid: ResolveLid): Promise<IncomingMessage | null> {
+export async function parseIncoming(
+  message: WAMessage,
+  resolveLid: ResolveLid,
+  self: Self,
+): Promise<IncomingMessage | null> {
   const { key } = message
   const chat = key.remoteJid
   if (!chat || !key.id || key.fromMe || isJidNewsletter(chat) || isJidStatusBroadcast(chat)) return null
@@ -69,7 +73,8 @@ export async function parseIncoming(message: WAMessage, resolveLid: ResolveLid):
   const [sender, alternate] =
     group || isJidBroadcast(chat) ? [key.participant, key.participantAlt] : [chat, key.remoteJidAlt]
   const from = await findSender(sender, alternate, resolveLid)
-  if (!from) return null
+  // Where WhatsApp has not told us our LID, or a broadcast list names it, Baileys does not find us in the sender.
+  if (!from || isSelf(sender, self) || from.from === userOf(self.id)) return null
   const sentAtSeconds = Number(message.messageTimestamp)
   return {
     id: key.id,

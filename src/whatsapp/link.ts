@@ -372,7 +372,7 @@ export class Link {
 
   async #receive(message: WAMessage): Promise<void> {
     const { lidMapping } = this.#socket.signalRepository
-    const incoming = await parseIncoming(message, lid => lidMapping.getPNForLID(lid))
+    const incoming = await parseIncoming(message, lid => lidMapping.getPNForLID(lid), this.self)
     if (incoming) await this.#options.events.received(incoming)
   }
 

@@ -1,5 +1,6 @@
 import type { Action, When } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
+import type { Connection } from '../../src/whatsapp/connection.ts'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 
@@ -125,6 +126,56 @@ describe.concurrent('a sender', () => {
     await texts(stage, id, 1)
     expect((await stage.received(id))[0]).toMatchObject({ group: GROUP, addressing: 'lid' })
   })
+})
+
+describe.concurrent('a text that the owner writes on the phone', () => {
+  test.each<[string, readonly (readonly [When, Action])[]]>([
+    ['named by LID', []],
+    ['named by number', [[INCOMING, { address: 'pn', alternate: false }]]],
+    ['that we cannot decrypt: the phone sends it again', [[{ ...INCOMING, times: 2 }, 'garble']]],
+  ])('%s: is neither a message nor an event, and nor are its receipts', async (_, rules) => {
+    await using world = await openStage(...rules)
+    const { stage, id, phone, connection } = world
+    await stage.network.joinGroup(GROUP, [CONTACT, phone])
+    await writeOnPhone(stage, phone)
+    const [inChat, inGroup] = await stage.network.inbox(CONTACT)
+    for (const [message, group] of [
+      [inChat!, {}],
+      [inGroup!, { group: GROUP }],
+    ] as const) {
+      for (const type of [{}, { type: 'read' }] as const) {
+        const receipt = { account: phone, contact: CONTACT, id: message.id, ...type, ...group }
+        await stage.network.misbehave({ kind: 'receipt', ...receipt })
+      }
+    }
+    await expectNothingTold(stage, id, phone, connection)
+  })
+
+  test('while the instance was away: the same', async () => {
+    await using world = await openStage()
+    const { stage, id, phone, connection } = world
+    await stage.stop(connection)
+    await writeOnPhone(stage, phone)
+    await expectNothingTold(stage, id, phone, await stage.connect(id))
+  })
+
+  async function writeOnPhone(stage: Stage, account: string): Promise<void> {
+    for (const to of [CONTACT, GROUP]) {
+      await stage.network.misbehave({ kind: 'write_on_phone', account, to, text: 'my own' })
+    }
+  }
+
+  /** But of what a contact writes afterwards, on this link and on the next, which brings first what is still owed. */
+  async function expectNothingTold(stage: Stage, id: string, phone: string, connection: Connection): Promise<void> {
+    await stage.network.writeAs({ from: CONTACT, to: phone, text: 'not my own' })
+    await texts(stage, id, 1)
+    await stage.stop(connection)
+    await stage.network.writeAs({ from: CONTACT, to: phone, text: 'nor this' })
+    await stage.connect(id)
+    expect(await texts(stage, id, 2)).toEqual(['not my own', 'nor this'])
+    expect((await stage.store.messages.list(id, { limit: 10 }, {})).data).toEqual([])
+    expect((await stage.store.events.list(id, { limit: 10 })).data).toHaveLength(2)
+  }
 })
 
 describe.concurrent('what WhatsApp kept while the instance was away', () => {
