@@ -15,8 +15,10 @@ const BANNER_URL = /listens on (\S+)/
 export interface ServiceOptions {
   /** Kept by whoever gives it; without one a temporary folder is made, and erased by `dispose`. */
   dataDir?: string
-  /** Settings, on top of a free port on loopback. */
-  env?: Record<string, string>
+  /** The working folder. Default: this process's. */
+  cwd?: string
+  /** Settings, on top of a free port on loopback; undefined takes one of those away. */
+  env?: Record<string, string | undefined>
   /** Options for Node itself. */
   nodeOptions?: readonly string[]
   /** Another version's `bin/pombal.js`. */
@@ -49,6 +51,7 @@ class Boot {
         LOG_LEVEL: 'trace',
         ...options.env,
       },
+      ...(options.cwd !== undefined && { cwd: options.cwd }),
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {

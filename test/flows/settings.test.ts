@@ -1,7 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createSimulator } from '@pombal/simulator'
+import { DEFAULT_CONNECTION_CONFIG } from 'baileys'
 import Sqlite from 'better-sqlite3'
 import { afterEach, expect, test, vi } from 'vitest'
 import { newMessageId } from '../../src/domain/ids.ts'
@@ -125,6 +127,39 @@ test('RETENTION_DAYS is how long messages and their events are kept', async () =
   const listed = async () => (await service.admin.listMessages(lease.instanceId)).map(({ id }) => id)
   await until('the old one to go', async () => !(await listed()).includes(old!.id))
   expect(await listed()).toEqual([young!.id])
+})
+
+test('with nothing set it listens on 127.0.0.1:3000 alone, and keeps its data in ./data', async ({ skip }) => {
+  const cwd = makeFolder()
+  const unset = { HOST: undefined, PORT: undefined, DATA_DIR: undefined }
+  const service = new Service({ cwd, dataDir: join(cwd, 'data'), env: unset })
+  toDispose.push(() => service.dispose())
+  await service.start().catch(error => {
+    const isTaken = service.output.includes('Port 3000 of 127.0.0.1 is taken')
+    skip(isTaken, 'Port 3000 is taken on this machine.')
+    throw error
+  })
+  expect(service.output).toMatch(/listens on http:\/\/127\.0\.0\.1:3000\n/)
+  expect(service.output).toMatch(/Data +\.\/data\n/)
+  expect(readdirSync(join(cwd, 'data'))).toEqual(expect.arrayContaining(['admin.key', 'master.key', 'pombal.db']))
+  expect((await fetch('http://127.0.0.1:3000/readyz')).status).toBe(200)
+  for (const address of ['127.0.0.2', '[::1]']) await expect(fetch(`http://${address}:3000/readyz`)).rejects.toThrow()
+})
+
+test('WHATSAPP_VERSION is what WhatsApp is told at the login, and without it the version that ships with the driver', async () => {
+  const network = await createSimulator({ claimedPreKeys: 500 })
+  toDispose.push(() => network.close())
+
+  async function toldWith(env: Record<string, string>): Promise<string | undefined> {
+    const { admin } = await startService({ WHATSAPP_URL: network.url, SANDBOX: 'off', ...env })
+    const { id } = await admin.createInstance('whatsapp')
+    await admin.connect(id)
+    const { phone } = await network.scanQr(await until('the QR code', async () => (await admin.connection(id)).qr))
+    await admin.untilState(id, 'connected')
+    return (await network.listAccounts()).find(account => account.phone === phone)?.version
+  }
+  const told = await Promise.all([toldWith({ WHATSAPP_VERSION: '2.3000.1999999999' }), toldWith({})])
+  expect(told).toEqual(['2.3000.1999999999', DEFAULT_CONNECTION_CONFIG.version.join('.')])
 })
 
 test('PUBLIC_URL is the address that people are told; behind it webhooks stay out of this machine, and cookies are Secure', async () => {
