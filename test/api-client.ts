@@ -107,6 +107,7 @@ export function adminClient(baseUrl: () => string, adminKey: string) {
     connect: (id: string) => ask<ConnectionView>('POST', `/instances/${id}/connect`, {}),
     connection: (id: string) => ask<ConnectionView>('GET', `/instances/${id}/connection`),
     logout: (id: string) => ask<ConnectionView>('POST', `/instances/${id}/logout`),
+    replaceWebhookSecret: (id: string) => ask<{ secret: string }>('POST', `/instances/${id}/webhook/secret`),
     listEvents: (id: string, query = '') => ask<EventView[]>('GET', `/instances/${id}/events${query}`),
     listMessages: (id: string, query = '') => ask<MessageView[]>('GET', `/instances/${id}/messages${query}`),
     writeAsContact: (id: string, message: SimulatedMessage) =>

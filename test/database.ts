@@ -13,6 +13,8 @@ export interface TestDatabase {
   env: Record<string, string>
   /** Rows that name the instance, in all tables. */
   countRowsOf(instanceId: string, dataDir: string): Promise<number>
+  /** Changes what is stored, beside a service that runs. */
+  run(statement: string, dataDir: string): Promise<void>
   /** Lets the time pass after which another node may take over what a killed one held (15 s on PostgreSQL). */
   expireLeases(): Promise<void>
   dispose(): Promise<void>
@@ -41,6 +43,11 @@ const sqlite: TestDatabase = {
     } finally {
       database.close()
     }
+  },
+  async run(statement, dataDir) {
+    const database = new Database(join(dataDir, 'pombal.db'))
+    database.exec(statement)
+    database.close()
   },
   async expireLeases() {},
   async dispose() {},
@@ -76,6 +83,9 @@ async function createPostgresDatabase(serverUrl: string): Promise<TestDatabase> 
         count += Number(row?.count)
       }
       return count
+    },
+    run: async statement => {
+      await query(url.href, statement)
     },
     expireLeases: async () => {
       await query(url.href, 'update leases set lease_until = 0')
