@@ -7,7 +7,7 @@ import { logAttempt, MayNotAct, makeAttempt } from './attempt.ts'
 import { FirstAttempts } from './first-attempts.ts'
 import { Retries } from './retries.ts'
 import { SecretsInForce } from './secrets-in-force.ts'
-import type { Slot, Slots, SlotUser } from './slots.ts'
+import type { Pace, Slot, Slots, SlotUser } from './slots.ts'
 
 /** The part of the store that a lane needs. */
 export interface LaneStore {
@@ -52,8 +52,7 @@ const FROM_THE_START = { dueAt: -1, seq: -1 }
  * While the store cannot be reached nothing starts, and what is known of ended attempts is recorded again and again.
  */
 export class Lane implements SlotUser {
-  /** Until its consumer has shown to answer soon. */
-  slow = true
+  pace: Pace = 'untried'
   /** Attempts that ended and were not recorded. */
   readonly leftovers: EndedAttempt[] = []
   readonly #with: LaneSurroundings
@@ -87,6 +86,10 @@ export class Lane implements SlotUser {
 
   get inFlight(): number {
     return this.#inFlight.size
+  }
+
+  get #mayHang(): boolean {
+    return this.pace !== 'quick'
   }
 
   /** The same owner under a newer epoch: goes on with it. */
@@ -156,7 +159,7 @@ export class Lane implements SlotUser {
 
   #nextLook(now = this.#with.clock.steady()): 'retries' | 'firsts' | null {
     if (this.#retries.lookAt <= now) return 'retries'
-    if (this.#firsts.stale ? this.#mayStart('first') : this.#firsts.runsLow(this.slow)) return 'firsts'
+    if (this.#firsts.stale ? this.#mayStart('first') : this.#firsts.runsLow(this.#mayHang)) return 'firsts'
     return null
   }
 
@@ -226,7 +229,7 @@ export class Lane implements SlotUser {
   }
 
   async #lookAtFirsts(): Promise<void> {
-    const asked = this.#firsts.beginLook(this.#firstsInFlight, this.slow)
+    const asked = this.#firsts.beginLook(this.#firstsInFlight, this.#mayHang)
     try {
       const page = await this.#with.store.deliveries.listFirst(this.#lease.instanceId, asked.afterSeq, asked.limit)
       this.#firsts.endLook(asked, page, id => this.#isTaken(id))

@@ -1,9 +1,12 @@
 import type { Clock } from './clock.ts'
 
+/** How soon a consumer answers, by its latest request that ended or hangs; `untried`: none has, since its lane began. */
+export type Pace = 'untried' | 'quick' | 'slow'
+
 /** Somebody who wants slots: a lane. */
 export interface SlotUser {
-  /** Its consumer answers slowly, or is not known yet: true at first, then kept up by the slots. */
-  slow: boolean
+  /** `untried` at first, then kept up by the slots. */
+  pace: Pace
   /** A slot may be free now: take it, or leave it to the next. */
   onSlot(): void
 }
@@ -14,7 +17,7 @@ export interface Slot {
 }
 
 export interface Slots {
-  /** Null when none is free: the user is then called in its turn. */
+  /** Null when none is free, or the user's first request has yet to show its pace: the user is then called in its turn. */
   take(user: SlotUser): Slot | null
   /** The user wants none any more. */
   forget(user: SlotUser): void
@@ -64,41 +67,58 @@ class Pool {
 
 /**
  * At most `capacity` requests open on this node. Half of them are for lanes whose consumers were seen to answer soon, the
- * other half for the rest, where a request that hangs is moved to as soon as it is known to: so however many consumers hang,
- * those that answer find slots.
+ * other half for those that were not, where a request that hangs is moved to as soon as it is known to: so however many
+ * consumers hang, those that answer find slots.
+ *
+ * A consumer that is untried tries with one request, and as many as `capacity` may do so besides: nobody knows yet who will
+ * hang, and a consumer that answers must not wait for a thousand that do not.
  */
 export function createSlots(capacity: number, clock: Clock): Slots {
-  const quick = new Pool(Math.ceil(capacity / 2))
-  const slow = new Pool(Math.max(1, Math.floor(capacity / 2)))
+  const pools: Record<Pace, Pool> = {
+    untried: new Pool(capacity),
+    quick: new Pool(Math.ceil(capacity / 2)),
+    slow: new Pool(Math.max(1, Math.floor(capacity / 2))),
+  }
+  const { slow } = pools
+  /** Users whose first request is open. */
+  const trying = new Set<SlotUser>()
+
+  function callIfTrying(user: SlotUser): void {
+    if (trying.delete(user)) user.onSlot()
+  }
 
   function hold(user: SlotUser, takenFrom: Pool): Slot {
     let pool = takenFrom
-    let isSlow = false
+    let pace: Pace = 'quick'
+    if (user.pace === 'untried') trying.add(user)
     const cancel = clock.after(SLOW_AFTER_MS, () => {
-      isSlow = true
-      user.slow = true
-      if (pool === slow || slow.held >= slow.capacity) return
-      slow.held += 1
-      pool = slow
-      quick.release()
+      pace = user.pace = 'slow'
+      if (pool !== slow && slow.held < slow.capacity) {
+        slow.held += 1
+        pool = slow
+        takenFrom.release()
+      }
+      callIfTrying(user)
     })
     return {
       release() {
         cancel()
-        user.slow = isSlow
+        user.pace = pace
         pool.release()
+        callIfTrying(user)
       },
     }
   }
 
   return {
     take(user) {
-      const pool = user.slow ? slow : quick
+      if (trying.has(user)) return null
+      const pool = pools[user.pace]
       return pool.take(user) ? hold(user, pool) : null
     },
     forget(user) {
-      quick.forget(user)
-      slow.forget(user)
+      trying.delete(user)
+      for (const pool of Object.values(pools)) pool.forget(user)
     },
   }
 }
