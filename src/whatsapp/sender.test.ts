@@ -5,7 +5,8 @@ import type { Messages, Numbers, QueuedMessage } from '../store/store.ts'
 import { Gatherer } from './gatherer.ts'
 import { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement } from './link.ts'
-import { Sender, type SendingLink } from './sender.ts'
+import { Sender } from './sender.ts'
+import type { SendingLink } from './transmitter.ts'
 import { Turns } from './turns.ts'
 
 const LEASE = { instanceId: 'inst_test', owner: 'test', epoch: 1 }

@@ -1,59 +1,30 @@
 import type { Logger } from 'pino'
-import { type MessageFailure, messageFailure } from '../domain/message.ts'
-import { parseRecipient } from '../domain/recipient.ts'
-import type { Lease, PreparedMessage, QueuedMessage, Store } from '../store/store.ts'
-import { Acknowledgements } from './acknowledgements.ts'
+import { messageFailure } from '../domain/message.ts'
+import type { Lease, QueuedMessage, Store } from '../store/store.ts'
 import { AddressBook } from './address-book.ts'
-import { encodeText } from './content.ts'
+import { Expiry } from './expiry.ts'
 import type { Gatherer } from './gatherer.ts'
 import type { GroupDirectory } from './group-directory.ts'
-import type { Acknowledgement, Link } from './link.ts'
-import { MemoryCache } from './memory-cache.ts'
+import type { Acknowledgement } from './link.ts'
 import { type Lane, Outbox } from './outbox.ts'
 import { untilStored } from './patience.ts'
 import { QueueReader } from './queue-reader.ts'
 import { Room } from './room.ts'
-import { QUERY_TIMEOUT_MS } from './socket-options.ts'
+import { type SendingLink, type SendOutcome, STALE_DEVICES, Transmitter } from './transmitter.ts'
 import type { Turns } from './turns.ts'
 
 /** Recipients written to at the same time, but for those that WhatsApp keeps waiting. */
 const MAX_IN_FLIGHT = 24
-/** An attempt that takes longer waits for WhatsApp, and makes room for others. */
+/** A send that takes longer waits for WhatsApp, and makes room for others. */
 const BRISK_MS = 500
 /** Recipients in hand at the same time: more wait until one of these is answered, or its time is up. */
-const MAX_ATTEMPTS = 512
+const MAX_SENDS = 512
 /** Outcomes being recorded at the same time; a store that is slower than WhatsApp slows the sending down. */
 const MAX_RECORDS = 256
-/** Rows looked through at a time for messages that are too old. */
-const EXPIRE_PAGE = 256
 /** Behind the hints, which may be lost. */
 const LOOK_EVERY_MS = 5_000
-const EXPIRE_EVERY_MS = 30_000
-const HASHES = 2_000
 const FIRST_RETRY_MS = 2_000
 const LONGEST_RETRY_MS = 300_000
-/** No longer than a query is waited for. */
-const DEFAULT_ACK_TIMEOUT_MS = QUERY_TIMEOUT_MS
-
-/** WhatsApp's code for a stanza that names devices the recipient no longer has (Baileys `SERVER_ERROR_CODES`). */
-const STALE_DEVICES = 479
-
-/** What came of handing one message to WhatsApp. Every branch is finished by `#settle`. */
-export type SendOutcome =
-  | { kind: 'acknowledged' }
-  /** Try again, under the same id with the same content. */
-  | { kind: 'unanswered'; why: string }
-  | { kind: 'refused'; failure: MessageFailure }
-  /** WhatsApp lets us write to nobody new for now: not tried. */
-  | { kind: 'held'; numbers: readonly string[] }
-
-/** An attempt's first half: where the message goes, or why it cannot. */
-type Addressed = { kind: 'ready'; prepared: PreparedMessage } | Extract<SendOutcome, { kind: 'unanswered' | 'refused' }>
-
-export type SendingLink = Pick<
-  Link,
-  'isOpen' | 'closed' | 'write' | 'lookUp' | 'queryGroup' | 'isMember' | 'forgetDevices'
->
 
 export interface SenderOptions {
   lease: Lease
@@ -85,29 +56,28 @@ export class Sender {
   readonly #stopped = new AbortController()
   readonly #reader: QueueReader
   readonly #room: Room
-  readonly #acknowledgements = new Acknowledgements()
-  /** Messages that WhatsApp refused once for stale devices: the second time is final. */
-  readonly #retriedDevices = new Set<string>()
-  /** What WhatsApp told last of a recipient's devices, by address. */
-  readonly #devicesHashes = new MemoryCache(HASHES)
+  readonly #expiry: Expiry
+  readonly #transmitter: Transmitter
   /** Under way, by WhatsApp id. */
-  readonly #attempts = new Map<string, Promise<void>>()
+  readonly #sends = new Map<string, Promise<void>>()
   /** Outcomes on their way into the store, by WhatsApp id. */
   readonly #records = new Map<string, Promise<void>>()
   #link: SendingLink | null = null
   #startWanted = false
+  /** Until the next lane may be tried again. */
   #timer: NodeJS.Timeout | undefined
-  #timers: NodeJS.Timeout[] = []
+  #poll: NodeJS.Timeout | undefined
   #unsubscribe: () => void = () => undefined
 
   constructor(options: SenderOptions) {
     this.#options = options
     const { lease, store, groups, now } = options
     const stored = <T>(work: () => Promise<T>) => this.#stored(work)
+    const onFailed = (error: unknown) => this.#failed(error)
     this.#addresses = new AddressBook({ lease, numbers: store.numbers, groups, now, stored })
     this.#room = new Room({
       brisk: MAX_IN_FLIGHT,
-      inAll: MAX_ATTEMPTS,
+      inAll: MAX_SENDS,
       briskMs: BRISK_MS,
       onFreed: () => this.#startSoon(),
     })
@@ -117,19 +87,30 @@ export class Sender {
       canSend: () => this.#link?.isOpen === true,
       onRead: () => this.#startLanes(),
       now,
-      onFailed: error => this.#failed(error),
+      onFailed,
+    })
+    this.#expiry = new Expiry({
+      ...options,
+      isInHand: whatsappId => this.#sends.has(whatsappId) || this.#records.has(whatsappId),
+      onExpired: message => this.#outbox.end(message),
+      onFailed,
+    })
+    this.#transmitter = new Transmitter({
+      ...options,
+      addresses: this.#addresses,
+      expiry: this.#expiry,
+      isRestricted: () => this.#isRestricted,
+      stored,
+      onFailed,
     })
   }
 
   start(): void {
-    const { store, lease, messageTtlMs } = this.#options
+    const { store, lease } = this.#options
     const onQueued = () => this.#reader.look(store.hints.shared ? 'back' : 'on')
     this.#unsubscribe = store.hints.on('queued', onQueued, lease.instanceId)
-    const expireEveryMs = Math.min(EXPIRE_EVERY_MS, Math.max(messageTtlMs / 10, 100))
-    this.#timers = [
-      setInterval(() => this.#reader.poll(), LOOK_EVERY_MS),
-      setInterval(() => this.#guard(this.#expire()), expireEveryMs),
-    ]
+    this.#poll = setInterval(() => this.#reader.poll(), LOOK_EVERY_MS)
+    this.#expiry.start()
     this.#reader.look('start')
   }
 
@@ -140,32 +121,33 @@ export class Sender {
     this.#reader.look('start')
   }
 
-  /** No link any more; attempts in flight end with it. */
+  /** No link any more; sends in flight end with it. */
   detach(): void {
     this.#link = null
   }
 
-  /** Resolves when no attempt is in flight. The link must be closed first. */
+  /** Resolves when no send is in flight. The link must be closed first. */
   async stop(): Promise<void> {
     this.#unsubscribe()
     clearTimeout(this.#timer)
-    for (const timer of this.#timers) clearInterval(timer)
+    clearInterval(this.#poll)
+    this.#expiry.stop()
     this.#stopped.abort()
     this.#link = null
-    await Promise.all([...this.#attempts.values(), this.#reader.stop()])
+    await Promise.all([...this.#sends.values(), this.#reader.stop()])
     await Promise.all(this.#records.values())
   }
 
   /** WhatsApp's acknowledgement or refusal of a message, expected or late. */
   acknowledged(ack: Acknowledgement): void {
-    if (!this.#acknowledgements.give(ack)) this.#guard(this.#recordLate(ack))
+    if (!this.#transmitter.acknowledged(ack)) this.#guard(this.#recordLate(ack))
   }
 
   /** A receipt, recorded already, counts as an acknowledgement (decisions §3). */
   received(whatsappIds: readonly string[]): void {
     for (const whatsappId of whatsappIds) {
       const ack = { whatsappId, error: undefined, devicesHash: undefined }
-      if (!this.#acknowledgements.give(ack)) this.#endWaiting(whatsappId)
+      if (!this.#transmitter.acknowledged(ack)) this.#endWaiting(whatsappId)
     }
   }
 
@@ -232,7 +214,8 @@ export class Sender {
     this.#reader.noteStarted()
     const leaveRoom = this.#room.take()
     const startedAt = performance.now()
-    const attempt = this.#attempt(message, link)
+    const send = this.#transmitter
+      .send(message, link)
       .then(outcome => this.#settle(lane, message, link, outcome, Math.round(performance.now() - startedAt)))
       .catch(error => {
         this.#postpone(lane)
@@ -241,103 +224,15 @@ export class Sender {
       .finally(() => {
         lane.busy = false
         leaveRoom()
-        this.#attempts.delete(message.whatsappId)
+        this.#sends.delete(message.whatsappId)
         if (lane.messages.length === 0) this.#reader.readSoon()
         else this.#reader.read()
         this.#startSoon()
       })
-    this.#attempts.set(message.whatsappId, attempt)
+    this.#sends.set(message.whatsappId, send)
   }
 
-  async #attempt(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
-    await this.#options.turns.take()
-    if (this.#isTooOld(message)) return this.#tooOld(message)
-    if (this.#isRestricted) {
-      const { known, numbers } = await this.#addresses.findStanding(message.to)
-      if (!known) return { kind: 'held', numbers }
-    }
-    const addressed = message.prepared
-      ? { kind: 'ready' as const, prepared: message.prepared }
-      : await this.#prepare(message, link)
-    if (addressed.kind !== 'ready') return addressed
-    const { prepared } = addressed
-    const { address, content } = prepared
-    const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
-    // The listener is there before the first byte is: the acknowledgement may come before `write` returns.
-    const ackTimeoutMs = this.#options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
-    const awaited = this.#acknowledgements.waitFor(message.whatsappId, link.closed, ackTimeoutMs)
-    const handedOverAt = performance.now()
-    try {
-      // Killed in here: the row is queued, and prepared if anything was written; the message goes out again as it is.
-      await Promise.race([link.write(address, content, message.whatsappId, recorded), awaited.answer])
-    } catch (error) {
-      awaited.giveUp()
-      return { kind: 'unanswered', why: nameOf(error) }
-    }
-    const ack = await awaited.answer
-    if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
-    this.#options.onAcknowledged?.(Math.round(performance.now() - handedOverAt))
-    return this.#judge(message, prepared, ack, link)
-  }
-
-  /** Look-up and content. */
-  async #prepare(message: QueuedMessage, link: SendingLink): Promise<Addressed> {
-    const found = await this.#addresses.find(message.to, link)
-    if (found.kind !== 'found') return found
-    return { kind: 'ready', prepared: { address: found.address, content: encodeText(message.text) } }
-  }
-
-  /** Resolves once this is what is stored, so that it may be written to the socket. */
-  #recordPrepared(message: QueuedMessage, prepared: PreparedMessage): Promise<void> {
-    const { store, lease } = this.#options
-    const recorded = this.#stored(() => store.messages.recordPrepared(lease, message.id, prepared)).then(stored => {
-      message.prepared = stored
-      // An earlier attempt was stored after all: the next one goes out with its content.
-      if (!Buffer.from(stored.content).equals(prepared.content)) throw new PreparedBefore()
-    })
-    recorded.catch(error => {
-      if (!(error instanceof PreparedBefore)) this.#failed(error)
-    })
-    return recorded
-  }
-
-  async #judge(
-    message: QueuedMessage,
-    prepared: PreparedMessage,
-    ack: Acknowledgement,
-    link: SendingLink,
-  ): Promise<SendOutcome> {
-    if (ack.error === STALE_DEVICES || this.#tellsOfDevices(prepared.address, ack.devicesHash)) {
-      await link.forgetDevices(prepared.address).catch(() => undefined)
-      this.#options.groups.forget(prepared.address)
-    }
-    if (ack.error === undefined) return { kind: 'acknowledged' }
-    if (ack.error === STALE_DEVICES && !this.#retriedDevices.has(message.whatsappId)) {
-      this.#retriedDevices.add(message.whatsappId)
-      return { kind: 'unanswered', why: 'stale_devices' }
-    }
-    // 463 above all: to try again counts as another approach and makes the restriction worse.
-    return { kind: 'refused', failure: await this.#whyRefused(prepared.address, ack.error, link) }
-  }
-
-  /** With which code WhatsApp refuses a message to a group that we have left is not known; what it says of the group is. */
-  async #whyRefused(address: string, code: number, link: SendingLink): Promise<MessageFailure> {
-    const { groups } = this.#options
-    if (parseRecipient(address)?.kind === 'group') {
-      groups.forget(address)
-      if ((await groups.find(address, link)).kind === 'not_member') return messageFailure('not_a_group_member')
-    }
-    return messageFailure('rejected_by_whatsapp', code)
-  }
-
-  /** The same hash is told again with every message, by some networks always. */
-  #tellsOfDevices(address: string, hash: string | undefined): boolean {
-    if (hash === undefined || hash === this.#devicesHashes.get(address)) return false
-    this.#devicesHashes.set(address, hash)
-    return true
-  }
-
-  /** What is settled is recorded beside the next attempt: killed in between, it goes out again under the same id. */
+  /** What is settled is recorded beside the next send: killed in between, it goes out again under the same id. */
   #settle(lane: Lane, message: QueuedMessage, link: SendingLink, outcome: SendOutcome, durationMs: number): void {
     const { store, lease, now, logger } = this.#options
     const { whatsappId } = message
@@ -354,7 +249,6 @@ export class Sender {
       return
     }
     this.#outbox.pass(message)
-    this.#retriedDevices.delete(whatsappId)
     if (outcome.kind === 'acknowledged') {
       this.#record(message, () => store.messages.recordProgress(lease, whatsappId, 'sent', now()))
       logger.info(facts, 'message.sent')
@@ -410,31 +304,6 @@ export class Sender {
     this.#endWaiting(whatsappId)
   }
 
-  /** Fails what is too old, oldest first, also while nothing is connected. */
-  async #expire(): Promise<void> {
-    const { store, lease, now, logger } = this.#options
-    for (;;) {
-      const rows = await store.messages.listQueued(lease.instanceId, EXPIRE_PAGE)
-      const inHand = (id: string) => this.#attempts.has(id) || this.#records.has(id)
-      const old = rows.filter(message => this.#isTooOld(message) && !inHand(message.whatsappId))
-      for (const message of old) {
-        const { failure } = this.#tooOld(message)
-        await store.messages.recordFailure(lease, message.whatsappId, failure, now())
-        this.#outbox.end(message)
-        logger.info({ instanceId: lease.instanceId, messageId: message.id, code: failure.code }, 'message.failed')
-      }
-      if (rows.length < EXPIRE_PAGE || old.length < rows.length) return
-    }
-  }
-
-  #isTooOld(message: QueuedMessage): boolean {
-    return this.#options.now() - message.createdAt >= this.#options.messageTtlMs
-  }
-
-  #tooOld(message: QueuedMessage): Extract<SendOutcome, { kind: 'refused' }> {
-    return { kind: 'refused', failure: messageFailure(message.prepared ? 'unconfirmed' : 'expired') }
-  }
-
   #stored<T>(work: () => Promise<T>): Promise<T> {
     return untilStored(work, this.#stopped.signal)
   }
@@ -446,14 +315,4 @@ export class Sender {
   #failed(error: unknown): void {
     if (!this.#stopped.signal.aborted) this.#options.onFailed(error)
   }
-}
-
-class PreparedBefore extends Error {
-  override readonly name = 'PreparedBefore'
-}
-
-function nameOf(error: unknown): string {
-  const { name, data, output } = (error ?? {}) as { name?: string; data?: unknown; output?: { statusCode?: number } }
-  const code = typeof data === 'number' ? data : output?.statusCode
-  return [name ?? 'error', code].filter(part => part !== undefined).join(' ')
 }
