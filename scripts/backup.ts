@@ -28,7 +28,7 @@ process.umask(0o077)
 try {
   await run()
 } catch (error) {
-  if (!(error instanceof BadSettings) && !(error instanceof StoreUnusable)) throw error
+  if (!(error instanceof BadSettings || error instanceof StoreUnusable)) throw error
   process.stderr.write(`No backup was made: ${error.message}\n`)
   process.exitCode = 1
 }

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { BadSettings, readSettings } from '../src/config.ts'
-import { DataDirInUse, StoreUnusable } from '../src/store/errors.ts'
+import { StoreUnusable } from '../src/store/errors.ts'
 import { restore } from '../src/store/sqlite/backup.ts'
 
 const USAGE = 'usage: npm run restore -- FILE'
@@ -27,7 +27,7 @@ process.umask(0o077)
 try {
   await run()
 } catch (error) {
-  if (!(error instanceof BadSettings || error instanceof StoreUnusable || error instanceof DataDirInUse)) throw error
+  if (!(error instanceof BadSettings || error instanceof StoreUnusable)) throw error
   process.stderr.write(`Nothing was restored: ${error.message}\n`)
   process.exitCode = 1
 }

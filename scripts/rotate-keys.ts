@@ -1,21 +1,9 @@
 // Puts all that is encrypted under a new master key, with the service stopped. docs/security.md says when and how.
 import { BadSettings, parseMasterKey, readSettings, type Settings } from '../src/config.ts'
 import { openMasterKeyFiles } from '../src/keys.ts'
+import { StoreUnavailable, StoreUnusable } from '../src/store/errors.ts'
 import { rotateMasterKey } from '../src/store/key-rotation.ts'
 
-/** Errors whose message is for the operator (`store/errors.ts`). */
-const REFUSALS: readonly string[] = [
-  'DataDirInUse',
-  'StillInUse',
-  'NewerSchema',
-  'NeedsSessions',
-  'ForeignDatabase',
-  'NoDataYet',
-  'WrongMasterKey',
-  'OtherRotation',
-  'StoreUnavailable',
-  'StoreUnusable',
-]
 const TOLD_EVERY = 0.05
 
 interface Keys {
@@ -98,12 +86,15 @@ async function run(): Promise<void> {
   say(keys.farewell())
 }
 
+function isForOperator(error: unknown): error is Error {
+  return error instanceof BadSettings || error instanceof StoreUnusable || error instanceof StoreUnavailable
+}
+
 process.umask(0o077)
 try {
   await run()
 } catch (error) {
-  const { name, message } = error as Error
-  if (!(error instanceof BadSettings) && !REFUSALS.includes(name)) throw error
-  process.stderr.write(`The key was not rotated: ${message}\n`)
+  if (!isForOperator(error)) throw error
+  process.stderr.write(`The key was not rotated: ${error.message}\n`)
   process.exitCode = 1
 }

@@ -2,21 +2,11 @@ import { pino, stdSerializers } from 'pino'
 import { type App, startApp } from './app.ts'
 import { BadSettings, readSettings, type Settings } from './config.ts'
 import { logDestination } from './log-destination.ts'
+import { StoreUnavailable, StoreUnusable } from './store/errors.ts'
 import { silenceSignalConsole } from './whatsapp/silence.ts'
 
 /** A stop that takes longer is cut off: the store is consistent at every moment. */
 const STOP_WITHIN_MS = 9_500
-/** Errors of the store at a start (`store/errors.ts`) whose message is for the operator. */
-const REFUSED_BY_STORE: readonly string[] = [
-  'WrongMasterKey',
-  'StoreUnavailable',
-  'DataDirInUse',
-  'NewerSchema',
-  'NeedsSessions',
-  'KeyRotationUnfinished',
-  'ForeignDatabase',
-  'StoreUnusable',
-]
 
 function readSettingsOrExit(): Settings {
   try {
@@ -35,14 +25,14 @@ function exitWith(problems: readonly string[]): never {
 /** What stops a start for a reason that the operator can mend, as sentences. */
 function problemsOf(error: unknown, settings: Settings): readonly string[] | null {
   if (error instanceof BadSettings) return error.problems
-  const { name, message, code, syscall, port } = error as NodeJS.ErrnoException & { port?: number }
+  const { message, code, syscall, port } = error as NodeJS.ErrnoException & { port?: number }
   if (code === 'EADDRINUSE') {
     const setting = port === settings.metricsPort ? 'METRICS_PORT' : 'PORT'
     return [`Port ${port} of ${settings.host} is taken: set ${setting} to a free one.`]
   }
   // The operating system refuses a folder, a file or an address, and says which.
   if (syscall !== undefined) return [message]
-  if (REFUSED_BY_STORE.includes(name)) return [message]
+  if (error instanceof StoreUnusable || error instanceof StoreUnavailable) return [message]
   return null
 }
 
