@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { BadSettings, parseMasterKey, type Settings } from './config.ts'
+import { syncFolder } from './store/sync-to-disk.ts'
 
 const KEY_BYTES = 32
 const PRIVATE_FILE = 0o600
@@ -120,15 +121,5 @@ function eraseDrafts(file: string): void {
   for (const name of readdirSync(dirname(file))) {
     const isDraft = name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length))
     if (isDraft) rmSync(join(dirname(file), name), { force: true })
-  }
-}
-
-/** So that a file's name outlives a loss of power as its bytes do. */
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
   }
 }

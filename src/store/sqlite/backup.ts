@@ -1,7 +1,8 @@
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { StoreUnusable } from '../errors.ts'
+import { syncFile, syncFolder } from '../sync-to-disk.ts'
 import { lockDataDir } from './data-dir-lock.ts'
 import { explained } from './unusable.ts'
 
@@ -81,7 +82,7 @@ async function copy(from: string, to: string): Promise<void> {
   const made = new Sqlite(to)
   made.pragma('journal_mode = DELETE')
   made.close()
-  sync(to)
+  syncFile(to)
 }
 
 function check(file: string): void {
@@ -104,22 +105,4 @@ function putAside(file: string, name: string): string {
 
 function remove(file: string): void {
   for (const suffix of ['', ...BESIDE, '-journal']) rmSync(file + suffix, { force: true })
-}
-
-function sync(file: string): void {
-  const descriptor = openSync(file, 'r+')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
 }

@@ -1,10 +1,11 @@
-import { closeSync, fdatasync, fsyncSync, openSync } from 'node:fs'
+import { closeSync, fdatasync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import type { Compilable } from 'kysely'
 import type { Backend, Session, Transaction } from '../session.ts'
 import { fill, type RowsStatement, type Statement } from '../statement.ts'
+import { syncFolder } from '../sync-to-disk.ts'
 
 /** Pages of the log after which it is written back into the database: 16 MiB. */
 const CHECKPOINT_PAGES = 4_000
@@ -75,12 +76,7 @@ export class SqliteBackend implements Backend {
 function openLog(db: Sqlite.Database, path: string): number {
   // A write that changes nothing, so that there is a log to open.
   db.exec(`pragma user_version = ${db.pragma('user_version', { simple: true })}`)
-  const folder = openSync(dirname(path), 'r')
-  try {
-    fsyncSync(folder)
-  } finally {
-    closeSync(folder)
-  }
+  syncFolder(dirname(path))
   return openSync(`${path}-wal`, 'r+')
 }
 
