@@ -1,6 +1,7 @@
 import { type AliasedExpression, type RawBuilder, sql } from 'kysely'
 import { type EventId, firstEventId, firstMessageId, type InstanceId } from '../domain/ids.ts'
 import type { Core } from './core.ts'
+import { joinLatestDelivery } from './delivery-summary.ts'
 import type { Readiness } from './schema/events.ts'
 import type { RowsStatement, Statement } from './statement.ts'
 import {
@@ -129,8 +130,8 @@ interface OutcomesInput {
 function outcomesStatement({ statements }: Core) {
   const { db } = statements
   const sum = (condition: RawBuilder<unknown>) => sql<number>`sum(case when ${condition} then 1 else 0 end)`
-  const latency = sql`(a.started_at + a.duration_ms - e.created_at)`
-  const isTimely = sql`f.state = 'delivered' and f.redelivery = 0`
+  const latency = sql`(a.started_at + a.duration_ms - events.created_at)`
+  const isTimely = sql`done.state = 'delivered' and done.redelivery = 0`
   const latencies = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) => {
     const above = index === 0 ? sql`1 = 1` : sql`${latency} > ${sql.lit(LATENCY_BOUNDS_MS[index - 1])}`
     const bound = LATENCY_BOUNDS_MS[index]
@@ -138,34 +139,24 @@ function outcomesStatement({ statements }: Core) {
     return sum(sql`${isTimely} and ${above} and ${within}`).as(`latency_${index}`)
   })
   return statements.one((p: OutcomesInput) =>
-    db
-      .selectFrom('events as e')
-      .leftJoin('deliveries as d', join =>
-        join.onRef('d.instance_id', '=', 'e.instance_id').onRef('d.event_id', '=', 'e.id'),
-      )
-      .leftJoin('finished_deliveries as f', join =>
-        join
-          .onRef('f.instance_id', '=', 'e.instance_id')
-          .onRef('f.event_id', '=', 'e.id')
-          .on('f.superseded', '=', sql.lit(0)),
-      )
+    joinLatestDelivery(db.selectFrom('events'))
       .leftJoin('attempts as a', join =>
         join
-          .onRef('a.instance_id', '=', 'f.instance_id')
-          .onRef('a.event_id', '=', 'f.event_id')
-          .onRef('a.delivery_seq', '=', 'f.seq')
-          .onRef('a.attempt_number', '=', 'f.attempts'),
+          .onRef('a.instance_id', '=', 'done.instance_id')
+          .onRef('a.event_id', '=', 'done.event_id')
+          .onRef('a.delivery_seq', '=', 'done.seq')
+          .onRef('a.attempt_number', '=', 'done.attempts'),
       )
       .select([
-        sum(sql`${isTimely} and f.attempts = 1`).as('first'),
-        sum(sql`f.state = 'delivered' and (f.attempts > 1 or f.redelivery = 1)`).as('retried'),
-        sum(sql`f.state = 'exhausted'`).as('exhausted'),
-        sum(sql`d.seq is not null`).as('waiting'),
-        sum(sql`d.seq is null and f.seq is null`).as('not_posted'),
+        sum(sql`${isTimely} and done.attempts = 1`).as('first'),
+        sum(sql`done.state = 'delivered' and (done.attempts > 1 or done.redelivery = 1)`).as('retried'),
+        sum(sql`done.state = 'exhausted'`).as('exhausted'),
+        sum(sql`open.seq is not null`).as('waiting'),
+        sum(sql`open.seq is null and done.seq is null`).as('not_posted'),
         ...latencies,
       ])
-      .where('e.instance_id', '=', p.instanceId)
-      .where('e.id', '>=', p.from)
-      .where('e.id', '<', p.below),
+      .where('events.instance_id', '=', p.instanceId)
+      .where('events.id', '>=', p.from)
+      .where('events.id', '<', p.below),
   ) as Statement<OutcomesInput, Record<string, number | string | null>>
 }
