@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
-import { createDatabase, STORES, type StoreKind } from '../database.ts'
-import { startPostgres } from '../postgres.ts'
+import type { StoreKind } from '../database.ts'
 import { newSeed } from '../rig/random.ts'
+import { storesNamed, type Trial, tryOn } from '../rig/trials.ts'
 import { runFrameKills } from './frame-kills.ts'
 import { type KillReport, runKills } from './kill-run.ts'
 
@@ -24,7 +24,8 @@ interface Settings {
   sandbox: boolean
 }
 
-function readSettings(): Settings {
+/** Null where an argument is not as it should be. */
+function readSettings(): Settings | null {
   const { values } = parseArgs({
     options: {
       kills: { type: 'string', default: '100' },
@@ -35,37 +36,29 @@ function readSettings(): Settings {
       sandbox: { type: 'boolean', default: false },
     },
   })
-  const stores = values.store === undefined ? STORES : STORES.filter(store => store === values.store)
+  const stores = storesNamed(values.store)
   const numbers = [values.kills, values['frame-kills'], values.seed, values.instances].map(Number)
-  if (stores.length === 0 || numbers.some(number => !Number.isInteger(number) || number < 0)) throw new Error(USAGE)
+  if (stores.length === 0 || numbers.some(number => !Number.isInteger(number) || number < 0)) return null
   const [kills = 0, frameKills = 0, seed = 0, instances = 0] = numbers
   return { kills, frameKills, seed, stores, instances, sandbox: values.sandbox }
 }
 
-async function run(store: StoreKind, postgresUrl: string, settings: Settings): Promise<KillReport> {
-  const database = await createDatabase(store, postgresUrl)
-  try {
-    return await runKills({ ...settings, database, say: line => console.log(`${store}: ${line}`) })
-  } finally {
-    await database.dispose()
-  }
+function underLoad(settings: Settings): Trial {
+  return async (database, store) =>
+    show(store, await runKills({ ...settings, database, say: line => console.log(`${store}: ${line}`) }))
 }
 
-/** @returns whether all held */
-async function runBetweenStanzas(store: StoreKind, postgresUrl: string, settings: Settings): Promise<boolean> {
-  const { frameKills: kills, seed } = settings
-  const database = await createDatabase(store, postgresUrl)
-  try {
+function betweenStanzas({ frameKills: kills, seed }: Settings): Trial {
+  return async (database, store) => {
     const say = (line: string) => console.log(`${store}: between stanzas, ${line}`)
     const violations = await runFrameKills({ database, kills, seed, say })
     for (const violation of violations) console.log(`${store}: BROKEN ${violation}`)
     console.table({ [store]: { 'kills between stanzas': kills, broken: violations.length } })
     return violations.length === 0
-  } finally {
-    await database.dispose()
   }
 }
 
+/** @returns whether all held */
 function show(store: StoreKind, { violations, lostIncoming, ...counts }: KillReport): boolean {
   for (const violation of violations.slice(0, SHOWN)) console.log(`${store}: BROKEN ${violation}`)
   for (const text of lostIncoming.slice(0, SHOWN))
@@ -75,27 +68,12 @@ function show(store: StoreKind, { violations, lostIncoming, ...counts }: KillRep
   return broken === 0
 }
 
-async function main(): Promise<boolean> {
-  const settings = readSettings()
-  const { kills, frameKills, seed } = settings
-  console.log(`${kills} kills under load and ${frameKills} between stanzas on each store; repeat with --seed ${seed}`)
-  const postgres = settings.stores.includes('postgres') ? await startPostgres() : null
-  try {
-    let held = true
-    for (const store of settings.stores) {
-      const url = postgres?.url ?? ''
-      if (kills > 0) held = show(store, await run(store, url, settings)) && held
-      if (frameKills > 0) held = (await runBetweenStanzas(store, url, settings)) && held
-    }
-    return held
-  } finally {
-    await postgres?.stop()
-  }
+const settings = readSettings()
+if (settings === null) {
+  console.error(USAGE)
+  process.exit(1)
 }
-
-try {
-  if (!(await main())) process.exitCode = 1
-} catch (error) {
-  console.error(error instanceof Error && error.message === USAGE ? USAGE : error)
-  process.exitCode = 1
-}
+const { kills, frameKills, seed, stores } = settings
+console.log(`${kills} kills under load and ${frameKills} between stanzas on each store; repeat with --seed ${seed}`)
+const trials = [...(kills > 0 ? [underLoad(settings)] : []), ...(frameKills > 0 ? [betweenStanzas(settings)] : [])]
+if (!(await tryOn(stores, trials))) process.exitCode = 1

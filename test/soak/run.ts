@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
-import { createDatabase, STORES, type StoreKind } from '../database.ts'
-import { startPostgres } from '../postgres.ts'
+import type { StoreKind } from '../database.ts'
 import { newSeed } from '../rig/random.ts'
+import { storesNamed, type Trial, tryOn } from '../rig/trials.ts'
 import { breachesOf, runSoak, type SoakReport } from './soak-run.ts'
 
 /** Many instances at work for a while over a WhatsApp that misbehaves: `npm run test:soak -- --minutes 60 --store sqlite`. */
@@ -17,7 +17,8 @@ interface Settings {
   stores: readonly StoreKind[]
 }
 
-function readSettings(): Settings {
+/** Null where an argument is not as it should be. */
+function readSettings(): Settings | null {
   const { values } = parseArgs({
     options: {
       minutes: { type: 'string', default: '5' },
@@ -26,24 +27,21 @@ function readSettings(): Settings {
       store: { type: 'string' },
     },
   })
-  const stores = values.store === undefined ? STORES : STORES.filter(store => store === values.store)
+  const stores = storesNamed(values.store)
   const [durationMs, instances, seed] = [Number(values.minutes) * 60_000, Number(values.instances), Number(values.seed)]
   const areCounts = [instances, seed].every(count => Number.isSafeInteger(count) && count >= 0)
-  if (stores.length === 0 || !(durationMs > 0) || !areCounts || instances === 0) throw new Error(USAGE)
-  return { durationMs, instances, seed, stores }
+  const isRight = stores.length > 0 && durationMs > 0 && areCounts && instances > 0
+  return isRight ? { durationMs, instances, seed, stores } : null
 }
 
-async function run(store: StoreKind, postgresUrl: string, settings: Settings): Promise<SoakReport> {
-  const database = await createDatabase(store, postgresUrl)
-  const startedAt = performance.now()
-  const say = (line: string) => {
-    const seconds = Math.round((performance.now() - startedAt) / 1_000)
-    console.log(`${store} ${String(seconds).padStart(4)} s  ${line}`)
-  }
-  try {
-    return await runSoak({ ...settings, database, say })
-  } finally {
-    await database.dispose()
+function soak(settings: Settings): Trial {
+  return async (database, store) => {
+    const startedAt = performance.now()
+    const say = (line: string) => {
+      const seconds = Math.round((performance.now() - startedAt) / 1_000)
+      console.log(`${store} ${String(seconds).padStart(4)} s  ${line}`)
+    }
+    return show(store, await runSoak({ ...settings, database, say }))
   }
 }
 
@@ -75,22 +73,10 @@ function tableOf(store: StoreKind, report: SoakReport, broken: number): Record<s
   }
 }
 
-async function main(): Promise<boolean> {
-  const settings = readSettings()
-  console.log(`${settings.instances} instances; repeat with --seed ${settings.seed}`)
-  const postgres = settings.stores.includes('postgres') ? await startPostgres() : null
-  try {
-    let held = true
-    for (const store of settings.stores) held = show(store, await run(store, postgres?.url ?? '', settings)) && held
-    return held
-  } finally {
-    await postgres?.stop()
-  }
+const settings = readSettings()
+if (settings === null) {
+  console.error(USAGE)
+  process.exit(1)
 }
-
-try {
-  if (!(await main())) process.exitCode = 1
-} catch (error) {
-  console.error(error instanceof Error && error.message === USAGE ? USAGE : error)
-  process.exitCode = 1
-}
+console.log(`${settings.instances} instances; repeat with --seed ${settings.seed}`)
+if (!(await tryOn(settings.stores, [soak(settings)]))) process.exitCode = 1
