@@ -107,6 +107,9 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       })
       return {
         start: () => connection.start(),
+        get isLinking() {
+          return connection.isLinking
+        },
         stop: async (how: Parameters<typeof connection.stop>[0]) => {
           await connection.stop(how)
           await sandbox?.leave(lease.instanceId)

@@ -17,6 +17,8 @@ const DRAIN_GRACE_MS = 11_000
 export interface Connection {
   /** Converges on the stored goal, and keeps looking whether it changed. */
   start(): Promise<void> | void
+  /** It shows a code, or logs in for the first time after a phone has taken one. */
+  readonly isLinking: boolean
   stop(options?: { logOut?: boolean }): Promise<void>
 }
 
@@ -58,6 +60,10 @@ export class InstanceRunner implements Running {
     this.#started = this.#start().catch(error => this.#giveUp(error))
   }
 
+  get isLinking(): boolean {
+    return this.#connection?.isLinking ?? false
+  }
+
   /** A deleted instance's lease is no longer ours to write with: put it down, and take it up again to wind it up. */
   look(): void {
     if (this.#deleted || this.#stopped) return
@@ -84,6 +90,10 @@ export class InstanceRunner implements Running {
   async drain(): Promise<void> {
     await this.#started
     await this.#options.lanes.shut(this.#options.lease.instanceId, DRAIN_GRACE_MS)
+  }
+
+  resume(): void {
+    if (!this.#stopped) this.#options.lanes.open(this.#options.lease)
   }
 
   async #start(): Promise<void> {

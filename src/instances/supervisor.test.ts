@@ -63,6 +63,7 @@ function setUp(ids: string[]) {
   let sockets = 0
   let mostSockets = 0
   const lost = new Map<string, () => void>()
+  const linking = new Set<string>()
   const supervisor = new Supervisor({
     leases,
     hints,
@@ -75,11 +76,15 @@ function setUp(ids: string[]) {
       mostSockets = Math.max(mostSockets, sockets)
       lost.set(lease.instanceId, onLeaseLost)
       return {
+        get isLinking() {
+          return linking.has(lease.instanceId)
+        },
         look: () => log.push(`look ${lease.instanceId}`),
         drain: async () => {
           log.push(`drain ${lease.instanceId}`)
           await new Promise(resolve => setTimeout(resolve, 300))
         },
+        resume: () => log.push(`resume ${lease.instanceId}`),
         stop: async held => {
           await new Promise(resolve => setTimeout(resolve, 100))
           sockets -= 1
@@ -88,7 +93,7 @@ function setUp(ids: string[]) {
       }
     },
   })
-  return { leases, hints, log, lost, supervisor, mostSockets: () => mostSockets }
+  return { leases, hints, log, lost, linking, supervisor, mostSockets: () => mostSockets }
 }
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
@@ -202,6 +207,36 @@ describe('a node’s instances', () => {
     expect(supervisor.size).toBe(25)
     expect(mostSockets()).toBe(50)
     expect(log.filter(line => line.endsWith('lost'))).toEqual([])
+  })
+
+  test('what is being linked is not handed over before that ends; a stop waits for nobody', async () => {
+    const { leases, log, linking, supervisor } = setUp(['a', 'b', 'c', 'd'])
+    await pass(1)
+    for (const id of ['b', 'c', 'd']) linking.add(id)
+    leases.nodes = 2
+    await pass(5_500)
+    expect(log.slice(4)).toEqual(['drain a', 'stop a held'])
+    leases.rows.set('a', { owner: 'another', epoch: 2 })
+    await pass(20_000)
+    expect(supervisor.size).toBe(3)
+    linking.delete('c')
+    await pass(5_500)
+    expect(log.slice(6)).toEqual(['drain c', 'stop c held'])
+    const closed = supervisor.close()
+    await pass(200)
+    await closed
+    expect(log.slice(8)).toEqual(['stop b held', 'stop d held'])
+  })
+
+  test('an instance whose linking begins while it is drained stays, and works on', async () => {
+    const { leases, log, linking, supervisor } = setUp(['a', 'b'])
+    await pass(1)
+    leases.nodes = 2
+    await pass(5_000)
+    linking.add('b')
+    await pass(400)
+    expect(log.slice(2)).toEqual(['drain b', 'resume b'])
+    expect(supervisor.size).toBe(2)
   })
 
   test('a lease that is lost while the instance is drained ends it at once', async () => {

@@ -16,12 +16,16 @@ const ACQUIRE_AT_ONCE = 50
 
 /** An instance that this node runs. */
 export interface Running {
+  /** A phone is about to link it, by a code that would be worthless elsewhere. */
+  readonly isLinking: boolean
   /** Something else is asked of it. */
   look(): void
   /** @param leaseHeld false: nothing may be written any more, only be put down */
   stop(leaseHeld: boolean): Promise<void>
   /** Starts nothing more whose end the next owner would have to wait for; resolves when all of that has ended. */
   drain(): Promise<void>
+  /** It was drained, and stays. */
+  resume(): void
 }
 
 export interface SupervisorOptions {
@@ -38,7 +42,7 @@ export interface SupervisorOptions {
 /**
  * Which instances this node runs. It takes its share of what is free or lapsed, renews all leases in one statement, and
  * puts an instance down as soon as its lease is gone; a node that cannot renew puts down everything before others may take
- * over. What it has beyond its share it hands over, once others are there to take it.
+ * over. What it has beyond its share it hands over, once others are there to take it, but for what is being linked.
  */
 export class Supervisor {
   readonly #options: SupervisorOptions
@@ -183,7 +187,8 @@ export class Supervisor {
   /** The youngest first: what has been here for long stays. */
   #handOver(excess: number): void {
     if (excess <= 0 || this.#leaving.size > 0 || this.#stopping.size > 0) return
-    const youngest = [...this.#running].reverse().slice(0, Math.min(excess, HANDED_OVER_AT_ONCE))
+    const candidates = [...this.#running].filter(([, { running }]) => !running.isLinking)
+    const youngest = candidates.reverse().slice(0, Math.min(excess, HANDED_OVER_AT_ONCE))
     for (const [instanceId, { running }] of youngest) {
       this.#leaving.add(instanceId)
       running
@@ -191,7 +196,9 @@ export class Supervisor {
         .catch(error => this.#options.logger.error({ err: error, instanceId }, 'instance.drain_failed'))
         .finally(() => {
           this.#leaving.delete(instanceId)
-          if (this.#running.get(instanceId)?.running === running) this.#putDown(instanceId, true)
+          if (this.#running.get(instanceId)?.running !== running) return
+          if (running.isLinking) running.resume()
+          else this.#putDown(instanceId, true)
         })
     }
   }

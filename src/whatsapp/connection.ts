@@ -86,6 +86,8 @@ export interface ConnectionOptions {
 export interface Connection {
   /** Converges on the stored goal, and keeps looking whether it changed. */
   start(): void
+  /** It shows a code, or logs in for the first time after a phone has taken one. */
+  readonly isLinking: boolean
   /**
    * Puts the connection down within 3 s: buffers are given out, sends in flight are settled, `reconnecting` is recorded.
    * `logOut`: the instance was deleted; WhatsApp is logged out with what is in memory, and nothing is written.
@@ -185,6 +187,10 @@ class WhatsappConnection implements Connection {
     this.#sender.start()
     this.#health.start()
     this.#step(() => this.#look())
+  }
+
+  get isLinking(): boolean {
+    return this.#status.isLinking
   }
 
   async stop({ logOut = false }: { logOut?: boolean } = {}): Promise<void> {

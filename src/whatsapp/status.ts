@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { StoredConnection } from '../domain/connection.ts'
 import type { ConnectionRecord, Connections, Lease } from '../store/store.ts'
 import { untilStored } from './patience.ts'
 
@@ -21,9 +22,15 @@ export interface StatusOptions {
 /** The connection as the world sees it, and what the world wants of it. */
 export class Status {
   readonly #options: StatusOptions
+  /** As told last; null before. */
+  #state: StoredConnection['state'] | null = null
 
   constructor(options: StatusOptions) {
     this.#options = options
+  }
+
+  get isLinking(): boolean {
+    return this.#state === 'linking' || this.#state === 'connecting'
   }
 
   find(): Promise<ConnectionRecord | null> {
@@ -33,6 +40,7 @@ export class Status {
 
   async record(change: Change): Promise<void> {
     const { connections, lease, signal, now, logger } = this.#options
+    this.#state = change.state ?? this.#state
     const told = change.reason === undefined ? change : { ...change, reason: this.#say(change.reason) }
     await untilStored(() => connections.record(lease, told, now()), signal)
     const { state, cause, reason } = told

@@ -8,13 +8,16 @@ const CONTACT = '5511987654321'
 test('an instance shows a QR code with its expiry, and is connected once a phone has scanned it', async () => {
   await using stage = await Stage.open()
   const id = await stage.createInstance()
-  await stage.connect(id, { scan: false })
+  const connection = await stage.connect(id, { scan: false })
+  expect(connection.isLinking).toBe(false)
   await stage.store.connections.requestConnect(id, null)
   const linking = await stage.reaches(id, 'linking')
+  expect(connection.isLinking).toBe(true)
   expect(linking.qr).toMatch(/#.*,.*,.*,/)
   expect(linking.qrExpiresAt).toBeGreaterThan(Date.now())
   const { phone } = await stage.network.scanQr(linking.qr as string)
   expect(await stage.reaches(id, 'connected')).toMatchObject({ phone, qr: null, qrExpiresAt: null, pairingCode: null })
+  expect(connection.isLinking).toBe(false)
 })
 
 test('an instance shows a pairing code, and is connected once the phone has typed it', async () => {
@@ -110,12 +113,13 @@ test('until WhatsApp has given a code the reason says that it is asked for, and 
 test('logged out while linking: there was no number, and one can be linked afterwards', async () => {
   await using stage = await Stage.open()
   const id = await stage.createInstance()
-  await stage.connect(id, { scan: false })
+  const connection = await stage.connect(id, { scan: false })
   await stage.store.connections.requestConnect(id, null)
   const { qr } = await stage.reaches(id, 'linking')
   await stage.store.connections.requestLogout(id)
   const { reason, ...ended } = await stage.reaches(id, 'unlinked')
   expect(ended).toMatchObject({ qr: null, phone: null })
+  expect(connection.isLinking).toBe(false)
   expect(reason).toContain('No number is linked.')
   await until('the goal to rest', async () => (await stage.store.connections.find(id))?.goal === 'idle')
   await expect(stage.network.scanQr(qr as string)).rejects.toThrow()
