@@ -10,6 +10,8 @@ const CONTROL_CHARACTER = /\p{Cc}/u
 const KEY = /^[\x21-\x7e]{1,255}$/
 /** What the store gives out as ids; nothing else can be one, and nothing else is looked up. */
 const ID = /^[a-z]{1,8}_[0-9a-z]{1,40}$/
+/** `URL` takes the next word for a missing host: of `https:///hook` it makes `https://hook/`. */
+const HTTP_WITH_HOST = /^https?:\/\/[^/\\]/i
 /** A date and time with its zone (RFC 3339). */
 const MOMENT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/
 
@@ -68,9 +70,15 @@ export function isId(text: string): boolean {
 
 /** @returns milliseconds since 1970; @throws Refusal */
 export function parseMoment(field: string, text: string): number {
-  const at = MOMENT.test(text) ? Date.parse(text) : Number.NaN
+  const at = MOMENT.test(text) && isDay(text.slice(0, 10)) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(at)) throw invalid(field, 'must be an ISO 8601 moment such as 2026-11-21T12:00:00Z')
   return at
+}
+
+/** `Date.parse` makes 2 March of 30 February. */
+function isDay(text: string): boolean {
+  const at = Date.parse(text)
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text)
 }
 
 /**
@@ -78,7 +86,7 @@ export function parseMoment(field: string, text: string): number {
  * @throws Refusal unless events can be posted to `url` (decisions §1, §5)
  */
 export function checkWebhookUrl(url: string, check: ApiOptions['checkWebhookUrl']): void {
-  const parsed = /^https?:\/\//i.test(url) ? URL.parse(url) : null
+  const parsed = HTTP_WITH_HOST.test(url) ? URL.parse(url) : null
   if (!parsed) throw invalid('url', 'must be an absolute http or https URL')
   if (url.length > MAX_URL_LENGTH || parsed.href.length > MAX_URL_LENGTH) {
     throw invalid('url', 'must not be longer than 2,048 characters')

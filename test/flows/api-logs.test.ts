@@ -68,6 +68,7 @@ describe('messages', () => {
     'since=yesterday',
     'since=2026-01-01',
     'since=2026-13-01T00:00:00Z',
+    'until=2026-02-30T00:00:00Z',
     'until=1700000000',
     'limit=x',
     'cursor=x',

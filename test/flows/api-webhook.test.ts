@@ -58,6 +58,8 @@ describe('the webhook configuration', () => {
     ['another scheme', { url: 'ftp://example.com' }],
     ['javascript', { url: 'javascript:alert(1)' }],
     ['a scheme alone', { url: 'https://' }],
+    ['no host before the path', { url: 'https:///hook' }],
+    ['no host before a backslash', { url: 'https://\\hook' }],
     ['a scheme without slashes', { url: 'https:example.com' }],
     ['space in it', { url: 'https://example.com/a b' }],
     ['space around it', { url: ' https://example.com' }],
