@@ -7,6 +7,8 @@ test('an address allows the methods of all its routes, of the most literal patte
   allowed.add({ method: ['PUT', 'DELETE'], url: '/messages/:id' })
   allowed.add({ method: 'POST', url: '/messages/text' })
   expect(allowed.find('/messages/text')).toEqual(['POST'])
+  expect(allowed.find('/messages/%74ext')).toEqual(['POST'])
+  expect(allowed.find('/messages/a%2Fb')).toEqual(['DELETE', 'GET', 'PUT'])
   expect(allowed.find('/messages/texts')).toEqual(['DELETE', 'GET', 'PUT'])
   expect(allowed.find('/messages/')).toEqual(['DELETE', 'GET', 'PUT'])
   expect(allowed.find('/messages')).toEqual([])

@@ -17,9 +17,12 @@ export class AllowedMethods {
     this.#byPattern.set(url, address)
   }
 
-  /** Of the pattern with the fewest parameters: `/messages/text` is not a message. Empty where there is nothing. */
+  /**
+   * Of the pattern with the fewest parameters: `/messages/text` is not a message. Empty where there is nothing.
+   * @param path percent-encoded, and that properly
+   */
   find(path: string): string[] {
-    const given = path.split('/')
+    const given = path.split('/').map(decodeURIComponent)
     const matching = [...this.#byPattern.values()].filter(address => matches(address, given))
     const closest = matching.sort((a, b) => a.parameters - b.parameters)[0]
     return [...(closest?.methods ?? [])].sort()
