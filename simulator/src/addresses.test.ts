@@ -26,6 +26,8 @@ it('what is no JID of a user is null and not an error', () => {
 it('groups are told from users', () => {
   expect(isGroup('120363000000000001@g.us')).toBe(true)
   expect(isGroup('5511999990001-1500000000@g.us')).toBe(true)
+  expect(isGroup(`${'1'.repeat(59)}@g.us`)).toBe(true)
+  expect(isGroup(`${'1'.repeat(60)}@g.us`)).toBe(false)
   for (const jid of [undefined, '5511999990001@s.whatsapp.net', 'x@g.us', '@g.us']) expect(isGroup(jid)).toBe(false)
 })
 

@@ -11,7 +11,9 @@ export interface Address {
 }
 
 const NUMBER = /^[1-9]\d{4,14}$/
-const GROUP = /^\d{5,25}(-\d{5,25})?@g\.us$/
+const GROUP = /^\d+(-\d+)?@g\.us$/
+/** Longer than any that WhatsApp gives out. */
+const MAX_GROUP_LENGTH = 64
 const USER_JID = /^(\d{1,15})(?:_\d{1,3})?(?::(\d{1,3}))?@(s\.whatsapp\.net|c\.us|lid)$/
 const LID_DIGITS = 15
 const LARGEST_LID = 10 ** LID_DIGITS - 1
@@ -24,7 +26,7 @@ export function isNumber(text: unknown): text is string {
 }
 
 export function isGroup(text: unknown): text is string {
-  return typeof text === 'string' && GROUP.test(text)
+  return typeof text === 'string' && text.length <= MAX_GROUP_LENGTH && GROUP.test(text)
 }
 
 /** The LID is the number's complement to 999999999999999: never equal to it, and it can be undone without a table. */

@@ -29,6 +29,14 @@ test('a text to a group is decrypted by its members and read once the first of t
   }
 })
 
+test('any group exists that a message may be for, however short or long its name', async () => {
+  await using stage = await Stage.open()
+  const { id } = await stage.link()
+  const groups = ['0@g.us', '1-1@g.us', `${'1'.repeat(59)}@g.us`, `${'12'.repeat(14)}-${'34'.repeat(15)}@g.us`]
+  const accepted = await Promise.all(groups.map(group => stage.accept(id, group, 'hello')))
+  for (const { id: message } of accepted) await stage.becomes(id, message, 'read')
+})
+
 test.each([
   ['15005550001', 'failed', 'recipient_not_on_whatsapp', ['message.failed']],
   ['15005550002', 'delivered', null, ['message.sent', 'message.delivered']],
