@@ -24,8 +24,7 @@ export interface SimulatedNetwork {
 }
 
 export async function startNetwork(cleanUp: AsyncDisposableStack): Promise<SimulatedNetwork> {
-  const simulator = await startProcess<SimulatorProcess>('simulator.ts')
-  cleanUp.defer(() => simulator.stop())
+  const simulator = cleanUp.use(await startProcess<SimulatorProcess>('simulator.ts'))
   return {
     url: await simulator.call('listen'),
     scanQr: qr => simulator.call('scanQr', qr),

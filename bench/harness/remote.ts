@@ -12,11 +12,10 @@ interface Call {
 
 type Answer = { id: number; result: unknown } | { id: number; error: string }
 
-/** Another process, whose methods are called over the channel that Node keeps to a forked child. */
-export interface Remote<M extends Methods> {
+/** Another process, whose methods are called over the channel that Node keeps to a forked child; disposed of, it ends. */
+export interface Remote<M extends Methods> extends AsyncDisposable {
   readonly pid: number
   call<K extends keyof M & string>(name: K, ...args: Parameters<M[K]>): Promise<Awaited<ReturnType<M[K]>>>
-  stop(): Promise<void>
 }
 
 const READY = 'ready'
@@ -74,7 +73,7 @@ export async function startProcess<M extends Methods>(
         child.send({ id, name, args } satisfies Call, error => error && reject(error))
       })
     },
-    stop: () => end(child),
+    [Symbol.asyncDispose]: () => end(child),
   }
 }
 

@@ -13,11 +13,11 @@ const STOP_WITHIN_MS = 20_000
 /** USER_HZ is 100 on every Linux that Node runs on. */
 const MS_PER_TICK = 10
 
-export interface RunningService {
+export interface RunningService extends AsyncDisposable {
   readonly pid: number
   readonly url: string
   readonly admin: AdminClient
-  /** SIGTERM, as an operator would. */
+  /** SIGTERM, as an operator would; also when it is disposed of. */
   stop(): Promise<void>
 }
 
@@ -62,7 +62,8 @@ export async function startService(
     },
     START_WITHIN_MS,
   )
-  return { pid: child.pid!, url, admin: adminClient(() => url, adminKey), stop: () => stop(child) }
+  const end = () => stop(child)
+  return { pid: child.pid!, url, admin: adminClient(() => url, adminKey), stop: end, [Symbol.asyncDispose]: end }
 }
 
 /** Options for Node in every service process, such as `--cpu-prof`, to see where the time goes. */

@@ -19,13 +19,12 @@ import { startProcess } from '../harness/remote.ts'
 import type { Bench, Scenario } from '../harness/scenario.ts'
 import { startService } from '../harness/service.ts'
 import { median } from '../harness/statistics.ts'
+import { textRequest } from '../harness/text.ts'
 import type { BareFastify } from '../processes/bare-fastify.ts'
 import type { LoadProcess, LoadResult, TimedLoad } from '../processes/load.ts'
 
 const INSTANCES = 64
 const RECIPIENT = '5511987650001'
-const TEXT = 'Your order 4711 is on its way and should be with you tomorrow 🚚'
-const PATH = '/v1/messages/text'
 const FLOOR = { sqlite: 0.2, postgres: 0.25 }
 /** What linking left to do is done by then. */
 const SETTLE_MS = 2_000
@@ -36,18 +35,15 @@ export const accept: Scenario = {
 
   async measure(bench, cleanUp) {
     const network = await startNetwork(cleanUp)
-    const service = await startService(await bench.createDatabase(), { WHATSAPP_URL: network.url })
-    cleanUp.defer(() => service.stop())
+    const service = cleanUp.use(await startService(await bench.createDatabase(), { WHATSAPP_URL: network.url }))
     bench.say(`linking ${INSTANCES} instances`)
     const instances = await linkInstances(service, network, INSTANCES)
 
-    const bare = await startProcess<BareFastify>('bare-fastify.ts')
-    cleanUp.defer(() => bare.stop())
-    const load = await startProcess<LoadProcess>('load.ts')
-    cleanUp.defer(() => load.stop())
+    const bare = cleanUp.use(await startProcess<BareFastify>('bare-fastify.ts'))
+    const load = cleanUp.use(await startProcess<LoadProcess>('load.ts'))
     const bareUrl = await bare.call('listen')
 
-    const requests = instances.map(({ token }) => ({ path: PATH, token, body: { to: RECIPIENT, text: TEXT } }))
+    const requests = instances.map(({ token }) => textRequest(token, RECIPIENT))
     // Five rounds of both must end before the sockets, unanswered for 30 s, are given up.
     const times = bench.quick ? { warmUpMs: 300, durationMs: 1_000 } : { warmUpMs: 500, durationMs: 2_000 }
     const run = (url: string): Promise<LoadResult> =>

@@ -40,13 +40,11 @@ export const idle: Scenario = {
     const count = quick ? 50 : 500
     const restMs = quick ? MINUTE_MS / 6 : MINUTE_MS
     const network = await startNetwork(cleanUp)
-    const prober = await startProcess<ProberProcess>('prober.ts')
-    cleanUp.defer(() => prober.stop())
+    const prober = cleanUp.use(await startProcess<ProberProcess>('prober.ts'))
     const database = await bench.createDatabase()
     const start = () => startService(database, { WHATSAPP_URL: network.url }, GC_ARGUMENTS)
 
-    const first = await start()
-    cleanUp.defer(() => first.stop())
+    const first = cleanUp.use(await start())
     const emptyMb = await settledMb(first.pid)
     const instances = await linkInstances(first, network, count)
     const fullMb = await settledMb(first.pid)
@@ -58,8 +56,7 @@ export const idle: Scenario = {
     await first.stop()
 
     const startedAt = performance.now()
-    const second = await start()
-    cleanUp.defer(() => second.stop())
+    const second = cleanUp.use(await start())
     const listensAfterMs = performance.now() - startedAt
     await until('all to be logged in', async () => (await network.countOnline()) === count, BACK_WITHIN_MS)
     const loggedInAfterMs = performance.now() - startedAt

@@ -45,8 +45,7 @@ export const lanes: Scenario = {
   stores: ['sqlite', 'postgres'],
 
   async measure(bench, cleanUp) {
-    const receiver = await startProcess<ReceiverProcess>('receiver.ts')
-    cleanUp.defer(() => receiver.stop())
+    const receiver = cleanUp.use(await startProcess<ReceiverProcess>('receiver.ts'))
     const url = await receiver.call('listen')
     const copies = bench.quick ? 100 : 1_000
     const few = await prepare(bench, url, 1)
@@ -136,13 +135,9 @@ async function measureNode(bench: Bench, { database }: Prepared, waiting: string
 
 async function weigh(database: BenchDatabase, starts: number[]): Promise<number> {
   const startedAt = performance.now()
-  const service = await startService(database, {}, GC_ARGUMENTS)
-  try {
-    starts.push(performance.now() - startedAt)
-    return await settledMb(service.pid)
-  } finally {
-    await service.stop()
-  }
+  await using service = await startService(database, {}, GC_ARGUMENTS)
+  starts.push(performance.now() - startedAt)
+  return await settledMb(service.pid)
 }
 
 interface Prepared {
@@ -178,7 +173,7 @@ function copyDeliveries(copies: number): string[] {
   ]
 }
 
-/** A consumer that has not answered yet may wait for its turn among those that never will; afterwards it is known. */
+/** Nothing is known of any consumer yet. */
 async function postFirst(
   process: Remote<LanesProcess>,
   alive: Consumer,
@@ -199,19 +194,15 @@ async function measureOn(
   p95s: number[],
   firstMs: number[] = [],
 ): Promise<number> {
-  const process = await startProcess<LanesProcess>('lanes.ts')
-  try {
-    await process.call('open', database.storeOptions, timeoutMs)
-    await sleep(SETTLE_MS)
-    firstMs.push(await postFirst(process, alive, receiver))
-    await receiver.call('expect', events)
-    const begunAt = await process.call('record', alive.instanceId, events, EVENTS_EVERY_MS)
-    const arrivedAt = await receiver.call('arrivals')
-    await process.call('close')
-    const latencies = arrivedAt.map((arrived, index) => arrived - begunAt[index]!)
-    p95s.push(quantile(latencies, 0.95))
-    return median(latencies)
-  } finally {
-    await process.stop()
-  }
+  await using process = await startProcess<LanesProcess>('lanes.ts')
+  await process.call('open', database.storeOptions, timeoutMs)
+  await sleep(SETTLE_MS)
+  firstMs.push(await postFirst(process, alive, receiver))
+  await receiver.call('expect', events)
+  const begunAt = await process.call('record', alive.instanceId, events, EVENTS_EVERY_MS)
+  const arrivedAt = await receiver.call('arrivals')
+  await process.call('close')
+  const latencies = arrivedAt.map((arrived, index) => arrived - begunAt[index]!)
+  p95s.push(quantile(latencies, 0.95))
+  return median(latencies)
 }

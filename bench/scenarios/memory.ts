@@ -52,17 +52,13 @@ export const memory: Scenario = {
 }
 
 async function measureBare(network: SimulatedNetwork, count: number, whole: number[]): Promise<number> {
-  const bare = await startProcess<BareBaileys>('bare-baileys.ts', GC_ARGUMENTS)
-  try {
-    return await measureGrowth(bare.pid, count, whole, async () => {
-      for (let linked = 0; linked < count; linked += 1) {
-        await network.scanQr(await bare.call('link', network.url))
-        await bare.call('linked')
-      }
-    })
-  } finally {
-    await bare.stop()
-  }
+  await using bare = await startProcess<BareBaileys>('bare-baileys.ts', GC_ARGUMENTS)
+  return await measureGrowth(bare.pid, count, whole, async () => {
+    for (let linked = 0; linked < count; linked += 1) {
+      await network.scanQr(await bare.call('link', network.url))
+      await bare.call('linked')
+    }
+  })
 }
 
 async function measureService(
@@ -71,14 +67,10 @@ async function measureService(
   count: number,
   whole: number[],
 ): Promise<number> {
-  const service = await startService(await bench.createDatabase(), { WHATSAPP_URL: network.url }, GC_ARGUMENTS)
-  try {
-    return await measureGrowth(service.pid, count, whole, async () => {
-      await linkInstances(service, network, count)
-    })
-  } finally {
-    await service.stop()
-  }
+  await using service = await startService(await bench.createDatabase(), { WHATSAPP_URL: network.url }, GC_ARGUMENTS)
+  return await measureGrowth(service.pid, count, whole, async () => {
+    await linkInstances(service, network, count)
+  })
 }
 
 async function measureGrowth(

@@ -24,6 +24,7 @@ import { linkInstances, startNetwork } from '../harness/network.ts'
 import { type Remote, startProcess } from '../harness/remote.ts'
 import type { Bench, Scenario } from '../harness/scenario.ts'
 import { type RunningService, startService } from '../harness/service.ts'
+import { textRequest } from '../harness/text.ts'
 import type { LoadProcess } from '../processes/load.ts'
 import type { ReceiverProcess } from '../processes/receiver.ts'
 import type { SlowProxy } from '../processes/slow-proxy.ts'
@@ -38,8 +39,6 @@ const FLOOR = { kind: 'at least', ratio: 2.4 } as const
 const SETTLE_MS = 2_000
 const SHARED_WITHIN_MS = 60_000
 const TO = '5511987650001'
-const TEXT = 'Your order 4711 is on its way and should be with you tomorrow 🚚'
-const PATH = '/v1/messages/text'
 
 export const nodes: Scenario = {
   name: 'nodes',
@@ -51,7 +50,7 @@ export const nodes: Scenario = {
 }
 
 /** Nodes on one database, each with a folder of its own. */
-class Cluster {
+class Cluster implements AsyncDisposable {
   readonly database: BenchDatabase
   readonly nodes: RunningService[] = []
   readonly #folders: string[] = []
@@ -96,9 +95,9 @@ class Cluster {
     }
   }
 
-  async stop(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.nodes.map(node => node.stop()))
-    await this.#proxy.stop()
+    await this.#proxy[Symbol.asyncDispose]()
     for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true })
   }
 }
@@ -108,13 +107,12 @@ async function measureAccepted(bench: Bench, cleanUp: AsyncDisposableStack): Pro
   const [one, three] = [await prepare(1), await prepare(NODES)]
 
   async function prepare(count: number) {
-    const cluster = await Cluster.start(await bench.createDatabase(), count, { WHATSAPP_URL: network.url })
-    cleanUp.defer(() => cluster.stop())
+    const cluster = cleanUp.use(await Cluster.start(await bench.createDatabase(), count, { WHATSAPP_URL: network.url }))
     bench.say(`linking ${count * CALLERS_PER_NODE} instances`)
     const instances = await linkInstances(cluster.nodes[0]!, network, count * CALLERS_PER_NODE)
     await cluster.untilShared(instances.length)
     const loads = await Promise.all(cluster.nodes.map(() => startProcess<LoadProcess>('load.ts')))
-    for (const load of loads) cleanUp.defer(() => load.stop())
+    for (const load of loads) cleanUp.use(load)
     return { cluster, instances, loads }
   }
 
@@ -123,7 +121,7 @@ async function measureAccepted(bench: Bench, cleanUp: AsyncDisposableStack): Pro
     const results = await Promise.all(
       cluster.nodes.map(({ url }, index) => {
         const own = instances.slice(index * CALLERS_PER_NODE, (index + 1) * CALLERS_PER_NODE)
-        const requests = own.map(({ token }) => ({ path: PATH, token, body: { to: TO, text: TEXT } }))
+        const requests = own.map(({ token }) => textRequest(token, TO))
         return loads[index]!.call('run', { url, requests, expectedStatus: 202, ...times })
       }),
     )
@@ -152,8 +150,7 @@ async function measureAccepted(bench: Bench, cleanUp: AsyncDisposableStack): Pro
 }
 
 async function measureDelivered(bench: Bench, cleanUp: AsyncDisposableStack): Promise<Figure> {
-  const receiver = await startProcess<ReceiverProcess>('receiver.ts')
-  cleanUp.defer(() => receiver.stop())
+  const receiver = cleanUp.use(await startProcess<ReceiverProcess>('receiver.ts'))
   const url = `${await receiver.call('listen')}/events`
   const windowMs = bench.quick ? 2_000 : 6_000
 
@@ -165,19 +162,15 @@ async function measureDelivered(bench: Bench, cleanUp: AsyncDisposableStack): Pr
     await recordBacklog(store, consumers, BACKLOG)
     await store.close()
     await receiver.call('expect', consumers.length * BACKLOG)
-    const cluster = await Cluster.start(database, count)
-    try {
-      await cluster.untilShared(consumers.length)
-      await sleep(SETTLE_MS)
-      const before = await receiver.call('count')
-      const startedAt = performance.now()
-      await sleep(windowMs)
-      const rate = ((await receiver.call('count')) - before) / ((performance.now() - startedAt) / 1_000)
-      if ((await receiver.call('count')) >= consumers.length * BACKLOG) throw new Error('The backlog was too short.')
-      return rate
-    } finally {
-      await cluster.stop()
-    }
+    await using cluster = await Cluster.start(database, count)
+    await cluster.untilShared(consumers.length)
+    await sleep(SETTLE_MS)
+    const before = await receiver.call('count')
+    const startedAt = performance.now()
+    await sleep(windowMs)
+    const rate = ((await receiver.call('count')) - before) / ((performance.now() - startedAt) / 1_000)
+    if ((await receiver.call('count')) >= consumers.length * BACKLOG) throw new Error('The backlog was too short.')
+    return rate
   }
 
   const rounds = await alternate(

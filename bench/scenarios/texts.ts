@@ -16,13 +16,12 @@ import { linkInstances, startNetwork } from '../harness/network.ts'
 import { startProcess } from '../harness/remote.ts'
 import type { Scenario } from '../harness/scenario.ts'
 import { startService } from '../harness/service.ts'
+import { TEXT, textRequest } from '../harness/text.ts'
 import type { BareBaileys } from '../processes/bare-baileys.ts'
 import type { LoadProcess } from '../processes/load.ts'
 
 const CONTACTS = Array.from({ length: 16 }, (_, index) => `55119876600${10 + index}`)
-const TEXT = 'Your order 4711 is on its way and should be with you tomorrow 🚚'
 const FLOOR = { kind: 'at least', ratio: 0.5 } as const
-const PATH = '/v1/messages/text'
 const SENT_WITHIN_MS = 120_000
 const LOOK_EVERY_MS = 200
 const NEWEST = 200
@@ -35,13 +34,10 @@ export const texts: Scenario = {
 
   async measure(bench, cleanUp) {
     const network = await startNetwork(cleanUp)
-    const service = await startService(await bench.createDatabase(), { WHATSAPP_URL: network.url })
-    cleanUp.defer(() => service.stop())
+    const service = cleanUp.use(await startService(await bench.createDatabase(), { WHATSAPP_URL: network.url }))
     const [instance] = await linkInstances(service, network, 1)
-    const load = await startProcess<LoadProcess>('load.ts')
-    cleanUp.defer(() => load.stop())
-    const bare = await startProcess<BareBaileys>('bare-baileys.ts')
-    cleanUp.defer(() => bare.stop())
+    const load = cleanUp.use(await startProcess<LoadProcess>('load.ts'))
+    const bare = cleanUp.use(await startProcess<BareBaileys>('bare-baileys.ts'))
     await network.scanQr(await bare.call('link', network.url))
     await bare.call('linked')
 
@@ -52,7 +48,7 @@ export const texts: Scenario = {
     }
 
     const { id, token } = instance!
-    const requests = CONTACTS.map(to => ({ path: PATH, token, body: { to, text: TEXT } }))
+    const requests = CONTACTS.map(to => textRequest(token, to))
     async function sendThroughPombal(count: number): Promise<number> {
       const startedAt = Date.now()
       await load.call('post', { url: service.url, requests, count, expectedStatus: 202 })

@@ -28,8 +28,7 @@ export const webhooks: Scenario = {
   stores: ['sqlite', 'postgres'],
 
   async measure(bench, cleanUp) {
-    const receiver = await startProcess<ReceiverProcess>('receiver.ts')
-    cleanUp.defer(() => receiver.stop())
+    const receiver = cleanUp.use(await startProcess<ReceiverProcess>('receiver.ts'))
     const url = `${await receiver.call('listen')}/events`
     const database = await bench.createDatabase()
     const consumers = await createConsumers(database, url)
@@ -90,13 +89,9 @@ async function prepare({ database, consumers, each }: Backlog): Promise<string[]
 }
 
 async function postBare({ receiver, consumers, url }: Backlog, bodies: string[]): Promise<number> {
-  const poster = await startProcess<BarePoster>('bare-poster.ts')
-  try {
-    const posting = { url, secret: consumers[0]!.secret, bodies, concurrency: INSTANCES * IN_FLIGHT_EACH }
-    return await rateAt(receiver, bodies.length, () => poster.call('post', posting))
-  } finally {
-    await poster.stop()
-  }
+  await using poster = await startProcess<BarePoster>('bare-poster.ts')
+  const posting = { url, secret: consumers[0]!.secret, bodies, concurrency: INSTANCES * IN_FLIGHT_EACH }
+  return await rateAt(receiver, bodies.length, () => poster.call('post', posting))
 }
 
 async function postThroughPombal({ receiver, database, consumers, each }: Backlog): Promise<number> {
