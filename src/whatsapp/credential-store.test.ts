@@ -121,6 +121,21 @@ describe('changes of the keys', () => {
     expect(await memoryOf()).toEqual({ one: true })
     expect((await store.keys.get('device-list', ['u']))['u']).toEqual(['0'])
   })
+
+  test('that stay in memory keep no more of it than they need', async () => {
+    const { store } = open(memory().credentials)
+    const bytes = Buffer.from('a slice of the pool')
+    expect(bytes.buffer.byteLength).toBeGreaterThan(bytes.length)
+    await store.keys.set({ 'identity-key': { a: bytes }, tctoken: { a: { token: bytes, timestamp: '1' } } })
+    await store.settled()
+    const key = (await store.keys.get('identity-key', ['a']))['a']
+    const row = (await store.keys.get('tctoken', ['a']))['a']
+    expect(row?.timestamp).toBe('1')
+    for (const kept of [key, row?.token]) {
+      expect(kept).toEqual(bytes)
+      expect(kept?.buffer.byteLength).toBe(bytes.length)
+    }
+  })
 })
 
 describe('the journal', () => {
@@ -160,6 +175,15 @@ describe('the journal', () => {
       await store.settled()
       expect(await journal.find(ciphertext(-1))).toEqual(plaintext(-1))
     }
+  })
+
+  test('keeps no more memory than the plaintext takes', async () => {
+    const journal = new Journal(open(memory().credentials).store)
+    await journal.find(ciphertext(0))
+    journal.entryFor(ciphertext(0), plaintext(0))
+    const kept = await journal.find(ciphertext(0))
+    expect(kept).toEqual(plaintext(0))
+    expect(kept?.buffer.byteLength).toBe(plaintext(0).length)
   })
 
   test('leaves out what is too large to be a message', () => {

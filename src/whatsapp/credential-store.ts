@@ -8,6 +8,7 @@ import {
 } from 'baileys'
 import type { Credentials, Lease } from '../store/store.ts'
 import { MemoryCache } from './memory-cache.ts'
+import { ownBytes } from './own-bytes.ts'
 import { untilStored } from './patience.ts'
 
 /** Our own types among the Signal keys' rows. */
@@ -135,7 +136,7 @@ export class CredentialStore {
     for (const row of rows) {
       const key = `${row.type}/${row.id}`
       this.#gathered.set(key, row)
-      if (CACHED.has(row.type)) this.#cache.set(key, row.value)
+      if (CACHED.has(row.type)) this.#cache.set(key, withOwnBytes(row.value))
     }
     return this.settled()
   }
@@ -220,14 +221,14 @@ function bytesToJson(_key: string, value: unknown): unknown {
 
 function bytesFromJson(_key: string, value: unknown): unknown {
   const json = value as { type?: unknown; data?: unknown } | null
-  return json?.type === 'Buffer' && typeof json.data === 'string' ? ownBytes(json.data) : value
+  return json?.type === 'Buffer' && typeof json.data === 'string' ? ownBytes(Buffer.from(json.data, 'base64')) : value
 }
 
-/** In memory of their own: a slice of Node's pool would keep 64 KiB of it for as long as the value is cached. */
-function ownBytes(base64: string): Buffer {
-  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(base64, 'base64'))
-  bytes.write(base64, 'base64')
-  return bytes
+/** Of what is cached, identity keys and sender keys are bytes, and a contact's token holds some. */
+function withOwnBytes(value: unknown): unknown {
+  if (value instanceof Uint8Array) return ownBytes(value)
+  const { token } = (value ?? {}) as { token?: unknown }
+  return token instanceof Uint8Array ? { ...(value as object), token: ownBytes(token) } : value
 }
 
 /** What Baileys expects of a value read: copies of what it changes in place, a message where it wants one. */

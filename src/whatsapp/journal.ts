@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { SignalDataSet } from 'baileys'
 import type { CredentialStore } from './credential-store.ts'
+import { ownBytes } from './own-bytes.ts'
 
 const SLOTS = 128
 /** Recorded messages that stay for a while all the same: the parts of one stanza are recorded one by one. */
@@ -48,7 +49,7 @@ export class Journal {
   entryFor(ciphertext: Uint8Array, plaintext: Uint8Array): SignalDataSet | undefined {
     if (plaintext.length > MAX_PLAINTEXT_BYTES) return undefined
     const digest = digestOf(ciphertext)
-    const entry: Entry = { seq: this.#nextSeq++, digest, plaintext }
+    const entry: Entry = { seq: this.#nextSeq++, digest, plaintext: ownBytes(plaintext) }
     const slot = this.#takeSlot()
     this.#keep(slot, entry)
     // Baileys passes rows of every type through to the store; its types only know its own.
