@@ -73,6 +73,15 @@ describe('a start', () => {
     expect(answer.status).toBe(201)
   })
 
+  test('bounds what is young in memory, and keeps its process id and options; an own bound stays', async () => {
+    const showOptions = '--import=data:text/javascript,console.log(process.pid,process.execArgv.join())'
+    const service = await makeService({ nodeOptions: [showOptions] }).start()
+    expect(service.output).toContain(`${service.pid} --max-semi-space-size=16,${showOptions}\n`)
+    const own = await makeService({ nodeOptions: [showOptions, '--max-semi-space-size=8'] }).start()
+    expect(own.output).toContain(`${own.pid} ${showOptions},--max-semi-space-size=8\n`)
+    expect(own.output).not.toContain('size=16')
+  })
+
   test('stops on SIGTERM and on SIGINT with exit 0', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const service = await makeService().start()
