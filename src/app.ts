@@ -166,6 +166,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       settings: {
         adminKey: keys.adminKey,
         publicUrl: settings.publicUrl,
+        trustedProxies: settings.trustedProxies,
         simulated: settings.whatsapp.url !== null,
       },
       logger,

@@ -19,6 +19,7 @@ describe('settings', () => {
       databaseUrl: null,
       adminKey: null,
       masterKey: null,
+      trustedProxies: [],
       ratePerMinute: 100,
       messageTtlMs: 86_400_000,
       retentionMs: 30 * 86_400_000,
@@ -42,6 +43,7 @@ describe('settings', () => {
       PORT: '70000',
       ADMIN_KEY: 'short',
       MASTER_KEY: 'AAAA',
+      TRUSTED_PROXIES: 'balancer',
       LOG_LEVEL: 'loud',
       WEBHOOK_RETRY_DELAYS_MS: '1,two',
       WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/99',
@@ -53,6 +55,7 @@ describe('settings', () => {
       'ADMIN_KEY',
       'MASTER_KEY',
       'PORT',
+      'TRUSTED_PROXIES',
       'LOG_LEVEL',
       'WEBHOOK_RETRY_DELAYS_MS',
       'WEBHOOK_ALLOWED_NETWORKS',
@@ -60,6 +63,13 @@ describe('settings', () => {
       'WHATSAPP_URL',
       'SANDBOX',
     ])
+  })
+
+  test('trusted proxies are addresses and networks, never everybody', () => {
+    const trusted = (TRUSTED_PROXIES: string) => readSettings({ TRUSTED_PROXIES }).trustedProxies
+    expect(trusted('10.0.0.5, 192.168.0.0/16,::1, fd00::/8')).toEqual(['10.0.0.5', '192.168.0.0/16', '::1', 'fd00::/8'])
+    for (const wrong of ['0.0.0.0/0', '::/00', '10', '10.0.0.5,', '10.0.0.0/33', 'true', 'loopback'])
+      expect(problemsOf({ TRUSTED_PROXIES: wrong })).toHaveLength(1)
   })
 
   test('PostgreSQL needs both keys, for nodes share them', () => {

@@ -27,6 +27,8 @@ export interface Settings {
   adminKey: string | null
   masterKey: Buffer | null
   publicUrl: URL | null
+  /** Addresses and CIDR networks whose word is taken for who calls, and over what (`X-Forwarded-For`, `-Proto`). */
+  trustedProxies: readonly string[]
   logLevel: (typeof LOG_LEVELS)[number]
   ratePerMinute: number
   messageTtlMs: number
@@ -96,6 +98,12 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     adminKey,
     masterKey,
     publicUrl,
+    trustedProxies: read(
+      'TRUSTED_PROXIES',
+      [],
+      'addresses and CIDR networks separated by commas, as 10.0.0.5,192.168.0.0/16',
+      parseProxies,
+    ),
     logLevel: read('LOG_LEVEL', 'info', `one of ${LOG_LEVELS.join(', ')}`, text =>
       LOG_LEVELS.find(level => level === text),
     ),
@@ -183,6 +191,13 @@ function parseDelays(text: string): readonly number[] | undefined {
 function parseNetworks(text: string): string[] | undefined {
   const networks = text.split(',').map(part => part.trim())
   return networks.every(network => ipaddr.isValidCIDR(network)) ? networks : undefined
+}
+
+/** Not everybody: whoever is trusted may claim any address. */
+function parseProxies(text: string): string[] | undefined {
+  const proxies = text.split(',').map(part => part.trim())
+  const isProxy = (proxy: string) => isIP(proxy) !== 0 || (ipaddr.isValidCIDR(proxy) && ipaddr.parseCIDR(proxy)[1] > 0)
+  return proxies.every(isProxy) ? proxies : undefined
 }
 
 function parseVersion(text: string): [number, number, number] | undefined {

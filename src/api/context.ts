@@ -26,6 +26,8 @@ export interface ApiSettings {
   adminKey: string
   /** Where callers reach the service, for the reference; null: the address it was read from. */
   publicUrl?: URL | null
+  /** Addresses and CIDR networks of proxies that may say who calls, and over what. Default: none. */
+  trustedProxies?: readonly string[]
   /** All instances are linked to a simulated WhatsApp (`WHATSAPP_URL`). */
   simulated?: boolean
   /** How often a connection stream looks when no hint comes. */

@@ -38,10 +38,12 @@ export type { ApiOptions, ApiSettings, ContactMessage } from './context.ts'
 export async function createServer(options: ApiOptions): Promise<Api> {
   const newRequestId = createRequestIds()
   const answerError = createErrorHandler(options.logger)
+  const { trustedProxies = [] } = options.settings
   const api: Api = Fastify({
     // Fastify's own lines would cost a child logger per request: `createRequestLog` writes one wide line instead.
     logger: false,
     genReqId: newRequestId,
+    trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     bodyLimit: MAX_BODY_BYTES,
     return503OnClosing: false,
     requestTimeout: REQUEST_TIMEOUT_MS,

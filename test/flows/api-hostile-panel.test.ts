@@ -150,6 +150,21 @@ describe('guessing', () => {
     expect((await session(ADMIN_KEY)).status).toBe(200)
   })
 
+  test('through a trusted proxy is counted by who guesses, wherever he says that he comes from', async () => {
+    const settings = { adminKey: ADMIN_KEY, trustedProxies: ['127.0.0.1', '10.1.0.0/16'] }
+    await using fresh = await ApiHarness.start({ options: { settings } })
+    const guess = async (forwardedFor: string) => {
+      const headers = { 'x-forwarded-for': forwardedFor }
+      return (await fresh.call({ path: '/admin/v1/instances', key: 'wrong', headers })).status
+    }
+    for (let n = 0; n < 10; n += 1) expect(await guess(`10.0.0.${n}, 203.0.113.7, 10.1.0.1`)).toBe(401)
+    expect(await guess('198.51.100.1, 203.0.113.7')).toBe(429)
+    expect(await guess('203.0.113.8')).toBe(401)
+    // What is no address is counted as the proxy's.
+    for (let n = 0; n < 10; n += 1) expect(await guess(`203.0.113.9:${4_000 + n}`)).toBe(401)
+    expect(await guess('203.0.113.9:5000')).toBe(429)
+  })
+
   test('tells nothing about which instances, messages or tokens there are', async () => {
     const other = await api.createInstance()
     const unknown = await api.call({ path: '/v1/webhooks/inst_000000000000', key: instance.token })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { ApiSettings } from '../../src/api/server.ts'
 import { ADMIN_KEY, type Answer, ApiHarness } from './api-harness.ts'
 
 const ORIGIN = { 'sec-fetch-site': 'same-origin' }
@@ -27,10 +28,18 @@ describe('sessions', () => {
     expect(listed.body.data).toContainEqual(expect.objectContaining({ id: read.body.data.id, current: true }))
   })
 
-  test('behind https its cookie is Secure', async () => {
-    const headers = { 'x-forwarded-proto': 'https' }
-    const answer = await api.call({ method: 'POST', path: '/admin/v1/session', body: { key: ADMIN_KEY }, headers })
-    expect(answer.headers.get('set-cookie')).toMatch(/; Secure$/)
+  test('behind https its cookie is Secure, if a trusted proxy or PUBLIC_URL says so', async () => {
+    const secure = async (settings: Partial<ApiSettings>, headers: Record<string, string> = {}) => {
+      await using served = await ApiHarness.start({ options: { settings: { adminKey: ADMIN_KEY, ...settings } } })
+      const body = { key: ADMIN_KEY }
+      const answer = await served.call({ method: 'POST', path: '/admin/v1/session', body, headers })
+      return answer.headers.get('set-cookie')?.endsWith('; Secure')
+    }
+    const forwarded = { 'x-forwarded-proto': 'https' }
+    expect(await secure({ trustedProxies: ['127.0.0.1'] }, forwarded)).toBe(true)
+    expect(await secure({ trustedProxies: ['10.0.0.0/8'] }, forwarded)).toBe(false)
+    expect(await secure({}, forwarded)).toBe(false)
+    expect(await secure({ publicUrl: new URL('https://pombal.example') })).toBe(true)
   })
 
   test('a write under it needs a page of this origin; a read does not', async () => {

@@ -185,6 +185,16 @@ test('PUBLIC_URL is the address that people are told; behind it webhooks stay ou
   expect(session.headers.get('set-cookie')).toMatch(/; Secure$/)
 })
 
+test('TRUSTED_PROXIES are believed about who calls: a proxy’s https makes cookies Secure', async () => {
+  const service = await startService({ TRUSTED_PROXIES: '10.0.0.0/8,127.0.0.1' })
+  const signIn = await fetch(`${service.url}/admin/v1/session`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-forwarded-proto': 'https' },
+    body: JSON.stringify({ key: service.adminKey }),
+  })
+  expect(signIn.headers.get('set-cookie')).toMatch(/; Secure$/)
+})
+
 test('NODE_ENV=production switches the sandbox off, and keeps webhooks out of this machine', async () => {
   const receiver = await startReceiver()
   const service = await startService({ NODE_ENV: 'production' })

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../../domain/refusal.ts'
 import { parseBearer } from '../bearer.ts'
 import type { ApiContext } from '../context.ts'
+import { callerAddress } from './caller-address.ts'
 import { isSameOrigin, sessionDigest, sessionToken } from './session-cookie.ts'
 import type { WrongKeys } from './wrong-keys.ts'
 
@@ -25,7 +26,7 @@ export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wr
     const key = parseBearer(request.headers.authorization)
     if (key === null) void checkSession(context, request).then(() => done(), done)
     else if (isAdminKey(key)) done()
-    else void wrongKeys.count(request.ip).then(waitMs => done(refuseWrongKey(waitMs)), done)
+    else void wrongKeys.count(callerAddress(request)).then(waitMs => done(refuseWrongKey(waitMs)), done)
   }
 }
 

@@ -34,9 +34,9 @@ export function sessionCookie(token: string, isSecure: boolean): string {
   return `${COOKIE}=${token}; Path=${PATH}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 }
 
-/** Whether the browser speaks https to us, perhaps through a proxy: a cookie that is `Secure` for nothing would be lost. */
+/** Whether the browser speaks https to us, perhaps through a trusted proxy: a cookie that is `Secure` for nothing would be lost. */
 export function isHttps(request: FastifyRequest, publicUrl: URL | null): boolean {
-  return publicUrl?.protocol === 'https:' || request.headers['x-forwarded-proto'] === 'https'
+  return publicUrl?.protocol === 'https:' || request.protocol === 'https'
 }
 
 /**

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import type { Api, ApiContext } from '../context.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 import { sessionSchema } from '../resources/session.ts'
+import { callerAddress } from './caller-address.ts'
 import { isPassword, MAX_PASSWORD_LENGTH } from './password.ts'
 import { findSessionView } from './read-session.ts'
 import { type IsAdminKey, refuseWrongKey } from './require-admin.ts'
@@ -55,7 +56,7 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
       config: { refusals: ['invalid_request'] },
     },
     async (request, reply) => {
-      await check(request.body.key, request.ip)
+      await check(request.body.key, callerAddress(request))
       const token = newSessionToken()
       const id = newSessionId()
       const createdAt = now()
