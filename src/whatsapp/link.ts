@@ -5,7 +5,6 @@ import {
   decodeMessageNode,
   type GroupMetadata,
   getBinaryNodeChildren,
-  jidNormalizedUser,
   makeWASocket,
   proto,
   S_WHATSAPP_NET,
@@ -15,7 +14,7 @@ import {
 } from 'baileys'
 import type { Logger } from 'pino'
 import type { IncomingMessage } from '../domain/event.ts'
-import { isSelf, lidOf, numberOf, type Self, userOf } from './addresses.ts'
+import { isSelf, lidOf, type Self, userOf } from './addresses.ts'
 import { decodeContent } from './content.ts'
 import type { CredentialStore } from './credential-store.ts'
 import type { DeviceCache } from './device-cache.ts'
@@ -29,15 +28,14 @@ import { type LookUp, lookUp } from './look-up.ts'
 import type { MemoryCache } from './memory-cache.ts'
 import { parseReceipt, type Receipt } from './receipts.ts'
 import { dropKeyErrors, relayToDevices } from './recipient-devices.ts'
+import { recordFirst } from './record-first.ts'
 import { createSignalRepository, sending } from './signal-repository.ts'
 import { type Network, QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
+import { noteToken } from './token-notes.ts'
 import { type VitalSigns, watchVitalSigns } from './vital-signs.ts'
 
 /** After this a socket that was told to close is torn down: a dead peer never answers the close frame. */
 const CLOSE_GRACE_MS = 1_000
-/** WhatsApp's token bookkeeping goes by weeks (Baileys `tc-token-utils.js`). */
-const TOKEN_WEEK_SECONDS = 604_800
-
 /** How often WhatsApp is asked for what it has kept for us, when it does not say that this was all. */
 const MAX_ACTIVATIONS = 3
 
@@ -177,7 +175,7 @@ export class Link {
       ),
     )
     await this.#orClosed(relayed)
-    this.#noteToken(address).catch(error => this.#log(error, 'token'))
+    noteToken(this.#socket, this.#options.credentials, address).catch(error => this.#log(error, 'token'))
   }
 
   lookUp(number: string): Promise<LookUp> {
@@ -280,10 +278,11 @@ export class Link {
       const code = error === undefined ? undefined : Number.parseInt(error, 10) || UNKNOWN_ERROR
       events.acknowledged({ whatsappId: id, error: code, devicesHash: phash })
     })
-    this.#recordFirst('CB:receipt', node => {
+    const recordReceipt = (node: BinaryNode) => {
       const receipt = parseReceipt(node, this.self)
       return receipt && events.receipt(receipt)
-    })
+    }
+    recordFirst(this.#socket, 'CB:receipt', recordReceipt, this.closed, error => this.#notRecorded(error))
   }
 
   /**
@@ -306,22 +305,6 @@ export class Link {
     const { queryTimeoutMs = QUERY_TIMEOUT_MS } = this.#options
     await sleep(queryTimeoutMs, undefined, { signal: this.closed, ref: false })
     this.#endAs(DisconnectReason.restartRequired)
-  }
-
-  /** Holds a stanza back from Baileys, who would acknowledge it, until what it tells is recorded. */
-  #recordFirst(event: string, record: (node: BinaryNode) => Promise<void> | null): void {
-    const { ws } = this.#socket
-    const baileys = ws.listeners(event)
-    ws.removeAllListeners(event)
-    ws.on(event, (node: BinaryNode) => {
-      const handOn = () => {
-        if (this.#ended) return
-        for (const listener of baileys) listener.call(ws, node)
-      }
-      const recorded = record(node)
-      if (recorded === null) handOn()
-      else recorded.then(handOn, error => this.#notRecorded(error))
-    })
   }
 
   #noteCiphertexts(node: BinaryNode): void {
@@ -374,22 +357,6 @@ export class Link {
     const { lidMapping } = this.#socket.signalRepository
     const incoming = await parseIncoming(message, lid => lidMapping.getPNForLID(lid), this.self)
     if (incoming) await this.#options.events.received(incoming)
-  }
-
-  /**
-   * Baileys loses its note that a contact got a token from us (it is written to a transaction that has ended) and so
-   * would send one after every message. The note goes straight to the store.
-   */
-  async #noteToken(address: string): Promise<void> {
-    if (!numberOf(address) && !lidOf(address)) return
-    const { keys } = this.#options.credentials
-    const lid = lidOf(address) ? address : await this.#socket.signalRepository.lidMapping.getLIDForPN(address)
-    const contact = jidNormalizedUser(lid ?? address)
-    const seconds = Math.floor(Date.now() / 1_000)
-    const row = (await keys.get('tctoken', [contact]))[contact]
-    const week = (at: number) => Math.floor(at / TOKEN_WEEK_SECONDS)
-    if (row?.senderTimestamp !== undefined && week(row.senderTimestamp) === week(seconds)) return
-    await keys.set({ tctoken: { [contact]: { token: Buffer.alloc(0), ...row, senderTimestamp: seconds } } })
   }
 
   /** Called as the socket starts to end, while its events still have listeners. */
