@@ -4,7 +4,7 @@ import type { ConnectionCause, StoredConnection } from '../domain/connection.ts'
 import { LeaseLost, StoreUnavailable } from '../store/errors.ts'
 import type { ConnectionRecord, Lease, Store } from '../store/store.ts'
 import { numberOf } from './addresses.ts'
-import { type NextStep, nextStep, pauseBefore } from './after-close.ts'
+import { type NextStep, nextStep } from './after-close.ts'
 import { Codes } from './codes.ts'
 import { CredentialStore } from './credential-store.ts'
 import { DeviceCache } from './device-cache.ts'
@@ -15,7 +15,8 @@ import { Link, LinkClosed } from './link.ts'
 import type { LinkEnd } from './link-end.ts'
 import { MemoryCache } from './memory-cache.ts'
 import { Openings } from './openings.ts'
-import { untilStored } from './patience.ts'
+import { untilStored, within } from './patience.ts'
+import { Pause } from './pause.ts'
 import { Recorder } from './recorder.ts'
 import { RestrictionWatch } from './restriction-watch.ts'
 import { Sender } from './sender.ts'
@@ -118,6 +119,7 @@ class WhatsappConnection implements Connection {
     callOfferCache: new MemoryCache(RETRY_COUNTERS),
   }
   readonly #openings: Openings
+  readonly #pause = new Pause()
   readonly #stopped = new AbortController()
   /** Everything that changes the mode runs here, one step at a time. */
   #steps: Promise<void> = Promise.resolve()
@@ -130,10 +132,7 @@ class WhatsappConnection implements Connection {
   #codes: Codes | null = null
   /** Linked, and never connected since. */
   #firstLogin = false
-  #failures = 0
-  #restarts = 0
   #openedAt: number | null = null
-  #pause: NodeJS.Timeout | undefined
   #poll: NodeJS.Timeout | undefined
   #unsubscribe: () => void = () => undefined
   #leaseLost = false
@@ -196,7 +195,7 @@ class WhatsappConnection implements Connection {
   async stop({ logOut = false }: { logOut?: boolean } = {}): Promise<void> {
     this.#unsubscribe()
     clearInterval(this.#poll)
-    clearTimeout(this.#pause)
+    this.#pause.end()
     this.#stopped.abort()
     const link = this.#link
     if (logOut) await within(LOGOUT_WITHIN_MS, link?.logOut())
@@ -234,7 +233,7 @@ class WhatsappConnection implements Connection {
     if (record.deleted) return this.#windUpDeleted()
     if (record.goalVersion === this.#goalVersion) {
       // A step failed in a way that nobody foresaw, and left nothing that would go on.
-      if (record.goal === 'online' && !this.#link && !this.#pause) await this.#open()
+      if (record.goal === 'online' && !this.#link && !this.#pause.isOn) await this.#open()
       return
     }
     this.#goalVersion = record.goalVersion
@@ -262,9 +261,8 @@ class WhatsappConnection implements Connection {
     // What works is left alone; a socket that shows codes starts clean.
     if (this.#link?.isOpen) return
     this.#closeLink()
-    this.#endPause()
-    this.#failures = 0
-    this.#restarts = 0
+    this.#pause.end()
+    this.#pause.forget()
     this.#pairingPhone = record.pairingPhone
     const { network } = this.#options
     // The goal stays: it is taken up again when the node is started otherwise.
@@ -275,7 +273,7 @@ class WhatsappConnection implements Connection {
   }
 
   async #logOut(state: StoredConnection['state']): Promise<void> {
-    this.#endPause()
+    this.#pause.end()
     if ((state === 'unlinked' || state === 'linking') && !(await this.#isLinked())) {
       this.#closeLink()
       return this.#rest({ kind: 'rest', state: 'unlinked', cause: 'never_linked', reason: 'No number is linked.' })
@@ -308,7 +306,7 @@ class WhatsappConnection implements Connection {
   // ── Sockets ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #open({ onlyWithCredentials = false } = {}): Promise<void> {
-    const { lease, store, network, settings } = this.#options
+    const { lease, store, network } = this.#options
     if (network.kind === 'none') return
     await this.#openings.take(this.#stopped.signal)
     if (this.#stopped.signal.aborted) return
@@ -326,6 +324,11 @@ class WhatsappConnection implements Connection {
     const told = found ? this.#loggingIn() : ASKING
     await this.#status.record({ ...NO_CODES, ...told })
     if (this.#stopped.signal.aborted) return
+    this.#link = this.#createLink(network, credentials)
+  }
+
+  #createLink(network: Network, credentials: CredentialStore): Link {
+    const { lease, store, settings, mayAct } = this.#options
     const link: Link = new Link({
       network,
       version: settings.version,
@@ -334,7 +337,7 @@ class WhatsappConnection implements Connection {
       credentials,
       devices: this.#devices,
       caches: this.#caches,
-      mayAct: this.#options.mayAct,
+      mayAct,
       findGroup: group => this.#groups.get(group),
       findSentContent: id => store.messages.findSentContent(lease.instanceId, id),
       logger: this.#logger.child({ instanceId: lease.instanceId }),
@@ -362,7 +365,7 @@ class WhatsappConnection implements Connection {
         groupChanged: group => this.#groups.forget(group),
       },
     })
-    this.#link = link
+    return link
   }
 
   #newCodes(network: Network): Codes {
@@ -436,21 +439,20 @@ class WhatsappConnection implements Connection {
     // Before the next socket reads them (515 follows the linking at once).
     await this.#credentials?.settled()
     this.#closeLink()
-    if (lasted) this.#failures = this.#restarts = 0
+    if (lasted) this.#pause.forget()
     this.#logger.info({ instanceId: this.#instanceId, code: end.code }, 'connection.closed')
     this.#health.closed(end.code)
     const next = nextStep(end, {
       linked,
       codesRanOut: this.#codes?.ranOut === true,
       linksItself: network.kind === 'simulated' && network.linkBy !== undefined,
-      failures: this.#failures,
-      restarts: this.#restarts,
+      ...this.#pause.inARow,
     })
     if (next.kind === 'logged_out')
       return this.#windUp({ cause: 'logged_out_by_phone', reason: 'Logged out from the phone.' })
     if (next.kind === 'rest') return this.#rest(next)
     if (next.kind === 'pause') return this.#openAfterPause(next)
-    this.#restarts += 1
+    this.#pause.noteRestart()
     await this.#open()
   }
 
@@ -461,22 +463,11 @@ class WhatsappConnection implements Connection {
 
   async #openAfterPause(next: Omit<Extract<NextStep, { kind: 'pause' }>, 'kind'>): Promise<void> {
     const { state, cause, reason, slow } = next
-    this.#failures += 1
-    const pauseMs = pauseBefore(this.#failures, slow, Math.random())
-    this.#endPause()
-    this.#pause = setTimeout(() => {
-      this.#endPause()
-      this.#step(async () => (this.#link ? undefined : this.#open()))
-    }, pauseMs)
+    const pauseMs = this.#pause.begin(slow, () => this.#step(async () => (this.#link ? undefined : this.#open())))
     const when = `Trying again in ${Math.max(1, Math.round(pauseMs / 1_000))} s.`
     const told = state === 'reconnecting' ? this.#loggingIn().state : state
     const retryAt = this.#now() + Math.round(pauseMs)
     await this.#status.record({ ...NO_CODES, retryAt, state: told, cause, reason: `${reason} ${when}` })
-  }
-
-  #endPause(): void {
-    clearTimeout(this.#pause)
-    this.#pause = undefined
   }
 
   // ── Ends ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -499,7 +490,7 @@ class WhatsappConnection implements Connection {
   /** The rows of its credentials are gone already; what it was in memory, `stop({ logOut })` takes care of. */
   async #windUpDeleted(): Promise<void> {
     if (this.#link) return this.#leaseGone()
-    this.#endPause()
+    this.#pause.end()
     await this.#windingUp.failQueue('instance_deleted')
   }
 
@@ -545,14 +536,4 @@ class WhatsappConnection implements Connection {
       .then(deleted => (deleted ? within(LOGOUT_WITHIN_MS, link.logOut()) : undefined))
       .finally(() => link.close())
   }
-}
-
-/** Resolves when `work` has settled, after `limitMs` at the latest. */
-async function within(limitMs: number, work: Promise<unknown> | undefined): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const limit = new Promise(resolve => {
-    timer = setTimeout(resolve, limitMs)
-  })
-  await Promise.race([work?.catch(() => undefined), limit])
-  clearTimeout(timer)
 }

@@ -27,3 +27,13 @@ export async function untilStored<T>(
     }
   }
 }
+
+/** Resolves when `work` has settled, after `limitMs` at the latest. */
+export async function within(limitMs: number, work: Promise<unknown> | undefined): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise(resolve => {
+    timer = setTimeout(resolve, limitMs)
+  })
+  await Promise.race([work?.catch(() => undefined), limit])
+  clearTimeout(timer)
+}
