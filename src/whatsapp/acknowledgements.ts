@@ -7,7 +7,7 @@ export interface AwaitedAcknowledgement {
   giveUp(): void
 }
 
-/** Attempts that wait for WhatsApp's acknowledgement, by WhatsApp id. */
+/** Messages that wait for WhatsApp's acknowledgement, by WhatsApp id. */
 export class Acknowledgements {
   readonly #waiting = new Map<string, (ack: Acknowledgement | null) => void>()
 

@@ -4,7 +4,7 @@ import { proto } from 'baileys'
 /** WhatsApp derives report tokens and answers to polls from it; official clients send one with every message. */
 const MESSAGE_SECRET_BYTES = 32
 
-/** A text as it is encrypted for each device: made once, stored, and the same at every attempt. */
+/** A text as it is encrypted for each device: made once, stored, and the same however often it is sent. */
 export function encodeText(text: string): Uint8Array {
   return proto.Message.encode({
     extendedTextMessage: { text },

@@ -39,9 +39,9 @@ test('every message goes out once, in the order accepted for each recipient, who
       outbox.lookAgain('start')
       for (;;) {
         read(outbox, queue)
-        const ready = [...outbox.lanes()].filter(({ to }) => to !== 'stuck')
-        const lane = ready[choices.next().value % ready.length]
-        const message = lane?.messages[0]
+        const ready = [...outbox.recipients()].filter(({ to }) => to !== 'stuck')
+        const recipient = ready[choices.next().value % ready.length]
+        const message = recipient?.messages[0]
         if (!message) break
         sent.push(message)
         outbox.pass(message)
@@ -61,12 +61,12 @@ test('a recipient with more waiting than fits holds up nobody, and loses none', 
   const outbox = new Outbox()
   outbox.lookAgain('start')
   read(outbox, queue)
-  expect([...outbox.lanes()].find(({ to }) => to === 'free')?.messages).toHaveLength(1)
+  expect([...outbox.recipients()].find(({ to }) => to === 'free')?.messages).toHaveLength(1)
   let left = queue
   const sent: number[] = []
   for (;;) {
     read(outbox, left)
-    const message = [...outbox.lanes()].find(({ to }) => to === 'stuck')?.messages[0]
+    const message = [...outbox.recipients()].find(({ to }) => to === 'stuck')?.messages[0]
     if (!message) break
     sent.push(message.seq)
     left = left.slice(1)
@@ -84,7 +84,7 @@ test('a message that ended while rows were read is not taken up again', () => {
   outbox.beginRead()
   outbox.end(message)
   outbox.endRead([message], true, 0)
-  expect([...outbox.lanes()]).toEqual([])
+  expect([...outbox.recipients()]).toEqual([])
 })
 
 test('rows that arrive while others are read are looked for once more', () => {
@@ -95,7 +95,7 @@ test('rows that arrive while others are read are looked for once more', () => {
   outbox.endRead([row(1, 'a')], true, 0)
   expect(outbox.wantsMore).toBe(true)
   read(outbox, [row(1, 'a'), row(2, 'b')])
-  expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['a', 'b'])
+  expect([...outbox.recipients()].map(({ to }) => to)).toEqual(['a', 'b'])
 })
 
 test('a row that another node committed late, under a lower number, is found by looking back', () => {
@@ -104,16 +104,16 @@ test('a row that another node committed late, under a lower number, is found by 
   read(outbox, [row(5_000, 'a'), row(5_003, 'b')])
   outbox.lookAgain('on')
   read(outbox, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
-  expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['a', 'b'])
+  expect([...outbox.recipients()].map(({ to }) => to)).toEqual(['a', 'b'])
   outbox.beginRead()
   outbox.lookAgain('back')
   outbox.lookAgain('on')
   outbox.endRead([], true, 0)
   read(outbox, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
-  expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['a', 'b', 'c'])
+  expect([...outbox.recipients()].map(({ to }) => to)).toEqual(['a', 'b', 'c'])
 })
 
-test('what did not fit comes before what is being read when its lane runs dry', () => {
+test('what did not fit comes before what is being read when a recipient’s messages run out', () => {
   const outbox = new Outbox()
   const queue = Array.from({ length: 70 }, (_, index) => row(index + 1, 'a'))
   outbox.lookAgain('start')
@@ -124,8 +124,8 @@ test('what did not fit comes before what is being read when its lane runs dry', 
   for (const message of queue.slice(0, 64)) outbox.end(message)
   outbox.endRead([row(71, 'a')], true, 0)
   read(outbox, [...queue.slice(64), row(71, 'a')])
-  const [lane] = outbox.lanes()
-  expect(lane?.messages.map(({ seq }) => seq)).toEqual([65, 66, 67, 68, 69, 70, 71])
+  const [recipient] = outbox.recipients()
+  expect(recipient?.messages.map(({ seq }) => seq)).toEqual([65, 66, 67, 68, 69, 70, 71])
 })
 
 test('hints that keep coming while it is read do not keep a reading from getting on', () => {
@@ -151,14 +151,14 @@ test('recipients that are held take no room from others, and get everything in o
   outbox.lookAgain('start')
   for (;;) {
     read(outbox, queue)
-    const stranger = [...outbox.lanes()].find(({ to }) => to !== 'known')
+    const stranger = [...outbox.recipients()].find(({ to }) => to !== 'known')
     if (!stranger) break
     outbox.hold(stranger.to, { numbers: [stranger.to, `number of ${stranger.to}`] })
   }
-  expect([...outbox.lanes()].map(({ to }) => to)).toEqual(['known'])
+  expect([...outbox.recipients()].map(({ to }) => to)).toEqual(['known'])
   outbox.release('number of stranger 7')
   read(outbox, queue)
-  const released = [...outbox.lanes()].find(({ to }) => to === 'stranger 7')
+  const released = [...outbox.recipients()].find(({ to }) => to === 'stranger 7')
   expect(released?.messages.map(({ seq }) => seq)).toEqual([8, 2_508])
   expect(outbox.size).toBe(3)
   outbox.release()
@@ -172,13 +172,13 @@ test('a recipient that is held for a time comes back with its failures, once tha
   const outbox = new Outbox()
   outbox.lookAgain('start')
   read(outbox, queue)
-  const [lane] = outbox.lanes()
-  lane!.failures = 3
+  const [recipient] = outbox.recipients()
+  recipient!.failures = 3
   outbox.hold('slow', { until: 50 })
   outbox.lookAgain('start')
   read(outbox, queue, 49)
-  expect([...outbox.lanes()]).toEqual([])
+  expect([...outbox.recipients()]).toEqual([])
   outbox.lookAgain('start')
   read(outbox, queue, 50)
-  expect([...outbox.lanes()]).toMatchObject([{ to: 'slow', failures: 3, messages: [{ seq: 1 }, { seq: 2 }] }])
+  expect([...outbox.recipients()]).toMatchObject([{ to: 'slow', failures: 3, messages: [{ seq: 1 }, { seq: 2 }] }])
 })

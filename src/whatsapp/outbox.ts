@@ -14,13 +14,13 @@ const COMMITTED_LATE = 1_000
  */
 export type LookFrom = 'on' | 'back' | 'start'
 
-/** The messages to one recipient, in the order accepted, one in flight at most. */
-export interface Lane {
+/** A recipient with the next messages to it, in the order accepted, one in flight at most. */
+export interface QueuedRecipient {
   readonly to: string
   readonly messages: QueuedMessage[]
   /** Set while its first message is being sent. */
   busy: boolean
-  /** Attempts at the first message that came to nothing since the link was opened. */
+  /** How often the first message was sent in vain since the link was opened. */
   failures: number
   /** Nothing is tried before; milliseconds since 1970. */
   notBefore: number
@@ -41,7 +41,7 @@ interface Reading {
   ended: Set<MessageId>
   /** New rows may have come since it was asked for. */
   askedAgain: boolean
-  /** Recipients whose lane ran dry meanwhile, and the first message that had not fitted: it is not among these rows. */
+  /** Recipients whose messages here ran out meanwhile, and the first message that had not fitted: it is not among these rows. */
   reopened: Map<string, number>
 }
 
@@ -50,12 +50,12 @@ function newReading(): Reading {
 }
 
 /**
- * What of the queue is in memory: lanes by recipient. It holds a window of the rows, in order; the rows are the truth.
- * One recipient who has to wait fills at most a lane; many of them are left in their rows for as long, so that whoever
- * does not have to wait finds room.
+ * What of the queue is in memory: its recipients, each with the next messages to it. It holds a window of the rows, in
+ * order; the rows are the truth. One recipient who has to wait keeps a few messages here; those of many are left in
+ * their rows for as long, so that whoever does not have to wait finds room.
  */
 export class Outbox {
-  readonly #lanes = new Map<string, Lane>()
+  readonly #recipients = new Map<string, QueuedRecipient>()
   readonly #known = new Set<MessageId>()
   /** Set while rows are being read. The rows may show messages as still queued that ended meanwhile. */
   #reading: Reading | null = null
@@ -80,8 +80,8 @@ export class Outbox {
     return this.#known.size
   }
 
-  lanes(): Iterable<Lane> {
-    return this.#lanes.values()
+  recipients(): Iterable<QueuedRecipient> {
+    return this.#recipients.values()
   }
 
   /** New rows may be there. */
@@ -127,15 +127,15 @@ export class Outbox {
 
   /** The next one to the recipient can go: this one is acknowledged, refused or too old. */
   pass(message: QueuedMessage): void {
-    const lane = this.#lanes.get(message.to)
-    const index = lane?.messages.findIndex(({ id }) => id === message.id) ?? -1
-    if (!lane || index < 0) return
-    lane.messages.splice(index, 1)
+    const recipient = this.#recipients.get(message.to)
+    const index = recipient?.messages.findIndex(({ id }) => id === message.id) ?? -1
+    if (!recipient || index < 0) return
+    recipient.messages.splice(index, 1)
     if (index === 0) {
-      lane.failures = 0
-      lane.notBefore = 0
+      recipient.failures = 0
+      recipient.notBefore = 0
     }
-    if (lane.messages.length === 0) this.#emptied(lane)
+    if (recipient.messages.length === 0) this.#emptied(recipient)
   }
 
   /** Whether a recipient who has to wait takes up room that others need. */
@@ -148,10 +148,10 @@ export class Outbox {
    * @param numbers that it may write from
    */
   hold(to: string, { numbers = [to], until = Number.POSITIVE_INFINITY }: Partial<Omit<Held, 'failures'>> = {}): void {
-    const lane = this.#lanes.get(to)
-    for (const { id } of lane?.messages ?? []) this.#known.delete(id)
-    this.#lanes.delete(to)
-    this.#held.set(to, { numbers, until, failures: lane?.failures ?? 0 })
+    const recipient = this.#recipients.get(to)
+    for (const { id } of recipient?.messages ?? []) this.#known.delete(id)
+    this.#recipients.delete(to)
+    this.#held.set(to, { numbers, until, failures: recipient?.failures ?? 0 })
     this.#complete = false
   }
 
@@ -173,7 +173,7 @@ export class Outbox {
 
   /** The message with this WhatsApp id, if it is the next one to its recipient and not being sent. */
   findWaiting(whatsappId: string): QueuedMessage | null {
-    for (const { busy, messages } of this.#lanes.values()) {
+    for (const { busy, messages } of this.#recipients.values()) {
       if (!busy && messages[0]?.whatsappId === whatsappId) return messages[0]
     }
     return null
@@ -182,9 +182,9 @@ export class Outbox {
   /** The link is open (again): everything is tried at once. */
   tryAllAgain(): void {
     for (const [to, { until }] of this.#held) if (until < Number.POSITIVE_INFINITY) this.#held.delete(to)
-    for (const lane of this.#lanes.values()) {
-      lane.failures = 0
-      lane.notBefore = 0
+    for (const recipient of this.#recipients.values()) {
+      recipient.failures = 0
+      recipient.notBefore = 0
     }
   }
 
@@ -192,31 +192,31 @@ export class Outbox {
     const held = this.#held.get(message.to)
     if (held && held.until > now) return
     this.#held.delete(message.to)
-    const lane = this.#lanes.get(message.to) ?? newLane(message.to, held?.failures)
-    this.#lanes.set(message.to, lane)
-    if (lane.overflowFrom !== null && message.seq >= lane.overflowFrom) return
-    if (lane.messages.length >= KEPT_PER_RECIPIENT) {
-      lane.overflowFrom = message.seq
+    const recipient = this.#recipients.get(message.to) ?? newRecipient(message.to, held?.failures)
+    this.#recipients.set(message.to, recipient)
+    if (recipient.overflowFrom !== null && message.seq >= recipient.overflowFrom) return
+    if (recipient.messages.length >= KEPT_PER_RECIPIENT) {
+      recipient.overflowFrom = message.seq
       return
     }
     this.#known.add(message.id)
     // A row that was committed late may belong before others, but never before the one in flight.
-    let index = lane.messages.length
-    while (index > (lane.busy ? 1 : 0) && (lane.messages[index - 1]?.seq ?? 0) > message.seq) index -= 1
-    lane.messages.splice(index, 0, message)
+    let index = recipient.messages.length
+    while (index > (recipient.busy ? 1 : 0) && (recipient.messages[index - 1]?.seq ?? 0) > message.seq) index -= 1
+    recipient.messages.splice(index, 0, message)
   }
 
-  #emptied(lane: Lane): void {
-    if (lane.overflowFrom !== null) {
-      this.#reading?.reopened.set(lane.to, lane.overflowFrom)
-      this.#scannedTo = Math.min(this.#scannedTo, lane.overflowFrom - 1)
+  #emptied(recipient: QueuedRecipient): void {
+    if (recipient.overflowFrom !== null) {
+      this.#reading?.reopened.set(recipient.to, recipient.overflowFrom)
+      this.#scannedTo = Math.min(this.#scannedTo, recipient.overflowFrom - 1)
       this.#complete = false
-      lane.overflowFrom = null
+      recipient.overflowFrom = null
     }
-    this.#lanes.delete(lane.to)
+    this.#recipients.delete(recipient.to)
   }
 }
 
-function newLane(to: string, failures = 0): Lane {
+function newRecipient(to: string, failures = 0): QueuedRecipient {
   return { to, messages: [], busy: false, failures, notBefore: 0, overflowFrom: null }
 }

@@ -6,7 +6,7 @@ import { Expiry } from './expiry.ts'
 import type { Gatherer } from './gatherer.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement } from './link.ts'
-import { type Lane, Outbox } from './outbox.ts'
+import { Outbox, type QueuedRecipient } from './outbox.ts'
 import { untilStored } from './patience.ts'
 import { QueueReader } from './queue-reader.ts'
 import { Room } from './room.ts'
@@ -64,7 +64,7 @@ export class Sender {
   readonly #records = new Map<string, Promise<void>>()
   #link: SendingLink | null = null
   #startWanted = false
-  /** Until the next lane may be tried again. */
+  /** Until a recipient may be tried again. */
   #timer: NodeJS.Timeout | undefined
   #poll: NodeJS.Timeout | undefined
   #unsubscribe: () => void = () => undefined
@@ -85,7 +85,7 @@ export class Sender {
       outbox: this.#outbox,
       readPage: (limit, afterSeq) => stored(() => store.messages.listQueued(lease.instanceId, limit, afterSeq)),
       canSend: () => this.#link?.isOpen === true,
-      onRead: () => this.#startLanes(),
+      onRead: () => this.#startSends(),
       now,
       onFailed,
     })
@@ -173,59 +173,59 @@ export class Sender {
     this.#startSoon()
   }
 
-  /** Lanes that start together prepare and encrypt together. */
+  /** Messages that are sent together are prepared and encrypted together. */
   #startSoon(): void {
     if (this.#startWanted) return
     this.#startWanted = true
     this.#options.gatherer.run(() => {
       this.#startWanted = false
-      this.#startLanes()
+      this.#startSends()
     })
   }
 
-  #startLanes(): void {
+  #startSends(): void {
     clearTimeout(this.#timer)
     if (!this.#link?.isOpen || this.#stopped.signal.aborted) return
     const now = this.#options.now()
     let nextAt = Number.POSITIVE_INFINITY
-    const failing: Lane[] = []
-    for (const lane of this.#outbox.lanes()) {
+    const failing: QueuedRecipient[] = []
+    for (const recipient of this.#outbox.recipients()) {
       if (!this.#hasRoom) return
-      if (lane.busy) continue
-      if (lane.notBefore > now) nextAt = Math.min(nextAt, lane.notBefore)
-      else if (lane.failures > 0) failing.push(lane)
-      else this.#start(lane, this.#link)
+      if (recipient.busy) continue
+      if (recipient.notBefore > now) nextAt = Math.min(nextAt, recipient.notBefore)
+      else if (recipient.failures > 0) failing.push(recipient)
+      else this.#start(recipient, this.#link)
     }
-    for (const lane of failing) {
+    for (const recipient of failing) {
       if (!this.#hasRoom) return
-      this.#start(lane, this.#link)
+      this.#start(recipient, this.#link)
     }
-    if (nextAt < Number.POSITIVE_INFINITY) this.#timer = setTimeout(() => this.#startLanes(), nextAt - now)
+    if (nextAt < Number.POSITIVE_INFINITY) this.#timer = setTimeout(() => this.#startSends(), nextAt - now)
   }
 
   get #hasRoom(): boolean {
     return this.#room.isLeft && this.#records.size < MAX_RECORDS
   }
 
-  #start(lane: Lane, link: SendingLink): void {
-    const [message] = lane.messages
+  #start(recipient: QueuedRecipient, link: SendingLink): void {
+    const [message] = recipient.messages
     if (!message) return
-    lane.busy = true
+    recipient.busy = true
     this.#reader.noteStarted()
     const leaveRoom = this.#room.take()
     const startedAt = performance.now()
     const send = this.#transmitter
       .send(message, link)
-      .then(outcome => this.#settle(lane, message, link, outcome, Math.round(performance.now() - startedAt)))
+      .then(outcome => this.#settle(recipient, message, link, outcome, Math.round(performance.now() - startedAt)))
       .catch(error => {
-        this.#postpone(lane)
+        this.#postpone(recipient)
         this.#failed(error)
       })
       .finally(() => {
-        lane.busy = false
+        recipient.busy = false
         leaveRoom()
         this.#sends.delete(message.whatsappId)
-        if (lane.messages.length === 0) this.#reader.readSoon()
+        if (recipient.messages.length === 0) this.#reader.readSoon()
         else this.#reader.read()
         this.#startSoon()
       })
@@ -233,18 +233,24 @@ export class Sender {
   }
 
   /** What is settled is recorded beside the next send: killed in between, it goes out again under the same id. */
-  #settle(lane: Lane, message: QueuedMessage, link: SendingLink, outcome: SendOutcome, durationMs: number): void {
+  #settle(
+    recipient: QueuedRecipient,
+    message: QueuedMessage,
+    link: SendingLink,
+    outcome: SendOutcome,
+    durationMs: number,
+  ): void {
     const { store, lease, now, logger } = this.#options
     const { whatsappId } = message
     const facts = { instanceId: lease.instanceId, messageId: message.id, whatsappId, durationMs }
     if (outcome.kind === 'held') {
-      // It may be over by now; then the lane goes on.
+      // It may be over by now; then the recipient's messages go on.
       if (this.#isRestricted) this.#hold(message, outcome.numbers)
       return
     }
     if (outcome.kind === 'unanswered') {
       // New devices are asked for at once, and a new link is tried at once.
-      if (outcome.why !== 'stale_devices' && link === this.#link) this.#postpone(lane)
+      if (outcome.why !== 'stale_devices' && link === this.#link) this.#postpone(recipient)
       logger.info({ ...facts, why: outcome.why }, 'message.unanswered')
       return
     }
@@ -285,11 +291,11 @@ export class Sender {
     this.#records.set(message.whatsappId, recorded)
   }
 
-  #postpone(lane: Lane): void {
-    const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** lane.failures, LONGEST_RETRY_MS)
-    lane.failures += 1
-    lane.notBefore = this.#options.now() + pauseMs
-    if (this.#outbox.isFull) this.#outbox.hold(lane.to, { until: lane.notBefore })
+  #postpone(recipient: QueuedRecipient): void {
+    const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** recipient.failures, LONGEST_RETRY_MS)
+    recipient.failures += 1
+    recipient.notBefore = this.#options.now() + pauseMs
+    if (this.#outbox.isFull) this.#outbox.hold(recipient.to, { until: recipient.notBefore })
   }
 
   /** An acknowledgement that nobody waits for any more still tells the truth; a refusal fails what was sent. */
