@@ -144,7 +144,9 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
         }),
       logger,
     })
-    takeDown.push(() => supervisor.close())
+    let server: Awaited<ReturnType<typeof createServer>> | undefined
+    // Together: a caller who takes his time must not keep the leases from being given up.
+    takeDown.push(() => Promise.all([server?.close(), supervisor.close()]))
 
     const renderMetrics = () =>
       metrics.render({
@@ -161,7 +163,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       ownPorts.push(metricsServer.port)
     }
 
-    const server = await createServer({
+    server = await createServer({
       store,
       settings: {
         adminKey: keys.adminKey,
@@ -190,7 +192,6 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       metrics: renderMetrics,
       isReady: () => isReady({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed }),
     })
-    takeDown.push(() => server.close())
     await server.listen({ host: settings.host, port: settings.port })
     const { port } = server.server.address() as AddressInfo
     ownPorts.push(port)

@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Service, type ServiceOptions } from '../service.ts'
 import { until } from '../until.ts'
@@ -94,6 +95,33 @@ describe('a start', () => {
     service.closeOutput()
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
     expect(await service.kill('SIGTERM')).toEqual({ code: 0, signal: null })
+  })
+
+  test('gives up every lease at once when it stops, also while a caller takes his time, who is answered', async () => {
+    const service = await makeService().start()
+    const { token } = await service.admin.createConnected()
+    const body = JSON.stringify({ to: '15005550003', text: 'hello' })
+    const head =
+      `POST /v1/messages/text HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`
+    const { port, hostname } = new URL(service.url!)
+    const caller = connect(Number(port), hostname)
+    let answer = ''
+    caller.setEncoding('latin1').on('data', text => {
+      answer += text
+    })
+    caller.write(head)
+    await until('the call to be under way', () => answer.includes(' 100 Continue'))
+
+    const database = new Sqlite(join(service.dataDir, 'pombal.db'), { readonly: true })
+    const owner = database.prepare('select owner from leases').pluck()
+    expect(owner.get()).not.toBeNull()
+    service.signal('SIGTERM')
+    await until('the lease to be given up', () => owner.get() === null, 4_000)
+    database.close()
+    caller.write(body)
+    await until('the answer', () => answer.includes('"queued"'))
+    expect(await service.exited()).toEqual({ code: 0, signal: null })
   })
 
   test('with bad settings lists every problem, makes nothing and exits 1', async () => {
