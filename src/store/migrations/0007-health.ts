@@ -2,10 +2,6 @@ import type { Flavour } from './flavour.ts'
 
 export function healthTables({ id, integer, clustered }: Flavour): string[] {
   return [
-    `alter table connections add column retry_at ${integer}`,
-    `alter table connections add column restricted_since ${integer}`,
-    `alter table connections add column restricted_until ${integer}`,
-    `alter table connections add column restriction_told ${integer}`,
     `create table contacts (
       instance_id ${id} not null,
       number ${id} not null,
@@ -28,5 +24,10 @@ export function healthTables({ id, integer, clustered }: Flavour): string[] {
       code ${integer} not null,
       primary key (instance_id, at, code)
     ) ${clustered}`,
+    // Last: nodes at work wait for the lock that this takes, and to fill `contacts` may take long.
+    `alter table connections add column retry_at ${integer}`,
+    `alter table connections add column restricted_since ${integer}`,
+    `alter table connections add column restricted_until ${integer}`,
+    `alter table connections add column restriction_told ${integer}`,
   ]
 }

@@ -1,0 +1,32 @@
+import pg from 'pg'
+import { expect, inject, test } from 'vitest'
+import { instancesTables } from '../../src/store/migrations/0001-instances.ts'
+import { messagesTables } from '../../src/store/migrations/0002-messages.ts'
+import { healthTables } from '../../src/store/migrations/0007-health.ts'
+import { FLAVOURS } from '../../src/store/migrations/flavour.ts'
+import { createDatabase } from '../database.ts'
+
+/** What a migration keeps the nodes that are still at work from. */
+
+test('contacts are filled while nobody waits for the connections', async () => {
+  const database = await createDatabase('postgres', inject('postgresUrl'))
+  const client = new pg.Client({ connectionString: database.url! })
+  try {
+    await client.connect()
+    const before = [instancesTables, messagesTables].flatMap(tables => tables(FLAVOURS.postgres))
+    for (const statement of before) await client.query(statement)
+    await client.query('begin')
+    const statements = healthTables(FLAVOURS.postgres)
+    const fills = statements.findIndex(statement => statement.startsWith('insert into contacts'))
+    for (const statement of statements.slice(0, fills + 1)) await client.query(statement)
+    const held = await client.query(
+      `select relation::regclass::text as name from pg_locks
+       where pid = pg_backend_pid() and locktype = 'relation' and mode <> 'AccessShareLock'`,
+    )
+    expect(held.rows).toContainEqual({ name: 'contacts' })
+    expect(held.rows).not.toContainEqual({ name: 'connections' })
+  } finally {
+    await client.end()
+    await database.dispose()
+  }
+})
