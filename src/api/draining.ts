@@ -6,7 +6,8 @@ const DRAIN_MS = 5_000
 
 /**
  * Closes the server without waiting for callers that keep their connections: whatever becomes idle is closed at once,
- * and after `DRAIN_MS` the rest. (`server.close()` alone closes only what is idle when it is called.)
+ * and after `DRAIN_MS` the rest. (`server.close()` alone closes only what is idle when it is called.) What is answered
+ * meanwhile says so, or the caller's next request would be cut off.
  * @returns aborted when the closing begins
  */
 export function drainOnClose(api: Api): AbortSignal {
@@ -17,6 +18,14 @@ export function drainOnClose(api: Api): AbortSignal {
     closing.abort()
     sweep = setInterval(() => api.server.closeIdleConnections(), SWEEP_MS)
     deadline = setTimeout(() => api.server.closeAllConnections(), DRAIN_MS)
+  })
+  api.addHook('onSend', (request, reply, _payload, done) => {
+    if (!closing.signal.aborted) return done()
+    // By then a body that came with the headers has been read; closing a connection in the middle of one could drop the answer.
+    setImmediate(() => {
+      if (request.raw.complete) reply.header('connection', 'close')
+      done()
+    })
   })
   api.addHook('onClose', async () => {
     clearInterval(sweep)

@@ -1,3 +1,4 @@
+import { connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -84,7 +85,7 @@ test('an answer that its own schema does not allow is a 500 too, in the envelope
   expect([answer.status, answer.body.error.code]).toEqual([500, 'internal_error'])
 })
 
-test('while it closes, what is in flight finishes and what still comes is 503', async () => {
+test('while it closes, what is in flight finishes, and its answer says that the connection ends', async () => {
   let release: (() => void) | undefined
   const held = new Promise<void>(resolve => {
     release = resolve
@@ -105,34 +106,48 @@ test('while it closes, what is in flight finishes and what still comes is 503', 
   const inFlight = api.send(instance, BODY)
   await until('the call to be in flight', () => reached)
 
-  // A second request on a connection that is busy: it is read after the closing has begun.
-  const { connect } = await import('node:net')
-  const socket = connect(api.port, '127.0.0.1')
-  let received = ''
-  socket.setEncoding('utf8').on('data', text => {
-    received += text
-  })
-  const request = (path: string, body: string) =>
-    `${body ? 'POST' : 'GET'} ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${instance.token}\r\n` +
-    `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-  socket.write(request('/v1/messages/text', JSON.stringify(BODY)))
-  await new Promise(resolve => setTimeout(resolve, 50))
   const closed = api[Symbol.asyncDispose]()
   await new Promise(resolve => setTimeout(resolve, 50))
-  socket.write(request('/v1/instance', ''))
-  await new Promise(resolve => setTimeout(resolve, 50))
   release?.()
-  expect((await inFlight).status).toBe(202)
-  await until('both answers', () => received.split('HTTP/1.1 ').length === 3 || socket.destroyed)
-  expect(received).toContain('HTTP/1.1 202')
-  if (received.split('HTTP/1.1 ').length === 3) {
-    expect(received).toContain('HTTP/1.1 503')
-    expect(received).toContain('"code":"service_unavailable"')
-    expect(received.toLowerCase()).toContain('retry-after:')
-  }
-  socket.destroy()
+  const { status, headers } = await inFlight
+  expect([status, headers.get('connection')]).toEqual([202, 'close'])
   await closed
 })
+
+test('while it closes, what still comes is 503, and says that the connection ends', async () => {
+  const api = await ApiHarness.start()
+  const instance = await api.createConnected()
+  const body = JSON.stringify(BODY)
+  const requests = [
+    'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n',
+    `POST /v1/messages/text HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n` +
+      `Content-Type: application/json\r\nAuthorization: Bearer ${instance.token}\r\n\r\n${body}`,
+  ]
+  // A request that has begun keeps its connection from being closed as idle.
+  const callers = await Promise.all(requests.map(request => begin(api.port, request.slice(0, 10))))
+  const closed = api[Symbol.asyncDispose]()
+  callers.forEach((caller, index) => void caller.socket.write(requests[index]!.slice(10)))
+  for (const { answer } of callers) {
+    expect(await answer).toMatch(/^HTTP\/1\.1 503 /)
+    expect((await answer).toLowerCase()).toContain('\r\nconnection: close\r\n')
+    expect((await answer).toLowerCase()).toContain('\r\nretry-after: 2\r\n')
+    expect(await answer).toContain('"code":"service_unavailable"')
+  }
+  await closed
+})
+
+/** Resolves when `text` is on its way; `answer` is all that comes until the server closes the connection. */
+async function begin(port: number, text: string): Promise<{ socket: Socket; answer: Promise<string> }> {
+  const socket = connect(port, '127.0.0.1')
+  let received = ''
+  socket.setEncoding('utf8').on('data', data => {
+    received += data
+  })
+  const answer = new Promise<string>(resolve => socket.once('close', () => resolve(received)))
+  await new Promise<void>(resolve => socket.write(text, () => resolve()))
+  await new Promise(resolve => setTimeout(resolve, 50))
+  return { socket, answer }
+}
 
 test('/readyz is 503 while the service cannot accept, and its callers share one look', async () => {
   let looks = 0
