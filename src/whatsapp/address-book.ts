@@ -2,7 +2,7 @@ import { type MessageFailure, messageFailure } from '../domain/message.ts'
 import { parseRecipient } from '../domain/recipient.ts'
 import type { Lease, Numbers } from '../store/store.ts'
 import { numberOf } from './addresses.ts'
-import type { GroupDirectory } from './group-directory.ts'
+import type { GroupDirectory, GroupSource } from './group-directory.ts'
 import type { Link } from './link.ts'
 
 /** Where a message goes on WhatsApp. */
@@ -32,7 +32,7 @@ export class AddressBook {
     this.#options = options
   }
 
-  async find(to: string, link: Pick<Link, 'lookUp' | 'queryGroup' | 'isMember'>): Promise<FoundAddress> {
+  async find(to: string, link: GroupSource & Pick<Link, 'lookUp'>): Promise<FoundAddress> {
     const recipient = parseRecipient(to)
     return recipient?.kind === 'group'
       ? this.#findGroup(recipient.group, link)
@@ -48,7 +48,7 @@ export class AddressBook {
     return { known: await stored(() => numbers.isContact(lease.instanceId, asked)), numbers: asked }
   }
 
-  async #findGroup(group: string, link: Pick<Link, 'queryGroup' | 'isMember'>): Promise<FoundAddress> {
+  async #findGroup(group: string, link: GroupSource): Promise<FoundAddress> {
     const { groups } = this.#options
     const found = await groups.find(group, link)
     if (found.kind === 'member') return { kind: 'found', address: group }

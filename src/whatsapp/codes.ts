@@ -19,7 +19,7 @@ export interface CodesOptions {
   now: () => number
 }
 
-/** The codes that one attempt at linking shows, one after another. */
+/** The codes that are shown while a number is linked, one after another. */
 export class Codes {
   readonly #options: CodesOptions
   #shown = 0
@@ -39,7 +39,7 @@ export class Codes {
     this.#expiresAt = now() + (this.#shown === 0 ? FIRST_QR_MS : NEXT_QR_MS)
     this.#shown += 1
     if (pairingPhone !== null) {
-      // One code for the whole attempt; WhatsApp goes on offering QR codes beside it.
+      // One code for the whole linking; WhatsApp goes on offering QR codes beside it.
       if (this.#shown > 1) return
       const pairingCode = await link.requestPairingCode(pairingPhone)
       const reason = 'Type the code on the phone: Linked devices, Link with phone number.'

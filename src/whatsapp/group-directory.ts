@@ -1,4 +1,5 @@
 import type { GroupMetadata } from 'baileys'
+import { isSelf, lidOf, type Self } from './addresses.ts'
 
 /** Members change by notifications, which empty the entry; an hour bounds what a missed one costs. */
 const FRESH_MS = 3_600_000
@@ -14,8 +15,8 @@ export type FoundGroup =
   | { kind: 'silent' }
 
 export interface GroupSource {
+  readonly self: Self
   queryGroup(group: string): Promise<GroupMetadata>
-  isMember(group: GroupMetadata): boolean
 }
 
 /** The members of the groups written to, so that a message to a group costs no query. It outlives the socket. */
@@ -43,7 +44,7 @@ export class GroupDirectory {
   async find(group: string, source: GroupSource): Promise<FoundGroup> {
     try {
       const metadata = this.get(group) ?? (await this.#query(group, source))
-      return { kind: source.isMember(metadata) ? 'member' : 'not_member' }
+      return { kind: isMember(source.self, metadata) ? 'member' : 'not_member' }
     } catch (error) {
       return { kind: NOT_OURS.has(codeOf(error)) ? 'not_member' : 'silent' }
     }
@@ -57,6 +58,14 @@ export class GroupDirectory {
     if (this.#groups.size > MAX_GROUPS && oldest) this.#groups.delete(oldest)
     return metadata
   }
+}
+
+/** A group that lists nobody, or lists us in a way that we cannot tell, is taken for ours. */
+function isMember(self: Self, { participants }: GroupMetadata): boolean {
+  // Named by LID alone we do not find ourselves where nobody told us ours.
+  const unnamed = self.lid === undefined && participants.some(({ id, phoneNumber }) => lidOf(id) && !phoneNumber)
+  const named = participants.some(({ id, lid, phoneNumber }) => [id, lid, phoneNumber].some(jid => isSelf(jid, self)))
+  return participants.length === 0 || named || unnamed
 }
 
 /** Baileys puts WhatsApp's code into `data`, and a stand-in of its own into the status. */

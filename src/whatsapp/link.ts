@@ -2,19 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type BinaryNode,
   DisconnectReason,
-  decodeMessageNode,
   type GroupMetadata,
-  getBinaryNodeChildren,
   makeWASocket,
-  proto,
   S_WHATSAPP_NET,
-  unpadRandomMax16,
   type WAMessage,
   type WASocket,
 } from 'baileys'
 import type { Logger } from 'pino'
 import type { IncomingMessage } from '../domain/event.ts'
-import { isSelf, lidOf, type Self, userOf } from './addresses.ts'
+import { type Self, userOf } from './addresses.ts'
+import { Ciphertexts } from './ciphertexts.ts'
 import { decodeContent } from './content.ts'
 import type { CredentialStore } from './credential-store.ts'
 import type { DeviceCache } from './device-cache.ts'
@@ -90,8 +87,7 @@ export class Link {
   readonly #options: LinkOptions
   readonly #socket: WASocket
   readonly #closed = new AbortController()
-  /** Which stanza a ciphertext came in: Baileys hands the very same bytes to the Signal repository. */
-  readonly #stanzas = new WeakMap<Uint8Array, BinaryNode>()
+  readonly #ciphertexts = new Ciphertexts()
   /** A socket without an account only links one: WhatsApp hands nothing out over it. */
   readonly #links: boolean
   /** Written over this link and not answered yet, by WhatsApp id. */
@@ -192,14 +188,6 @@ export class Link {
     await this.#orClosed(this.#socket.fetchAccountReachoutTimelock())
   }
 
-  isMember({ participants }: GroupMetadata): boolean {
-    const { self } = this
-    // Named by LID alone we do not find ourselves where nobody told us ours.
-    const unnamed = self.lid === undefined && participants.some(({ id, phoneNumber }) => lidOf(id) && !phoneNumber)
-    const named = participants.some(({ id, lid, phoneNumber }) => [id, lid, phoneNumber].some(jid => isSelf(jid, self)))
-    return participants.length === 0 || named || unnamed
-  }
-
   /** The next message to this address asks WhatsApp anew for its devices. */
   async forgetDevices(address: string): Promise<void> {
     const user = userOf(address)
@@ -269,7 +257,7 @@ export class Link {
     ws.prependListener('frame', frame => {
       if (!(frame instanceof Uint8Array)) dropKeyErrors(frame)
     })
-    ws.prependListener('CB:message', (node: BinaryNode) => this.#noteCiphertexts(node))
+    ws.prependListener('CB:message', (node: BinaryNode) => this.#ciphertexts.note(node))
     // Baileys tells of refusals only, and of those after the fact.
     ws.on('CB:ack', ({ attrs: { id, error, phash, ...rest } }: BinaryNode) => {
       // By the id: not every network names the class.
@@ -307,27 +295,12 @@ export class Link {
     this.#endAs(DisconnectReason.restartRequired)
   }
 
-  #noteCiphertexts(node: BinaryNode): void {
-    for (const { content } of getBinaryNodeChildren(node, 'enc')) {
-      if (content instanceof Uint8Array) this.#stanzas.set(content, node)
-    }
-  }
-
   /** @throws when the message could not be recorded: the link is ending, and no receipt goes out any more */
   async #decrypted(ciphertext: Uint8Array, plaintext: Uint8Array): Promise<void> {
-    const node = this.#stanzas.get(ciphertext)
-    if (!node || node.attrs['category'] === 'peer') return
-    const { id = '', lid = '' } = this.self
-    let content: proto.IMessage
+    const message = this.#ciphertexts.messageIn(ciphertext, plaintext, this.self)
+    if (!message) return
     try {
-      content = proto.Message.decode(unpadRandomMax16(plaintext))
-    } catch {
-      // Not for us to judge: Baileys asks the sender to send it again.
-      return
-    }
-    const { fullMessage } = decodeMessageNode(node, id, lid)
-    try {
-      await this.#receive({ ...fullMessage, message: content })
+      await this.#receive(message)
     } catch (error) {
       // Before Baileys takes it for a message that it could not decrypt, and asks the sender for it again.
       this.#notRecorded(error)

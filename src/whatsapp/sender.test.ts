@@ -71,6 +71,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
   const link = {
     isOpen: true,
     closed: closing.signal,
+    self: {},
     write: vi.fn(async (address: string, content: Uint8Array, whatsappId: string, recorded: Promise<void>) => {
       await recorded
       written.push({ address, content: Buffer.from(content).toString('hex'), whatsappId })
@@ -79,7 +80,6 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
     queryGroup: vi.fn(async () => {
       throw Object.assign(new Error('item-not-found'), { data: 404 })
     }),
-    isMember: () => true,
     forgetDevices: vi.fn(async () => undefined),
   } satisfies SendingLink
   const accept = (to = '5511987654321', createdAt = Date.now()) => {

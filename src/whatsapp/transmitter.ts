@@ -30,10 +30,7 @@ export type SendOutcome =
 /** Where a message goes and with which bytes, or why it cannot. */
 type Prepared = { kind: 'ready'; prepared: PreparedMessage } | Extract<SendOutcome, { kind: 'unanswered' | 'refused' }>
 
-export type SendingLink = Pick<
-  Link,
-  'isOpen' | 'closed' | 'write' | 'lookUp' | 'queryGroup' | 'isMember' | 'forgetDevices'
->
+export type SendingLink = Pick<Link, 'isOpen' | 'closed' | 'self' | 'write' | 'lookUp' | 'queryGroup' | 'forgetDevices'>
 
 export interface TransmitterOptions {
   lease: Lease
