@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import pg from 'pg'
+import { queryPostgres } from './query-postgres.ts'
 
 export const STORES = ['sqlite', 'postgres'] as const
 export type StoreKind = (typeof STORES)[number]
@@ -56,7 +56,7 @@ const sqlite: TestDatabase = {
 /** A new, empty database on the server, with the keys that a service on it needs. */
 async function createPostgresDatabase(serverUrl: string): Promise<TestDatabase> {
   const name = `pombal_${randomBytes(6).toString('hex')}`
-  await query(serverUrl, `create database ${name}`)
+  await queryPostgres(serverUrl, `create database ${name}`)
   const url = new URL(serverUrl)
   url.pathname = `/${name}`
   return {
@@ -67,7 +67,7 @@ async function createPostgresDatabase(serverUrl: string): Promise<TestDatabase> 
       MASTER_KEY: randomBytes(32).toString('base64'),
     },
     async countRowsOf(instanceId) {
-      const columns = await query<{ table_name: string; names: string[] }>(
+      const columns = await queryPostgres<{ table_name: string; names: string[] }>(
         url.href,
         `select table_name::text, array_agg(column_name::text) as names
          from information_schema.columns where table_schema = 'public' group by table_name`,
@@ -76,7 +76,7 @@ async function createPostgresDatabase(serverUrl: string): Promise<TestDatabase> 
       for (const { table_name: table, names } of columns) {
         const column = keyColumn(names)
         if (column === null) continue
-        const [row] = await query<{ count: string }>(
+        const [row] = await queryPostgres<{ count: string }>(
           url.href,
           `select count(*) from ${table} where ${column} = '${instanceId}'`,
         )
@@ -85,13 +85,13 @@ async function createPostgresDatabase(serverUrl: string): Promise<TestDatabase> 
       return count
     },
     run: async statement => {
-      await query(url.href, statement)
+      await queryPostgres(url.href, statement)
     },
     expireLeases: async () => {
-      await query(url.href, 'update leases set lease_until = 0')
+      await queryPostgres(url.href, 'update leases set lease_until = 0')
     },
     dispose: async () => {
-      await query(serverUrl, `drop database ${name} with (force)`)
+      await queryPostgres(serverUrl, `drop database ${name} with (force)`)
     },
   }
 }
@@ -100,14 +100,4 @@ async function createPostgresDatabase(serverUrl: string): Promise<TestDatabase> 
 function keyColumn(columns: readonly string[]): string | null {
   if (columns.includes('instance_id')) return 'instance_id'
   return columns.includes('token_digest') ? 'id' : null
-}
-
-async function query<T extends object>(url: string, statement: string): Promise<T[]> {
-  const client = new pg.Client(url)
-  await client.connect()
-  try {
-    return (await client.query<T>(statement)).rows
-  } finally {
-    await client.end()
-  }
 }

@@ -7,7 +7,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import pg from 'pg'
+import { queryPostgres } from './query-postgres.ts'
 
 /** "nobody": PostgreSQL refuses to run as root. */
 const NOBODY = { uid: 65_534, gid: 65_534 }
@@ -60,7 +60,7 @@ export async function startPostgres(options: { fsync?: boolean } = {}): Promise<
     url,
     async createDatabase() {
       const name = `test_${randomBytes(6).toString('hex')}`
-      await query(url, `create database ${name}`)
+      await queryPostgres(url, `create database ${name}`)
       return url.replace(/postgres$/, name)
     },
     async crash() {
@@ -127,23 +127,11 @@ async function answering(server: ChildProcess, url: string): Promise<void> {
   for (;;) {
     if (server.exitCode !== null) throw new Error(`PostgreSQL ended at its start: ${complaint}`)
     try {
-      await query(url, 'select 1')
+      await queryPostgres(url, 'select 1')
       return
     } catch (error) {
       if (Date.now() > deadline) throw error
       await new Promise(resolve => setTimeout(resolve, POLL_MS))
     }
-  }
-}
-
-async function query(url: string, statement: string): Promise<void> {
-  const client = new pg.Client(url)
-  // A connection that breaks has already failed its query.
-  client.on('error', () => undefined)
-  try {
-    await client.connect()
-    await client.query(statement)
-  } finally {
-    await client.end()
   }
 }

@@ -3,9 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
-import pg from 'pg'
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
+import { queryPostgres } from '../query-postgres.ts'
 
 export const MASTER_KEY = new Uint8Array(32).fill(7)
 
@@ -77,15 +77,5 @@ function createHarness(
       for (const store of opened) await store.close()
       await remove()
     },
-  }
-}
-
-async function queryPostgres(url: string, statement: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client(url)
-  await client.connect()
-  try {
-    return (await client.query(statement)).rows as Record<string, unknown>[]
-  } finally {
-    await client.end()
   }
 }

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Sqlite from 'better-sqlite3'
 import { createDatabase, STORES } from '../database.ts'
+import { queryPostgres } from '../query-postgres.ts'
 import { Random } from '../rig/random.ts'
 import { Service } from '../service.ts'
 import { type Fault, type FaultReport, underLoad } from './fault.ts'
-import { query } from './nodes.ts'
 import { openPreviousVersion } from './previous-version.ts'
 
 const KILLS = 4
@@ -169,7 +169,7 @@ const atOnce: Fault = {
       const starts = await Promise.allSettled(nodes.map(node => node.start()))
       recoveredMs = Math.max(recoveredMs, performance.now() - startedAt)
       for (const start of starts) if (start.status === 'rejected') violations.push(`From ${from}: ${start.reason}`)
-      const steps = await query<{ name: string }>(database.url!, 'select name from kysely_migration')
+      const steps = await queryPostgres<{ name: string }>(database.url!, 'select name from kysely_migration')
       say(`from ${from}: ${steps.length} steps`)
       if (new Set(steps.map(({ name }) => name)).size < steps.length) violations.push('A step was taken twice.')
       await nodes[0]!.admin.createInstance('whatsapp')

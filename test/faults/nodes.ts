@@ -1,4 +1,4 @@
-import pg from 'pg'
+import { queryPostgres } from '../query-postgres.ts'
 import type { Random } from '../rig/random.ts'
 import type { Stage } from '../rig/stage.ts'
 import type { Service } from '../service.ts'
@@ -7,7 +7,7 @@ import type { Service } from '../service.ts'
 async function countOwned(stage: Stage): Promise<Map<number, number>> {
   const { url } = stage.database
   if (url === null) return new Map([[stage.service.pid ?? 0, stage.players.length]])
-  const rows = await query<{ owner: string; count: string }>(
+  const rows = await queryPostgres<{ owner: string; count: string }>(
     url,
     'select owner, count(*) from leases where owner is not null group by owner',
   )
@@ -20,15 +20,4 @@ export async function pickOwner(stage: Stage, random: Random): Promise<Service> 
   const [first, ...rest] = stage.nodes.filter(({ pid }) => (owned.get(pid ?? 0) ?? 0) > 0)
   if (first === undefined) throw new Error('No node runs anything.')
   return random.pick([first, ...rest])
-}
-
-/** On a connection of its own. */
-export async function query<T extends object>(url: string, statement: string): Promise<T[]> {
-  const client = new pg.Client(url)
-  await client.connect()
-  try {
-    return (await client.query<T>(statement)).rows
-  } finally {
-    await client.end()
-  }
 }

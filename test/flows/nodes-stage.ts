@@ -1,8 +1,8 @@
 import { inject } from 'vitest'
 import type { InstanceClient } from '../api-client.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
-import { query } from '../faults/nodes.ts'
 import { type Network, startNetwork } from '../network.ts'
+import { queryPostgres } from '../query-postgres.ts'
 import { Receiver } from '../receiver.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
@@ -78,7 +78,7 @@ export class NodesStage implements AsyncDisposable {
   }
 
   query<T extends object>(statement: string): Promise<T[]> {
-    return query<T>(this.#database.url ?? '', statement)
+    return queryPostgres<T>(this.#database.url ?? '', statement)
   }
 
   /** The receiver has this event of the message. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import pg from 'pg'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { createDatabase } from '../database.ts'
+import { queryPostgres } from '../query-postgres.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
 
@@ -52,10 +52,7 @@ test('a row that PostgreSQL shows with an error is not in the log', async () => 
     await database.dispose()
   })
   const { id, token } = await service.admin.createConnected()
-  const client = new pg.Client(database.url ?? '')
-  await client.connect()
-  await client.query("alter table messages add check (recipient <> '5511987654321')")
-  await client.end()
+  await queryPostgres(database.url ?? '', "alter table messages add check (recipient <> '5511987654321')")
   const sent = service.instance(id, token).send('5511987654321', 'confidential-text')
   await expect(sent).rejects.toMatchObject({ code: 'internal_error' })
   await until('the failure to be logged', () =>
