@@ -111,3 +111,18 @@ test('a message carries WhatsApp’s id and time, the group and the push name', 
     sentAt: 1_700_000_000_000,
   })
 })
+
+test.each([null, 0, -5, Number.NaN, 253_402_300_800, 1e20, 0.5])(
+  'a message that WhatsApp dates %j bears the time of its arrival',
+  async messageTimestamp => {
+    const before = Date.now()
+    const incoming = await parseIncoming({ ...message({}), messageTimestamp }, knowsNobody, SELF)
+    expect(incoming?.sentAt).toBeGreaterThanOrEqual(before)
+    expect(incoming?.sentAt).toBeLessThanOrEqual(Date.now())
+  },
+)
+
+test('the last second that an event can bear is kept', async () => {
+  const incoming = await parseIncoming({ ...message({}), messageTimestamp: 253_402_300_799 }, knowsNobody, SELF)
+  expect(new Date(incoming!.sentAt).toISOString()).toBe('9999-12-31T23:59:59.000Z')
+})

@@ -55,6 +55,9 @@ const HOUSEKEEPING: ReadonlySet<string> = new Set<keyof Content>([
   'call',
 ])
 
+/** A year of four digits (decisions §4). */
+const LAST_MOMENT = Date.parse('9999-12-31T23:59:59Z')
+
 /**
  * @returns null for what is not an event (decisions §4): own messages, status broadcasts, newsletters, protocol
  * messages, stubs and placeholders
@@ -75,15 +78,20 @@ export async function parseIncoming(
   const from = await findSender(sender, alternate, resolveLid)
   // Where WhatsApp has not told us our LID, or a broadcast list names it, Baileys does not find us in the sender.
   if (!from || isSelf(sender, self) || from.from === userOf(self.id)) return null
-  const sentAtSeconds = Number(message.messageTimestamp)
   return {
     id: key.id,
     ...from,
     ...kind,
     ...(group && { group: chat }),
     ...(message.pushName && { name: message.pushName }),
-    sentAt: sentAtSeconds > 0 ? sentAtSeconds * 1_000 : Date.now(),
+    sentAt: sentAt(message.messageTimestamp),
   }
+}
+
+/** WhatsApp's time, or ours where that is none that an event can bear: it would be refused again at every delivery. */
+function sentAt(timestamp: WAMessage['messageTimestamp']): number {
+  const at = Math.floor(Number(timestamp)) * 1_000
+  return at > 0 && at <= LAST_MOMENT ? at : Date.now()
 }
 
 /** Type and text; null for what nobody wrote. */
