@@ -95,6 +95,11 @@ export function currentState(
   return now - (stored.lastConnectedAt ?? 0) < RECONNECTING_MS ? 'reconnecting' : 'disconnected'
 }
 
+/** Whether a number is linked: WhatsApp then keeps for the instance what it cannot deliver at once. */
+export function isLinked(state: ConnectionState): boolean {
+  return state !== 'unlinked' && state !== 'linking' && state !== 'logged_out'
+}
+
 /** Whether a message is accepted in this state (decisions §3). */
 export function acceptsMessages(state: ConnectionState): boolean {
   return state === 'connected' || state === 'reconnecting'

@@ -399,9 +399,10 @@ describe('the webhook', () => {
 })
 
 describe('sandbox/incoming', () => {
-  test('a simulated contact writes, alone or in a group', async () => {
+  test('a simulated contact writes, alone or in a group, also while the instance is away', async () => {
     const { id } = await api.createConnected('sandbox')
     const path = `/instances/${id}/sandbox/incoming`
+    await api.record(id, { state: 'reconnecting', reason: 'x' })
     const alone = await api.admin('POST', path, { from: '5511912345678', text: 'Hi' })
     expect([alone.status, alone.body]).toEqual([202, { data: { id: '3EB0AAAA' } }])
     const message = { from: '5511912345678', text: 'Hi all', group: '120363041234567890@g.us', name: 'Ana' }
@@ -436,8 +437,19 @@ describe('sandbox/incoming', () => {
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
   })
 
+  test.each(['unlinked', 'linking', 'logged_out'] as const)(
+    'is refused while the instance is %s: WhatsApp would keep nothing for it',
+    async state => {
+      const { id } = await api.createInstance('sandbox')
+      await api.record(id, { state, reason: 'x' })
+      const path = `/instances/${id}/sandbox/incoming`
+      const answer = await api.admin('POST', path, { from: '5511912345678', text: 'x' })
+      expect([answer.status, answer.body.error.code]).toEqual([422, 'instance_not_connected'])
+    },
+  )
+
   test('what the network refuses is told', async () => {
-    const { id } = await api.createInstance('sandbox')
+    const { id } = await api.createConnected('sandbox')
     const path = `/admin/v1/instances/${id}/sandbox/incoming`
     const answer = await fetch(api.url + path, {
       method: 'POST',

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { isLinked } from '../../domain/connection.ts'
 import { Refusal } from '../../domain/refusal.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { checkGroup, checkNumber, checkText, parseName } from '../input.ts'
@@ -30,7 +31,9 @@ export function writeAsContact(api: Api, { store, sandbox }: ApiContext): void {
       schema: {
         operationId: 'writeAsContact',
         summary: 'Write to a sandbox instance',
-        description: 'A simulated contact writes to the instance; `message.received` follows.',
+        description:
+          'A simulated contact writes to the instance; `message.received` follows, or `instance_not_connected` while no ' +
+          'number is linked, for nothing would.',
         tags: ['Sandbox'],
         params: instanceParams,
         body: bodySchema,
@@ -55,6 +58,7 @@ export function writeAsContact(api: Api, { store, sandbox }: ApiContext): void {
       const instance = await getInstanceOrRefuse(store, request.params.id)
       if (instance.kind !== 'sandbox') throw new Refusal('not_a_sandbox')
       if (!sandbox.enabled) throw new Refusal('sandbox_disabled')
+      if (!isLinked(instance.state)) throw new Refusal('instance_not_connected')
       const written = await sandbox.writeAs(instance.id, {
         from,
         text,
