@@ -72,6 +72,20 @@ describe('settings', () => {
       expect(problemsOf({ TRUSTED_PROXIES: wrong })).toHaveLength(1)
   })
 
+  test.each([
+    ['RATE_LIMIT_PER_MINUTE', '1000000001', '1–1000000000'],
+    ['MESSAGE_TTL_HOURS', '8761', '0.000001–8760'],
+    ['RETENTION_DAYS', '36501', '1–36500'],
+  ])('%s of %s is refused with what it may be', (name, value, bounds) => {
+    expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(bounds)])
+  })
+
+  test('a version is three numbers that WhatsApp can be told', () => {
+    expect(readSettings({ WHATSAPP_VERSION: '2.3000.4294967295' }).whatsapp.version).toEqual([2, 3000, 4_294_967_295])
+    for (const wrong of ['2.3000', '2.3000.1.0', '2.3000.', 'v2.3000.1', '2.3000.4294967296'])
+      expect(problemsOf({ WHATSAPP_VERSION: wrong })).toHaveLength(1)
+  })
+
   test('PostgreSQL needs both keys, for nodes share them', () => {
     expect(problemsOf({ DATABASE_URL: 'postgres://localhost/pombal' })).toHaveLength(2)
     const key = Buffer.alloc(32, 1).toString('base64')

@@ -7,6 +7,8 @@ const MASTER_KEY_BYTES = 32
 const MIN_ADMIN_KEY_LENGTH = 32
 const MAX_TIMER_MS = 2 ** 31 - 1
 const MAX_RETRIES = 20
+/** As WhatsApp's handshake holds each part of a version. */
+const MAX_UINT32 = 2 ** 32 - 1
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
@@ -107,9 +109,9 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     logLevel: read('LOG_LEVEL', 'info', `one of ${LOG_LEVELS.join(', ')}`, text =>
       LOG_LEVELS.find(level => level === text),
     ),
-    ratePerMinute: read('RATE_LIMIT_PER_MINUTE', 100, 'a whole number of at least 1', integerIn(1, 1e9)),
-    messageTtlMs: read('MESSAGE_TTL_HOURS', 24, 'a number of hours above 0', numberIn(1e-6, 24 * 365)) * HOUR_MS,
-    retentionMs: read('RETENTION_DAYS', 30, 'a number of days, at least 1', numberIn(1, 36_500)) * DAY_MS,
+    ratePerMinute: read('RATE_LIMIT_PER_MINUTE', 100, 'a whole number, 1–1000000000', integerIn(1, 1e9)),
+    messageTtlMs: read('MESSAGE_TTL_HOURS', 24, 'a number of hours, 0.000001–8760', numberIn(1e-6, 24 * 365)) * HOUR_MS,
+    retentionMs: read('RETENTION_DAYS', 30, 'a number of days, 1–36500', numberIn(1, 36_500)) * DAY_MS,
     webhook: {
       timeoutMs: read('WEBHOOK_TIMEOUT_MS', 10_000, 'milliseconds, 100–600000', integerIn(100, 600_000)),
       retryDelaysMs: read(
@@ -201,8 +203,9 @@ function parseProxies(text: string): string[] | undefined {
 }
 
 function parseVersion(text: string): [number, number, number] | undefined {
-  const parts = /^(\d{1,9})\.(\d{1,9})\.(\d{1,10})$/.exec(text)
-  return parts ? [Number(parts[1]), Number(parts[2]), Number(parts[3])] : undefined
+  const [first, second, third, ...more] = text.split('.').map(integerIn(0, MAX_UINT32))
+  if (first === undefined || second === undefined || third === undefined || more.length > 0) return undefined
+  return [first, second, third]
 }
 
 function parseLoopbackSocket(text: string): string | undefined {
