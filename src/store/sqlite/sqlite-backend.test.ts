@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Session } from '../session.ts'
 import { Statements } from '../statement.ts'
 import { SqliteBackend, type SyncFile } from './sqlite-backend.ts'
@@ -49,6 +49,23 @@ describe('the SQLite backend', () => {
     expect(files).toEqual([statSync(join(folder, 'pombal.db-wal')).ino])
     synced.resolve()
     await committed
+  })
+
+  test('a query that is asked again is not prepared again; of many that are asked once, the latest stay', async () => {
+    const prepare = vi.spyOn(Sqlite.prototype, 'prepare')
+    try {
+      for (let n = 0; n < 1_000; n += 1) {
+        await run(backend.reader, 'select 1')
+        await run(backend.reader, `select ${n} as n`)
+      }
+      expect(prepare).toHaveBeenCalledTimes(1_001)
+      expect(await run(backend.reader, 'select 999 as n')).toEqual([{ n: 999 }])
+      expect(prepare).toHaveBeenCalledTimes(1_001)
+      expect(await run(backend.reader, 'select 0 as n')).toEqual([{ n: 0 }])
+      expect(prepare).toHaveBeenCalledTimes(1_002)
+    } finally {
+      prepare.mockRestore()
+    }
   })
 
   test('a log that cannot be synced fails the commit', async () => {

@@ -12,6 +12,11 @@ const CHECKPOINT_PAGES = 4_000
 /** KiB of pages kept in memory by each connection; beyond them the system keeps the file. */
 const CACHE_KIB = 16_384
 const BUSY_TIMEOUT_MS = 5_000
+/**
+ * Prepared statements kept by each connection, some 16 KiB each. One that is not kept takes that much, outside the heap,
+ * until the next collection of all garbage, which knows nothing of it.
+ */
+const PREPARED_STATEMENTS = 256
 
 /** Opens the file as every connection to it must be: write-ahead log, synced at every commit. */
 export function openSqlite(path: string, options: { readonly?: boolean } = {}): Sqlite.Database {
@@ -90,7 +95,7 @@ class SqliteSession implements Session {
 
   async query<O>(query: Compilable<O>): Promise<O[]> {
     const { sql, parameters } = query.compile()
-    return execute(this.db.prepare(sql), parameters as unknown[])
+    return execute(this.#prepare(sql), parameters as unknown[])
   }
 
   async run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
@@ -110,11 +115,13 @@ class SqliteSession implements Session {
     return answers
   }
 
+  /** The one that was not used for longest goes when there are too many. */
   #prepare(sql: string): Sqlite.Statement {
-    const known = this.#prepared.get(sql)
-    if (known !== undefined) return known
-    const prepared = this.db.prepare(sql)
+    const prepared = this.#prepared.get(sql) ?? this.db.prepare(sql)
+    this.#prepared.delete(sql)
     this.#prepared.set(sql, prepared)
+    const [oldest] = this.#prepared.keys()
+    if (this.#prepared.size > PREPARED_STATEMENTS && oldest !== undefined) this.#prepared.delete(oldest)
     return prepared
   }
 }
