@@ -74,12 +74,13 @@ describe('a start', () => {
     expect(answer.status).toBe(201)
   })
 
-  test('bounds what is young in memory, and keeps its process id and options; an own bound stays', async () => {
-    const showOptions = '--import=data:text/javascript,console.log(process.pid,process.execArgv.join())'
-    const service = await makeService({ nodeOptions: [showOptions] }).start()
-    expect(service.output).toContain(`${service.pid} --max-semi-space-size=16,${showOptions}\n`)
-    const own = await makeService({ nodeOptions: [showOptions, '--max-semi-space-size=8'] }).start()
-    expect(own.output).toContain(`${own.pid} ${showOptions},--max-semi-space-size=8\n`)
+  test('bounds what V8 and malloc hold, and keeps its process id and options; an own bound stays', async () => {
+    const show =
+      '--import=data:text/javascript,console.log(process.pid,process.env.MALLOC_ARENA_MAX,process.execArgv.join())'
+    const service = await makeService({ nodeOptions: [show] }).start()
+    expect(service.output).toContain(`${service.pid} 2 --max-semi-space-size=16,${show}\n`)
+    const own = await makeService({ nodeOptions: [show, '--max-semi-space-size=8'] }).start()
+    expect(own.output).toContain(`${own.pid} undefined ${show},--max-semi-space-size=8\n`)
     expect(own.output).not.toContain('size=16')
   })
 
