@@ -86,6 +86,13 @@ describe('settings', () => {
       expect(problemsOf({ WHATSAPP_VERSION: wrong })).toHaveLength(1)
   })
 
+  test('another WhatsApp is a socket on loopback, named as the driver takes it', () => {
+    for (const url of ['ws://127.9.8.7:1/x', 'wss://[::1]/', 'ws://localhost/'])
+      expect(readSettings({ WHATSAPP_URL: url }).whatsapp.url).toBe(url)
+    for (const host of ['10.0.0.1', '127.0.0.1.example', 'a.localhost', '[::ffff:127.0.0.1]', '[::]'])
+      expect(problemsOf({ WHATSAPP_URL: `ws://${host}/` })).toHaveLength(1)
+  })
+
   test('PostgreSQL needs both keys, for nodes share them', () => {
     expect(problemsOf({ DATABASE_URL: 'postgres://localhost/pombal' })).toHaveLength(2)
     const key = Buffer.alloc(32, 1).toString('base64')

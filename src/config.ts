@@ -208,9 +208,12 @@ function parseVersion(text: string): [number, number, number] | undefined {
   return [first, second, third]
 }
 
+/** As narrow as the driver: a mapped address and the names under `localhost` are nothing that it connects to. */
 function parseLoopbackSocket(text: string): string | undefined {
   const url = URL.parse(text)
-  return url && (url.protocol === 'ws:' || url.protocol === 'wss:') && isLoopbackHost(url.hostname)
-    ? url.href
-    : undefined
+  if (!url || (url.protocol !== 'ws:' && url.protocol !== 'wss:')) return undefined
+  const { hostname, href } = url
+  const isLoopback =
+    hostname === 'localhost' || hostname === '[::1]' || (isIP(hostname) === 4 && isLoopbackHost(hostname))
+  return isLoopback ? href : undefined
 }
