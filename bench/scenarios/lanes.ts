@@ -9,7 +9,7 @@
  * them, made by SQL.
  *
  * The same beside a thousand dead consumers, each attempt of which is given up after 10 s, as by default: they hold all
- * requests that a node may have open.
+ * requests that slow consumers may have open. The first event after the start finds nobody known yet.
  *
  * Left out: the rest of the service. It is in the last two figures: what a node weighs, and how much longer it takes to
  * start, with those 1,000,000 waiting, against an empty one.
@@ -173,7 +173,6 @@ function copyDeliveries(copies: number): string[] {
   ]
 }
 
-/** Nothing is known of any consumer yet. */
 async function postFirst(
   process: Remote<LanesProcess>,
   alive: Consumer,
