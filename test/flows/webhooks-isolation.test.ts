@@ -29,7 +29,7 @@ describe.each(STORES)('isolation on %s', kind => {
   })
 
   test('an instance has never more than 8 requests open, 6 of them first attempts', async () => {
-    await using room = await Room.open(kind, inject('postgresUrl'), { retryDelaysMs: [100, 100] })
+    await using room = await Room.open(kind, inject('postgresUrl'), { retryDelaysMs: Array(5).fill(100) })
     await using receiver = await createReceiver()
     const consumer = await room.addInstance(receiver.url)
     const open = { first: 0, retry: 0 }
