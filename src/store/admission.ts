@@ -91,33 +91,34 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
   const { statements } = core
   const count = statements.rows({ token_digest: 'blob', calls: 'integer' }, db =>
     db
-      .with('called', qb =>
-        qb
+      .insertInto('rate_windows')
+      .columns(['instance_id', 'opened_at', 'calls'])
+      .expression(eb =>
+        eb
           .selectFrom('input')
           .innerJoin('instances', 'instances.token_digest', 'input.token_digest')
-          .select(['instances.id', 'input.token_digest', 'input.calls', statements.now.as('now')])
+          .select(['instances.id', statements.now.as('now'), 'input.calls'])
           // One order for every node, so that no two wait for each other.
           .orderBy('instances.id'),
       )
-      .with('counted', qb =>
-        qb
-          .insertInto('rate_windows')
-          .columns(['instance_id', 'opened_at', 'calls'])
-          .expression(eb => eb.selectFrom('called').select(['called.id', 'called.now', 'called.calls']))
-          .onConflict(oc =>
-            oc.column('instance_id').doUpdateSet(eb => {
-              const over = sql`${eb.ref('rate_windows.opened_at')} + ${sql.lit(WINDOW_MS)} <= excluded.opened_at`
-              return {
-                opened_at: sql<number>`case when ${over} then excluded.opened_at else rate_windows.opened_at end`,
-                calls: sql<number>`case when ${over} then 0 else rate_windows.calls end + excluded.calls`,
-              }
-            }),
-          )
-          .returning(['instance_id', 'opened_at', 'rate_windows.calls']),
+      .onConflict(oc =>
+        oc.column('instance_id').doUpdateSet(eb => {
+          const over = sql`${eb.ref('rate_windows.opened_at')} + ${sql.lit(WINDOW_MS)} <= excluded.opened_at`
+          return {
+            opened_at: sql<number>`case when ${over} then excluded.opened_at else rate_windows.opened_at end`,
+            calls: sql<number>`case when ${over} then 0 else rate_windows.calls end + excluded.calls`,
+          }
+        }),
       )
-      .selectFrom('called')
-      .innerJoin('counted', 'counted.instance_id', 'called.id')
-      .select(['called.token_digest', 'called.id', 'called.now', 'counted.opened_at', 'counted.calls']),
+      .returning(['instance_id', 'rate_windows.calls'])
+      .returning(eb => [
+        sql<number>`greatest(0, opened_at + ${sql.lit(WINDOW_MS)} - ${statements.now})`.as('reset_ms'),
+        eb
+          .selectFrom('instances')
+          .select(sql<string>`encode(token_digest, 'hex')`.as('digest'))
+          .whereRef('instances.id', '=', 'rate_windows.instance_id')
+          .as('digest'),
+      ]),
   )
   async function run(session: Session, inputs: readonly { digest: string }[]): Promise<(Admitted | null)[]> {
     const callsByDigest = new Map<string, number>()
@@ -126,15 +127,14 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
       count,
       [...callsByDigest].map(([digest, calls]) => ({ token_digest: Buffer.from(digest, 'hex'), calls })),
     )
-    const windows = new Map(rows.map(row => [Buffer.from(row.token_digest).toString('hex'), row]))
+    const windows = new Map(rows.map(row => [row.digest, row]))
     const before = new Map(callsByDigest)
     return inputs.map(({ digest }) => {
       const window = windows.get(digest)
       if (window === undefined) return null
       const later = before.get(digest)! - 1
       before.set(digest, later)
-      const resetMs = Math.max(0, window.opened_at + WINDOW_MS - window.now)
-      return admitted(window.id, window.calls - later, resetMs, ratePerMinute)
+      return admitted(window.instance_id, window.calls - later, window.reset_ms, ratePerMinute)
     })
   }
   return { name: 'admission.count', instanceId: () => '', keys: () => [], run, runAlone: run }
