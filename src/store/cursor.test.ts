@@ -15,7 +15,7 @@ describe('a page', () => {
   test('ends with a cursor below which the next one starts', () => {
     const { data, nextCursor } = page(ROWS, 2)
     expect(data).toEqual(['evt_3', 'evt_2'])
-    expect(idBefore({ cursor: nextCursor!, limit: 2 })).toBe('evt_2')
+    expect(idBefore({ cursor: nextCursor!, limit: 2 }, 'evt')).toBe('evt_2')
     const bySeq = toPage(
       [9, 8],
       1,
@@ -25,13 +25,18 @@ describe('a page', () => {
     expect(seqBefore({ cursor: bySeq.nextCursor!, limit: 1 })).toBe(9)
   })
 
+  test('is of its list: a cursor of another one is refused', () => {
+    const { nextCursor } = page(ROWS, 2)
+    expect(() => idBefore({ cursor: nextCursor!, limit: 2 }, 'msg')).toThrow(InvalidCursor)
+  })
+
   test('has no cursor at the end', () => {
     expect(page(ROWS, 3).nextCursor).toBeNull()
     expect(page([], 3)).toEqual({ data: [], nextCursor: null })
   })
 
   test('starts at the top without a cursor', () => {
-    expect(idBefore({ limit: 1 })).toBe(TOP)
+    expect(idBefore({ limit: 1 }, 'msg')).toBe(TOP)
     expect(TOP > 'msg_zzzz').toBe(true)
   })
 
@@ -43,7 +48,7 @@ describe('a page', () => {
     Buffer.from('-1').toString('base64url'),
     Buffer.from("' or 1").toString('base64url'),
   ])('refuses %j, which no page gave out', cursor => {
-    expect(() => idBefore({ cursor, limit: 1 })).toThrow(InvalidCursor)
+    expect(() => idBefore({ cursor, limit: 1 }, 'evt')).toThrow(InvalidCursor)
     expect(() => seqBefore({ cursor, limit: 1 })).toThrow(InvalidCursor)
   })
 })

@@ -4,13 +4,13 @@ import type { Page, PageRequest } from './store.ts'
 /** Sorts after every identifier: where the first page starts. */
 export const TOP = '~'
 const TOP_SEQ = Number.MAX_SAFE_INTEGER
-const ID = /^[a-z]+_[0-9a-z]+$/
+const ID = { msg: /^msg_[0-9a-z]+$/, evt: /^evt_[0-9a-z]+$/ }
 
-/** A page's cursor is the id of its last row. @throws InvalidCursor for one that no page gave out */
-export function idBefore({ cursor }: PageRequest): string {
+/** A page's cursor is the id of its last row. @throws InvalidCursor for one that no page of this list gave out */
+export function idBefore({ cursor }: PageRequest, of: keyof typeof ID): string {
   if (cursor === undefined) return TOP
   const id = Buffer.from(cursor, 'base64url').toString()
-  if (!ID.test(id) || cursorOf(id) !== cursor) throw new InvalidCursor()
+  if (!ID[of].test(id) || cursorOf(id) !== cursor) throw new InvalidCursor()
   return id
 }
 

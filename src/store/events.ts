@@ -57,7 +57,7 @@ export class StoredEvents implements Events {
   ): Promise<Page<EventRecord>> {
     const { reader, statements } = this.#core
     const { state, kind } = filter
-    const slice: Slice = { below: idBefore(page), from: '' }
+    const slice: Slice = { below: idBefore(page, 'evt'), from: '' }
     const ids = (part: Slice) =>
       statements.db
         .selectFrom(idsOfState(statements.db, instanceId, state, part))

@@ -63,7 +63,7 @@ export class StoredMessages implements Messages {
     const { reader, statements } = this.#core
     const { state, to, since = 0, until } = filter
     const top = until === undefined ? TOP : firstMessageId(until)
-    const before = idBefore(page)
+    const before = idBefore(page, 'msg')
     const slice: Slice = { below: before < top ? before : top, from: firstMessageId(since) }
     const within = ({ below, from }: Slice) =>
       statements.db
