@@ -26,7 +26,8 @@ async function expectAllHeld(store: StoreKind, options: Pick<KillRunOptions, 'ki
   }
 }
 
-describe('kill -9 at random points under load', () => {
+// Beside one another: most of a run on PostgreSQL is waiting for leases to lapse.
+describe('kill -9 at random points under load', { concurrent: true }, () => {
   test.each(STORES)(
     'on %s loses nothing, shows nothing twice, and tells every change in order',
     store => expectAllHeld(store, { kills: KILLS, instances: 2 }),
