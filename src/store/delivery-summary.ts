@@ -18,6 +18,14 @@ export interface SummaryRow {
   done_redelivery: number | null
 }
 
+/**
+ * Not `= 0`: by that PostgreSQL, before it analyzes the table for the first time, would find one event's row by the index of
+ * all that have ended in a state.
+ */
+export function isLatest(superseded: string) {
+  return sql<boolean>`${sql.ref(superseded)} <> 1`
+}
+
 /** Joins the latest delivery: `open`, the unfinished one, and `done`, the finished one that nothing came after. */
 export function joinLatestDelivery<O>(query: SelectQueryBuilder<Database, 'events', O>) {
   return query
@@ -28,7 +36,7 @@ export function joinLatestDelivery<O>(query: SelectQueryBuilder<Database, 'event
       join
         .onRef('done.instance_id', '=', 'events.instance_id')
         .onRef('done.event_id', '=', 'events.id')
-        .on('done.superseded', '=', sql.lit(0)),
+        .on(isLatest('done.superseded')),
     )
 }
 

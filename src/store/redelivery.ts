@@ -1,6 +1,5 @@
-import { sql } from 'kysely'
 import { type EventId, firstEventId, type InstanceId } from '../domain/ids.ts'
-import { joinLatestDelivery } from './delivery-summary.ts'
+import { isLatest, joinLatestDelivery } from './delivery-summary.ts'
 import { oneByOne } from './operation.ts'
 import type { Transaction } from './session.ts'
 import type { Statements } from './statement.ts'
@@ -89,7 +88,7 @@ class Redelivering {
         .set({ superseded: 1 })
         .whereRef('f.instance_id', '=', 'input.instance_id')
         .whereRef('f.event_id', '=', 'input.event_id')
-        .where('f.superseded', '=', sql.lit(0)),
+        .where(isLatest('f.superseded')),
     )
     this.#insert = statements.rows({ instance_id: 'text', event_id: 'text', url: 'text', due_at: 'integer' }, db =>
       db

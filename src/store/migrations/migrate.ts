@@ -11,6 +11,7 @@ import { panelTables } from './0005-panel.ts'
 import { nodesTables } from './0006-nodes.ts'
 import { healthTables } from './0007-health.ts'
 import { betweenNodesTables } from './0008-between-nodes.ts'
+import { indexOrder } from './0009-index-order.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
 import { refuseForeign } from './foreign.ts'
 import { tableExists } from './table-exists.ts'
@@ -27,6 +28,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0006-nodes': nodesTables,
   '0007-health': healthTables,
   '0008-between-nodes': betweenNodesTables,
+  '0009-index-order': indexOrder,
 }
 
 /**
