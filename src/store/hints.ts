@@ -12,7 +12,8 @@ export type HintTopic = (typeof HINT_TOPICS)[number]
 /** Whether this node committed what the hint is about, or another one. */
 export type HintOrigin = 'here' | 'elsewhere'
 
-type Listener = (instanceId: InstanceId, origin: HintOrigin) => void
+/** @param about on `queued` from here: whom the message is to */
+type Listener = (instanceId: InstanceId, origin: HintOrigin, about?: string) => void
 
 /** A reason to look, given after a commit. It may be lost or come twice: a slow poll stands behind every listener. */
 export interface Hints {
@@ -45,11 +46,15 @@ export class LocalHints implements Hints {
     }
   }
 
-  give(topic: HintTopic, instanceId: InstanceId, origin: HintOrigin = 'here'): void {
+  give(topic: HintTopic, instanceId: InstanceId, about?: string): void {
+    this.tell(topic, instanceId, 'here', about)
+  }
+
+  protected tell(topic: HintTopic, instanceId: InstanceId, origin: HintOrigin, about?: string): void {
     const byInstance = this.#listeners.get(topic)
     if (byInstance === undefined) return
-    for (const listener of byInstance.get(instanceId) ?? []) listener(instanceId, origin)
-    for (const listener of byInstance.get(EVERY) ?? []) listener(instanceId, origin)
+    for (const listener of byInstance.get(instanceId) ?? []) listener(instanceId, origin, about)
+    for (const listener of byInstance.get(EVERY) ?? []) listener(instanceId, origin, about)
   }
 
   /** Whether somebody in this process listens to hints of just this instance: its owner, that is. */

@@ -48,7 +48,7 @@ export class StoredMessages implements Messages {
   async accept(message: NewMessage, now: number): Promise<AcceptOutcome> {
     const outcome = await this.#core.write(this.#accept, { message, now })
     if (outcome.kind === 'accepted') {
-      this.#core.hints.give('queued', message.instanceId)
+      this.#core.hints.give('queued', message.instanceId, message.to)
       this.#core.hints.give('log', message.instanceId)
     }
     return outcome

@@ -76,6 +76,11 @@ export class Outbox {
     return !this.#complete && this.#known.size < KEPT_IN_ALL
   }
 
+  /** Whether messages to this recipient wait in their rows because there is no room for more of them here. */
+  isOverflowing(to: string): boolean {
+    return typeof this.#recipients.get(to)?.overflowFrom === 'number'
+  }
+
   get size(): number {
     return this.#known.size
   }

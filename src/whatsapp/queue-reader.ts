@@ -36,10 +36,14 @@ export class QueueReader {
     this.#options = options
   }
 
-  /** New rows may be there. */
-  look(from: LookFrom): void {
-    this.#options.outbox.lookAgain(from)
-    this.read()
+  /**
+   * New rows may be there.
+   * @param to whom the new message is to; it is not read while those before it wait in their rows too
+   */
+  look(from: LookFrom, to?: string): void {
+    const { outbox } = this.#options
+    outbox.lookAgain(from)
+    if (to === undefined || !outbox.isOverflowing(to)) this.read()
   }
 
   /** Behind the hints, which may be lost. */

@@ -107,8 +107,8 @@ export class Sender {
 
   start(): void {
     const { store, lease } = this.#options
-    const onQueued = () => this.#reader.look(store.hints.shared ? 'back' : 'on')
-    this.#unsubscribe = store.hints.on('queued', onQueued, lease.instanceId)
+    const from = store.hints.shared ? 'back' : 'on'
+    this.#unsubscribe = store.hints.on('queued', (_, __, to) => this.#reader.look(from, to), lease.instanceId)
     this.#poll = setInterval(() => this.#reader.poll(), LOOK_EVERY_MS)
     this.#expiry.start()
     this.#reader.look('start')

@@ -51,8 +51,8 @@ export class SharedHints extends LocalHints {
     await this.#connect()
   }
 
-  override give(topic: HintTopic, instanceId: InstanceId): void {
-    super.give(topic, instanceId)
+  override give(topic: HintTopic, instanceId: InstanceId, about?: string): void {
+    super.give(topic, instanceId, about)
     if (this.#client === null || (OWNERS_ONLY.has(topic) && this.isAwaited(topic, instanceId))) return
     if (topic === 'log') {
       this.#changedLogs.add(instanceId)
@@ -174,7 +174,7 @@ export class SharedHints extends LocalHints {
 
   #receive(payload: string): void {
     for (const [topic, ids] of Object.entries(parsePayload(payload))) {
-      for (const instanceId of ids) super.give(topic as HintTopic, instanceId, 'elsewhere')
+      for (const instanceId of ids) this.tell(topic as HintTopic, instanceId, 'elsewhere')
     }
   }
 }
