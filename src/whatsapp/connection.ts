@@ -50,7 +50,7 @@ const LOGOUT_WITHIN_MS = 8_000
 const ASK_WITHIN_MS = 500
 const STOP_WITHIN_MS = 2_500
 /** Outcomes and receipts of a busy connection share a commit. */
-const GATHER_MS = 10
+const GATHER_MS = 5
 const RETRY_COUNTERS = 2_000
 /** WhatsApp's code for a message to somebody new that it does not let the account write to. */
 const RESTRICTED = 463
