@@ -42,8 +42,7 @@ export class Appending {
 
   /** @param events those of one message in their order */
   async append(tx: Transaction, events: readonly NewEvent[]): Promise<Appended> {
-    const recorded = await this.#insertEvents(tx, events)
-    const urls = await this.#urls(tx, recorded)
+    const [recorded, urls] = await Promise.all([this.#insertEvents(tx, events), this.#urls(tx, events)])
     const posted = recorded.filter(event => urls.has(event.instanceId))
     const latest = await this.#latestUnfinished(tx, posted)
     const deliveries: NewDelivery[] = []
@@ -58,7 +57,7 @@ export class Appending {
       const url = urls.get(instance_id)!
       deliveries.push({ instance_id, event_id, message_id, url, readiness, blocked_by, due_at: event.createdAt })
     }
-    if (deliveries.length > 0) await tx.each(this.#statements.insertDelivery, deliveries)
+    if (deliveries.length > 0) tx.post(this.#statements.insertDelivery, deliveries)
     return { events: new Set(recorded.map(event => event.id)), owed }
   }
 

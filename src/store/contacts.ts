@@ -18,7 +18,7 @@ export class Contacts {
   }
 
   /** @param talks recipients or senders as the API writes them; groups among them are passed over */
-  async note(tx: Transaction, talks: readonly { instanceId: InstanceId; with: string }[]): Promise<void> {
+  note(tx: Transaction, talks: readonly { instanceId: InstanceId; with: string }[]): void {
     const rows = new Map<string, { instance_id: InstanceId; number: string }>()
     for (const { instanceId, with: other } of talks) {
       const recipient = parseRecipient(other)
@@ -26,6 +26,6 @@ export class Contacts {
         rows.set(`${instanceId}/${recipient.number}`, { instance_id: instanceId, number: recipient.number })
       }
     }
-    if (rows.size > 0) await tx.each(this.#insert, [...rows.values()])
+    if (rows.size > 0) tx.post(this.#insert, [...rows.values()])
   }
 }

@@ -1,4 +1,3 @@
-import type { InstanceId } from '../domain/ids.ts'
 import { LocalAdmission, SharedAdmission } from './admission.ts'
 import { Appending } from './appending.ts'
 import { machineClock, type StoreClock } from './clock.ts'
@@ -47,8 +46,7 @@ export class DatabaseStore implements Store {
   readonly statistics
   readonly sessions
   readonly #backend: Backend
-  /** An instance's writes all go through the same one, which keeps their order. */
-  readonly #writers: readonly Writer[]
+  readonly #writer: Writer
   /** For what concerns no single instance. */
   readonly #commonWriter: Writer
   readonly #ping: Operation<null, void>
@@ -71,15 +69,16 @@ export class DatabaseStore implements Store {
     this.#afterClose = afterClose
     const fence = new Fence(statements)
     this.#ping = pingOperation(statements)
-    this.#writers = Array.from({ length: backend.writers }, () => new Writer(backend, fence))
-    this.#commonWriter = backend.writers === 1 ? this.#writers[0]! : new Writer(backend, fence)
+    this.#writer = new Writer(backend, fence, backend.commitsAtOnce)
+    this.#commonWriter = backend.commitsAtOnce === 1 ? this.#writer : new Writer(backend, fence)
     const core: Core = {
       statements,
       sealing,
       hints: this.hints,
       reader: new GuardedReader(backend),
       write: (operation, input) => {
-        const written = this.#writerOf(operation.instanceId(input)).write(operation, input)
+        const writer = operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
+        const written = writer.write(operation, input)
         if (observer !== null) observeWrite(observer, operation.name, written)
         return written
       },
@@ -111,15 +110,10 @@ export class DatabaseStore implements Store {
   }
 
   async #close(): Promise<void> {
-    await Promise.all([...this.#writers, this.#commonWriter].map(writer => writer.close()))
+    await Promise.all([this.#writer.close(), this.#commonWriter.close()])
     await this.hints.close()
     await this.#backend.close()
     this.#afterClose()
-  }
-
-  #writerOf(instanceId: InstanceId): Writer {
-    if (instanceId === '') return this.#commonWriter
-    return this.#writers[checksum(instanceId) % this.#writers.length]!
   }
 }
 
@@ -132,10 +126,4 @@ function pingOperation({ db }: Statements): Operation<null, void> {
       await tx.query(db.updateTable('meta').set(eb => ({ value: eb.ref('value') })))
     },
   )
-}
-
-function checksum(text: string): number {
-  let sum = 0
-  for (let index = 0; index < text.length; index += 1) sum = (sum * 31 + text.charCodeAt(index)) >>> 0
-  return sum
 }

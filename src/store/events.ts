@@ -160,7 +160,7 @@ function incomingOperation(
       }))
       const appended = await appending.append(tx, events)
       const talks = inputs.filter(({ message }) => message.group === undefined && message.addressing === undefined)
-      await contacts.note(
+      contacts.note(
         tx,
         talks.map(({ lease, message }) => ({ instanceId: lease.instanceId, with: message.from })),
       )

@@ -89,7 +89,7 @@ export class Progress {
       tx,
       found.filter(change => change !== null && change.moves.length > 0).map(change => change!),
     )
-    await this.#contacts.note(
+    this.#contacts.note(
       tx,
       found
         .filter(change => change?.moves.some(({ state }) => state === 'sent'))
@@ -128,7 +128,7 @@ export class Progress {
       }
       messages.push(moved)
     }
-    await tx.each(this.#statements.update, messages)
+    tx.post(this.#statements.update, messages)
     const { owed } = await this.#appending.append(tx, events)
     return owed
   }

@@ -12,7 +12,7 @@ export interface Session {
 
 /** A connection that holds a transaction. */
 export interface Transaction extends Session {
-  /** Runs the statement for all rows without waiting for it; if it fails, `commit` does. Nothing is awaited after it. */
+  /** Runs the statement for all rows without waiting for it: what is run later runs after it. If it fails, what is awaited next does. */
   post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void
   /** @throws PostFailed, and nothing is committed */
   commit(): Promise<void>
@@ -31,8 +31,8 @@ export interface Backend {
   readonly reader: Session
   /** Commits every statement by itself, in one round trip; null where a transaction costs none. */
   readonly autocommit: Session | null
-  /** How many writers may work side by side. */
-  readonly writers: number
+  /** How many commits may run side by side. */
+  readonly commitsAtOnce: number
   begin(): Promise<Transaction>
   /** What an error of the driver means: `unavailable` concerns every unit, `conflict` goes away by repeating, `unit` is one unit's own. */
   classify(error: unknown): 'unavailable' | 'conflict' | 'unit'

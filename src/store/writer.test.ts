@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { StoreUnavailable } from './errors.ts'
 import { Fence } from './fence.ts'
@@ -6,35 +7,38 @@ import type { Backend, Session, Transaction } from './session.ts'
 import { Statements } from './statement.ts'
 import { Writer } from './writer.ts'
 
+interface LedgerTransaction extends Transaction {
+  readonly open: string[]
+}
+
 /** A database that keeps what was committed, and fails when told to. */
 class Ledger implements Backend {
-  readonly writers = 1
+  readonly commitsAtOnce = 1
   readonly reader = {} as Session
   readonly autocommit = null
   readonly committed: string[][] = []
   /** Thrown by the next commits, in turn. */
   readonly commitErrors: Error[] = []
-  /** Commits wait for it. */
+  /** The commits of what begins now wait for it. */
   hold: Promise<void> = Promise.resolve()
-  open: string[] = []
 
-  async begin(): Promise<Transaction> {
-    this.open = []
+  async begin(): Promise<LedgerTransaction> {
+    const { hold } = this
+    const open: string[] = []
     const unused = () => Promise.reject(new Error('This ledger takes no queries.'))
     return {
+      open,
       query: unused,
       run: unused,
       each: unused,
       post: unused,
       commit: async () => {
-        await this.hold
+        await hold
         const error = this.commitErrors.shift()
         if (error !== undefined) throw error
-        this.committed.push(this.open)
+        this.committed.push(open)
       },
-      rollback: async () => {
-        this.open = []
-      },
+      rollback: async () => undefined,
     }
   }
 
@@ -46,24 +50,24 @@ class Ledger implements Backend {
   async close(): Promise<void> {}
 }
 
-function setUp() {
+function setUp(commitsAtOnce = 1) {
   const ledger = new Ledger()
   const runs = { failures: [] as string[] }
   const note: Operation<string, string> = {
     name: 'note',
-    instanceId: () => 'a',
+    instanceId: input => input.split('/')[1] ?? 'a',
     keys: () => [],
-    async run(_, inputs) {
+    async run(tx, inputs) {
       for (const input of inputs) {
         const failure = runs.failures[0]
         if (input === 'bad' || failure !== undefined) throw new Error(runs.failures.shift() ?? 'bad')
-        ledger.open.push(input)
+        ;(tx as LedgerTransaction).open.push(input)
       }
       return inputs.map(input => `${input}!`)
     },
   }
   const time = { now: 0 }
-  const writer = new Writer(ledger, new Fence(new Statements('sqlite')), () => time.now)
+  const writer = new Writer(ledger, new Fence(new Statements('sqlite')), commitsAtOnce, () => time.now)
   return { ledger, writer, note, runs, time }
 }
 
@@ -137,6 +141,40 @@ describe('the writer', () => {
     resolve()
     expect(await Promise.all([first, second, urgent])).toEqual(['1!', '2!', '4!'])
     expect(await writer.write(note, '5')).toBe('5!')
+  })
+
+  test('what waits for a commit that takes long gets one of its own, but for the same instance', async () => {
+    const { ledger, writer, note, time } = setUp(2)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    ledger.hold = promise
+    const first = writer.write(note, '1/a')
+    await new Promise(done => setImmediate(done))
+    ledger.hold = Promise.resolve()
+    const later = Promise.all([writer.write(note, '2/a'), writer.write(note, '3/b')])
+    await sleep(30)
+    expect(ledger.committed).toEqual([])
+    time.now = 10
+    await expect.poll(() => ledger.committed).toEqual([['3/b']])
+    time.now = 5_011
+    const fourth = writer.write(note, '4/c')
+    resolve()
+    await Promise.all([first, later, fourth])
+    expect(ledger.committed.flat().sort()).toEqual(['1/a', '2/a', '3/b', '4/c'])
+    expect(ledger.committed.flat().indexOf('1/a')).toBeLessThan(ledger.committed.flat().indexOf('2/a'))
+  })
+
+  test('a whole commit’s worth that waits gets one of its own at once', async () => {
+    const { ledger, writer, note } = setUp(2)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    ledger.hold = promise
+    const first = writer.write(note, '0/a')
+    await new Promise(done => setImmediate(done))
+    ledger.hold = Promise.resolve()
+    const others = Array.from({ length: 128 }, (_, index) => writer.write(note, `${index + 1}/b`))
+    await Promise.all(others)
+    expect(ledger.committed.map(units => units.length)).toEqual([128])
+    resolve()
+    await first
   })
 
   test('closing waits for what was accepted and refuses the rest', async () => {

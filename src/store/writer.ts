@@ -1,3 +1,4 @@
+import type { InstanceId } from '../domain/ids.ts'
 import { LeaseLost, StoreUnavailable } from './errors.ts'
 import { type Fence, leaseKey } from './fence.ts'
 import { arrange, type Group, type Operation, type Unit } from './operation.ts'
@@ -11,28 +12,38 @@ const MAX_WAITING = 10_000
 const STALLED_AFTER_MS = 5_000
 const MAX_CONFLICTS = 5
 
+/** What comes does not wait longer for the commits under way before it gets one of its own, where there is room. */
+const JOIN_WITHIN_MS = 10
+
 /**
- * Writes in order, one commit at a time. Units that arrive while a commit runs share the next one; a promise resolves only
- * after the commit. A unit that fails rejects alone: the others are committed without it.
+ * Writes, an instance's units in their order. Units that arrive while a commit runs share the next one, which begins when
+ * that one ends; sooner where it takes long or a whole commit's worth waits, and the backend has room. A promise resolves
+ * only after the commit. A unit that fails rejects alone: the others are committed without it.
  */
 export class Writer {
   readonly #backend: Backend
   readonly #fence: Fence
-  #waiting: Unit[] = []
-  #working: Promise<void> | null = null
-  #closed = false
-  #commitBegunAt = Number.POSITIVE_INFINITY
+  readonly #commitsAtOnce: number
   readonly #monotonicNow: () => number
+  #waiting: Unit[] = []
+  /** When the commits under way began, the oldest first. */
+  readonly #begunAt: number[] = []
+  /** Those whose units are being committed: what else they have comes after. */
+  readonly #busy = new Set<InstanceId>()
+  #startWanted = false
+  #timer: NodeJS.Timeout | undefined
+  #closed: PromiseWithResolvers<void> | null = null
 
-  constructor(backend: Backend, fence: Fence, monotonicNow = () => performance.now()) {
+  constructor(backend: Backend, fence: Fence, commitsAtOnce = 1, monotonicNow = () => performance.now()) {
     this.#backend = backend
     this.#fence = fence
+    this.#commitsAtOnce = commitsAtOnce
     this.#monotonicNow = monotonicNow
   }
 
   write<I, O>(operation: Operation<I, O>, input: I): Promise<O> {
     const urgent = operation.urgent === true
-    if (this.#closed) return Promise.reject(new StoreUnavailable('The store is closing.'))
+    if (this.#closed !== null) return Promise.reject(new StoreUnavailable('The store is closing.'))
     if (!urgent && this.#cannotKeepUp) return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
     return new Promise<O>((resolve, reject) => {
       const unit: Unit = {
@@ -43,29 +54,80 @@ export class Writer {
       }
       if (urgent) this.#waiting.unshift(unit)
       else this.#waiting.push(unit)
-      this.#working ??= this.#work()
+      this.#startSoon()
     })
   }
 
   /** Resolves when everything accepted so far is settled. */
-  async close(): Promise<void> {
-    this.#closed = true
-    await this.#working
+  close(): Promise<void> {
+    this.#closed ??= Promise.withResolvers()
+    if (this.#isIdle) this.#closed.resolve()
+    return this.#closed.promise
+  }
+
+  get #isIdle(): boolean {
+    return this.#waiting.length === 0 && this.#begunAt.length === 0
   }
 
   get #cannotKeepUp(): boolean {
-    return this.#waiting.length >= MAX_WAITING || this.#monotonicNow() - this.#commitBegunAt > STALLED_AFTER_MS
+    const allBegunAt = this.#hasRoom ? Number.POSITIVE_INFINITY : this.#begunAt.at(-1)!
+    return this.#waiting.length >= MAX_WAITING || this.#monotonicNow() - allBegunAt > STALLED_AFTER_MS
   }
 
-  async #work(): Promise<void> {
-    do {
-      // Let all that is ready to run in this turn of the event loop add its units first.
-      await new Promise(resolve => setImmediate(resolve))
-      this.#commitBegunAt = this.#monotonicNow()
-      await this.#settle(this.#waiting.splice(0, MAX_UNITS_PER_COMMIT))
-      this.#commitBegunAt = Number.POSITIVE_INFINITY
-    } while (this.#waiting.length > 0)
-    this.#working = null
+  get #hasRoom(): boolean {
+    return this.#begunAt.length < this.#commitsAtOnce
+  }
+
+  /** All that is ready to run in this turn of the event loop adds its units first. */
+  #startSoon(): void {
+    if (this.#startWanted || !this.#hasRoom) return
+    this.#startWanted = true
+    setImmediate(() => {
+      this.#startWanted = false
+      this.#startCommits()
+    })
+  }
+
+  #startCommits(): void {
+    clearTimeout(this.#timer)
+    while (this.#waiting.length > 0 && this.#hasRoom) {
+      const youngest = this.#begunAt.at(-1)
+      const waitMs = youngest === undefined ? 0 : youngest + JOIN_WITHIN_MS - this.#monotonicNow()
+      if (waitMs > 0 && this.#waiting.length < MAX_UNITS_PER_COMMIT) {
+        this.#timer = setTimeout(() => this.#startCommits(), waitMs)
+        return
+      }
+      const units = this.#take()
+      if (units.length === 0) return
+      this.#start(units)
+    }
+  }
+
+  /** The next ones, but for those of instances that have some under way. */
+  #take(): Unit[] {
+    if (this.#busy.size === 0) return this.#waiting.splice(0, MAX_UNITS_PER_COMMIT)
+    const units: Unit[] = []
+    const left: Unit[] = []
+    for (const unit of this.#waiting) {
+      const isFree = !this.#busy.has(unit.operation.instanceId(unit.input))
+      if (isFree && units.length < MAX_UNITS_PER_COMMIT) units.push(unit)
+      else left.push(unit)
+    }
+    this.#waiting = left
+    return units
+  }
+
+  #start(units: readonly Unit[]): void {
+    const begunAt = this.#monotonicNow()
+    const instances = new Set(units.map(({ operation, input }) => operation.instanceId(input)))
+    this.#begunAt.push(begunAt)
+    for (const instanceId of instances) this.#busy.add(instanceId)
+    this.#settle(units).finally(() => {
+      this.#begunAt.splice(this.#begunAt.indexOf(begunAt), 1)
+      for (const instanceId of instances) this.#busy.delete(instanceId)
+      if (this.#waiting.length > 0) this.#startSoon()
+      else if (this.#isIdle) this.#closed?.resolve()
+    })
   }
 
   async #settle(units: readonly Unit[], conflicts = 0): Promise<void> {
@@ -106,7 +168,8 @@ export class Writer {
     const tx = await this.#backend.begin()
     const settlements: (() => void)[] = []
     try {
-      for (const group of arrange(units)) settlements.push(...(await this.#run(tx, group)))
+      const held = await this.#heldLeases(tx, units)
+      for (const group of arrange(units)) settlements.push(...(await this.#run(tx, group, held)))
     } catch (error) {
       await tx.rollback()
       throw error
@@ -121,20 +184,21 @@ export class Writer {
     return settlements
   }
 
-  async #run(tx: Transaction, { operation, units }: Group): Promise<(() => void)[]> {
+  /** Of the leases that the units are written under, those that still hold, and will until this commit is done. */
+  async #heldLeases(tx: Transaction, units: readonly Unit[]): Promise<ReadonlySet<string>> {
+    const leases = units.flatMap(({ operation, input }) => operation.lease?.(input) ?? [])
+    return leases.length === 0 ? new Set() : this.#fence.held(tx, leases)
+  }
+
+  async #run(tx: Transaction, { operation, units }: Group, held: ReadonlySet<string>): Promise<(() => void)[]> {
     const settlements: (() => void)[] = []
-    let granted = units
-    if (operation.lease !== undefined) {
-      const leaseOf = (unit: Unit) => operation.lease!(unit.input)
-      const held = await this.#fence.held(tx, units.map(leaseOf))
-      granted = []
-      for (const unit of units) {
-        const lease = leaseOf(unit)
-        if (held.has(leaseKey(lease))) granted.push(unit)
-        else settlements.push(() => unit.reject(new LeaseLost(lease.instanceId)))
-      }
-      if (granted.length === 0) return settlements
+    const granted: Unit[] = []
+    for (const unit of units) {
+      const lease = operation.lease?.(unit.input)
+      if (lease === undefined || held.has(leaseKey(lease))) granted.push(unit)
+      else settlements.push(() => unit.reject(new LeaseLost(lease.instanceId)))
     }
+    if (granted.length === 0) return settlements
     const outcomes = await operation.run(
       tx,
       granted.map(unit => unit.input),

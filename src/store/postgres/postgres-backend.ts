@@ -6,17 +6,17 @@ import { type Backend, PostFailed, type Session, type Transaction } from '../ses
 import { fill, fillColumns, type RowsStatement, type Statement } from '../statement.ts'
 import { createPool, reach } from './pools.ts'
 
-/** Each commits on its own; all units of an instance go through the same one. */
-const WRITERS = 2
+/** A commit that has to wait for another node's lock does not hold up the other one. */
+const COMMITS_AT_ONCE = 2
 /** One more for what concerns no single instance. */
-const WRITING_CONNECTIONS = WRITERS + 1
+const WRITING_CONNECTIONS = COMMITS_AT_ONCE + 1
 const READING_CONNECTIONS = 5
 
 /** Reads have connections of their own, so that a long list does not hold a write up. */
 export class PostgresBackend implements Backend {
   readonly reader: Session
   readonly autocommit: Session
-  readonly writers = WRITERS
+  readonly commitsAtOnce = COMMITS_AT_ONCE
   readonly #writing: pg.Pool
   readonly #reading: pg.Pool
 
@@ -88,8 +88,12 @@ class PostgresSession implements Session {
       return rows as O[]
     } catch (error) {
       this.broken ||= error instanceof StoreUnavailable
-      throw error
+      throw this.causeOf(error)
     }
+  }
+
+  protected causeOf(error: unknown): unknown {
+    return error
   }
 }
 
@@ -100,6 +104,8 @@ class PostgresSession implements Session {
 class PostgresTransaction extends PostgresSession implements Transaction {
   readonly #client: pg.PoolClient
   readonly #posted: Promise<unknown>[] = []
+  /** Of the first statement that failed: all that were sent after it fail because of it. */
+  #failure: unknown
 
   constructor(client: pg.PoolClient) {
     super(client)
@@ -111,6 +117,11 @@ class PostgresTransaction extends PostgresSession implements Transaction {
     const posted = this.each(statement, rows)
     posted.catch(() => undefined)
     this.#posted.push(posted)
+  }
+
+  protected override causeOf(error: unknown): unknown {
+    this.#failure ??= error
+    return this.#failure
   }
 
   async commit(): Promise<void> {

@@ -43,7 +43,7 @@ export type SyncFile = (descriptor: number) => Promise<void>
 export class SqliteBackend implements Backend {
   readonly reader: Session
   readonly autocommit = null
-  readonly writers = 1
+  readonly commitsAtOnce = 1
   readonly #writing: Sqlite.Database
   readonly #reading: Sqlite.Database
   readonly #transaction: SqliteTransaction
