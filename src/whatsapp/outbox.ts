@@ -5,6 +5,8 @@ import type { QueuedMessage } from '../store/store.ts'
 const KEPT_PER_RECIPIENT = 64
 /** Messages kept in memory in all. */
 const KEPT_IN_ALL = 2_048
+/** Rows that were read in vain: more are not read again at every look. */
+const FEW = 512
 /** Numbers given out, to all instances of the database, in the time that a commit takes. */
 const COMMITTED_LATE = 1_000
 
@@ -62,6 +64,8 @@ export class Outbox {
   /** Recipients whose messages stay in their rows for now. */
   readonly #held = new Map<string, Held>()
   #scannedTo = 0
+  /** Rows that the last reading from the start did not keep, since it began. */
+  #passedOver = 0
   /** From where the next reading starts; null: from where the last one got to. */
   #lookFrom: LookFrom | null = null
   #complete = false
@@ -101,8 +105,10 @@ export class Outbox {
    * would be read again and again while hints come in.
    */
   rewind(): void {
-    if (this.#lookFrom === 'start') this.#scannedTo = 0
-    else if (this.#lookFrom === 'back') this.#scannedTo = Math.max(0, this.#scannedTo - COMMITTED_LATE)
+    if (this.#lookFrom === 'start') {
+      this.#scannedTo = 0
+      this.#passedOver = 0
+    } else if (this.#lookFrom === 'back') this.#scannedTo = Math.max(0, this.#scannedTo - COMMITTED_LATE)
     this.#lookFrom = null
   }
 
@@ -165,8 +171,8 @@ export class Outbox {
   }
 
   /** Whether to read from the start means to pass over a lot. */
-  get holdsMany(): boolean {
-    return this.#held.size >= KEPT_IN_ALL
+  get passesOverMany(): boolean {
+    return this.#passedOver > FEW
   }
 
   /** Those held for this number, or all of them. */
@@ -195,13 +201,17 @@ export class Outbox {
 
   #add(message: QueuedMessage, now: number): void {
     const held = this.#held.get(message.to)
-    if (held && held.until > now) return
+    if (held && held.until > now) {
+      this.#passedOver += 1
+      return
+    }
     this.#held.delete(message.to)
     const recipient = this.#recipients.get(message.to) ?? newRecipient(message.to, held?.failures)
     this.#recipients.set(message.to, recipient)
-    if (recipient.overflowFrom !== null && message.seq >= recipient.overflowFrom) return
-    if (recipient.messages.length >= KEPT_PER_RECIPIENT) {
-      recipient.overflowFrom = message.seq
+    const overflowFrom = recipient.overflowFrom ?? Number.POSITIVE_INFINITY
+    if (recipient.messages.length >= KEPT_PER_RECIPIENT) recipient.overflowFrom = Math.min(overflowFrom, message.seq)
+    if (message.seq >= (recipient.overflowFrom ?? Number.POSITIVE_INFINITY)) {
+      this.#passedOver += 1
       return
     }
     this.#known.add(message.id)

@@ -6,7 +6,7 @@ const PAGE = 256
 const READ_EVERY_MS = 20
 /** While what is read only stands behind what waits already, reads are made further and further apart. */
 const READ_AT_LEAST_EVERY_MS = 160
-/** While many recipients are held, whose messages would all be read each time. */
+/** While there are many messages that have to stay in their rows and would all be read each time. */
 const POLLS_PER_FULL_READ = 12
 
 export interface QueueReaderOptions {
@@ -49,7 +49,7 @@ export class QueueReader {
   /** Behind the hints, which may be lost. */
   poll(): void {
     this.#polls += 1
-    this.look(this.#options.outbox.holdsMany && this.#polls % POLLS_PER_FULL_READ > 0 ? 'back' : 'start')
+    this.look(this.#options.outbox.passesOverMany && this.#polls % POLLS_PER_FULL_READ > 0 ? 'back' : 'start')
   }
 
   /** The first read happens at once; hints that come in a burst share the next one. */

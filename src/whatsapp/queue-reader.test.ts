@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import type { QueuedMessage } from '../store/store.ts'
+import { Outbox } from './outbox.ts'
+import { QueueReader } from './queue-reader.ts'
+
+/** Longer than reads of one burst are apart. */
+const PAUSE_MS = 60
+
+function setUp() {
+  const queue: QueuedMessage[] = []
+  const reads: number[] = []
+  const outbox = new Outbox()
+  const reader = new QueueReader({
+    outbox,
+    async readPage(limit, afterSeq) {
+      reads.push(afterSeq)
+      return queue.filter(({ seq }) => seq > afterSeq).slice(0, limit)
+    },
+    canSend: () => true,
+    onRead: () => undefined,
+    now: () => 0,
+    onFailed: error => {
+      throw error
+    },
+  })
+  const add = (to: string) => {
+    const seq = queue.length + 1
+    const id = `msg_${seq}`
+    queue.push({ seq, id, instanceId: 'inst', to, text: '', whatsappId: id, createdAt: 0, prepared: null })
+  }
+  return { outbox, reader, reads, add }
+}
+
+test('a message behind others that had to stay in their rows is no reason to read; one to somebody else is', async () => {
+  const { outbox, reader, reads, add } = setUp()
+  for (let index = 0; index < 100; index += 1) add('stuck')
+  reader.look('start')
+  await sleep(PAUSE_MS)
+  expect(outbox.isOverflowing('stuck')).toBe(true)
+  const before = reads.length
+  add('stuck')
+  reader.look('on', 'stuck')
+  await sleep(PAUSE_MS)
+  expect(reads).toHaveLength(before)
+  add('free')
+  reader.look('on', 'free')
+  await expect.poll(() => [...outbox.recipients()].map(({ to }) => to)).toEqual(['stuck', 'free'])
+  await reader.stop()
+})
+
+test('a poll reads all from the start, or only what is new while that is a lot that cannot be kept', async () => {
+  const { reader, reads, add } = setUp()
+  for (let index = 0; index < 10; index += 1) add('one')
+  reader.look('start')
+  await sleep(PAUSE_MS)
+  reader.poll()
+  await expect.poll(() => reads).toEqual([0, 0])
+  for (let index = 0; index < 3_000; index += 1) add('one')
+  reader.look('start')
+  await expect.poll(() => reads.at(-1)).toBeGreaterThan(2_800)
+  await sleep(4 * PAUSE_MS)
+  reads.length = 0
+  for (let polls = 2; polls <= 11; polls += 1) reader.poll()
+  await sleep(4 * PAUSE_MS)
+  expect(reads).not.toEqual([])
+  expect(Math.min(...reads)).toBeGreaterThan(1_000)
+  reader.poll()
+  await expect.poll(() => reads.includes(0)).toBe(true)
+  await reader.stop()
+})
