@@ -156,6 +156,7 @@ describe('the writer', () => {
     time.now = 10
     await expect.poll(() => ledger.committed).toEqual([['3/b']])
     time.now = 5_011
+    await expect(writer.write(note, '5/a')).rejects.toThrow(StoreUnavailable)
     const fourth = writer.write(note, '4/c')
     resolve()
     await Promise.all([first, later, fourth])

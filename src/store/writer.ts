@@ -28,8 +28,8 @@ export class Writer {
   #waiting: Unit[] = []
   /** When the commits under way began, the oldest first. */
   readonly #begunAt: number[] = []
-  /** Those whose units are being committed: what else they have comes after. */
-  readonly #busy = new Set<InstanceId>()
+  /** Those whose units are being committed, and since when: what else they have comes after. */
+  readonly #busy = new Map<InstanceId, number>()
   #startWanted = false
   #timer: NodeJS.Timeout | undefined
   #closed: PromiseWithResolvers<void> | null = null
@@ -44,7 +44,8 @@ export class Writer {
   write<I, O>(operation: Operation<I, O>, input: I): Promise<O> {
     const urgent = operation.urgent === true
     if (this.#closed !== null) return Promise.reject(new StoreUnavailable('The store is closing.'))
-    if (!urgent && this.#cannotKeepUp) return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
+    if (!urgent && this.#cannotKeepUp(operation.instanceId(input)))
+      return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
     return new Promise<O>((resolve, reject) => {
       const unit: Unit = {
         operation: operation as Operation<unknown, unknown>,
@@ -69,9 +70,9 @@ export class Writer {
     return this.#waiting.length === 0 && this.#begunAt.length === 0
   }
 
-  get #cannotKeepUp(): boolean {
-    const allBegunAt = this.#hasRoom ? Number.POSITIVE_INFINITY : this.#begunAt.at(-1)!
-    return this.#waiting.length >= MAX_WAITING || this.#monotonicNow() - allBegunAt > STALLED_AFTER_MS
+  #cannotKeepUp(instanceId: InstanceId): boolean {
+    const behind = this.#busy.get(instanceId) ?? (this.#hasRoom ? Number.POSITIVE_INFINITY : this.#begunAt.at(-1)!)
+    return this.#waiting.length >= MAX_WAITING || this.#monotonicNow() - behind > STALLED_AFTER_MS
   }
 
   get #hasRoom(): boolean {
@@ -121,7 +122,7 @@ export class Writer {
     const begunAt = this.#monotonicNow()
     const instances = new Set(units.map(({ operation, input }) => operation.instanceId(input)))
     this.#begunAt.push(begunAt)
-    for (const instanceId of instances) this.#busy.add(instanceId)
+    for (const instanceId of instances) this.#busy.set(instanceId, begunAt)
     this.#settle(units).finally(() => {
       this.#begunAt.splice(this.#begunAt.indexOf(begunAt), 1)
       for (const instanceId of instances) this.#busy.delete(instanceId)
