@@ -10,6 +10,8 @@ export interface Operation<I, O> {
   keys(input: I): readonly string[]
   /** Set for what an owner writes: inputs whose lease has moved on never reach `run`. */
   lease?(input: I): Lease
+  /** Told for one input at a time, it may do anything; also move leases. */
+  readonly isRare?: boolean
   /** Goes before all that waits and is never refused. */
   readonly urgent?: boolean
   /** @returns an outcome for each input, in their order */
@@ -28,6 +30,7 @@ export function oneByOne<I, O>(
     name,
     instanceId,
     keys: () => [],
+    isRare: true,
     async run(tx, inputs) {
       const outcomes: O[] = []
       for (const input of inputs) outcomes.push(await run(tx, input))

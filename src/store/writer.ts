@@ -169,8 +169,12 @@ export class Writer {
     const tx = await this.#backend.begin()
     const settlements: (() => void)[] = []
     try {
-      const held = await this.#heldLeases(tx, units)
-      for (const group of arrange(units)) settlements.push(...(await this.#run(tx, group, held)))
+      let held: ReadonlySet<string> | null = null
+      for (const group of arrange(units)) {
+        held ??= group.operation.lease === undefined ? null : await this.#heldLeases(tx, units)
+        settlements.push(...(await this.#run(tx, group, held)))
+        if (group.operation.isRare) held = null
+      }
     } catch (error) {
       await tx.rollback()
       throw error
@@ -185,18 +189,23 @@ export class Writer {
     return settlements
   }
 
-  /** Of the leases that the units are written under, those that still hold, and will until this commit is done. */
-  async #heldLeases(tx: Transaction, units: readonly Unit[]): Promise<ReadonlySet<string>> {
-    const leases = units.flatMap(({ operation, input }) => operation.lease?.(input) ?? [])
-    return leases.length === 0 ? new Set() : this.#fence.held(tx, leases)
+  /**
+   * Of the leases that the units are written under, those that still hold, and will until this commit is done: nobody else
+   * can move them, but a unit of this commit can.
+   */
+  #heldLeases(tx: Transaction, units: readonly Unit[]): Promise<ReadonlySet<string>> {
+    return this.#fence.held(
+      tx,
+      units.flatMap(({ operation, input }) => operation.lease?.(input) ?? []),
+    )
   }
 
-  async #run(tx: Transaction, { operation, units }: Group, held: ReadonlySet<string>): Promise<(() => void)[]> {
+  async #run(tx: Transaction, { operation, units }: Group, held: ReadonlySet<string> | null): Promise<(() => void)[]> {
     const settlements: (() => void)[] = []
     const granted: Unit[] = []
     for (const unit of units) {
       const lease = operation.lease?.(unit.input)
-      if (lease === undefined || held.has(leaseKey(lease))) granted.push(unit)
+      if (lease === undefined || held?.has(leaseKey(lease))) granted.push(unit)
       else settlements.push(() => unit.reject(new LeaseLost(lease.instanceId)))
     }
     if (granted.length === 0) return settlements

@@ -148,6 +148,26 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await snapshot(harness)).toEqual(before)
     })
 
+    test('what moves a lease holds for what comes after it in the same commit', async () => {
+      await open()
+      const released = await createConnected(store)
+      const deleted = await createConnected(store)
+      const before = await accept(store, deleted.instanceId)
+      const key = { type: 'session', id: 'a', value: new Uint8Array(3) }
+      const writes = await Promise.allSettled([
+        store.messages.recordProgress(deleted, before.whatsappId, 'sent', 1_000),
+        store.leases.release(released),
+        store.instances.delete(deleted.instanceId, 1_001),
+        store.credentials.set(released, [key]),
+        store.credentials.set(deleted, [key]),
+      ])
+      expect(writes.slice(0, 3).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled'])
+      for (const write of writes.slice(3)) {
+        expect(write).toMatchObject({ status: 'rejected', reason: expect.any(LeaseLost) })
+      }
+      expect((await store.credentials.get(deleted.instanceId, 'session', ['a'])).size).toBe(0)
+    })
+
     test("a former owner's write does not take the others of its commit down", async () => {
       await open()
       const [kept, lost] = [await createConnected(store), await createConnected(store)]
