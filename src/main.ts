@@ -78,16 +78,7 @@ const logger = pino(
   logDestination(process.stdout.fd),
 )
 
-let app: App
-try {
-  app = await startApp(settings, logger)
-} catch (error) {
-  const problems = problemsOf(error, settings)
-  if (problems) exitWith(problems)
-  throw error
-}
-greet(app, settings)
-
+let app: App | null = null
 let stopping = false
 async function stop(signal: NodeJS.Signals): Promise<void> {
   if (stopping) return
@@ -97,9 +88,19 @@ async function stop(signal: NodeJS.Signals): Promise<void> {
     logger.warn('app.stop_cut_off')
     process.exit(0)
   }, STOP_WITHIN_MS).unref()
-  await app.close()
+  await app?.close()
   logger.info('app.stopped')
   process.exit(0)
 }
+// Before the start, which may be stopped too, and before the banner, which supervisors wait for.
 process.on('SIGTERM', stop)
 process.on('SIGINT', stop)
+
+try {
+  app = await startApp(settings, logger)
+} catch (error) {
+  const problems = problemsOf(error, settings)
+  if (problems) exitWith(problems)
+  throw error
+}
+greet(app, settings)

@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
@@ -89,6 +90,26 @@ describe('a start', () => {
       const service = await makeService().start()
       expect(await service.kill(signal)).toEqual({ code: 0, signal: null })
     }
+  })
+
+  test('stops with exit 0 also in the middle of its start', async () => {
+    const silent = createTcpServer()
+    const reached = once(silent, 'connection')
+    silent.listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const { port } = silent.address() as AddressInfo
+    const service = makeService({
+      env: {
+        DATABASE_URL: `postgres://pombal@127.0.0.1:${port}/pombal`,
+        ADMIN_KEY: randomBytes(32).toString('hex'),
+        MASTER_KEY: randomBytes(32).toString('base64'),
+      },
+    })
+    service.boot()
+    const [socket] = await reached
+    expect(await service.kill('SIGTERM')).toEqual({ code: 0, signal: null })
+    socket.destroy()
+    silent.close()
   })
 
   test('stops also when nobody reads its output any more', async () => {
