@@ -8,7 +8,8 @@ import type { Flavour } from './flavour.ts'
 export function indexOrder({ kind }: Flavour): string[] {
   if (kind === 'sqlite') return []
   return [
-    'create unique index messages_by_whatsapp_id on messages (whatsapp_id, instance_id)',
+    // First what takes the strongest lock: to ask for it later, between nodes at work, would be a deadlock.
     'drop index messages_whatsapp_id',
+    'create unique index messages_by_whatsapp_id on messages (whatsapp_id, instance_id)',
   ]
 }

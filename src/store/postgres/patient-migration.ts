@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { StoreLogger } from '../logger.ts'
 
-/** SQLSTATE `lock_not_available`. */
-const LOCK_NOT_AVAILABLE = '55P03'
+/** SQLSTATE `lock_not_available` and `deadlock_detected`. */
+const NOT_LOCKED = new Set(['55P03', '40P01'])
 const AGAIN_MS = 1_000
 
 /**
@@ -15,7 +15,7 @@ export async function untilLocked<T>(change: () => Promise<T>, logger: StoreLogg
     try {
       return await change()
     } catch (error) {
-      if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error
+      if (!(error instanceof pg.DatabaseError) || !NOT_LOCKED.has(error.code ?? '')) throw error
       logger?.warn({ error: error.message }, 'store.migration_waits')
       await sleep(AGAIN_MS)
     }
