@@ -3,8 +3,10 @@ import { expect, inject, test } from 'vitest'
 import { instancesTables } from '../../src/store/migrations/0001-instances.ts'
 import { messagesTables } from '../../src/store/migrations/0002-messages.ts'
 import { healthTables } from '../../src/store/migrations/0007-health.ts'
+import { indexOrder } from '../../src/store/migrations/0009-index-order.ts'
 import { FLAVOURS } from '../../src/store/migrations/flavour.ts'
 import { createDatabase } from '../database.ts'
+import { until } from '../until.ts'
 
 /** What a migration keeps the nodes that are still at work from. */
 
@@ -27,6 +29,30 @@ test('contacts are filled while nobody waits for the connections', async () => {
     expect(held.rows).not.toContainEqual({ name: 'connections' })
   } finally {
     await client.end()
+    await database.dispose()
+  }
+})
+
+test('a node that read messages and goes on to write one does not deadlock with the change of their indexes', async () => {
+  const database = await createDatabase('postgres', inject('postgresUrl'))
+  const [node, migration] = [1, 2].map(() => new pg.Client({ connectionString: database.url! }))
+  try {
+    await Promise.all([node!.connect(), migration!.connect()])
+    for (const statement of messagesTables(FLAVOURS.postgres)) await migration!.query(statement)
+    await node!.query('begin')
+    await node!.query('select id from messages')
+    await migration!.query('begin')
+    const changed = Promise.all(indexOrder(FLAVOURS.postgres).map(statement => migration!.query(statement)))
+    await until('the migration to wait', async () => {
+      const { rows } = await node!.query("select 1 from pg_locks where not granted and relation = 'messages'::regclass")
+      return rows.length > 0
+    })
+    await node!.query("update messages set state = 'sent'")
+    await node!.query('commit')
+    await changed
+    await migration!.query('commit')
+  } finally {
+    await Promise.all([node!.end(), migration!.end()])
     await database.dispose()
   }
 })
