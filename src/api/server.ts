@@ -66,6 +66,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.setErrorHandler(answerError)
   api.decorateRequest('instanceId', '')
   api.decorateRequest('refusalCode', '')
+  api.decorateRequest('unadmitted', null)
   api.decorateRequest('sessionId', '')
 
   const allowed = new AllowedMethods()

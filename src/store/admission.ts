@@ -1,11 +1,12 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../domain/ids.ts'
+import { acceptAtOnceOperation } from './accepting-at-once.ts'
 import type { Core } from './core.ts'
+import { giveAcceptedHints } from './hints.ts'
 import type { Operation } from './operation.ts'
+import { admitted, WINDOW_MS } from './rate-window.ts'
 import type { Session } from './session.ts'
-import type { Admission, Admitted } from './store.ts'
-
-const WINDOW_MS = 60_000
+import type { Admission, Admitted, CallersMessage } from './store.ts'
 
 /**
  * Counts in memory, and remembers whose a token is: one process sees every call and every change of a token. Both maps
@@ -73,17 +74,26 @@ export class LocalAdmission implements Admission {
 export class SharedAdmission implements Admission {
   readonly #core: Core
   readonly #count: Operation<{ digest: string }, Admitted | null>
+  readonly #acceptAtOnce
 
   constructor(core: Core, ratePerMinute: number) {
     this.#core = core
     this.#count = countCalls(core, ratePerMinute)
+    this.#acceptAtOnce = acceptAtOnceOperation(core, ratePerMinute)
   }
 
   /** Nothing is remembered: every call asks the database. */
   forgetToken(): void {}
 
   admit(tokenDigest: Uint8Array): Promise<Admitted | null> {
-    return this.#core.write(this.#count, { digest: Buffer.from(tokenDigest).toString('hex') })
+    return this.#core.write(this.#count, { digest: hexOf(tokenDigest) })
+  }
+
+  async admitAndAccept(tokenDigest: Uint8Array, message: CallersMessage, now: number): Promise<Admitted | null> {
+    const call = { tokenDigest: hexOf(tokenDigest), message, now }
+    const accepted = await this.#core.write(this.#acceptAtOnce, call)
+    if (accepted !== null) giveAcceptedHints(this.#core.hints, accepted.instanceId, message.to)
+    return accepted
   }
 }
 
@@ -99,7 +109,7 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
           .innerJoin('instances', 'instances.token_digest', 'input.token_digest')
           .select(['instances.id', statements.now.as('now'), 'input.calls'])
           // One order for every node, so that no two wait for each other.
-          .orderBy('instances.id'),
+          .orderBy('instances.token_digest'),
       )
       .onConflict(oc =>
         oc.column('instance_id').doUpdateSet(eb => {
@@ -140,6 +150,6 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
   return { name: 'admission.count', instanceId: () => '', keys: () => [], run, runAlone: run }
 }
 
-function admitted(instanceId: InstanceId, calls: number, resetMs: number, limit: number): Admitted {
-  return { instanceId, withinRate: calls <= limit, limit, remaining: Math.max(0, limit - calls), resetMs }
+function hexOf(digest: Uint8Array): string {
+  return Buffer.from(digest).toString('hex')
 }

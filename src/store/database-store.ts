@@ -49,6 +49,7 @@ export class DatabaseStore implements Store {
   readonly #writer: Writer
   /** For what concerns no single instance. */
   readonly #commonWriter: Writer
+  readonly #callWriter: Writer
   readonly #ping: Operation<null, void>
   readonly #afterClose: () => void
   #closing: Promise<void> | null = null
@@ -69,16 +70,17 @@ export class DatabaseStore implements Store {
     this.#afterClose = afterClose
     const fence = new Fence(statements)
     this.#ping = pingOperation(statements)
-    this.#writer = new Writer(backend, fence, backend.commitsAtOnce)
-    this.#commonWriter = backend.commitsAtOnce === 1 ? this.#writer : new Writer(backend, fence)
+    const { commitsAtOnce } = backend
+    this.#writer = new Writer(backend, fence, { commitsAtOnce })
+    this.#commonWriter = commitsAtOnce === 1 ? this.#writer : new Writer(backend, fence)
+    this.#callWriter = commitsAtOnce === 1 ? this.#writer : new Writer(backend, fence, { commitsAtOnce, eager: true })
     const core: Core = {
       statements,
       sealing,
       hints: this.hints,
       reader: new GuardedReader(backend),
       write: (operation, input) => {
-        const writer = operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
-        const written = writer.write(operation, input)
+        const written = this.#writerOf(operation, input).write(operation, input)
         if (observer !== null) observeWrite(observer, operation.name, written)
         return written
       },
@@ -100,8 +102,14 @@ export class DatabaseStore implements Store {
     this.statistics = new StoredStatistics(core)
     this.sessions = new StoredSessions(core)
   }
+
   ping(): Promise<void> {
     return this.#commonWriter.write(this.#ping, null)
+  }
+
+  #writerOf<I>(operation: Operation<I, unknown>, input: I): Writer {
+    if (operation.isCall) return this.#callWriter
+    return operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
   }
 
   close(): Promise<void> {
@@ -110,7 +118,7 @@ export class DatabaseStore implements Store {
   }
 
   async #close(): Promise<void> {
-    await Promise.all([this.#writer.close(), this.#commonWriter.close()])
+    await Promise.all([this.#writer, this.#commonWriter, this.#callWriter].map(writer => writer.close()))
     await this.hints.close()
     await this.#backend.close()
     this.#afterClose()

@@ -64,3 +64,9 @@ export class LocalHints implements Hints {
 
   async close(): Promise<void> {}
 }
+
+/** A message was accepted: it can be sent, and seen. */
+export function giveAcceptedHints(hints: LocalHints, instanceId: InstanceId, to: string): void {
+  hints.give('queued', instanceId, to)
+  hints.give('log', instanceId)
+}

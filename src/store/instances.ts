@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type QueryCreator, sql } from 'kysely'
 import { currentState, type StoredConnectionState } from '../domain/connection.ts'
 import type { InstanceId } from '../domain/ids.ts'
 import type { Instance, InstanceKind, SigningSecrets, Webhook } from '../domain/instance.ts'
@@ -7,6 +7,7 @@ import { seqBefore, toPage } from './cursor.ts'
 import { Erasure } from './erasure.ts'
 import { oneByOne } from './operation.ts'
 import { webhookSecretPlace } from './sealed-places.ts'
+import type { Database } from './schema/database.ts'
 import type { Transaction } from './session.ts'
 import type { Instances, Lease, NewInstance, Page, PageRequest } from './store.ts'
 
@@ -249,10 +250,11 @@ function operations(core: Core) {
       'instances.delete',
       (input: { id: InstanceId; now: number }) => input.id,
       async (tx: Transaction, { id, now: deletedAt }): Promise<boolean> => {
-        // Both locks wait for the writes in flight, and keep later ones out until this is committed.
+        // These locks wait for the writes in flight, and keep later ones out until this is committed.
         const lock = kind === 'postgres' ? sql`for update` : sql``
         await tx.query(db.selectFrom('leases').select('epoch').where('instance_id', '=', id).modifyEnd(lock))
         await tx.query(db.selectFrom('instances').select('id').where('id', '=', id).modifyEnd(lock))
+        if (kind === 'postgres') await closeWindow(tx, db, id)
         const [marked] = await tx.query(
           db
             .updateTable('instances')
@@ -273,6 +275,17 @@ function operations(core: Core) {
       },
     ),
   }
+}
+
+/** Calls that are accepted at once are counted in a window that is there: it is made so that it can be locked, and taken away. */
+async function closeWindow(tx: Transaction, db: QueryCreator<Database>, id: InstanceId): Promise<void> {
+  await tx.query(
+    db
+      .insertInto('rate_windows')
+      .values({ instance_id: id, opened_at: 0, calls: 0 })
+      .onConflict(oc => oc.column('instance_id').doUpdateSet({ calls: 0 })),
+  )
+  await tx.query(db.deleteFrom('rate_windows').where('instance_id', '=', id))
 }
 
 function sealSecret(core: Core, id: InstanceId, secret: string): Uint8Array {

@@ -6,6 +6,7 @@ import { acceptOperation } from './accepting.ts'
 import type { Core } from './core.ts'
 import { idBefore, TOP, toPage } from './cursor.ts'
 import { toSummary, withLatestDelivery } from './delivery-summary.ts'
+import { giveAcceptedHints } from './hints.ts'
 import type { Operation } from './operation.ts'
 import type { Progress, ProgressInput } from './progress.ts'
 import { IS_QUEUED, type MessagesTable } from './schema/messages.ts'
@@ -47,10 +48,7 @@ export class StoredMessages implements Messages {
 
   async accept(message: NewMessage, now: number): Promise<AcceptOutcome> {
     const outcome = await this.#core.write(this.#accept, { message, now })
-    if (outcome.kind === 'accepted') {
-      this.#core.hints.give('queued', message.instanceId, message.to)
-      this.#core.hints.give('log', message.instanceId)
-    }
+    if (outcome.kind === 'accepted') giveAcceptedHints(this.#core.hints, message.instanceId, message.to)
     return outcome
   }
 

@@ -5,7 +5,7 @@ import { Fence } from './fence.ts'
 import type { Operation } from './operation.ts'
 import type { Backend, Session, Transaction } from './session.ts'
 import { Statements } from './statement.ts'
-import { Writer } from './writer.ts'
+import { type Pace, Writer } from './writer.ts'
 
 interface LedgerTransaction extends Transaction {
   readonly open: string[]
@@ -50,7 +50,7 @@ class Ledger implements Backend {
   async close(): Promise<void> {}
 }
 
-function setUp(commitsAtOnce = 1) {
+function setUp(pace: Pace = { commitsAtOnce: 1 }) {
   const ledger = new Ledger()
   const runs = { failures: [] as string[] }
   const note: Operation<string, string> = {
@@ -67,7 +67,7 @@ function setUp(commitsAtOnce = 1) {
     },
   }
   const time = { now: 0 }
-  const writer = new Writer(ledger, new Fence(new Statements('sqlite')), commitsAtOnce, () => time.now)
+  const writer = new Writer(ledger, new Fence(new Statements('sqlite')), pace, () => time.now)
   return { ledger, writer, note, runs, time }
 }
 
@@ -144,7 +144,7 @@ describe('the writer', () => {
   })
 
   test('what waits for a commit that takes long gets one of its own, but for the same instance', async () => {
-    const { ledger, writer, note, time } = setUp(2)
+    const { ledger, writer, note, time } = setUp({ commitsAtOnce: 2 })
     const { promise, resolve } = Promise.withResolvers<void>()
     ledger.hold = promise
     const first = writer.write(note, '1/a')
@@ -165,7 +165,7 @@ describe('the writer', () => {
   })
 
   test('a whole commit’s worth that waits gets one of its own at once', async () => {
-    const { ledger, writer, note } = setUp(2)
+    const { ledger, writer, note } = setUp({ commitsAtOnce: 2 })
     const { promise, resolve } = Promise.withResolvers<void>()
     ledger.hold = promise
     const first = writer.write(note, '0/a')

@@ -14,6 +14,20 @@ const MAX_CONFLICTS = 5
 
 /** What comes does not wait longer for the commits under way before it gets one of its own, where there is room. */
 const JOIN_WITHIN_MS = 10
+/** So many units may always share a commit, however few there are: smaller ones cost more than they save. */
+const UNITS_PER_SHARE = 16
+
+/** How commits follow one another. */
+export interface Pace {
+  /** How many may be under way. */
+  readonly commitsAtOnce: number
+  /**
+   * The next one begins as soon as there is room for it, and takes no more than its share of the units there are: so
+   * neither the database nor those who called wait for one large commit. For calls, whose next ones come as these are
+   * answered. Otherwise as few commits as possible.
+   */
+  readonly eager?: boolean
+}
 
 /**
  * Writes, an instance's units in their order. Units that arrive while a commit runs share the next one, which begins when
@@ -23,21 +37,22 @@ const JOIN_WITHIN_MS = 10
 export class Writer {
   readonly #backend: Backend
   readonly #fence: Fence
-  readonly #commitsAtOnce: number
+  readonly #pace: Pace
   readonly #monotonicNow: () => number
   #waiting: Unit[] = []
   /** When the commits under way began, the oldest first. */
   readonly #begunAt: number[] = []
+  #unitsUnderWay = 0
   /** Those whose units are being committed, and since when: what else they have comes after. */
   readonly #busy = new Map<InstanceId, number>()
   #startWanted = false
   #timer: NodeJS.Timeout | undefined
   #closed: PromiseWithResolvers<void> | null = null
 
-  constructor(backend: Backend, fence: Fence, commitsAtOnce = 1, monotonicNow = () => performance.now()) {
+  constructor(backend: Backend, fence: Fence, pace: Pace = { commitsAtOnce: 1 }, monotonicNow = () => performance.now()) {
     this.#backend = backend
     this.#fence = fence
-    this.#commitsAtOnce = commitsAtOnce
+    this.#pace = pace
     this.#monotonicNow = monotonicNow
   }
 
@@ -76,7 +91,7 @@ export class Writer {
   }
 
   get #hasRoom(): boolean {
-    return this.#begunAt.length < this.#commitsAtOnce
+    return this.#begunAt.length < this.#pace.commitsAtOnce
   }
 
   /** All that is ready to run in this turn of the event loop adds its units first. */
@@ -92,26 +107,39 @@ export class Writer {
   #startCommits(): void {
     clearTimeout(this.#timer)
     while (this.#waiting.length > 0 && this.#hasRoom) {
-      const youngest = this.#begunAt.at(-1)
-      const waitMs = youngest === undefined ? 0 : youngest + JOIN_WITHIN_MS - this.#monotonicNow()
-      if (waitMs > 0 && this.#waiting.length < MAX_UNITS_PER_COMMIT) {
+      const waitMs = this.#joinForMs
+      if (waitMs > 0) {
         this.#timer = setTimeout(() => this.#startCommits(), waitMs)
         return
       }
-      const units = this.#take()
+      const units = this.#take(this.#atMost)
       if (units.length === 0) return
       this.#start(units)
     }
   }
 
+  /** How long what waits goes on waiting for the commits under way. */
+  get #joinForMs(): number {
+    const youngest = this.#begunAt.at(-1)
+    if (youngest === undefined || this.#pace.eager || this.#waiting.length >= MAX_UNITS_PER_COMMIT) return 0
+    return Math.max(0, youngest + JOIN_WITHIN_MS - this.#monotonicNow())
+  }
+
+  /** How many units the next commit takes. */
+  get #atMost(): number {
+    if (!this.#pace.eager) return MAX_UNITS_PER_COMMIT
+    const share = Math.ceil((this.#waiting.length + this.#unitsUnderWay) / this.#pace.commitsAtOnce)
+    return Math.min(MAX_UNITS_PER_COMMIT, Math.max(UNITS_PER_SHARE, share))
+  }
+
   /** The next ones, but for those of instances that have some under way. */
-  #take(): Unit[] {
-    if (this.#busy.size === 0) return this.#waiting.splice(0, MAX_UNITS_PER_COMMIT)
+  #take(atMost: number): Unit[] {
+    if (this.#busy.size === 0) return this.#waiting.splice(0, atMost)
     const units: Unit[] = []
     const left: Unit[] = []
     for (const unit of this.#waiting) {
       const isFree = !this.#busy.has(unit.operation.instanceId(unit.input))
-      if (isFree && units.length < MAX_UNITS_PER_COMMIT) units.push(unit)
+      if (isFree && units.length < atMost) units.push(unit)
       else left.push(unit)
     }
     this.#waiting = left
@@ -122,9 +150,11 @@ export class Writer {
     const begunAt = this.#monotonicNow()
     const instances = new Set(units.map(({ operation, input }) => operation.instanceId(input)))
     this.#begunAt.push(begunAt)
+    this.#unitsUnderWay += units.length
     for (const instanceId of instances) this.#busy.set(instanceId, begunAt)
     this.#settle(units).finally(() => {
       this.#begunAt.splice(this.#begunAt.indexOf(begunAt), 1)
+      this.#unitsUnderWay -= units.length
       for (const instanceId of instances) this.#busy.delete(instanceId)
       if (this.#waiting.length > 0) this.#startSoon()
       else if (this.#isIdle) this.#closed?.resolve()
@@ -156,21 +186,17 @@ export class Writer {
   /** @returns what to do once the caller may know */
   async #commit(units: readonly Unit[]): Promise<(() => void)[]> {
     const { autocommit } = this.#backend
-    const { operation } = units[0]!
-    if (autocommit !== null && operation.runAlone && units.every(unit => unit.operation === operation)) {
-      return settlementsOf(
-        units,
-        await operation.runAlone(
-          autocommit,
-          units.map(unit => unit.input),
-        ),
-      )
+    const groups = arrange(units)
+    const [{ operation, units: inOrder }] = groups as [Group]
+    if (autocommit !== null && groups.length === 1 && operation.runAlone) {
+      const inputs = inOrder.map(unit => unit.input)
+      return settlementsOf(inOrder, await operation.runAlone(autocommit, inputs))
     }
     const tx = await this.#backend.begin()
     const settlements: (() => void)[] = []
     try {
       let held: ReadonlySet<string> | null = null
-      for (const group of arrange(units)) {
+      for (const group of groups) {
         held ??= group.operation.lease === undefined ? null : await this.#heldLeases(tx, units)
         settlements.push(...(await this.#run(tx, group, held)))
         if (group.operation.isRare) held = null

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { acceptText } from '../accept-text.ts'
+import { acceptMessage, composeMessage } from '../accept-message.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { parseIdempotencyKey } from '../input.ts'
 import { recipientSchema, textSchema } from '../resources/message.ts'
@@ -16,7 +16,7 @@ const bodySchema = Type.Object(
   { title: 'TextToSendByHand' },
 )
 
-export function sendMessage(api: Api, context: ApiContext): void {
+export function sendMessage(api: Api, { store, now }: ApiContext): void {
   api.post(
     '/instances/:id/messages',
     {
@@ -40,10 +40,11 @@ export function sendMessage(api: Api, context: ApiContext): void {
       },
     },
     async (request, reply) => {
-      const { to, text, idempotencyKey } = request.body
-      const instance = await getInstanceOrRefuse(context.store, request.params.id)
-      const key = parseIdempotencyKey(idempotencyKey)
-      const { id } = await acceptText(context, instance.id, { to, text, idempotencyKey: key })
+      const instance = await getInstanceOrRefuse(store, request.params.id)
+      const key = parseIdempotencyKey(request.body.idempotencyKey)
+      const acceptedAt = now()
+      const message = composeMessage(request.body, acceptedAt)
+      const { id } = await acceptMessage(store, instance.id, message, key, acceptedAt)
       return reply.code(202).send({ data: { id, status: 'queued' } })
     },
   )

@@ -1,7 +1,7 @@
 import type { AllowedMethods } from '../allowed-methods.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../unknown-paths.ts'
-import { createAdmission } from './admit-caller.ts'
+import { admitLate, createAdmission } from './admit-caller.ts'
 import { getInstance } from './get-instance.ts'
 import { getMessage } from './get-message.ts'
 import { getWebhook } from './get-webhook.ts'
@@ -12,7 +12,12 @@ import { setWebhook } from './set-webhook.ts'
 export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethods): void {
   api.register(
     async (v1: Api) => {
-      v1.addHook('onRequest', createAdmission(context.store.admission))
+      const { admission } = context.store
+      v1.addHook('onRequest', createAdmission(admission))
+      v1.setErrorHandler(async (error, request, reply) => {
+        await admitLate(admission, request, reply)
+        throw error
+      })
       refuseUnknownPaths(v1, allowed)
       refuseOtherMethods(v1, allowed, '/messages/text', ['GET'])
       sendText(v1, context)

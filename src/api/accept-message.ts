@@ -2,35 +2,26 @@ import { hash } from 'node:crypto'
 import type { InstanceId, MessageId } from '../domain/ids.ts'
 import { newMessageId, newWhatsappId } from '../domain/ids.ts'
 import { Refusal } from '../domain/refusal.ts'
-import type { ApiContext } from './context.ts'
+import type { CallersMessage, Store } from '../store/store.ts'
 import { checkRecipient, checkText } from './input.ts'
 
-export interface Text {
-  to: string
-  text: string
-  idempotencyKey: string | undefined
+/** A message that can be accepted. @throws Refusal */
+export function composeMessage({ to, text }: { to: string; text: string }, now: number): CallersMessage {
+  checkRecipient(to)
+  checkText(text)
+  return { id: newMessageId(now), to, text, whatsappId: newWhatsappId() }
 }
 
 /** @throws Refusal; `invalid_token` where the instance has just been deleted */
-export async function acceptText(
-  { store, now }: ApiContext,
+export async function acceptMessage(
+  { messages }: Store,
   instanceId: InstanceId,
-  { to, text, idempotencyKey: key }: Text,
+  message: CallersMessage,
+  idempotencyKey: string | undefined,
+  now: number,
 ): Promise<{ id: MessageId; replayed: boolean }> {
-  checkRecipient(to)
-  checkText(text)
-  const acceptedAt = now()
-  const outcome = await store.messages.accept(
-    {
-      id: newMessageId(acceptedAt),
-      instanceId,
-      to,
-      text,
-      whatsappId: newWhatsappId(),
-      idempotency: key === undefined ? undefined : { key, digest: contentDigest(to, text) },
-    },
-    acceptedAt,
-  )
+  const idempotency = idempotencyKey === undefined ? undefined : { key: idempotencyKey, digest: contentDigest(message) }
+  const outcome = await messages.accept({ ...message, instanceId, idempotency }, now)
   switch (outcome.kind) {
     case 'accepted':
     case 'replayed':
@@ -45,6 +36,6 @@ export async function acceptText(
 }
 
 /** Two bodies are the same when `to` and `text` are, whatever else stands in them. */
-function contentDigest(to: string, text: string): Buffer {
+function contentDigest({ to, text }: CallersMessage): Buffer {
   return hash('sha256', JSON.stringify([to, text]), 'buffer')
 }
