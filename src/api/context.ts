@@ -100,7 +100,7 @@ declare module 'fastify' {
     /** The instance that owns the caller's token; empty outside `/v1` and before admission. */
     instanceId: InstanceId
     /** The token's digest of a call that is to be admitted later (`v1/admit-caller.ts`); null for every other. */
-    unadmitted: Uint8Array | null
+    unadmitted: string | null
     /** The panel's session that asks; empty where the admin key does, and outside `/admin/v1`. */
     sessionId: string
     /** The code answered, for the log; empty when the call succeeded. */

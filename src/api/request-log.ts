@@ -7,16 +7,17 @@ import type { Logger } from 'pino'
  */
 export function createRequestLog(logger: Logger) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    const level = request.routeOptions.config.quiet ? 'debug' : 'info'
+    const { config, url } = request.routeOptions
+    const level = config.quiet ? 'debug' : 'info'
     if (logger.isLevelEnabled(level)) {
       logger[level](
         {
           requestId: request.id,
           method: request.method,
-          route: request.routeOptions.url,
+          route: url,
           status: reply.statusCode,
-          ...(request.refusalCode && { code: request.refusalCode }),
-          ...(request.instanceId && { instanceId: request.instanceId }),
+          code: request.refusalCode || undefined,
+          instanceId: request.instanceId || undefined,
           durationMs: Math.round(reply.elapsedTime * 1000) / 1000,
         },
         'request.answered',

@@ -15,7 +15,7 @@ describe('the rate window', () => {
   test('opens with the first call, lasts 60 s, and starts anew with the first call after', async () => {
     const clock = { now: 5_000 }
     const admission = admissionAt(clock, 2)
-    const call = () => admission.admit(new Uint8Array(32))
+    const call = () => admission.admit('00'.repeat(32))
     expect(await call()).toEqual({ instanceId: 'inst_1', withinRate: true, limit: 2, remaining: 1, resetMs: 60_000 })
     clock.now += 59_999
     expect(await call()).toMatchObject({ withinRate: true, remaining: 0, resetMs: 1 })

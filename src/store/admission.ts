@@ -32,9 +32,8 @@ export class LocalAdmission implements Admission {
     )
   }
 
-  async admit(tokenDigest: Uint8Array): Promise<Admitted | null> {
-    const digest = Buffer.from(tokenDigest).toString('latin1')
-    const instanceId = this.#instanceByDigest.get(digest) ?? (await this.#read(tokenDigest, digest))
+  async admit(tokenDigest: string): Promise<Admitted | null> {
+    const instanceId = this.#instanceByDigest.get(tokenDigest) ?? (await this.#read(tokenDigest))
     return instanceId === null ? null : this.#count(instanceId)
   }
 
@@ -50,11 +49,11 @@ export class LocalAdmission implements Admission {
     }
   }
 
-  async #read(tokenDigest: Uint8Array, digest: string): Promise<InstanceId | null> {
+  async #read(tokenDigest: string): Promise<InstanceId | null> {
     const forgotten = this.#forgotten
-    const [instance] = await this.#core.reader.run(this.#find, { digest: tokenDigest })
+    const [instance] = await this.#core.reader.run(this.#find, { digest: Buffer.from(tokenDigest, 'hex') })
     if (instance === undefined) return null
-    if (forgotten === this.#forgotten) this.#instanceByDigest.set(digest, instance.id)
+    if (forgotten === this.#forgotten) this.#instanceByDigest.set(tokenDigest, instance.id)
     return instance.id
   }
 
@@ -85,13 +84,12 @@ export class SharedAdmission implements Admission {
   /** Nothing is remembered: every call asks the database. */
   forgetToken(): void {}
 
-  admit(tokenDigest: Uint8Array): Promise<Admitted | null> {
-    return this.#core.write(this.#count, { digest: hexOf(tokenDigest) })
+  admit(tokenDigest: string): Promise<Admitted | null> {
+    return this.#core.write(this.#count, { digest: tokenDigest })
   }
 
-  async admitAndAccept(tokenDigest: Uint8Array, message: CallersMessage, now: number): Promise<Admitted | null> {
-    const call = { tokenDigest: hexOf(tokenDigest), message, now }
-    const accepted = await this.#core.write(this.#acceptAtOnce, call)
+  async admitAndAccept(tokenDigest: string, message: CallersMessage, now: number): Promise<Admitted | null> {
+    const accepted = await this.#core.write(this.#acceptAtOnce, { tokenDigest, message, now })
     if (accepted !== null) giveAcceptedHints(this.#core.hints, accepted.instanceId, message.to)
     return accepted
   }
@@ -148,8 +146,4 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
     })
   }
   return { name: 'admission.count', instanceId: () => '', keys: () => [], run, runAlone: run }
-}
-
-function hexOf(digest: Uint8Array): string {
-  return Buffer.from(digest).toString('hex')
 }

@@ -72,8 +72,9 @@ export class DatabaseStore implements Store {
     this.#ping = pingOperation(statements)
     const { commitsAtOnce } = backend
     this.#writer = new Writer(backend, fence, { commitsAtOnce })
-    this.#commonWriter = commitsAtOnce === 1 ? this.#writer : new Writer(backend, fence)
-    this.#callWriter = commitsAtOnce === 1 ? this.#writer : new Writer(backend, fence, { commitsAtOnce, eager: true })
+    const isAlone = statements.kind === 'sqlite'
+    this.#commonWriter = isAlone ? this.#writer : new Writer(backend, fence)
+    this.#callWriter = isAlone ? this.#writer : new Writer(backend, fence, { commitsAtOnce, eager: true })
     const core: Core = {
       statements,
       sealing,

@@ -30,6 +30,7 @@ export interface Hints {
 }
 
 const EVERY = ''
+const NOBODY: ReadonlySet<Listener> = new Set()
 
 /** Hints within this process. A hint costs the same however many instances are listened to. */
 export class LocalHints implements Hints {
@@ -53,8 +54,8 @@ export class LocalHints implements Hints {
   protected tell(topic: HintTopic, instanceId: InstanceId, origin: HintOrigin, about?: string): void {
     const byInstance = this.#listeners.get(topic)
     if (byInstance === undefined) return
-    for (const listener of byInstance.get(instanceId) ?? []) listener(instanceId, origin, about)
-    for (const listener of byInstance.get(EVERY) ?? []) listener(instanceId, origin, about)
+    for (const listener of byInstance.get(instanceId) ?? NOBODY) listener(instanceId, origin, about)
+    for (const listener of byInstance.get(EVERY) ?? NOBODY) listener(instanceId, origin, about)
   }
 
   /** Whether somebody in this process listens to hints of just this instance: its owner, that is. */

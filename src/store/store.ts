@@ -79,17 +79,17 @@ export interface Admitted {
 
 export interface Admission {
   /**
-   * Finds the token's instance and counts the call against it: 100 (setting) per window of 60 s that opens with the
+   * Finds the instance of a token, by its digest in hexadecimal digits, and counts the call against it: 100 (setting) per window of 60 s that opens with the
    * first call. Null for a token that is unknown (or whose instance was deleted), which counts nowhere. A replaced
    * token is unknown at once. In memory on SQLite, one round trip and the database's clock on PostgreSQL.
    */
-  admit(tokenDigest: Uint8Array): Promise<Admitted | null>
+  admit(tokenDigest: string): Promise<Admitted | null>
   /**
    * Admits a call and accepts its message in one commit and one round trip, where nothing speaks against it. Null:
    * nothing was counted or stored, and the call is to be admitted, then its message accepted. Absent where admitting
    * costs no round trip.
    */
-  admitAndAccept?(tokenDigest: Uint8Array, message: CallersMessage, now: number): Promise<Admitted | null>
+  admitAndAccept?(tokenDigest: string, message: CallersMessage, now: number): Promise<Admitted | null>
 }
 
 // ── Instances ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -164,18 +164,32 @@ describe('the writer', () => {
     expect(ledger.committed.flat().indexOf('1/a')).toBeLessThan(ledger.committed.flat().indexOf('2/a'))
   })
 
-  test('a whole commit’s worth that waits gets one of its own at once', async () => {
+  test('a share’s worth that waits gets a commit of its own at once, and no commit takes more than its share', async () => {
     const { ledger, writer, note } = setUp({ commitsAtOnce: 2 })
     const { promise, resolve } = Promise.withResolvers<void>()
     ledger.hold = promise
     const first = writer.write(note, '0/a')
     await new Promise(done => setImmediate(done))
     ledger.hold = Promise.resolve()
-    const others = Array.from({ length: 128 }, (_, index) => writer.write(note, `${index + 1}/b`))
-    await Promise.all(others)
-    expect(ledger.committed.map(units => units.length)).toEqual([128])
+    const others = Array.from({ length: 99 }, (_, index) => writer.write(note, `${index + 1}/${index % 2}`))
+    await expect.poll(() => ledger.committed.map(units => units.length)).toEqual([50, 25, 24])
     resolve()
-    await first
+    await Promise.all([first, ...others])
+  })
+
+  test('an eager one begins the next commit as soon as there is room', async () => {
+    const { ledger, writer, note } = setUp({ commitsAtOnce: 2, eager: true })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    ledger.hold = promise
+    const first = writer.write(note, '1/a')
+    await new Promise(done => setImmediate(done))
+    ledger.hold = Promise.resolve()
+    const sameCaller = writer.write(note, '2/a')
+    expect(await writer.write(note, '3/b')).toBe('3/b!')
+    expect(ledger.committed).toEqual([['3/b']])
+    resolve()
+    await Promise.all([first, sameCaller])
+    expect(ledger.committed).toEqual([['3/b'], ['1/a'], ['2/a']])
   })
 
   test('closing waits for what was accepted and refuses the rest', async () => {

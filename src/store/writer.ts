@@ -6,6 +6,9 @@ import { type Backend, PostFailed, type Transaction } from './session.ts'
 
 /** More in one commit would keep the first ones, and on SQLite the process, waiting for the last. */
 const MAX_UNITS_PER_COMMIT = 128
+/** So many may always share a commit: smaller ones cost more than they save. */
+const UNITS_PER_SHARE = 24
+const SHARES = 2
 /** Above this, a new unit is refused at once: the store cannot keep up, and waiting would only hide it. */
 const MAX_WAITING = 10_000
 /** A commit that takes longer has met a disk or a database that hangs: what comes now is refused instead of waiting behind. */
@@ -14,25 +17,19 @@ const MAX_CONFLICTS = 5
 
 /** What comes does not wait longer for the commits under way before it gets one of its own, where there is room. */
 const JOIN_WITHIN_MS = 10
-/** So many units may always share a commit, however few there are: smaller ones cost more than they save. */
-const UNITS_PER_SHARE = 16
-
 /** How commits follow one another. */
 export interface Pace {
   /** How many may be under way. */
   readonly commitsAtOnce: number
-  /**
-   * The next one begins as soon as there is room for it, and takes no more than its share of the units there are: so
-   * neither the database nor those who called wait for one large commit. For calls, whose next ones come as these are
-   * answered. Otherwise as few commits as possible.
-   */
+  /** The next one begins as soon as there is room for it. For calls, of which new ones come as these are answered. */
   readonly eager?: boolean
 }
 
 /**
  * Writes, an instance's units in their order. Units that arrive while a commit runs share the next one, which begins when
- * that one ends; sooner where it takes long or a whole commit's worth waits, and the backend has room. A promise resolves
- * only after the commit. A unit that fails rejects alone: the others are committed without it.
+ * that one ends; sooner where it takes long or a share's worth waits, and the backend has room. No commit takes more than
+ * its share of the units there are, so that neither the database nor those who called wait for a single large one. A
+ * promise resolves only after the commit. A unit that fails rejects alone: the others are committed without it.
  */
 export class Writer {
   readonly #backend: Backend
@@ -49,7 +46,12 @@ export class Writer {
   #timer: NodeJS.Timeout | undefined
   #closed: PromiseWithResolvers<void> | null = null
 
-  constructor(backend: Backend, fence: Fence, pace: Pace = { commitsAtOnce: 1 }, monotonicNow = () => performance.now()) {
+  constructor(
+    backend: Backend,
+    fence: Fence,
+    pace: Pace = { commitsAtOnce: 1 },
+    monotonicNow = () => performance.now(),
+  ) {
     this.#backend = backend
     this.#fence = fence
     this.#pace = pace
@@ -112,7 +114,7 @@ export class Writer {
         this.#timer = setTimeout(() => this.#startCommits(), waitMs)
         return
       }
-      const units = this.#take(this.#atMost)
+      const units = this.#take(this.#share)
       if (units.length === 0) return
       this.#start(units)
     }
@@ -121,15 +123,14 @@ export class Writer {
   /** How long what waits goes on waiting for the commits under way. */
   get #joinForMs(): number {
     const youngest = this.#begunAt.at(-1)
-    if (youngest === undefined || this.#pace.eager || this.#waiting.length >= MAX_UNITS_PER_COMMIT) return 0
+    if (youngest === undefined || this.#pace.eager || this.#waiting.length >= this.#share) return 0
     return Math.max(0, youngest + JOIN_WITHIN_MS - this.#monotonicNow())
   }
 
-  /** How many units the next commit takes. */
-  get #atMost(): number {
-    if (!this.#pace.eager) return MAX_UNITS_PER_COMMIT
-    const share = Math.ceil((this.#waiting.length + this.#unitsUnderWay) / this.#pace.commitsAtOnce)
-    return Math.min(MAX_UNITS_PER_COMMIT, Math.max(UNITS_PER_SHARE, share))
+  /** How many units the next commit takes at most. */
+  get #share(): number {
+    const all = this.#waiting.length + this.#unitsUnderWay
+    return Math.min(MAX_UNITS_PER_COMMIT, Math.max(UNITS_PER_SHARE, Math.ceil(all / SHARES)))
   }
 
   /** The next ones, but for those of instances that have some under way. */

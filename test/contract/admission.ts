@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { createOwned, newInstance, withStore } from './fixture.ts'
+import { createOwned, hex, newInstance, withStore } from './fixture.ts'
 import type { CreateHarness } from './harness.ts'
 
 export function admissionContract(createHarness: CreateHarness): void {
@@ -11,21 +11,21 @@ export function admissionContract(createHarness: CreateHarness): void {
       const { store } = context
       const instance = newInstance()
       await store.instances.create(instance, 0)
-      const first = await store.admission.admit(instance.tokenDigest)
+      const first = await store.admission.admit(hex(instance.tokenDigest))
       expect(first).toMatchObject({ instanceId: instance.id, withinRate: true, limit: 100, remaining: 99 })
       expect(first!.resetMs).toBeGreaterThan(55_000)
       expect(first!.resetMs).toBeLessThanOrEqual(60_000)
-      expect(await store.admission.admit(instance.tokenDigest)).toMatchObject({ remaining: 98 })
+      expect(await store.admission.admit(hex(instance.tokenDigest))).toMatchObject({ remaining: 98 })
     })
 
     test('lets exactly the limit through, however many calls come at once', async () => {
       const { store } = context
       const instance = newInstance()
       await store.instances.create(instance, 0)
-      const all = await Promise.all(Array.from({ length: 150 }, () => store.admission.admit(instance.tokenDigest)))
+      const all = await Promise.all(Array.from({ length: 150 }, () => store.admission.admit(hex(instance.tokenDigest))))
       expect(all.filter(admitted => admitted!.withinRate)).toHaveLength(100)
       expect(new Set(all.filter(admitted => admitted!.withinRate).map(admitted => admitted!.remaining)).size).toBe(100)
-      expect(await store.admission.admit(instance.tokenDigest)).toMatchObject({ withinRate: false, remaining: 0 })
+      expect(await store.admission.admit(hex(instance.tokenDigest))).toMatchObject({ withinRate: false, remaining: 0 })
     })
 
     test('counts each instance apart', async () => {
@@ -33,22 +33,22 @@ export function admissionContract(createHarness: CreateHarness): void {
       const [one, other] = [newInstance(), newInstance()]
       await store.instances.create(one, 0)
       await store.instances.create(other, 0)
-      await Promise.all([1, 2, 3].map(() => store.admission.admit(one.tokenDigest)))
-      expect(await store.admission.admit(other.tokenDigest)).toMatchObject({ instanceId: other.id, remaining: 99 })
+      await Promise.all([1, 2, 3].map(() => store.admission.admit(hex(one.tokenDigest))))
+      expect(await store.admission.admit(hex(other.tokenDigest))).toMatchObject({ instanceId: other.id, remaining: 99 })
     })
 
     test('does not know a token that was never given out, was replaced, or whose instance was deleted', async () => {
       const { store } = context
-      expect(await store.admission.admit(randomBytes(32))).toBeNull()
+      expect(await store.admission.admit(hex(randomBytes(32)))).toBeNull()
       const instance = newInstance()
       await store.instances.create(instance, 0)
-      await store.admission.admit(instance.tokenDigest)
+      await store.admission.admit(hex(instance.tokenDigest))
       const replacement = randomBytes(32)
       expect(await store.instances.replaceToken(instance.id, replacement)).toBe(true)
-      expect(await store.admission.admit(instance.tokenDigest)).toBeNull()
-      expect(await store.admission.admit(replacement)).toMatchObject({ instanceId: instance.id, remaining: 98 })
+      expect(await store.admission.admit(hex(instance.tokenDigest))).toBeNull()
+      expect(await store.admission.admit(hex(replacement))).toMatchObject({ instanceId: instance.id, remaining: 98 })
       await store.instances.delete(instance.id, 0)
-      expect(await store.admission.admit(replacement)).toBeNull()
+      expect(await store.admission.admit(hex(replacement))).toBeNull()
       expect(await store.instances.replaceToken(instance.id, randomBytes(32))).toBe(false)
     })
 

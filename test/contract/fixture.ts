@@ -31,6 +31,11 @@ export function newInstance(changes: Partial<NewInstance> = {}): NewInstance {
   }
 }
 
+/** A token's digest as a call brings it. */
+export function hex(digest: Uint8Array): string {
+  return Buffer.from(digest).toString('hex')
+}
+
 /** An instance that `OWNER` holds and that is connected. */
 export async function createConnected(store: Store, options: { url?: string | null } = {}): Promise<Lease> {
   const lease = await createOwned(store)

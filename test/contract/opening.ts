@@ -61,7 +61,7 @@ export function openingContract(createHarness: CreateHarness): void {
       await expect(store.ping()).rejects.toThrow(StoreUnavailable)
       await expect(store.instances.create(newInstance(), 0)).rejects.toThrow(StoreUnavailable)
       await expect(store.instances.find(lease.instanceId)).rejects.toThrow(StoreUnavailable)
-      await expect(store.admission.admit(Buffer.alloc(32))).rejects.toThrow(StoreUnavailable)
+      await expect(store.admission.admit('00'.repeat(32))).rejects.toThrow(StoreUnavailable)
       await store.close()
       const again = await harness.open()
       expect(await again.messages.listQueued(lease.instanceId, 1_000)).toHaveLength(written.length)

@@ -8,6 +8,7 @@ import {
   attempt,
   createConnected,
   deliverAll,
+  hex,
   idempotency,
   incoming,
   listReady,
@@ -62,28 +63,30 @@ describe('several nodes on one PostgreSQL', () => {
     const [one, other] = await openNodes()
     const [before, after] = [1, 2].map(fill => new Uint8Array(32).fill(fill)) as [Uint8Array, Uint8Array]
     const { id } = await one.instances.create(newInstance({ tokenDigest: before }), 0)
-    expect((await other.admission.admit(before))?.instanceId).toBe(id)
+    expect((await other.admission.admit(hex(before)))?.instanceId).toBe(id)
     await one.instances.replaceToken(id, after)
-    expect(await other.admission.admit(before)).toBeNull()
-    expect((await other.admission.admit(after))?.instanceId).toBe(id)
+    expect(await other.admission.admit(hex(before))).toBeNull()
+    expect((await other.admission.admit(hex(after)))?.instanceId).toBe(id)
     await one.instances.delete(id, 0)
-    expect(await other.admission.admit(after)).toBeNull()
+    expect(await other.admission.admit(hex(after))).toBeNull()
   })
 
   test('share one rate window', async () => {
     const nodes = await openNodes()
     const instance = newInstance()
     await nodes[0].instances.create(instance, 0)
-    const calls = Array.from({ length: 160 }, (_, index) => nodes[index % 2]!.admission.admit(instance.tokenDigest))
+    const calls = Array.from({ length: 160 }, (_, index) =>
+      nodes[index % 2]!.admission.admit(hex(instance.tokenDigest)),
+    )
     const admitted = await Promise.all(calls)
     expect(admitted.filter(call => call!.withinRate)).toHaveLength(100)
     await harness.execute('update rate_windows set opened_at = opened_at - 59000')
-    expect(await nodes[0].admission.admit(instance.tokenDigest)).toMatchObject({ withinRate: false })
+    expect(await nodes[0].admission.admit(hex(instance.tokenDigest))).toMatchObject({ withinRate: false })
     await harness.execute('update rate_windows set opened_at = opened_at - 1000')
-    expect(await nodes[1].admission.admit(instance.tokenDigest)).toMatchObject({ withinRate: true, remaining: 99 })
+    expect(await nodes[1].admission.admit(hex(instance.tokenDigest))).toMatchObject({ withinRate: true, remaining: 99 })
     const replacement = Buffer.alloc(32, 5)
     await nodes[0].instances.replaceToken(instance.id, replacement)
-    expect(await nodes[1].admission.admit(instance.tokenDigest)).toBeNull()
+    expect(await nodes[1].admission.admit(hex(instance.tokenDigest))).toBeNull()
   })
 
   test('a node that lost its lease writes nothing, however its writes race with the takeover', async () => {

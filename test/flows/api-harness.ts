@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
+import { inject } from 'vitest'
 import { type ApiOptions, createServer } from '../../src/api/server.ts'
 import type { StoredConnection } from '../../src/domain/connection.ts'
 import { Refusal } from '../../src/domain/refusal.ts'
@@ -11,6 +12,7 @@ import { openStore } from '../../src/store/open-store.ts'
 import type { Lease, Store } from '../../src/store/store.ts'
 import { createAddressGuard } from '../../src/webhooks/address-guard.ts'
 import { signatureHeaders } from '../../src/webhooks/signature.ts'
+import { createDatabase, type StoreKind } from '../database.ts'
 import { keepLog, noteBody, noteSecret } from '../log-book.ts'
 import { ApiDocument } from './api-document.ts'
 
@@ -42,13 +44,15 @@ export interface Created {
 }
 
 export interface ApiHarnessOptions {
+  /** Default: SQLite. */
+  on?: StoreKind
   ratePerMinute?: number
   /** Takes the place of parts of the store. */
   store?: (store: Store) => Partial<Store>
   options?: Partial<ApiOptions>
 }
 
-/** The real HTTP server on loopback over the real store on SQLite; no instance is run by anybody but the test. */
+/** The real HTTP server on loopback over the real store; no instance is run by anybody but the test. */
 export class ApiHarness {
   readonly url: string
   readonly port: number
@@ -79,7 +83,7 @@ export class ApiHarness {
     this.#dispose = parts.dispose
   }
 
-  static async start({ ratePerMinute = PLENTY, store: replace, options = {} }: ApiHarnessOptions = {}) {
+  static async start({ on = 'sqlite', ratePerMinute = PLENTY, store: replace, options = {} }: ApiHarnessOptions = {}) {
     const dataDir = mkdtempSync(join(tmpdir(), 'pombal-api-'))
     const logged: Record<string, unknown>[] = []
     const written: unknown[] = []
@@ -88,7 +92,9 @@ export class ApiHarness {
       logged.push(JSON.parse(line))
     }
     const logger = pino({ level: 'trace' }, { write })
-    const store = await openStore({ dataDir, masterKey: randomBytes(32), ratePerMinute, logger })
+    const database = await createDatabase(on, inject('postgresUrl'))
+    const databaseUrl = database.url ?? undefined
+    const store = await openStore({ dataDir, databaseUrl, masterKey: randomBytes(32), ratePerMinute, logger })
     const guard = createAddressGuard({ loopbackAndPrivateAllowed: false, allowedNetworks: [], ownPorts: () => [] })
     const server = await createServer({
       store: replace ? { ...parts(store), ...replace(store) } : store,
@@ -119,6 +125,7 @@ export class ApiHarness {
     const dispose = async () => {
       await server.close()
       await store.close()
+      await database.dispose()
       rmSync(dataDir, { recursive: true, force: true })
     }
     return new ApiHarness({ store, logged, written, server, dispose })

@@ -1,45 +1,49 @@
 import { expect, test } from 'vitest'
 import type { Admitted } from '../../src/store/store.ts'
+import { STORES } from '../database.ts'
 import { ApiHarness } from './api-harness.ts'
 
-test('the 101st call in a window is refused, whatever the calls were; the other instance is not concerned', async () => {
-  await using api = await ApiHarness.start({ ratePerMinute: 100 })
-  const instance = await api.createConnected()
-  const other = await api.createConnected()
-  const calls = [
-    () => api.send(instance, { to: '5511987654321', text: 'x' }),
-    () => api.send(instance, { to: 'x', text: 'x' }),
-    () => api.send(instance, 'not json'),
-    () => api.call({ path: '/v1/instance', key: instance.token }),
-    () => api.call({ path: '/v1/webhooks/inst_other', key: instance.token }),
-    () => api.call({ path: '/v1/nope', key: instance.token }),
-    () => api.call({ method: 'DELETE', path: '/v1/instance', key: instance.token }),
-    () => api.send(instance, 'x', { 'content-type': 'text/plain' }),
-    () => api.send(instance, 'x'.repeat(1_048_577)),
-    () => api.call({ path: '/v1/messages/msg_1', key: instance.token }),
-  ]
-  const remaining: number[] = []
-  for (let n = 0; n < 100; n += 1) {
-    const answer = await calls[n % calls.length]!()
-    expect(answer.status).not.toBe(429)
-    expect(answer.headers.get('ratelimit-limit')).toBe('100')
-    expect(answer.headers.get('retry-after')).toBeNull()
-    const reset = Number(answer.headers.get('ratelimit-reset'))
-    expect(Number.isInteger(reset) && reset >= 1 && reset <= 60).toBe(true)
-    remaining.push(Number(answer.headers.get('ratelimit-remaining')))
-  }
-  expect(remaining).toEqual(Array.from({ length: 100 }, (_, n) => 99 - n))
+test.each(STORES)(
+  'on %s the 101st call in a window is refused, whatever the calls were; the other instance is not concerned',
+  async on => {
+    await using api = await ApiHarness.start({ on, ratePerMinute: 100 })
+    const instance = await api.createConnected()
+    const other = await api.createConnected()
+    const calls = [
+      () => api.send(instance, { to: '5511987654321', text: 'x' }),
+      () => api.send(instance, { to: 'x', text: 'x' }),
+      () => api.send(instance, 'not json'),
+      () => api.call({ path: '/v1/instance', key: instance.token }),
+      () => api.call({ path: '/v1/webhooks/inst_other', key: instance.token }),
+      () => api.call({ path: '/v1/nope', key: instance.token }),
+      () => api.call({ method: 'DELETE', path: '/v1/instance', key: instance.token }),
+      () => api.send(instance, 'x', { 'content-type': 'text/plain' }),
+      () => api.send(instance, 'x'.repeat(1_048_577)),
+      () => api.call({ path: '/v1/messages/msg_1', key: instance.token }),
+    ]
+    const remaining: number[] = []
+    for (let n = 0; n < 100; n += 1) {
+      const answer = await calls[n % calls.length]!()
+      expect(answer.status).not.toBe(429)
+      expect(answer.headers.get('ratelimit-limit')).toBe('100')
+      expect(answer.headers.get('retry-after')).toBeNull()
+      const reset = Number(answer.headers.get('ratelimit-reset'))
+      expect(Number.isInteger(reset) && reset >= 1 && reset <= 60).toBe(true)
+      remaining.push(Number(answer.headers.get('ratelimit-remaining')))
+    }
+    expect(remaining).toEqual(Array.from({ length: 100 }, (_, n) => 99 - n))
 
-  for (const call of calls) {
-    const answer = await call()
-    expect([answer.status, answer.body.error.code]).toEqual([429, 'rate_limit_exceeded'])
-    expect(answer.headers.get('ratelimit-remaining')).toBe('0')
-    expect(answer.headers.get('retry-after')).toBe(answer.headers.get('ratelimit-reset'))
-    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
-  }
-  expect((await api.call({ path: '/v1/instance', key: other.token })).status).toBe(200)
-  expect((await api.call({ path: '/v1/instance' })).status).toBe(401)
-})
+    for (const call of calls) {
+      const answer = await call()
+      expect([answer.status, answer.body.error.code]).toEqual([429, 'rate_limit_exceeded'])
+      expect(answer.headers.get('ratelimit-remaining')).toBe('0')
+      expect(answer.headers.get('retry-after')).toBe(answer.headers.get('ratelimit-reset'))
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    }
+    expect((await api.call({ path: '/v1/instance', key: other.token })).status).toBe(200)
+    expect((await api.call({ path: '/v1/instance' })).status).toBe(401)
+  },
+)
 
 test('Retry-After is whole seconds, rounded up', async () => {
   let admitted: Partial<Admitted> = {}

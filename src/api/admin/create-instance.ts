@@ -41,7 +41,7 @@ export function createInstance(api: Api, { store, sandbox, now }: ApiContext): v
           id: newInstanceId(),
           name,
           kind,
-          tokenDigest: tokenDigest(token),
+          tokenDigest: Buffer.from(tokenDigest(token), 'hex'),
           webhookSecret: newWebhookSecret(),
           goal: kind === 'sandbox' ? 'online' : 'idle',
         },

@@ -25,7 +25,7 @@ export function replaceToken(api: Api, { store }: ApiContext): void {
     async request => {
       const { id } = request.params
       const token = newToken()
-      if (!isId(id) || !(await store.instances.replaceToken(id, tokenDigest(token)))) {
+      if (!isId(id) || !(await store.instances.replaceToken(id, Buffer.from(tokenDigest(token), 'hex')))) {
         throw new Refusal('instance_not_found')
       }
       return { data: { token } }

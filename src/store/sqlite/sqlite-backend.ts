@@ -43,10 +43,14 @@ export type SyncFile = (descriptor: number) => Promise<void>
 export class SqliteBackend implements Backend {
   readonly reader: Session
   readonly autocommit = null
-  readonly commitsAtOnce = 1
+  /** One writes while another is being synced. */
+  readonly commitsAtOnce = 2
   readonly #writing: Sqlite.Database
   readonly #reading: Sqlite.Database
-  readonly #transaction: SqliteTransaction
+  readonly #session: SqliteWritingSession
+  /** Until the last transaction that began has written to the log what it will. */
+  #written: Promise<void> = Promise.resolve()
+  readonly #syncLog: () => Promise<void>
   readonly #log: number
 
   constructor(path: string, syncFile: SyncFile = promisify(fdatasync)) {
@@ -55,12 +59,16 @@ export class SqliteBackend implements Backend {
     this.reader = new SqliteSession(this.#reading)
     this.#log = openLog(this.#writing, path)
     this.#writing.pragma('synchronous = NORMAL')
-    this.#transaction = new SqliteTransaction(this.#writing, () => syncFile(this.#log))
+    this.#session = new SqliteWritingSession(this.#writing)
+    this.#syncLog = () => syncFile(this.#log)
   }
 
   async begin(): Promise<Transaction> {
-    this.#transaction.begin()
-    return this.#transaction
+    const before = this.#written
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#written = promise
+    await before
+    return new SqliteTransaction(this.#session, this.#syncLog, resolve)
   }
 
   classify(error: unknown): 'unavailable' | 'unit' {
@@ -106,7 +114,7 @@ class SqliteSession implements Session {
     return this.executeAll(statement, rows)
   }
 
-  protected executeAll<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): O[] {
+  executeAll<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): O[] {
     const prepared = this.#prepare(statement.sql)
     const answers: O[] = []
     for (const row of rows) {
@@ -126,35 +134,74 @@ class SqliteSession implements Session {
   }
 }
 
-class SqliteTransaction extends SqliteSession implements Transaction {
-  readonly #begin: Sqlite.Statement
-  readonly #commit: Sqlite.Statement
-  readonly #sync: () => Promise<void>
+class SqliteWritingSession extends SqliteSession {
+  readonly begin: Sqlite.Statement
+  readonly commit: Sqlite.Statement
 
-  constructor(db: Sqlite.Database, sync: () => Promise<void>) {
+  constructor(db: Sqlite.Database) {
     super(db)
-    this.#sync = sync
-    this.#begin = db.prepare('begin immediate')
-    this.#commit = db.prepare('commit')
+    this.begin = db.prepare('begin immediate')
+    this.commit = db.prepare('commit')
   }
 
-  begin(): void {
-    this.#begin.run()
+  rollback(): void {
+    // A full disk may have rolled back by itself.
+    if (this.db.open && this.db.inTransaction) this.db.exec('rollback')
+  }
+}
+
+/** The only one that is open; those before it may still be on their way to the disk. */
+class SqliteTransaction implements Transaction {
+  readonly #session: SqliteWritingSession
+  readonly #sync: () => Promise<void>
+  readonly #ended: () => void
+  #open = true
+
+  /** @param ended called once it has written all that it will */
+  constructor(session: SqliteWritingSession, sync: () => Promise<void>, ended: () => void) {
+    this.#session = session
+    this.#sync = sync
+    this.#ended = ended
+    try {
+      session.begin.run()
+    } catch (error) {
+      this.#end()
+      throw error
+    }
+  }
+
+  query<O>(query: Compilable<O>): Promise<O[]> {
+    return this.#session.query(query)
+  }
+
+  run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
+    return this.#session.run(statement, values)
+  }
+
+  each<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): Promise<O[]> {
+    return this.#session.each(statement, rows)
   }
 
   /** It has run when this returns: an error is thrown here. */
   post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void {
-    this.executeAll(statement, rows)
+    this.#session.executeAll(statement, rows)
   }
 
   async commit(): Promise<void> {
-    this.#commit.run()
+    this.#session.commit.run()
+    this.#end()
     await this.#sync()
   }
 
   async rollback(): Promise<void> {
-    // A full disk may have rolled back by itself.
-    if (this.db.open && this.db.inTransaction) this.db.exec('rollback')
+    if (!this.#open) return
+    this.#session.rollback()
+    this.#end()
+  }
+
+  #end(): void {
+    this.#open = false
+    this.#ended()
   }
 }
 
