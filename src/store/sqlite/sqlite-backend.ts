@@ -7,8 +7,11 @@ import type { Backend, Session, Transaction } from '../session.ts'
 import { fill, type RowsStatement, type Statement } from '../statement.ts'
 import { syncFolder } from '../sync-to-disk.ts'
 
-/** Pages of the log after which it is written back into the database: 16 MiB. */
-const CHECKPOINT_PAGES = 4_000
+/**
+ * Pages of the log after which it is written back into the database: 64 MiB. A page that changes often is written back once
+ * for all: with a quarter of it, accepting took a fifth longer.
+ */
+const CHECKPOINT_PAGES = 16_000
 /** KiB of pages kept in memory by each connection; beyond them the system keeps the file. */
 const CACHE_KIB = 16_384
 const BUSY_TIMEOUT_MS = 5_000
