@@ -1,7 +1,7 @@
 import type { Api } from './context.ts'
 import { unavailable } from './errors.ts'
 
-/** Requests and streams open at once. A body has 1 MiB at most, and is not read before token and rate are checked. */
+/** Requests and streams open at once. A body has 1 MiB at most; before token and rate are checked no more than 16 KiB of it are read. */
 const MAX_OPEN = 2_000
 
 /** Beyond so many open requests new ones get 503 with `Retry-After`; probes are answered all the same. */

@@ -1,3 +1,4 @@
+import { StoreUnavailable } from '../../store/errors.ts'
 import type { AllowedMethods } from '../allowed-methods.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../unknown-paths.ts'
@@ -15,7 +16,8 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
       const { admission } = context.store
       v1.addHook('onRequest', createAdmission(admission))
       v1.setErrorHandler(async (error, request, reply) => {
-        await admitLate(admission, request, reply)
+        // A store that does not answer would not answer this either.
+        if (!(error instanceof StoreUnavailable)) await admitLate(admission, request, reply)
         throw error
       })
       refuseUnknownPaths(v1, allowed)
