@@ -46,7 +46,8 @@ export function acceptAtOnceOperation({ statements }: Core, limit: number): Oper
     })
   }
   return {
-    name: 'messages.acceptAtOnce',
+    // Measured as what it is to a caller, whichever way his message went.
+    name: 'messages.accept',
     isCall: true,
     instanceId: ({ tokenDigest }) => tokenDigest,
     // Each call moves its window by one: two of one caller never share a statement.

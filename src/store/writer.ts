@@ -17,6 +17,7 @@ const MAX_CONFLICTS = 5
 
 /** What comes does not wait longer for the commits under way before it gets one of its own, where there is room. */
 const JOIN_WITHIN_MS = 10
+
 /** How commits follow one another. */
 export interface Pace {
   /** How many may be under way. */
