@@ -164,17 +164,18 @@ describe('the writer', () => {
     expect(ledger.committed.flat().indexOf('1/a')).toBeLessThan(ledger.committed.flat().indexOf('2/a'))
   })
 
-  test('a share’s worth that waits gets a commit of its own at once, and no commit takes more than its share', async () => {
+  test('a whole commit’s worth that waits gets one of its own at once', async () => {
     const { ledger, writer, note } = setUp({ commitsAtOnce: 2 })
     const { promise, resolve } = Promise.withResolvers<void>()
     ledger.hold = promise
     const first = writer.write(note, '0/a')
     await new Promise(done => setImmediate(done))
     ledger.hold = Promise.resolve()
-    const others = Array.from({ length: 99 }, (_, index) => writer.write(note, `${index + 1}/${index % 2}`))
-    await expect.poll(() => ledger.committed.map(units => units.length)).toEqual([50, 25, 24])
+    const others = Array.from({ length: 128 }, (_, index) => writer.write(note, `${index + 1}/b`))
+    await Promise.all(others)
+    expect(ledger.committed.map(units => units.length)).toEqual([128])
     resolve()
-    await Promise.all([first, ...others])
+    await first
   })
 
   test('an eager one begins the next commit as soon as there is room', async () => {
@@ -190,6 +191,16 @@ describe('the writer', () => {
     resolve()
     await Promise.all([first, sameCaller])
     expect(ledger.committed).toEqual([['3/b'], ['1/a'], ['2/a']])
+  })
+
+  test('of an eager one no commit takes more than its share of the units there are', async () => {
+    const { ledger, writer, note } = setUp({ commitsAtOnce: 2, eager: true })
+    const units = Array.from({ length: 100 }, (_, index) => writer.write(note, `${index}/${index}`))
+    await Promise.all(units)
+    expect(ledger.committed.map(committed => committed.length)).toEqual([50, 50])
+    ledger.committed.length = 0
+    await Promise.all(units.slice(0, 30).map((_, index) => writer.write(note, `${index}/${index}`)))
+    expect(ledger.committed.map(committed => committed.length)).toEqual([24, 6])
   })
 
   test('closing waits for what was accepted and refuses the rest', async () => {

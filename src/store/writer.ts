@@ -8,7 +8,6 @@ import { type Backend, PostFailed, type Transaction } from './session.ts'
 const MAX_UNITS_PER_COMMIT = 128
 /** So many may always share a commit: smaller ones cost more than they save. */
 const UNITS_PER_SHARE = 24
-const SHARES = 2
 /** Above this, a new unit is refused at once: the store cannot keep up, and waiting would only hide it. */
 const MAX_WAITING = 10_000
 /** A commit that takes longer has met a disk or a database that hangs: what comes now is refused instead of waiting behind. */
@@ -22,15 +21,18 @@ const JOIN_WITHIN_MS = 10
 export interface Pace {
   /** How many may be under way. */
   readonly commitsAtOnce: number
-  /** The next one begins as soon as there is room for it. For calls, of which new ones come as these are answered. */
+  /**
+   * The next one begins as soon as there is room for it, and takes no more than its share of the units there are: so
+   * neither the database nor those who called wait for a single large one. For calls, of which new ones come as these are
+   * answered. Otherwise as few commits as possible.
+   */
   readonly eager?: boolean
 }
 
 /**
  * Writes, an instance's units in their order. Units that arrive while a commit runs share the next one, which begins when
- * that one ends; sooner where it takes long or a share's worth waits, and the backend has room. No commit takes more than
- * its share of the units there are, so that neither the database nor those who called wait for a single large one. A
- * promise resolves only after the commit. A unit that fails rejects alone: the others are committed without it.
+ * that one ends; sooner where it takes long or a whole commit's worth waits, and the backend has room. A promise resolves
+ * only after the commit. A unit that fails rejects alone: the others are committed without it.
  */
 export class Writer {
   readonly #backend: Backend
@@ -124,14 +126,15 @@ export class Writer {
   /** How long what waits goes on waiting for the commits under way. */
   get #joinForMs(): number {
     const youngest = this.#begunAt.at(-1)
-    if (youngest === undefined || this.#pace.eager || this.#waiting.length >= this.#share) return 0
+    if (youngest === undefined || this.#pace.eager || this.#waiting.length >= MAX_UNITS_PER_COMMIT) return 0
     return Math.max(0, youngest + JOIN_WITHIN_MS - this.#monotonicNow())
   }
 
   /** How many units the next commit takes at most. */
   get #share(): number {
+    if (!this.#pace.eager) return MAX_UNITS_PER_COMMIT
     const all = this.#waiting.length + this.#unitsUnderWay
-    return Math.min(MAX_UNITS_PER_COMMIT, Math.max(UNITS_PER_SHARE, Math.ceil(all / SHARES)))
+    return Math.min(MAX_UNITS_PER_COMMIT, Math.max(UNITS_PER_SHARE, Math.ceil(all / this.#pace.commitsAtOnce)))
   }
 
   /** The next ones, but for those of instances that have some under way. */
@@ -195,14 +198,13 @@ export class Writer {
       return settlementsOf(inOrder, await operation.runAlone(autocommit, inputs))
     }
     const tx = await this.#backend.begin()
-    const settlements: (() => void)[] = []
+    let settlements: (() => void)[]
     try {
-      let held: ReadonlySet<string> | null = null
-      for (const group of groups) {
-        held ??= group.operation.lease === undefined ? null : await this.#heldLeases(tx, units)
-        settlements.push(...(await this.#run(tx, group, held)))
-        if (group.operation.isRare) held = null
-      }
+      // Single statements follow one another on the connection by themselves: none waits for the answer to the one before.
+      const areSingle = groups.every(group => group.operation.runAlone)
+      settlements = areSingle
+        ? (await Promise.all(groups.map(group => this.#run(tx, group, null)))).flat()
+        : await this.#runInTurn(tx, groups, units)
     } catch (error) {
       await tx.rollback()
       throw error
@@ -213,6 +215,17 @@ export class Writer {
       await tx.rollback()
       if (error instanceof PostFailed) throw error.cause
       throw new StoreUnavailable('The commit failed.', { cause: error })
+    }
+    return settlements
+  }
+
+  async #runInTurn(tx: Transaction, groups: readonly Group[], units: readonly Unit[]): Promise<(() => void)[]> {
+    const settlements: (() => void)[] = []
+    let held: ReadonlySet<string> | null = null
+    for (const group of groups) {
+      held ??= group.operation.lease === undefined ? null : await this.#heldLeases(tx, units)
+      settlements.push(...(await this.#run(tx, group, held)))
+      if (group.operation.isRare) held = null
     }
     return settlements
   }

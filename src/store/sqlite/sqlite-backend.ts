@@ -46,14 +46,10 @@ export type SyncFile = (descriptor: number) => Promise<void>
 export class SqliteBackend implements Backend {
   readonly reader: Session
   readonly autocommit = null
-  /** One writes while another is being synced. */
-  readonly commitsAtOnce = 2
+  readonly commitsAtOnce = 1
   readonly #writing: Sqlite.Database
   readonly #reading: Sqlite.Database
-  readonly #session: SqliteWritingSession
-  /** Until the last transaction that began has written to the log what it will. */
-  #written: Promise<void> = Promise.resolve()
-  readonly #syncLog: () => Promise<void>
+  readonly #transaction: SqliteTransaction
   readonly #log: number
 
   constructor(path: string, syncFile: SyncFile = promisify(fdatasync)) {
@@ -62,16 +58,12 @@ export class SqliteBackend implements Backend {
     this.reader = new SqliteSession(this.#reading)
     this.#log = openLog(this.#writing, path)
     this.#writing.pragma('synchronous = NORMAL')
-    this.#session = new SqliteWritingSession(this.#writing)
-    this.#syncLog = () => syncFile(this.#log)
+    this.#transaction = new SqliteTransaction(this.#writing, () => syncFile(this.#log))
   }
 
   async begin(): Promise<Transaction> {
-    const before = this.#written
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#written = promise
-    await before
-    return new SqliteTransaction(this.#session, this.#syncLog, resolve)
+    this.#transaction.begin()
+    return this.#transaction
   }
 
   classify(error: unknown): 'unavailable' | 'unit' {
@@ -117,7 +109,7 @@ class SqliteSession implements Session {
     return this.executeAll(statement, rows)
   }
 
-  executeAll<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): O[] {
+  protected executeAll<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): O[] {
     const prepared = this.#prepare(statement.sql)
     const answers: O[] = []
     for (const row of rows) {
@@ -137,74 +129,35 @@ class SqliteSession implements Session {
   }
 }
 
-class SqliteWritingSession extends SqliteSession {
-  readonly begin: Sqlite.Statement
-  readonly commit: Sqlite.Statement
-
-  constructor(db: Sqlite.Database) {
-    super(db)
-    this.begin = db.prepare('begin immediate')
-    this.commit = db.prepare('commit')
-  }
-
-  rollback(): void {
-    // A full disk may have rolled back by itself.
-    if (this.db.open && this.db.inTransaction) this.db.exec('rollback')
-  }
-}
-
-/** The only one that is open; those before it may still be on their way to the disk. */
-class SqliteTransaction implements Transaction {
-  readonly #session: SqliteWritingSession
+class SqliteTransaction extends SqliteSession implements Transaction {
+  readonly #begin: Sqlite.Statement
+  readonly #commit: Sqlite.Statement
   readonly #sync: () => Promise<void>
-  readonly #ended: () => void
-  #open = true
 
-  /** @param ended called once it has written all that it will */
-  constructor(session: SqliteWritingSession, sync: () => Promise<void>, ended: () => void) {
-    this.#session = session
+  constructor(db: Sqlite.Database, sync: () => Promise<void>) {
+    super(db)
     this.#sync = sync
-    this.#ended = ended
-    try {
-      session.begin.run()
-    } catch (error) {
-      this.#end()
-      throw error
-    }
+    this.#begin = db.prepare('begin immediate')
+    this.#commit = db.prepare('commit')
   }
 
-  query<O>(query: Compilable<O>): Promise<O[]> {
-    return this.#session.query(query)
-  }
-
-  run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
-    return this.#session.run(statement, values)
-  }
-
-  each<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): Promise<O[]> {
-    return this.#session.each(statement, rows)
+  begin(): void {
+    this.#begin.run()
   }
 
   /** It has run when this returns: an error is thrown here. */
   post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void {
-    this.#session.executeAll(statement, rows)
+    this.executeAll(statement, rows)
   }
 
   async commit(): Promise<void> {
-    this.#session.commit.run()
-    this.#end()
+    this.#commit.run()
     await this.#sync()
   }
 
   async rollback(): Promise<void> {
-    if (!this.#open) return
-    this.#session.rollback()
-    this.#end()
-  }
-
-  #end(): void {
-    this.#open = false
-    this.#ended()
+    // A full disk may have rolled back by itself.
+    if (this.db.open && this.db.inTransaction) this.db.exec('rollback')
   }
 }
 
