@@ -11,7 +11,7 @@ if (major !== 24 || minor < 12) {
 }
 // Left to itself V8 lets what is young grow to 128 MB, and buffers that nobody uses wait there for as long, outside its heap;
 // and glibc keeps apart what each thread has freed. A busy node would hold 130 MB more. And small pieces that glibc holds
-// back ("fast bins") are gathered anew for every large one: a sixth of the main thread's time. They read this only as
+// back ("fast bins") are gathered anew for every large one: a tenth of the main thread's time. They read this only as
 // they start: the process begins anew, with the same id, pipes and options.
 const YOUNG = '--max-semi-space-size'
 const isBounded = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].some(options => options.includes(YOUNG))

@@ -49,6 +49,7 @@ export class DatabaseStore implements Store {
   readonly #writer: Writer
   /** For what concerns no single instance. */
   readonly #commonWriter: Writer
+  /** For calls whose instance only the database knows. */
   readonly #callWriter: Writer
   readonly #ping: Operation<null, void>
   readonly #afterClose: () => void
