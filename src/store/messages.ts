@@ -9,13 +9,14 @@ import { toSummary, withLatestDelivery } from './delivery-summary.ts'
 import { giveAcceptedHints } from './hints.ts'
 import type { Operation } from './operation.ts'
 import type { Progress, ProgressInput } from './progress.ts'
-import { IS_QUEUED, type MessagesTable } from './schema/messages.ts'
+import { IS_PREPARED, IS_QUEUED, type MessagesTable } from './schema/messages.ts'
 import { type Slice, search } from './searching.ts'
 import type {
   AcceptOutcome,
   Lease,
   MessageEvent,
   MessageFilter,
+  MessageReference,
   Messages,
   NewMessage,
   Page,
@@ -112,8 +113,13 @@ export class StoredMessages implements Messages {
     return this.#record({ lease, whatsappId, news: reached, now })
   }
 
-  recordFailure(lease: Lease, whatsappId: string, failure: MessageFailure, now: number): Promise<ProgressOutcome> {
-    return this.#record({ lease, whatsappId, news: failure, now })
+  recordFailure(
+    lease: Lease,
+    { id, whatsappId }: MessageReference,
+    failure: MessageFailure,
+    now: number,
+  ): Promise<ProgressOutcome> {
+    return this.#record({ lease, id, whatsappId, news: failure, now })
   }
 
   async recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number> {
@@ -157,7 +163,8 @@ function prepareReads({ statements }: Core) {
         .selectFrom('messages')
         .select('content')
         .where('instance_id', '=', p.instanceId)
-        .where('whatsapp_id', '=', p.whatsappId),
+        .where('whatsapp_id', '=', p.whatsappId)
+        .where(IS_PREPARED),
     ),
   }
 }

@@ -1,12 +1,12 @@
 import type { Selectable } from 'kysely'
 import { failureBody, progressBody } from '../domain/event.ts'
-import { type InstanceId, newEventId } from '../domain/ids.ts'
+import { type InstanceId, type MessageId, newEventId } from '../domain/ids.ts'
 import { canFail, type MessageFailure, type MessageProgress, type MessageState, movesTo } from '../domain/message.ts'
 import type { Appending, NewEvent } from './appending.ts'
 import { Contacts } from './contacts.ts'
 import type { Operation } from './operation.ts'
 import { fencedOneByOne } from './operation.ts'
-import { IS_QUEUED, type MessagesTable } from './schema/messages.ts'
+import { IS_PREPARED, IS_QUEUED, type MessagesTable } from './schema/messages.ts'
 import type { Transaction } from './session.ts'
 import type { Statements } from './statement.ts'
 import type { Lease, ProgressOutcome } from './store.ts'
@@ -34,6 +34,8 @@ const STAMP = { sent: 'sent_at', delivered: 'delivered_at', read: 'read_at', fai
 
 export interface ProgressInput {
   lease: Lease
+  /** Where it is known: the message need not be prepared. */
+  id?: MessageId | undefined
   whatsappId: string
   /** How far it got, or why it failed. */
   news: MessageProgress | MessageFailure
@@ -76,11 +78,7 @@ export class Progress {
   }
 
   async #record(tx: Transaction, inputs: readonly ProgressInput[]): Promise<Progressed[]> {
-    const rows = await tx.each(
-      this.#statements.find,
-      inputs.map(({ lease, whatsappId }) => ({ instance_id: lease.instanceId, whatsapp_id: whatsappId })),
-    )
-    const messages = new Map(rows.map(row => [`${row.instance_id}/${row.whatsapp_id}`, row]))
+    const messages = await this.#find(tx, inputs)
     const found = inputs.map(({ lease, whatsappId, news, now }) => {
       const message = messages.get(`${lease.instanceId}/${whatsappId}`)
       return message === undefined ? null : { message, moves: movesOf(message.state, news), now }
@@ -100,6 +98,18 @@ export class Progress {
       if (change.moves.length === 0) return { outcome: 'unchanged', owed: false }
       return { outcome: 'recorded', owed: owed.has(change.message.instance_id) }
     })
+  }
+
+  /** By instance and WhatsApp's id. */
+  async #find(tx: Transaction, inputs: readonly ProgressInput[]): Promise<ReadonlyMap<string, MovingMessage>> {
+    const byId = inputs.flatMap(({ lease, id }) => (id === undefined ? [] : [{ instance_id: lease.instanceId, id }]))
+    const byWhatsappId = inputs
+      .filter(({ id }) => id === undefined)
+      .map(({ lease, whatsappId }) => ({ instance_id: lease.instanceId, whatsapp_id: whatsappId }))
+    const rows: MovingMessage[] = []
+    if (byWhatsappId.length > 0) rows.push(...(await tx.each(this.#statements.findPrepared, byWhatsappId)))
+    if (byId.length > 0) rows.push(...(await tx.each(this.#statements.find, byId)))
+    return new Map(rows.map(row => [`${row.instance_id}/${row.whatsapp_id}`, row]))
   }
 
   async #failQueue(tx: Transaction, { lease, failure, now, limit }: QueueFailure) {
@@ -167,16 +177,32 @@ function eventOf(message: MovingMessage, move: Move, now: number): NewEvent {
 function prepare(statements: Statements) {
   const { db } = statements
   return {
-    find: statements.rows({ instance_id: 'text', whatsapp_id: 'text' }, qb =>
+    find: statements.rows({ instance_id: 'text', id: 'text' }, qb =>
       statements.locking(
         qb
           .selectFrom('input')
-          .innerJoin('messages as m', join =>
-            join.onRef('m.instance_id', '=', 'input.instance_id').onRef('m.whatsapp_id', '=', 'input.whatsapp_id'),
+          .innerJoin('messages', join =>
+            join.onRef('messages.instance_id', '=', 'input.instance_id').onRef('messages.id', '=', 'input.id'),
           )
-          .select(MOVING.map(column => `m.${column}` as const)),
+          .select(MOVING.map(column => `messages.${column}` as const)),
         'update',
-        'm',
+        'messages',
+      ),
+    ),
+
+    findPrepared: statements.rows({ instance_id: 'text', whatsapp_id: 'text' }, qb =>
+      statements.locking(
+        qb
+          .selectFrom('input')
+          .innerJoin('messages', join =>
+            join
+              .onRef('messages.instance_id', '=', 'input.instance_id')
+              .onRef('messages.whatsapp_id', '=', 'input.whatsapp_id'),
+          )
+          .select(MOVING.map(column => `messages.${column}` as const))
+          .where(IS_PREPARED),
+        'update',
+        'messages',
       ),
     ),
 

@@ -223,6 +223,12 @@ export type AcceptOutcome =
   /** Deleted between admission and now. */
   | { kind: 'no_instance' }
 
+/** A message whose own id may not be known: by WhatsApp's alone it is found from its preparation on. */
+export interface MessageReference {
+  id?: MessageId | undefined
+  whatsappId: string
+}
+
 /** A message waiting to be sent. */
 export interface QueuedMessage {
   /** Grows in the order of acceptance. */
@@ -282,12 +288,12 @@ export interface Messages {
   recordPrepared(lease: Lease, id: MessageId, prepared: PreparedMessage): Promise<PreparedMessage>
   /**
    * Moves the message forward as `movesTo` has it, each move with its event and delivery, in one commit.
-   * An acknowledgement is `sent`. Matched by WhatsApp's id alone. Each event's timestamp is `now`, but never before the
+   * An acknowledgement is `sent`. Matched by WhatsApp's id, which it has from its preparation on. Each event's timestamp is `now`, but never before the
    * message's previous event.
    */
   recordProgress(lease: Lease, whatsappId: string, reached: MessageProgress, now: number): Promise<ProgressOutcome>
   /** `unchanged` unless the message is queued or sent (`canFail`). */
-  recordFailure(lease: Lease, whatsappId: string, failure: MessageFailure, now: number): Promise<ProgressOutcome>
+  recordFailure(lease: Lease, message: MessageReference, failure: MessageFailure, now: number): Promise<ProgressOutcome>
   /** Fails up to `limit` queued messages, oldest first (logout, deletion); returns how many. Repeat until 0. */
   recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number>
   /** The content sent under this id, for WhatsApp's requests to send it again; null if unknown or not yet prepared. */

@@ -53,7 +53,7 @@ export class Expiry {
         return failure ? [{ message, failure }] : []
       })
       for (const { message, failure } of old) {
-        await store.messages.recordFailure(lease, message.whatsappId, failure, now())
+        await store.messages.recordFailure(lease, message, failure, now())
         onExpired(message)
         logger.info({ instanceId: lease.instanceId, messageId: message.id, code: failure.code }, 'message.failed')
       }

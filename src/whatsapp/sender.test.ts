@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { LocalHints } from '../store/hints.ts'
-import type { Messages, Numbers, QueuedMessage } from '../store/store.ts'
+import type { MessageReference, Messages, Numbers, QueuedMessage } from '../store/store.ts'
 import { Gatherer } from './gatherer.ts'
 import { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement } from './link.ts'
@@ -21,7 +21,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
   const hints = new LocalHints()
   const rows: Row[] = []
   const numbers = new Map<string, { address: string | null }>([['5511987654321', { address: ADDRESS }]])
-  const find = (whatsappId: string) => rows.find(row => row.whatsappId === whatsappId)
+  const findPrepared = (whatsappId: string) => rows.find(row => row.prepared && row.whatsappId === whatsappId)
   const messages = {
     listQueued: async (_: string, limit: number, afterSeq = 0) =>
       rows
@@ -34,12 +34,12 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
       return row.prepared!
     },
     async recordProgress(_: unknown, whatsappId: string, reached: string) {
-      const row = find(whatsappId)
+      const row = findPrepared(whatsappId)
       if (row) row.ended = reached
       return row ? 'recorded' : 'unknown_message'
     },
-    async recordFailure(_: unknown, whatsappId: string, failure: { code: string; message: string }) {
-      const row = find(whatsappId)
+    async recordFailure(_: unknown, message: MessageReference, failure: { code: string; message: string }) {
+      const row = message.id ? rows.find(({ id }) => id === message.id) : findPrepared(message.whatsappId)
       if (row) row.ended = `${failure.code}: ${failure.message}`
       return 'recorded'
     },

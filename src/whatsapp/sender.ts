@@ -260,7 +260,7 @@ export class Sender {
       logger.info(facts, 'message.sent')
     } else {
       const { failure } = outcome
-      this.#record(message, () => store.messages.recordFailure(lease, whatsappId, failure, now()))
+      this.#record(message, () => store.messages.recordFailure(lease, message, failure, now()))
       logger.info({ ...facts, code: failure.code }, 'message.failed')
     }
   }
@@ -305,7 +305,7 @@ export class Sender {
     await this.#stored(() =>
       error === undefined
         ? store.messages.recordProgress(lease, whatsappId, 'sent', now())
-        : store.messages.recordFailure(lease, whatsappId, messageFailure('rejected_by_whatsapp', error), now()),
+        : store.messages.recordFailure(lease, { whatsappId }, messageFailure('rejected_by_whatsapp', error), now()),
     )
     this.#endWaiting(whatsappId)
   }

@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { newMessageId } from '../../src/domain/ids.ts'
-import { accept, createConnected, createOwned, idempotency, newMessage, watchHints, withStore } from './fixture.ts'
+import {
+  accept,
+  createConnected,
+  createOwned,
+  idempotency,
+  newMessage,
+  PREPARED,
+  watchHints,
+  withStore,
+} from './fixture.ts'
 import type { CreateHarness } from './harness.ts'
 
 export function acceptingContract(createHarness: CreateHarness): void {
@@ -165,6 +174,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
         const message = newMessage(instanceId, { to, id: newMessageId(count) })
         await store.messages.accept(message, count)
         ids.unshift(message.id)
+        await store.messages.recordPrepared(lease, message.id, PREPARED)
         if (count < 2) await store.messages.recordProgress(lease, message.whatsappId, 'sent', count)
       }
       const list = async (filter: Parameters<typeof store.messages.list>[2]) =>

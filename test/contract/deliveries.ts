@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { messageFailure } from '../../src/domain/message.ts'
 import type { Lease } from '../../src/store/store.ts'
 import {
-  accept,
+  acceptPrepared,
   attempt,
   bodyOf,
   createConnected,
@@ -33,7 +33,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
       test('a status event waits until the one before it was delivered or exhausted', async () => {
         const { store } = context
         const lease = await createConnected(store)
-        const message = await accept(store, lease.instanceId)
+        const message = await acceptPrepared(store, lease)
         await store.messages.recordProgress(lease, message.whatsappId, 'read', 1_000)
         const [sent, ...others] = await listReady(store, lease.instanceId)
         expect(sent!.kind).toBe('message.sent')
@@ -53,9 +53,9 @@ export function deliveriesContract(createHarness: CreateHarness): void {
       test('failed waits for sent too', async () => {
         const { store } = context
         const lease = await createConnected(store)
-        const message = await accept(store, lease.instanceId)
+        const message = await acceptPrepared(store, lease)
         await store.messages.recordProgress(lease, message.whatsappId, 'sent', 1_000)
-        await store.messages.recordFailure(lease, message.whatsappId, messageFailure('rejected_by_whatsapp'), 1_001)
+        await store.messages.recordFailure(lease, message, messageFailure('rejected_by_whatsapp'), 1_001)
         expect((await listReady(store, lease.instanceId)).map(({ kind }) => kind)).toEqual(['message.sent'])
         expect(await deliverAll(store, lease)).toEqual(['message.sent', 'message.failed'])
       })
@@ -63,7 +63,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
       test('it holds across a change of URL, each event keeping the URL in force when it was made', async () => {
         const { store } = context
         const lease = await createConnected(store)
-        const message = await accept(store, lease.instanceId)
+        const message = await acceptPrepared(store, lease)
         await store.messages.recordProgress(lease, message.whatsappId, 'sent', 1_000)
         await store.instances.setWebhookUrl(lease.instanceId, ELSEWHERE)
         await store.messages.recordProgress(lease, message.whatsappId, 'delivered', 1_001)
@@ -77,7 +77,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
       test('an event made while no URL is set is kept, not posted, and holds nothing up', async () => {
         const { store } = context
         const lease = await createConnected(store, { url: null })
-        const message = await accept(store, lease.instanceId)
+        const message = await acceptPrepared(store, lease)
         const hints = watchHints(store, lease.instanceId)
         await store.messages.recordProgress(lease, message.whatsappId, 'sent', 1_000)
         expect(hints).toEqual([])
@@ -91,7 +91,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
       test('messages and incoming messages wait for nothing of each other', async () => {
         const { store } = context
         const lease = await createConnected(store)
-        const [one, other] = [await accept(store, lease.instanceId), await accept(store, lease.instanceId)]
+        const [one, other] = [await acceptPrepared(store, lease), await acceptPrepared(store, lease)]
         await store.messages.recordProgress(lease, one.whatsappId, 'delivered', 1_000)
         await receive(lease, 'a')
         await store.messages.recordProgress(lease, other.whatsappId, 'sent', 1_000)
@@ -103,7 +103,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         const { store } = context
         const lease = await createConnected(store)
         const { instanceId } = lease
-        const message = await accept(store, instanceId)
+        const message = await acceptPrepared(store, lease)
         await store.messages.recordProgress(lease, message.whatsappId, 'sent', 1_000)
         const [sent] = await listReady(store, instanceId)
         await store.deliveries.recordAttempt(lease, sent!, attempt(sent!), { kind: 'delivered' })
@@ -168,7 +168,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
       test('is recorded once, however often it is told', async () => {
         const { store } = context
         const lease = await createConnected(store)
-        const message = await accept(store, lease.instanceId)
+        const message = await acceptPrepared(store, lease)
         await store.messages.recordProgress(lease, message.whatsappId, 'delivered', 1_000)
         const [sent] = await listReady(store, lease.instanceId)
         const record = () => store.deliveries.recordAttempt(lease, sent!, attempt(sent!), { kind: 'delivered' })
@@ -292,7 +292,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
-      const messages = await Promise.all(Array.from({ length: 1_000 }, () => accept(store, instanceId)))
+      const messages = await Promise.all(Array.from({ length: 1_000 }, () => acceptPrepared(store, lease)))
       await Promise.all(messages.map(message => store.messages.recordProgress(lease, message.whatsappId, 'sent', 1)))
       const sent = await store.deliveries.listFirst(instanceId, 0, 2_000)
       expect(sent).toHaveLength(1_000)

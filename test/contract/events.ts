@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { accept, attempt, bodyOf, createConnected, incoming, listReady, watchHints, withStore } from './fixture.ts'
+import {
+  acceptPrepared,
+  attempt,
+  bodyOf,
+  createConnected,
+  incoming,
+  listReady,
+  watchHints,
+  withStore,
+} from './fixture.ts'
 import type { CreateHarness } from './harness.ts'
 
 export function eventsContract(createHarness: CreateHarness): void {
@@ -60,7 +69,7 @@ export function eventsContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
-      const message = await accept(store, instanceId)
+      const message = await acceptPrepared(store, lease)
       await store.messages.recordProgress(lease, message.whatsappId, 'delivered', 1)
       for (const id of ['a', 'b', 'c', 'd']) await store.events.recordIncoming(lease, incoming({ id }), 2)
       const [, a, b, c] = await listReady(store, instanceId)

@@ -7,6 +7,7 @@ import type { CreateHarness, StoreHarness } from './harness.ts'
 
 export const URL = 'https://receiver.example/hook'
 export const OWNER = 'node-1'
+export const PREPARED = { address: '5511999990000@s.whatsapp.net', content: new Uint8Array(50) }
 
 /** One store for all tests of a suite, each with instances of its own. */
 export function withStore(createHarness: CreateHarness): { harness: StoreHarness; store: Store } {
@@ -73,6 +74,13 @@ export async function accept(store: Store, instanceId: InstanceId, changes: Part
   const message = newMessage(instanceId, changes)
   const outcome = await store.messages.accept(message, Date.now())
   if (outcome.kind !== 'accepted') throw new Error(`The message was not accepted: ${outcome.kind}.`)
+  return message
+}
+
+/** On its way: WhatsApp's id finds it. */
+export async function acceptPrepared(store: Store, lease: Lease, changes: Partial<NewMessage> = {}) {
+  const message = await accept(store, lease.instanceId, changes)
+  await store.messages.recordPrepared(lease, message.id, PREPARED)
   return message
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { LeaseLost } from '../../src/store/errors.ts'
 import type { HealthReport } from '../../src/store/store.ts'
-import { accept, createConnected, createOwned, incoming, withStore } from './fixture.ts'
+import { accept, acceptPrepared, createConnected, createOwned, incoming, withStore } from './fixture.ts'
 import type { CreateHarness } from './harness.ts'
 
 const DAY_MS = 86_400_000
@@ -91,7 +91,7 @@ export function healthContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       const isContact = () => store.numbers.isContact(lease.instanceId, [NUMBER])
-      const { whatsappId } = await accept(store, lease.instanceId, { to: NUMBER })
+      const { whatsappId } = await acceptPrepared(store, lease, { to: NUMBER })
       expect(await isContact()).toBe(false)
       await store.messages.recordProgress(lease, whatsappId, 'delivered', 1)
       expect(await isContact()).toBe(true)
@@ -102,8 +102,8 @@ export function healthContract(createHarness: CreateHarness): void {
       const lease = await createConnected(store)
       const failing = await accept(store, lease.instanceId, { to: NUMBER })
       const failure = { code: 'rejected_by_whatsapp', message: 'No.' } as const
-      await store.messages.recordFailure(lease, failing.whatsappId, failure, 1)
-      const toGroup = await accept(store, lease.instanceId, { to: '120363000000000002@g.us' })
+      await store.messages.recordFailure(lease, failing, failure, 1)
+      const toGroup = await acceptPrepared(store, lease, { to: '120363000000000002@g.us' })
       await store.messages.recordProgress(lease, toGroup.whatsappId, 'sent', 1)
       expect(await store.numbers.isContact(lease.instanceId, [NUMBER, '120363000000000002'])).toBe(false)
     })

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { messageFailure } from '../../src/domain/message.ts'
 import { LeaseLost } from '../../src/store/errors.ts'
 import type { Lease, Store } from '../../src/store/store.ts'
-import { accept, attempt, createConnected, incoming, listReady, newInstance, take } from './fixture.ts'
+import { accept, acceptPrepared, attempt, createConnected, incoming, listReady, newInstance, take } from './fixture.ts'
 import type { CreateHarness, StoreHarness } from './harness.ts'
 
 export function ownershipContract(createHarness: CreateHarness): void {
@@ -114,7 +114,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       await open()
       const lease = await createConnected(store)
       const { instanceId } = lease
-      const [sent, queued] = [await accept(store, instanceId), await accept(store, instanceId)]
+      const [sent, queued] = [await acceptPrepared(store, lease), await accept(store, instanceId)]
       await store.messages.recordProgress(lease, sent.whatsappId, 'sent', 1)
       const [delivery] = await listReady(store, instanceId)
       await store.credentials.set(lease, [{ type: 'session', id: '1', value: Buffer.from('now') }])
@@ -129,7 +129,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
         old => store.connections.record(old, { state: 'reconnecting' }, 5),
         old => store.messages.recordPrepared(old, queued.id, prepared),
         old => store.messages.recordProgress(old, sent.whatsappId, 'read', 5),
-        old => store.messages.recordFailure(old, queued.whatsappId, failure, 5),
+        old => store.messages.recordFailure(old, queued, failure, 5),
         old => store.messages.recordQueueFailed(old, failure, 5, 10),
         old => store.events.recordIncoming(old, incoming(), 5),
         old => store.deliveries.recordAttempt(old, delivery!, attempt(delivery!), { kind: 'delivered' }),

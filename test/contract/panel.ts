@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { LATENCY_BOUNDS_MS, MAX_COUNTED, type PanelSession } from '../../src/store/store.ts'
-import { accept, attempt, createConnected, incoming, newInstance, withStore } from './fixture.ts'
+import { acceptPrepared, attempt, createConnected, incoming, newInstance, withStore } from './fixture.ts'
 import type { CreateHarness } from './harness.ts'
 
 const HOUR_MS = 60 * 60_000
@@ -69,7 +69,7 @@ export function panelContract(createHarness: CreateHarness): void {
       const lease = await createConnected(store)
       const { instanceId } = lease
       const idle = await store.instances.create(newInstance(), now)
-      const message = await accept(store, instanceId)
+      const message = await acceptPrepared(store, lease)
       await store.messages.recordProgress(lease, message.whatsappId, 'read', now)
       await store.events.recordIncoming(lease, incoming(), now)
       const activity = await store.statistics.activity([instanceId, idle.id], now - HOUR_MS)
@@ -170,7 +170,7 @@ export function panelContract(createHarness: CreateHarness): void {
         return hints > before
       }
       let message = { whatsappId: '' }
-      expect(await hinted(async () => (message = await accept(store, instanceId)))).toBe(true)
+      expect(await hinted(async () => (message = await acceptPrepared(store, lease)))).toBe(true)
       expect(await hinted(() => store.messages.recordProgress(lease, message.whatsappId, 'sent', Date.now()))).toBe(
         true,
       )

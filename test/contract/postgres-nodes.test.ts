@@ -4,7 +4,7 @@ import { LeaseLost, StoreUnavailable, WrongMasterKey } from '../../src/store/err
 import type { Lease, Store } from '../../src/store/store.ts'
 import { until } from '../until.ts'
 import {
-  accept,
+  acceptPrepared,
   attempt,
   createConnected,
   deliverAll,
@@ -126,7 +126,7 @@ describe('several nodes on one PostgreSQL', () => {
     const [one, other] = await openNodes()
     const lease = await createConnected(one)
     const { instanceId } = lease
-    const messages = await Promise.all(Array.from({ length: 1_200 }, () => accept(one, instanceId)))
+    const messages = await Promise.all(Array.from({ length: 1_200 }, () => acceptPrepared(one, lease)))
     await Promise.all(messages.map(message => one.messages.recordProgress(lease, message.whatsappId, 'sent', 1)))
     const sent = await one.deliveries.listFirst(instanceId, 0, 2_000)
     // A few at a time, so that the commits of both are short and meet in every way there is.

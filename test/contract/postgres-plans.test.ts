@@ -66,7 +66,7 @@ test('PostgreSQL finds a row among many of its instance at once, before it ever 
     for (const event of await store.messages.listEvents(instanceId, id)) await store.events.find(instanceId, event.id)
   }
 
-  const names = ['messages_pkey', 'messages_by_whatsapp_id', 'events_pkey', 'deliveries_pkey', 'attempts_pkey']
+  const names = ['messages_pkey', 'messages_prepared', 'events_pkey', 'deliveries_pkey', 'attempts_pkey']
   expect(await readTooMuch(names)).toEqual([])
 })
 

@@ -1,7 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type MessageProgress, type MessageState, messageFailure, movesTo } from '../../src/domain/message.ts'
-import { accept, bodyOf, createConnected, listReady, newMessage, watchHints, withStore } from './fixture.ts'
+import {
+  accept,
+  acceptPrepared,
+  bodyOf,
+  createConnected,
+  listReady,
+  newMessage,
+  PREPARED,
+  watchHints,
+  withStore,
+} from './fixture.ts'
 import type { CreateHarness } from './harness.ts'
 
 const REFUSED = messageFailure('rejected_by_whatsapp', 421)
@@ -17,7 +27,7 @@ export function progressContract(createHarness: CreateHarness): void {
     test('an acknowledgement makes a message sent, with its event and what is owed of it', async () => {
       const { store } = context
       const lease = await createConnected(store)
-      const message = await accept(store, lease.instanceId)
+      const message = await acceptPrepared(store, lease)
       const hints = watchHints(store, lease.instanceId)
       expect(await store.messages.recordProgress(lease, message.whatsappId, 'sent', 5_000)).toBe('recorded')
       expect(hints).toEqual(['owed'])
@@ -36,7 +46,7 @@ export function progressContract(createHarness: CreateHarness): void {
     test('a receipt that skips a state fills the gap first', async () => {
       const { store } = context
       const lease = await createConnected(store)
-      const message = await accept(store, lease.instanceId)
+      const message = await acceptPrepared(store, lease)
       expect(await store.messages.recordProgress(lease, message.whatsappId, 'read', 9_000)).toBe('recorded')
       expect(await store.messages.find(lease.instanceId, message.id)).toMatchObject({
         state: 'read',
@@ -50,13 +60,13 @@ export function progressContract(createHarness: CreateHarness): void {
     test('a late or repeated receipt changes nothing', async () => {
       const { store } = context
       const lease = await createConnected(store)
-      const message = await accept(store, lease.instanceId)
+      const message = await acceptPrepared(store, lease)
       await store.messages.recordProgress(lease, message.whatsappId, 'read', 9_000)
       const before = await store.messages.find(lease.instanceId, message.id)
       for (const late of ['sent', 'delivered', 'read'] as const) {
         expect(await store.messages.recordProgress(lease, message.whatsappId, late, 10_000)).toBe('unchanged')
       }
-      expect(await store.messages.recordFailure(lease, message.whatsappId, REFUSED, 10_000)).toBe('unchanged')
+      expect(await store.messages.recordFailure(lease, message, REFUSED, 10_000)).toBe('unchanged')
       expect(await store.messages.find(lease.instanceId, message.id)).toEqual(before)
       expect(await kindsOf(lease.instanceId, message.id)).toHaveLength(3)
     })
@@ -65,15 +75,15 @@ export function progressContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       for (const start of ['queued', 'sent'] as const) {
-        const message = await accept(store, lease.instanceId)
+        const message = await acceptPrepared(store, lease)
         if (start === 'sent') await store.messages.recordProgress(lease, message.whatsappId, 'sent', 1_000)
-        expect(await store.messages.recordFailure(lease, message.whatsappId, REFUSED, 2_000)).toBe('recorded')
+        expect(await store.messages.recordFailure(lease, message, REFUSED, 2_000)).toBe('recorded')
         expect(await store.messages.find(lease.instanceId, message.id)).toMatchObject({
           state: 'failed',
           failedAt: 2_000,
           failure: REFUSED,
         })
-        expect(await store.messages.recordFailure(lease, message.whatsappId, REFUSED, 3_000)).toBe('unchanged')
+        expect(await store.messages.recordFailure(lease, message, REFUSED, 3_000)).toBe('unchanged')
         expect(await store.messages.recordProgress(lease, message.whatsappId, 'read', 3_000)).toBe('unchanged')
         expect((await kindsOf(lease.instanceId, message.id)).at(-1)).toBe('message.failed')
       }
@@ -86,14 +96,39 @@ export function progressContract(createHarness: CreateHarness): void {
       const [one, other] = [await createConnected(store), await createConnected(store)]
       const message = await accept(store, one.instanceId)
       expect(await store.messages.recordProgress(other, message.whatsappId, 'sent', 0)).toBe('unknown_message')
-      expect(await store.messages.recordFailure(one, 'ABSENT', REFUSED, 0)).toBe('unknown_message')
+      expect(await store.messages.recordFailure(one, { whatsappId: 'ABSENT' }, REFUSED, 0)).toBe('unknown_message')
       expect(await store.messages.recordProgress(one, 'with a \0 in it', 'sent', 0)).toBe('unknown_message')
+    })
+
+    test('one that was never prepared is found by its own id, and not by the one WhatsApp was never told', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const message = await accept(store, lease.instanceId)
+      const { whatsappId } = message
+      expect(await store.messages.recordProgress(lease, whatsappId, 'sent', 0)).toBe('unknown_message')
+      expect(await store.messages.recordFailure(lease, { whatsappId }, REFUSED, 0)).toBe('unknown_message')
+      expect(await store.messages.recordFailure(lease, message, REFUSED, 0)).toBe('recorded')
+      expect(await kindsOf(lease.instanceId, message.id)).toEqual(['message.failed'])
+    })
+
+    test('reports of two messages that come together are matched each in its own way', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const [sent, failed] = [await acceptPrepared(store, lease), await accept(store, lease.instanceId)]
+      expect(
+        await Promise.all([
+          store.messages.recordProgress(lease, sent.whatsappId, 'sent', 0),
+          store.messages.recordFailure(lease, failed, REFUSED, 0),
+        ]),
+      ).toEqual(['recorded', 'recorded'])
+      expect(await kindsOf(lease.instanceId, sent.id)).toEqual(['message.sent'])
+      expect(await kindsOf(lease.instanceId, failed.id)).toEqual(['message.failed'])
     })
 
     test('an event is never dated before the message its previous one', async () => {
       const { store } = context
       const lease = await createConnected(store)
-      const message = await accept(store, lease.instanceId)
+      const message = await acceptPrepared(store, lease)
       await store.messages.recordProgress(lease, message.whatsappId, 'sent', 10_000)
       await store.messages.recordProgress(lease, message.whatsappId, 'delivered', 4_000)
       await store.messages.recordProgress(lease, message.whatsappId, 'read', 12_000)
@@ -127,7 +162,7 @@ export function progressContract(createHarness: CreateHarness): void {
       const lease = await createConnected(store)
       const { instanceId } = lease
       const messages = []
-      for (let count = 0; count < 5; count += 1) messages.push(await accept(store, instanceId))
+      for (let count = 0; count < 5; count += 1) messages.push(await acceptPrepared(store, lease))
       await store.messages.recordProgress(lease, messages[0]!.whatsappId, 'sent', 1)
       const hints = watchHints(store, instanceId)
       const failure = messageFailure('instance_logged_out')
@@ -148,13 +183,14 @@ export function progressContract(createHarness: CreateHarness): void {
       const property = fc.asyncProperty(fc.array(fc.array(news, { maxLength: 4 }), { maxLength: 4 }), async bursts => {
         const message = newMessage(lease.instanceId)
         await store.messages.accept(message, 0)
+        await store.messages.recordPrepared(lease, message.id, PREPARED)
         let state: MessageState = 'queued'
         const expected: string[] = []
         for (const burst of bursts) {
           const outcomes = await Promise.all(
             burst.map((reached, index) =>
               reached === 'failed'
-                ? store.messages.recordFailure(lease, message.whatsappId, REFUSED, index)
+                ? store.messages.recordFailure(lease, message, REFUSED, index)
                 : store.messages.recordProgress(lease, message.whatsappId, reached, index),
             ),
           )

@@ -3,6 +3,7 @@ import { newMessageId } from '../../src/domain/ids.ts'
 import type { Store } from '../../src/store/store.ts'
 import {
   accept,
+  acceptPrepared,
   attempt,
   createConnected,
   deliverAll,
@@ -10,6 +11,7 @@ import {
   incoming,
   listReady,
   newMessage,
+  PREPARED,
 } from './fixture.ts'
 import type { CreateHarness, StoreHarness } from './harness.ts'
 
@@ -46,6 +48,7 @@ export function retentionContract(createHarness: CreateHarness): void {
       const young = newMessage(instanceId, { id: newMessageId(2_000) })
       await store.messages.accept(old, 1_000)
       await store.messages.accept(young, 2_000)
+      for (const { id } of [old, young]) await store.messages.recordPrepared(lease, id, PREPARED)
       await store.messages.recordProgress(lease, old.whatsappId, 'read', 1_000)
       await store.messages.recordProgress(lease, young.whatsappId, 'sent', 2_000)
       await store.events.recordIncoming(lease, incoming(), 1_500)
@@ -63,8 +66,8 @@ export function retentionContract(createHarness: CreateHarness): void {
       await open()
       const lease = await createConnected(store)
       const { instanceId } = lease
-      await accept(store, instanceId)
-      const owed = await accept(store, instanceId)
+      await acceptPrepared(store, lease)
+      const owed = await acceptPrepared(store, lease)
       await store.messages.recordProgress(lease, owed.whatsappId, 'delivered', 1)
       await store.events.recordIncoming(lease, incoming(), 1)
       const later = Date.now() + 60_000

@@ -3,6 +3,7 @@ import type { WriteEnd } from '../../src/store/observer.ts'
 import type { StoreTotals } from '../../src/store/store.ts'
 import {
   accept,
+  acceptPrepared,
   attempt,
   createConnected,
   createOwned,
@@ -33,7 +34,7 @@ export function totalsContract(createHarness: CreateHarness): void {
 
       const [a, b] = [await createConnected(store), await createConnected(store)]
       await accept(store, a.instanceId)
-      const message = await accept(store, b.instanceId)
+      const message = await acceptPrepared(store, b)
       await store.messages.recordProgress(b, message.whatsappId, 'read', Date.now())
       await store.events.recordIncoming(a, incoming(), Date.now())
       const failing = (await listReady(store, a.instanceId))[0]!

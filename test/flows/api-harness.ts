@@ -12,6 +12,7 @@ import { openStore } from '../../src/store/open-store.ts'
 import type { Lease, Store } from '../../src/store/store.ts'
 import { createAddressGuard } from '../../src/webhooks/address-guard.ts'
 import { signatureHeaders } from '../../src/webhooks/signature.ts'
+import { PREPARED } from '../contract/fixture.ts'
 import { createDatabase, type StoreKind } from '../database.ts'
 import { keepLog, noteBody, noteSecret } from '../log-book.ts'
 import { ApiDocument } from './api-document.ts'
@@ -194,15 +195,18 @@ export class ApiHarness {
   /** Takes a message that was accepted to `reached`, as its owner would. */
   async progress(instance: Created, messageId: string, reached: 'sent' | 'delivered' | 'read'): Promise<void> {
     const lease = await this.lease(instance.id)
-    const whatsappId = await this.#whatsappId(instance, messageId)
+    const whatsappId = await this.#prepare(instance, lease, messageId)
     await this.store.messages.recordProgress(lease, whatsappId, reached, Date.now())
   }
 
-  /** Known only while the message is queued. */
-  async #whatsappId(instance: Created, messageId: string): Promise<string> {
+  /** @returns its WhatsApp id, known only while the message is queued */
+  async #prepare(instance: Created, lease: Lease, messageId: string): Promise<string> {
     const queued = await this.store.messages.listQueued(instance.id, 1_000)
     const found = queued.find(({ id }) => id === messageId)
-    if (found) this.#whatsappIds.set(messageId, found.whatsappId)
+    if (found) {
+      await this.store.messages.recordPrepared(lease, messageId, PREPARED)
+      this.#whatsappIds.set(messageId, found.whatsappId)
+    }
     return this.#whatsappIds.get(messageId)!
   }
 }

@@ -286,9 +286,9 @@ describe.each(STORES)('on %s', on => {
       const { body } = await api.send(instance, { to: TO, text: 'in vain' })
       const lease = await api.lease(instance.id)
       const queued = await api.store.messages.listQueued(instance.id, 1_000)
-      const { whatsappId } = queued.find(({ id }) => id === body.data.id)!
+      const message = queued.find(({ id }) => id === body.data.id)!
       const failure = { code: 'recipient_not_on_whatsapp', message: 'Not on WhatsApp.' } as const
-      await api.store.messages.recordFailure(lease, whatsappId, failure, Date.now())
+      await api.store.messages.recordFailure(lease, message, failure, Date.now())
       const answer = await api.call({ path: `/v1/messages/${body.data.id}`, key: instance.token })
       expect(answer.body.data).toMatchObject({ status: 'failed', failedAt: expect.any(String), error: failure })
     })

@@ -9,7 +9,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { newMessageId } from '../../src/domain/ids.ts'
 import { openKeys } from '../../src/keys.ts'
 import { openStore } from '../../src/store/open-store.ts'
-import { accept, createConnected } from '../contract/fixture.ts'
+import { acceptPrepared, createConnected } from '../contract/fixture.ts'
 import { Receiver } from '../receiver.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
@@ -118,7 +118,7 @@ test('RETENTION_DAYS is how long messages and their events are kept', async () =
   const lease = await createConnected(store)
   const now = Date.now()
   const [old, young] = await Promise.all(
-    [2.5 * DAY_MS, 1.5 * DAY_MS].map(ageMs => accept(store, lease.instanceId, { id: newMessageId(now - ageMs) })),
+    [2.5 * DAY_MS, 1.5 * DAY_MS].map(ageMs => acceptPrepared(store, lease, { id: newMessageId(now - ageMs) })),
   )
   for (const { whatsappId } of [old!, young!]) await store.messages.recordProgress(lease, whatsappId, 'read', now)
   await store.close()

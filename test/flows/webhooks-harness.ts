@@ -171,7 +171,9 @@ export class Consumer {
     const now = Date.now()
     const id = newMessageId(now)
     const whatsappId = newEventId(now)
+    const content = new Uint8Array(50)
     await store.messages.accept({ id, instanceId: this.id, to: '351912345678', text: 'hello', whatsappId }, now)
+    await store.messages.recordPrepared(this.#lease, id, { address: '351912345678@s.whatsapp.net', content })
     await store.messages.recordProgress(this.#lease, whatsappId, 'sent', now)
     await store.messages.recordProgress(this.#lease, whatsappId, 'read', now + 1)
     return id

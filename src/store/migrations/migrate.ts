@@ -12,6 +12,7 @@ import { nodesTables } from './0006-nodes.ts'
 import { healthTables } from './0007-health.ts'
 import { betweenNodesTables } from './0008-between-nodes.ts'
 import { indexOrder } from './0009-index-order.ts'
+import { preparedMessages } from './0010-prepared-messages.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
 import { refuseForeign } from './foreign.ts'
 import { tableExists } from './table-exists.ts'
@@ -29,6 +30,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0007-health': healthTables,
   '0008-between-nodes': betweenNodesTables,
   '0009-index-order': indexOrder,
+  '0010-prepared-messages': preparedMessages,
 }
 
 /**
