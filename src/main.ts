@@ -3,6 +3,7 @@ import { type App, startApp } from './app.ts'
 import { BadSettings, readSettings, type Settings } from './config.ts'
 import { logDestination } from './log-destination.ts'
 import { StoreUnavailable, StoreUnusable } from './store/errors.ts'
+import { giveKeysAsObjects } from './whatsapp/keys-as-objects.ts'
 import { silenceSignalConsole } from './whatsapp/silence.ts'
 
 /** A stop that takes longer is cut off: the store is consistent at every moment. */
@@ -72,6 +73,7 @@ function errorWithoutRow(error: unknown): unknown {
 // What is in the data folder is for the one who runs the service: files are made 0600, folders 0700.
 process.umask(0o077)
 silenceSignalConsole()
+giveKeysAsObjects()
 const settings = readSettingsOrExit()
 const logger = pino(
   { level: settings.logLevel, serializers: { err: errorWithoutRow } },

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
@@ -17,7 +17,7 @@ const MAX_KEYS = 10_000
  */
 export class Sealing {
   readonly #masterKey: Uint8Array
-  readonly #keys = new Map<string, Uint8Array>()
+  readonly #keys = new Map<string, KeyObject>()
 
   /** @param masterKey 32 bytes */
   constructor(masterKey: Uint8Array) {
@@ -51,10 +51,11 @@ export class Sealing {
     }
   }
 
-  #key(scope: string): Uint8Array {
+  #key(scope: string): KeyObject {
     const known = this.#keys.get(scope)
     if (known !== undefined) return known
-    const key = new Uint8Array(hkdfSync('sha256', this.#masterKey, '', `pombal:${scope}`, KEY_BYTES))
+    const bytes = hkdfSync('sha256', this.#masterKey, '', `pombal:${scope}`, KEY_BYTES)
+    const key = createSecretKey(new Uint8Array(bytes))
     this.#keys.set(scope, key)
     const [oldest] = this.#keys.keys()
     if (this.#keys.size > MAX_KEYS && oldest !== undefined) this.#keys.delete(oldest)

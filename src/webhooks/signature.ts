@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import type { EventKind, TEST_EVENT } from '../domain/event.ts'
 import type { EventId } from '../domain/ids.ts'
 import type { SigningSecrets } from '../domain/instance.ts'
@@ -47,6 +47,6 @@ export function signatureHeaders(attempt: SignedAttempt): Record<string, string>
 }
 
 function standardSignature(secret: string, id: string, timestamp: string, body: Uint8Array): string {
-  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64')
+  const key = createSecretKey(secret.slice(SECRET_PREFIX.length), 'base64')
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`
 }

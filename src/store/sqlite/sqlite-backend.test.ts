@@ -7,7 +7,7 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Session } from '../session.ts'
 import { Statements } from '../statement.ts'
-import { SqliteBackend, type SyncFile } from './sqlite-backend.ts'
+import { openSqlite, SqliteBackend, type SyncFile } from './sqlite-backend.ts'
 
 describe('the SQLite backend', () => {
   const { db } = new Statements('sqlite')
@@ -90,6 +90,26 @@ describe('the SQLite backend', () => {
     other.close()
     await fill()
     expect(statSync(join(folder, 'pombal.db-wal')).ino).toBe(ino)
+  })
+
+  test.each([
+    { of: 'a new database', pageBytes: undefined, expected: 2_048 },
+    { of: 'one that has larger pages', pageBytes: 4_096, expected: 4_096 },
+  ])('the log of $of is written back at 64 MiB', ({ pageBytes, expected }) => {
+    const file = join(folder, 'other.db')
+    if (pageBytes !== undefined) {
+      const former = new Sqlite(file)
+      former.exec(`pragma page_size = ${pageBytes}; create table t (x)`)
+      former.close()
+    }
+    const db = openSqlite(file)
+    try {
+      db.exec('create table if not exists t (x)')
+      expect(db.pragma('page_size', { simple: true })).toBe(expected)
+      expect(Number(db.pragma('wal_autocheckpoint', { simple: true })) * expected).toBe(64 * 1024 * 1024)
+    } finally {
+      db.close()
+    }
   })
 
   test('a full disk is told as unavailable, and leaves the store usable', async () => {
