@@ -18,6 +18,8 @@ export interface QueueReaderOptions {
   /** A page was taken in. */
   onRead(): void
   now: () => number
+  /** Whether what is new may come without a hint: other nodes accept messages too. */
+  hintsMayBeLost: boolean
   onFailed(error: unknown): void
 }
 
@@ -48,8 +50,10 @@ export class QueueReader {
 
   /** Behind the hints, which may be lost. */
   poll(): void {
+    const { outbox, hintsMayBeLost } = this.#options
     this.#polls += 1
-    this.look(this.#options.outbox.passesOverMany && this.#polls % POLLS_PER_FULL_READ > 0 ? 'back' : 'start')
+    if (!outbox.passesOverMany || this.#polls % POLLS_PER_FULL_READ === 0) this.look('start')
+    else if (hintsMayBeLost) this.look('back')
   }
 
   /** The first read happens at once; hints that come in a burst share the next one. */

@@ -87,6 +87,7 @@ export class Sender {
       canSend: () => this.#link?.isOpen === true,
       onRead: () => this.#startSends(),
       now,
+      hintsMayBeLost: store.hints.shared,
       onFailed,
     })
     this.#expiry = new Expiry({
