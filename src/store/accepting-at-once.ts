@@ -26,38 +26,46 @@ interface MessageCall {
 export function acceptAtOnceOperation({ statements }: Core, limit: number): Operation<MessageCall, Admitted | null> {
   const accept = prepare(statements, limit)
   async function run(session: Session, calls: readonly MessageCall[]): Promise<(Admitted | null)[]> {
+    const callers = [...Map.groupBy(calls, call => call.tokenDigest)]
     // One order for every node, so that no two wait for each other.
-    const ordered = [...calls].sort((a, b) => (a.tokenDigest < b.tokenDigest ? -1 : 1))
+    callers.sort(([a], [b]) => (a < b ? -1 : 1))
     const rows = await session.each(
       accept,
-      ordered.map(({ tokenDigest, message, now }) => ({
-        token_digest: Buffer.from(tokenDigest, 'hex'),
-        id: message.id,
-        recipient: message.to,
-        text: message.text,
-        whatsapp_id: message.whatsappId,
-        created_at: now,
-      })),
+      callers.flatMap(([tokenDigest, theirs], caller) => {
+        const token_digest = Buffer.from(tokenDigest, 'hex')
+        return theirs.map(({ message, now }) => ({
+          caller,
+          token_digest,
+          id: message.id,
+          recipient: message.to,
+          text: message.text,
+          whatsapp_id: message.whatsappId,
+          created_at: now,
+        }))
+      }),
     )
-    const accepted = new Map(rows.map(row => [row.id, row]))
-    return calls.map(({ message }) => {
-      const row = accepted.get(message.id)
-      return row === undefined ? null : admitted(row.instance_id, row.calls, row.reset_ms, limit)
-    })
+    const outcomes = new Map<MessageCall, Admitted>()
+    for (const { caller, instance_id, calls: counted, reset_ms } of rows) {
+      const [, theirs] = callers[caller]!
+      for (const [index, call] of theirs.entries())
+        outcomes.set(call, admitted(instance_id, counted - theirs.length + index + 1, reset_ms, limit))
+    }
+    return calls.map(call => outcomes.get(call) ?? null)
   }
   return {
     // Measured as what it is to a caller, whichever way his message went.
     name: 'messages.accept',
     isCall: true,
     instanceId: ({ tokenDigest }) => tokenDigest,
-    // Each call moves its window by one: two of one caller never share a statement.
-    keys: () => ['window'],
+    keys: () => [],
     run,
     runAlone: run,
   }
 }
 
 const COLUMNS = {
+  /** The same for all calls of one caller. */
+  caller: 'integer',
   token_digest: 'blob',
   id: 'text',
   recipient: 'text',
@@ -70,25 +78,33 @@ function prepare(statements: Statements, limit: number) {
   // Read once for all rows.
   const now = sql<number>`(select ${statements.now})`
   const isOver = sql<boolean>`rate_windows.opened_at + ${sql.lit(WINDOW_MS)} <= ${now}`
+  const calls = sql<number>`case when ${isOver} then 0 else rate_windows.calls end + callers.calls`
   return statements.rows(COLUMNS, db =>
     db
+      .with('callers', grouping =>
+        grouping
+          .selectFrom('input')
+          .select(['caller', 'token_digest'])
+          .select(eb => eb.fn.countAll<number>().as('calls'))
+          .groupBy(['caller', 'token_digest'])
+          .orderBy('caller'),
+      )
       .with('counted', counting =>
         counting
           .updateTable('rate_windows')
-          .from('input')
-          .innerJoin('instances', 'instances.token_digest', 'input.token_digest')
+          .from('callers')
+          .innerJoin('instances', 'instances.token_digest', 'callers.token_digest')
           .innerJoin('connections', 'connections.instance_id', 'instances.id')
           .innerJoin('leases', 'leases.instance_id', 'instances.id')
           .set({
             opened_at: sql<number>`case when ${isOver} then ${now} else rate_windows.opened_at end`,
-            calls: sql<number>`case when ${isOver} then 1 else rate_windows.calls + 1 end`,
+            calls,
           })
           .whereRef('rate_windows.instance_id', '=', 'instances.id')
-          .where(sql<boolean>`(${isOver} or rate_windows.calls < ${sql.lit(limit)})`)
+          .where(sql<boolean>`${calls} <= ${sql.lit(limit)}`)
           .where('connections.state', '=', sql.lit<StoredConnectionState>('connected'))
           .where('leases.lease_until', '>', now)
-          .returning(['rate_windows.instance_id', 'rate_windows.calls', 'rate_windows.opened_at'])
-          .returning(['input.id', 'input.recipient', 'input.text', 'input.whatsapp_id', 'input.created_at']),
+          .returning(['callers.caller', 'rate_windows.instance_id', 'rate_windows.calls', 'rate_windows.opened_at']),
       )
       .with('accepted', accepting =>
         accepting
@@ -97,12 +113,13 @@ function prepare(statements: Statements, limit: number) {
           .expression(eb =>
             eb
               .selectFrom('counted')
-              .select(['instance_id', 'id', 'recipient', 'text', 'whatsapp_id', 'created_at'])
-              .select(sql.lit<MessageState>('queued').as('state')),
+              .innerJoin('input', 'input.caller', 'counted.caller')
+              .select(['counted.instance_id', 'input.id', 'input.recipient', 'input.text', 'input.whatsapp_id'])
+              .select(['input.created_at', sql.lit<MessageState>('queued').as('state')]),
           ),
       )
       .selectFrom('counted')
-      .select(['id', 'instance_id', 'calls'])
+      .select(['caller', 'instance_id', 'calls'])
       .select(sql<number>`greatest(0, opened_at + ${sql.lit(WINDOW_MS)} - ${now})`.as('reset_ms')),
   )
 }

@@ -200,11 +200,7 @@ export class Writer {
     const tx = await this.#backend.begin()
     let settlements: (() => void)[]
     try {
-      // Single statements follow one another on the connection by themselves: none waits for the answer to the one before.
-      const areSingle = groups.every(group => group.operation.runAlone)
-      settlements = areSingle
-        ? (await Promise.all(groups.map(group => this.#run(tx, group, null)))).flat()
-        : await this.#runInTurn(tx, groups, units)
+      settlements = await this.#runInTurn(tx, groups, units)
     } catch (error) {
       await tx.rollback()
       throw error
