@@ -92,6 +92,7 @@ function setOperation({ statements }: Core): Operation<SetInput, void> {
     instanceId: ({ lease }) => lease.instanceId,
     keys: ({ changes }) => changes.map(({ type, id }) => `${type}/${id}`),
     lease: ({ lease }) => lease,
+    isOneStep: true,
     async run(tx, inputs) {
       // Of several changes of one row in a unit, the last counts.
       const rows = new Map<string, { instance_id: string; type: string; id: string; value: Uint8Array | null }>()
@@ -104,8 +105,8 @@ function setOperation({ statements }: Core): Operation<SetInput, void> {
       const all = [...rows.values()]
       const kept = all.flatMap(row => (row.value === null ? [] : [{ ...row, value: row.value }]))
       const removed = all.flatMap(({ value, ...key }) => (value === null ? [key] : []))
-      if (kept.length > 0) await tx.each(put, kept)
-      if (removed.length > 0) await tx.each(remove, removed)
+      if (kept.length > 0) tx.post(put, kept)
+      if (removed.length > 0) tx.post(remove, removed)
       return inputs.map(() => undefined)
     },
   }

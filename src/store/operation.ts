@@ -10,6 +10,8 @@ export interface Operation<I, O> {
   keys(input: I): readonly string[]
   /** Set for what an owner writes: inputs whose lease has moved on never reach `run`. */
   lease?(input: I): Lease
+  /** It asks nothing before it has sent all it has: what comes after it need not wait for its answer. */
+  readonly isOneStep?: boolean
   /** Told for one input at a time, it may do anything; also move leases. */
   readonly isRare?: boolean
   /** Of a caller whose instance only the database knows: `instanceId` tells callers apart instead. */

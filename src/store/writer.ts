@@ -3,6 +3,7 @@ import { LeaseLost, StoreUnavailable } from './errors.ts'
 import { type Fence, leaseKey } from './fence.ts'
 import { arrange, type Group, type Operation, type Unit } from './operation.ts'
 import { type Backend, PostFailed, type Transaction } from './session.ts'
+import type { Lease } from './store.ts'
 
 /** More in one commit would keep the first ones, and on SQLite the process, waiting for the last. */
 const MAX_UNITS_PER_COMMIT = 128
@@ -189,7 +190,7 @@ export class Writer {
   }
 
   /** @returns what to do once the caller may know */
-  async #commit(units: readonly Unit[]): Promise<(() => void)[]> {
+  async #commit(units: readonly Unit[], trustLeases = true): Promise<(() => void)[]> {
     const { autocommit } = this.#backend
     const groups = arrange(units)
     const [{ operation, units: inOrder }] = groups as [Group]
@@ -198,11 +199,16 @@ export class Writer {
       return settlementsOf(inOrder, await operation.runAlone(autocommit, inputs))
     }
     const tx = await this.#backend.begin()
+    // What moves leases itself is told the truth from the start.
+    const trusts = trustLeases && !groups.some(group => group.operation.isRare)
     let settlements: (() => void)[]
     try {
-      settlements = await this.#runInTurn(tx, groups, units)
+      settlements = trusts
+        ? await this.#runOnTrust(tx, groups, units)
+        : await this.#runGroups(tx, groups, () => this.#heldLeases(tx, units))
     } catch (error) {
       await tx.rollback()
+      if (error instanceof LeasesMoved) return this.#commit(units, false)
       throw error
     }
     try {
@@ -215,15 +221,47 @@ export class Writer {
     return settlements
   }
 
-  async #runInTurn(tx: Transaction, groups: readonly Group[], units: readonly Unit[]): Promise<(() => void)[]> {
-    const settlements: (() => void)[] = []
+  /**
+   * Takes it that all leases hold, as they nearly always do: what is written need not wait for the answer.
+   * @throws LeasesMoved: one does not
+   */
+  async #runOnTrust(tx: Transaction, groups: readonly Group[], units: readonly Unit[]): Promise<(() => void)[]> {
+    const trusted = new Set(leasesOf(units).map(leaseKey))
+    const run = () => this.#runGroups(tx, groups, async () => trusted)
+    if (trusted.size === 0) return run()
+    // Asked for, and locked, before anything is written.
+    const held = this.#heldLeases(tx, units)
+    held.catch(() => undefined)
+    const makeSure = async () => {
+      const holding = await held
+      if ([...trusted].some(key => !holding.has(key))) throw new LeasesMoved()
+    }
+    const settlements = await run().catch(async error => {
+      // Without its lease it may have found nothing where it had to.
+      await makeSure()
+      throw error
+    })
+    await makeSure()
+    return settlements
+  }
+
+  async #runGroups(
+    tx: Transaction,
+    groups: readonly Group[],
+    findHeld: () => Promise<ReadonlySet<string>>,
+  ): Promise<(() => void)[]> {
+    const runs: Promise<(() => void)[]>[] = []
     let held: ReadonlySet<string> | null = null
     for (const group of groups) {
-      held ??= group.operation.lease === undefined ? null : await this.#heldLeases(tx, units)
-      settlements.push(...(await this.#run(tx, group, held)))
-      if (group.operation.isRare) held = null
+      const { lease, isOneStep, isRare } = group.operation
+      if (lease !== undefined) held ??= await findHeld()
+      const run = this.#run(tx, group, held)
+      runs.push(run)
+      if (isOneStep) run.catch(() => undefined)
+      else await run
+      if (isRare) held = null
     }
-    return settlements
+    return (await Promise.all(runs)).flat()
   }
 
   /**
@@ -231,10 +269,7 @@ export class Writer {
    * can move them, but a unit of this commit can.
    */
   #heldLeases(tx: Transaction, units: readonly Unit[]): Promise<ReadonlySet<string>> {
-    return this.#fence.held(
-      tx,
-      units.flatMap(({ operation, input }) => operation.lease?.(input) ?? []),
-    )
+    return this.#fence.held(tx, leasesOf(units))
   }
 
   async #run(tx: Transaction, { operation, units }: Group, held: ReadonlySet<string> | null): Promise<(() => void)[]> {
@@ -252,6 +287,15 @@ export class Writer {
     )
     return settlements.concat(settlementsOf(granted, outcomes))
   }
+}
+
+function leasesOf(units: readonly Unit[]): Lease[] {
+  return units.flatMap(({ operation, input }) => operation.lease?.(input) ?? [])
+}
+
+/** A lease that was trusted does not hold: nothing that was written under it may stay. */
+class LeasesMoved extends Error {
+  override readonly name = 'LeasesMoved'
 }
 
 function settlementsOf(units: readonly Unit[], outcomes: readonly unknown[]): (() => void)[] {

@@ -2,7 +2,17 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { messageFailure } from '../../src/domain/message.ts'
 import { LeaseLost } from '../../src/store/errors.ts'
 import type { Lease, Store } from '../../src/store/store.ts'
-import { accept, acceptPrepared, attempt, createConnected, incoming, listReady, newInstance, take } from './fixture.ts'
+import {
+  accept,
+  acceptPrepared,
+  attempt,
+  createConnected,
+  incoming,
+  listReady,
+  newInstance,
+  PREPARED,
+  take,
+} from './fixture.ts'
 import type { CreateHarness, StoreHarness } from './harness.ts'
 
 export function ownershipContract(createHarness: CreateHarness): void {
@@ -171,14 +181,45 @@ export function ownershipContract(createHarness: CreateHarness): void {
     test("a former owner's write does not take the others of its commit down", async () => {
       await open()
       const [kept, lost] = [await createConnected(store), await createConnected(store)]
+      const message = await accept(store, kept.instanceId)
       const stale = { ...lost, epoch: lost.epoch - 1 }
+      const key = { type: 'session', id: 'a', value: new Uint8Array(3) }
       const outcomes = await Promise.allSettled([
         store.events.recordIncoming(kept, incoming(), 1),
-        store.events.recordIncoming(stale, incoming(), 1),
+        store.credentials.set(kept, [key]),
+        store.messages.recordPrepared(kept, message.id, PREPARED),
         store.events.recordIncoming(lost, incoming(), 1),
+        store.events.recordIncoming(stale, incoming(), 1),
+        store.credentials.set(stale, [key]),
+        // Of an instance that another owner has erased meanwhile, say.
+        store.messages.recordPrepared(stale, 'msg_absent', PREPARED),
+      ])
+      const isFulfilled = ({ status }: PromiseSettledResult<unknown>) => status === 'fulfilled'
+      expect(outcomes.map(isFulfilled)).toEqual([true, true, true, true, false, false, false])
+      for (const outcome of outcomes.slice(4)) {
+        expect((outcome as PromiseRejectedResult).reason).toBeInstanceOf(LeaseLost)
+      }
+      for (const { instanceId } of [kept, lost]) {
+        expect((await store.events.list(instanceId, { limit: 10 })).data).toHaveLength(1)
+      }
+      expect((await store.credentials.get(kept.instanceId, 'session', ['a'])).size).toBe(1)
+      expect((await store.credentials.get(lost.instanceId, 'session', ['a'])).size).toBe(0)
+      expect(await store.messages.findSentContent(kept.instanceId, message.whatsappId)).not.toBeNull()
+    })
+
+    test('a write that fails among others, whose leases hold, fails alone', async () => {
+      await open()
+      const lease = await createConnected(store)
+      const key = { type: 'session', id: 'a', value: new Uint8Array(3) }
+      const outcomes = await Promise.allSettled([
+        store.credentials.set(lease, [key]),
+        store.messages.recordPrepared(lease, 'msg_absent', PREPARED),
+        store.events.recordIncoming(lease, incoming(), 1),
       ])
       expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-      expect((outcomes[1] as PromiseRejectedResult).reason).toBeInstanceOf(LeaseLost)
+      expect((outcomes[1] as PromiseRejectedResult).reason.message).toContain('msg_absent')
+      expect((await store.credentials.get(lease.instanceId, 'session', ['a'])).size).toBe(1)
+      expect((await store.events.list(lease.instanceId, { limit: 10 })).data).toHaveLength(1)
     })
   })
 }
