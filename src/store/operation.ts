@@ -10,7 +10,7 @@ export interface Operation<I, O> {
   keys(input: I): readonly string[]
   /** Set for what an owner writes: inputs whose lease has moved on never reach `run`. */
   lease?(input: I): Lease
-  /** It asks nothing before it has sent all it has: what comes after it need not wait for its answer. */
+  /** `run` sends all its statements at once and asks nothing in between: what comes after it need not wait for its answers. */
   readonly isOneStep?: boolean
   /** Told for one input at a time, it may do anything; also move leases. */
   readonly isRare?: boolean

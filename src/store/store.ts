@@ -288,11 +288,11 @@ export interface Messages {
   recordPrepared(lease: Lease, id: MessageId, prepared: PreparedMessage): Promise<PreparedMessage>
   /**
    * Moves the message forward as `movesTo` has it, each move with its event and delivery, in one commit.
-   * An acknowledgement is `sent`. Matched by WhatsApp's id, which it has from its preparation on. Each event's timestamp is `now`, but never before the
-   * message's previous event.
+   * An acknowledgement is `sent`. Matched by WhatsApp's id, by which it is found from its preparation on. Each event's
+   * timestamp is `now`, but never before the message's previous event.
    */
   recordProgress(lease: Lease, whatsappId: string, reached: MessageProgress, now: number): Promise<ProgressOutcome>
-  /** `unchanged` unless the message is queued or sent (`canFail`). */
+  /** `unchanged` unless the message is queued or sent (`canFail`). One that is not prepared is found by its own id only. */
   recordFailure(lease: Lease, message: MessageReference, failure: MessageFailure, now: number): Promise<ProgressOutcome>
   /** Fails up to `limit` queued messages, oldest first (logout, deletion); returns how many. Repeat until 0. */
   recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number>

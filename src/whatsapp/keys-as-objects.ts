@@ -9,8 +9,8 @@ const patched = new WeakSet<object>()
 /**
  * Spares Node 24 what it does with a key that is given as bytes (`isKeyObject` and `isCryptoKey` in `internal/crypto/keys`):
  * it learns that they are no object by two exceptions, which it makes and catches for each MAC and each cipher, and which
- * take four times as long as the MAC. Baileys and libsignal give theirs so, some forty for a message that is sent: an
- * eighth of the main thread. Here they are made into objects first.
+ * take four times as long as the MAC. Baileys and libsignal give theirs so, some forty for a message that is sent: a
+ * seventh of the main thread. Here they are made into objects first.
  */
 export function giveKeysAsObjects(target: object = crypto): void {
   if (patched.has(target)) return
