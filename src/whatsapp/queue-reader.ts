@@ -6,8 +6,8 @@ const PAGE = 256
 const READ_EVERY_MS = 20
 /** While what is read only stands behind what waits already, reads are made further and further apart. */
 const READ_AT_LEAST_EVERY_MS = 160
-/** While there are many messages that have to stay in their rows and would all be read each time. */
-const POLLS_PER_FULL_READ = 12
+/** While there are many messages that have to stay in their rows, and would be read only to be passed over. */
+const POLLS_PER_READ = 12
 
 export interface QueueReaderOptions {
   outbox: Outbox
@@ -18,8 +18,6 @@ export interface QueueReaderOptions {
   /** A page was taken in. */
   onRead(): void
   now: () => number
-  /** Whether what is new may come without a hint: other nodes accept messages too. */
-  hintsMayBeLost: boolean
   onFailed(error: unknown): void
 }
 
@@ -50,10 +48,8 @@ export class QueueReader {
 
   /** Behind the hints, which may be lost. */
   poll(): void {
-    const { outbox, hintsMayBeLost } = this.#options
     this.#polls += 1
-    if (!outbox.passesOverMany || this.#polls % POLLS_PER_FULL_READ === 0) this.look('start')
-    else if (hintsMayBeLost) this.look('back')
+    if (!this.#options.outbox.passesOverMany || this.#polls % POLLS_PER_READ === 0) this.look('start')
   }
 
   /** The first read happens at once; hints that come in a burst share the next one. */

@@ -87,7 +87,6 @@ export class Sender {
       canSend: () => this.#link?.isOpen === true,
       onRead: () => this.#startSends(),
       now,
-      hintsMayBeLost: store.hints.shared,
       onFailed,
     })
     this.#expiry = new Expiry({
