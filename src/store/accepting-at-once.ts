@@ -1,5 +1,6 @@
-import { sql } from 'kysely'
+import { type Compilable, sql } from 'kysely'
 import type { StoredConnectionState } from '../domain/connection.ts'
+import type { InstanceId } from '../domain/ids.ts'
 import type { MessageState } from '../domain/message.ts'
 import type { Core } from './core.ts'
 import type { Operation } from './operation.ts'
@@ -26,31 +27,19 @@ interface MessageCall {
 export function acceptAtOnceOperation({ statements }: Core, limit: number): Operation<MessageCall, Admitted | null> {
   const accept = prepare(statements, limit)
   async function run(session: Session, calls: readonly MessageCall[]): Promise<(Admitted | null)[]> {
-    const callers = [...Map.groupBy(calls, call => call.tokenDigest)]
-    // One order for every node, so that no two wait for each other.
-    callers.sort(([a], [b]) => (a < b ? -1 : 1))
-    const rows = await session.each(
-      accept,
-      callers.flatMap(([tokenDigest, theirs], caller) => {
-        const token_digest = Buffer.from(tokenDigest, 'hex')
-        return theirs.map(({ message, now }) => ({
-          caller,
-          token_digest,
-          id: message.id,
-          recipient: message.to,
-          text: message.text,
-          whatsapp_id: message.whatsappId,
-          created_at: now,
-        }))
-      }),
-    )
-    const outcomes = new Map<MessageCall, Admitted>()
-    for (const { caller, instance_id, calls: counted, reset_ms } of rows) {
-      const [, theirs] = callers[caller]!
-      for (const [index, call] of theirs.entries())
-        outcomes.set(call, admitted(instance_id, counted - theirs.length + index + 1, reset_ms, limit))
+    const batch = new Batch(calls)
+    const [answer] = await session.run(accept, batch)
+    const outcomes = new Array<Admitted | null>(calls.length).fill(null)
+    for (const [first, theirs, instanceId, counted, resetMs] of answer?.counted ?? []) {
+      for (let index = 0; index < theirs; index += 1)
+        outcomes[batch.positions[first - 1 + index]!] = admitted(
+          instanceId,
+          counted - theirs + index + 1,
+          resetMs,
+          limit,
+        )
     }
-    return calls.map(call => outcomes.get(call) ?? null)
+    return outcomes
   }
   return {
     // Measured as what it is to a caller, whichever way his message went.
@@ -63,37 +52,71 @@ export function acceptAtOnceOperation({ statements }: Core, limit: number): Oper
   }
 }
 
-const COLUMNS = {
-  /** The same for all calls of one caller. */
-  caller: 'integer',
-  token_digest: 'blob',
-  id: 'text',
-  recipient: 'text',
-  text: 'text',
-  whatsapp_id: 'text',
-  created_at: 'integer',
-} as const
+/** Calls as PostgreSQL takes them, in columns, each caller's together. */
+class Batch {
+  /** Where each one stood among the calls. */
+  readonly positions: readonly number[]
+  /** Of each caller; `firsts` is where his messages begin, counted from 1. */
+  readonly tokenDigests: string[] = []
+  readonly firsts: number[] = []
+  readonly counts: number[] = []
+  /** Of each message. */
+  readonly ids: string[] = []
+  readonly recipients: string[] = []
+  readonly texts: string[] = []
+  readonly whatsappIds: string[] = []
+  readonly createdAt: number[] = []
 
+  constructor(calls: readonly MessageCall[]) {
+    // One order for every node, so that no two wait for each other; a caller's own calls stay in theirs.
+    const digests = calls.map(call => call.tokenDigest)
+    this.positions = [...calls.keys()].sort((a, b) => compare(digests[a]!, digests[b]!))
+    for (const position of this.positions) {
+      const { tokenDigest, message, now } = calls[position]!
+      if (tokenDigest !== this.tokenDigests.at(-1)) {
+        this.tokenDigests.push(tokenDigest)
+        this.firsts.push(this.ids.length + 1)
+        this.counts.push(0)
+      }
+      this.counts[this.counts.length - 1]! += 1
+      this.ids.push(message.id)
+      this.recipients.push(message.to)
+      this.texts.push(message.text)
+      this.whatsappIds.push(message.whatsappId)
+      this.createdAt.push(now)
+    }
+  }
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
+
+/** Of a caller who was counted: `Batch`'s `firsts` and `counts`, then his instance, its calls by now and the ms until its window ends. */
+type Counted = [first: number, theirs: number, InstanceId, calls: number, resetMs: number]
+
+/** What goes in and comes out is in few pieces: each costs the driver about as much as a long one. */
 function prepare(statements: Statements, limit: number) {
+  const { db } = statements
   // Read once for all rows.
   const now = sql<number>`(select ${statements.now})`
   const isOver = sql<boolean>`rate_windows.opened_at + ${sql.lit(WINDOW_MS)} <= ${now}`
-  const calls = sql<number>`case when ${isOver} then 0 else rate_windows.calls end + callers.calls`
-  return statements.rows(COLUMNS, db =>
-    db
-      .with('callers', grouping =>
-        grouping
-          .selectFrom('input')
-          .select(['caller', 'token_digest'])
-          .select(eb => eb.fn.countAll<number>().as('calls'))
-          .groupBy(['caller', 'token_digest'])
-          .orderBy('caller'),
-      )
+  const calls = sql<number>`case when ${isOver} then 0 else rate_windows.calls end + callers.count`
+  const resetMs = sql<number>`greatest(0, counted.opened_at + ${sql.lit(WINDOW_MS)} - ${now})`
+  return statements.one((batch: Batch): Compilable<{ counted: Counted[] | null }> => {
+    const callers = sql<{ token_digest: string; first: number; count: number }>`
+      unnest(${batch.tokenDigests}::text[], ${batch.firsts}::integer[], ${batch.counts}::integer[])`
+    const positions = sql<{ at: number }>`generate_series(counted.first, counted.first + counted.count - 1)`
+    const text = (column: readonly string[]) => sql<string>`(${column}::text[])[at]`
+    return db
       .with('counted', counting =>
         counting
           .updateTable('rate_windows')
-          .from('callers')
-          .innerJoin('instances', 'instances.token_digest', 'callers.token_digest')
+          .from(callers.as<'callers'>(sql`callers(token_digest, first, count)`))
+          .innerJoin('instances', join =>
+            join.on('instances.token_digest', '=', sql<Uint8Array>`decode(callers.token_digest, 'hex')`),
+          )
           .innerJoin('connections', 'connections.instance_id', 'instances.id')
           .innerJoin('leases', 'leases.instance_id', 'instances.id')
           .set({
@@ -104,7 +127,8 @@ function prepare(statements: Statements, limit: number) {
           .where(sql<boolean>`${calls} <= ${sql.lit(limit)}`)
           .where('connections.state', '=', sql.lit<StoredConnectionState>('connected'))
           .where('leases.lease_until', '>', now)
-          .returning(['callers.caller', 'rate_windows.instance_id', 'rate_windows.calls', 'rate_windows.opened_at']),
+          .returning(['callers.first', 'callers.count'])
+          .returning(['rate_windows.instance_id', 'rate_windows.calls', 'rate_windows.opened_at']),
       )
       .with('accepted', accepting =>
         accepting
@@ -113,13 +137,21 @@ function prepare(statements: Statements, limit: number) {
           .expression(eb =>
             eb
               .selectFrom('counted')
-              .innerJoin('input', 'input.caller', 'counted.caller')
-              .select(['counted.instance_id', 'input.id', 'input.recipient', 'input.text', 'input.whatsapp_id'])
-              .select(['input.created_at', sql.lit<MessageState>('queued').as('state')]),
+              .crossJoinLateral(positions.as<'positions'>(sql`positions(at)`))
+              .select('counted.instance_id')
+              .select([
+                text(batch.ids).as('id'),
+                text(batch.recipients).as('recipient'),
+                text(batch.texts).as('text'),
+                text(batch.whatsappIds).as('whatsapp_id'),
+                sql<number>`(${batch.createdAt}::bigint[])[at]`.as('created_at'),
+                sql.lit<MessageState>('queued').as('state'),
+              ]),
           ),
       )
       .selectFrom('counted')
-      .select(['caller', 'instance_id', 'calls'])
-      .select(sql<number>`greatest(0, opened_at + ${sql.lit(WINDOW_MS)} - ${now})`.as('reset_ms')),
-  )
+      .select(
+        sql<Counted[] | null>`json_agg(json_build_array(first, count, instance_id, calls, ${resetMs}))`.as('counted'),
+      )
+  })
 }

@@ -65,6 +65,19 @@ describe('a call and its message in one visit', () => {
     expect(await store.messages.listQueued(caller.instanceId, 10)).toMatchObject([{ whatsappId: message.whatsappId }])
   })
 
+  test('the texts of one commit are stored as they were written', async () => {
+    const caller = await createCaller()
+    const written = ['plain', '"', '\\', '{a,b}', 'NULL', '', ' ', 'olá 👋', '\t\n', "'", '\\"', 'NUL: \0', '\ud83d']
+    const messages = written.map(text => textFor({ text }))
+    await Promise.all(messages.map(message => call(caller, message)))
+    const stored = await store.messages.listQueued(caller.instanceId, 500)
+    expect(stored.map(({ text }) => text)).toEqual([...written.slice(0, -2), 'NUL: \ufffd', '\ufffd'])
+    const plain = ['a', 'olá 👋', 'NULL', '{a,b}'].map(text => textFor({ text }))
+    await Promise.all(plain.map(message => call(caller, message)))
+    const added = (await store.messages.listQueued(caller.instanceId, 500)).slice(written.length)
+    expect(added.map(({ text }) => text)).toEqual(plain.map(({ text }) => text))
+  })
+
   test('a window that is over opens anew', async () => {
     const caller = await createCaller(100)
     expect(await call(caller)).toBeNull()

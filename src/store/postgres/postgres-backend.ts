@@ -162,8 +162,30 @@ function nameOf(statement: { id: number }): string {
   return `pombal_${statement.id}`
 }
 
-/** PostgreSQL's text cannot hold U+0000: no row has it, and what a stranger sends with it is kept without. */
+/** A value as it is sent. Arrays are written out here: the driver goes over each element several times. */
 function storable(value: unknown): unknown {
-  if (typeof value === 'string') return value.includes('\0') ? value.replaceAll('\0', '\uFFFD') : value
-  return Array.isArray(value) ? value.map(storable) : value
+  if (typeof value === 'string') return storableText(value)
+  return Array.isArray(value) ? arrayLiteral(value) : value
+}
+
+/** PostgreSQL's text cannot hold U+0000: no row has it, and what a stranger sends with it is kept without. */
+function storableText(text: string): string {
+  return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text
+}
+
+/** In PostgreSQL's notation ("Array Input and Output Syntax"), which is JSON's but for the brackets, bytes, and what a backslash means. */
+function arrayLiteral(values: readonly unknown[]): string {
+  if (values.some(value => value instanceof Uint8Array)) return `{${values.map(elementOf).join()}}`
+  const json = JSON.stringify(values)
+  return `{${json.includes('\\') ? values.map(elementOf).join() : json.slice(1, -1)}}`
+}
+
+function elementOf(value: unknown): string {
+  if (typeof value === 'string') return `"${storableText(value).replace(/["\\]/g, '\\$&')}"`
+  if (value instanceof Uint8Array) return `"\\\\x${hexOf(value)}"`
+  return String(value ?? null)
+}
+
+function hexOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('hex')
 }
