@@ -30,7 +30,6 @@ export interface Hints {
 }
 
 const EVERY = ''
-const NOBODY: ReadonlySet<Listener> = new Set()
 
 /** Hints within this process. A hint costs the same however many instances are listened to. */
 export class LocalHints implements Hints {
@@ -51,16 +50,14 @@ export class LocalHints implements Hints {
     this.tell(topic, instanceId, 'here', about)
   }
 
-  protected tell(topic: HintTopic, instanceId: InstanceId, origin: HintOrigin, about?: string): void {
+  /** @returns whether somebody in this process listens to hints of just this instance: its owner, that is */
+  protected tell(topic: HintTopic, instanceId: InstanceId, origin: HintOrigin, about?: string): boolean {
     const byInstance = this.#listeners.get(topic)
-    if (byInstance === undefined) return
-    for (const listener of byInstance.get(instanceId) ?? NOBODY) listener(instanceId, origin, about)
-    for (const listener of byInstance.get(EVERY) ?? NOBODY) listener(instanceId, origin, about)
-  }
-
-  /** Whether somebody in this process listens to hints of just this instance: its owner, that is. */
-  protected isAwaited(topic: HintTopic, instanceId: InstanceId): boolean {
-    return this.#listeners.get(topic)?.has(instanceId) ?? false
+    const its = byInstance?.get(instanceId)
+    const tellOne = (listener: Listener) => listener(instanceId, origin, about)
+    its?.forEach(tellOne)
+    byInstance?.get(EVERY)?.forEach(tellOne)
+    return its !== undefined
   }
 
   async close(): Promise<void> {}

@@ -20,7 +20,7 @@ export interface Operation<I, O> {
   readonly urgent?: boolean
   /** @returns an outcome for each input, in their order */
   run(tx: Transaction, inputs: readonly I[]): Promise<O[]>
-  /** `run`, where it is a single statement and needs no transaction around it. */
+  /** `run`, where it is a single statement that needs no transaction around it, whatever its inputs have in common. */
   runAlone?(session: Session, inputs: readonly I[]): Promise<O[]>
 }
 

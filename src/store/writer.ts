@@ -192,12 +192,12 @@ export class Writer {
   /** @returns what to do once the caller may know */
   async #commit(units: readonly Unit[], trustLeases = true): Promise<(() => void)[]> {
     const { autocommit } = this.#backend
-    const groups = arrange(units)
-    const [{ operation, units: inOrder }] = groups as [Group]
-    if (autocommit !== null && groups.length === 1 && operation.runAlone) {
-      const inputs = inOrder.map(unit => unit.input)
-      return settlementsOf(inOrder, await operation.runAlone(autocommit, inputs))
+    const { operation } = units[0]!
+    if (autocommit !== null && operation.runAlone && units.every(unit => unit.operation === operation)) {
+      const inputs = units.map(unit => unit.input)
+      return settlementsOf(units, await operation.runAlone(autocommit, inputs))
     }
+    const groups = arrange(units)
     const tx = await this.#backend.begin()
     // What moves leases itself is told the truth from the start.
     const trusts = trustLeases && !groups.some(group => group.operation.isRare)

@@ -52,8 +52,8 @@ export class SharedHints extends LocalHints {
   }
 
   override give(topic: HintTopic, instanceId: InstanceId, about?: string): void {
-    super.give(topic, instanceId, about)
-    if (this.#client === null || (OWNERS_ONLY.has(topic) && this.isAwaited(topic, instanceId))) return
+    const ownerKnows = this.tell(topic, instanceId, 'here', about)
+    if (this.#client === null || (ownerKnows && OWNERS_ONLY.has(topic))) return
     if (topic === 'log') {
       this.#changedLogs.add(instanceId)
       this.#logTimer ??= setTimeout(() => this.#sendLogs(), GATHER_LOG_MS)
