@@ -11,12 +11,13 @@ const MAX_KEPT_CHARACTERS = 65_536
  * Synchronous: pino's default destination waits for ever, at exit, for a pipe that nobody reads any more.
  */
 export function logDestination(fd: number): DestinationStream {
-  const file = destination({ fd, sync: true })
+  const file = destination({ fd, sync: true, contentMode: 'buffer' })
   let kept = ''
   const writeOut = () => {
     const lines = kept
     kept = ''
-    if (lines !== '') file.write(lines)
+    // As bytes, which its types do not know of: text would be measured, and encoded twice.
+    if (lines !== '') file.write(Buffer.from(lines) as unknown as string)
   }
   process.on('exit', writeOut)
   return {

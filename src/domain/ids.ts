@@ -15,18 +15,20 @@ const POOL_BYTES = 4_096
 let pool = randomBytes(POOL_BYTES)
 let drawn = 0
 
-/** Bytes that nobody has had before. */
-function drawRandom(count: number): Buffer {
-  if (drawn + count > POOL_BYTES) {
+/** A byte that nobody has had before. */
+function drawByte(): number {
+  if (drawn === POOL_BYTES) {
     pool = randomBytes(POOL_BYTES)
     drawn = 0
   }
-  drawn += count
-  return pool.subarray(drawn - count, drawn)
+  drawn += 1
+  return pool[drawn - 1]!
 }
 
 function randomDigits(count: number): number[] {
-  return Array.from(drawRandom(count), byte => byte & 31)
+  const digits: number[] = []
+  while (digits.length < count) digits.push(drawByte() & 31)
+  return digits
 }
 
 function toCharacters(digits: readonly number[]): string {
@@ -93,8 +95,14 @@ export function firstEventId(at: number): EventId {
 }
 
 const WHATSAPP_ID_BYTES = 9
+const HEXADECIMAL = '0123456789ABCDEF'
 
 /** An id as WhatsApp Web makes them: `3EB0` and 18 upper-case hexadecimal digits. */
 export function newWhatsappId(): string {
-  return `3EB0${drawRandom(WHATSAPP_ID_BYTES).toString('hex').toUpperCase()}`
+  let id = '3EB0'
+  for (let count = 0; count < WHATSAPP_ID_BYTES; count += 1) {
+    const byte = drawByte()
+    id += HEXADECIMAL[byte >> 4]! + HEXADECIMAL[byte & 15]!
+  }
+  return id
 }
