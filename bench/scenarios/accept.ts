@@ -28,8 +28,8 @@ const RECIPIENT = '5511987650001'
 const FLOOR = { sqlite: 0.2, postgres: 0.25 }
 /** What linking left to do is done by then. */
 const SETTLE_MS = 2_000
-/** Of both, before the first round. */
-const WARM_UP_MS = 1_500
+/** Of both, before the first round: V8 compiles what is busy only after some seconds of it. */
+const WARM_UP_MS = 8_000
 
 export const accept: Scenario = {
   name: 'accept',
@@ -46,18 +46,18 @@ export const accept: Scenario = {
     const bareUrl = await bare.call('listen')
 
     const requests = instances.map(({ token }) => textRequest(token, RECIPIENT))
-    // The warm-up and five rounds of both must end before the sockets, unanswered for 30 s, are given up.
+    // Five rounds of both must end before the sockets, unanswered for 30 s, are given up.
     const times = bench.quick ? { warmUpMs: 300, durationMs: 1_000 } : { warmUpMs: 300, durationMs: 2_000 }
     const run = (url: string, changes: Partial<TimedLoad> = {}): Promise<LoadResult> =>
       load.call('run', { url, requests, expectedStatus: 202, ...times, ...changes } satisfies TimedLoad)
     const rounds = (name: string, count: number, floor?: number) =>
       measureRounds({ bench, name, count, floor, reference: () => run(bareUrl), ours: () => run(service.url) })
 
+    bench.say('warming up')
+    for (const url of [bareUrl, service.url]) await run(url, { durationMs: WARM_UP_MS })
     network.fallSilent()
     await sleep(SETTLE_MS)
     bench.say('while WhatsApp is silent')
-    // V8 compiles what is busy only once it is.
-    for (const url of [bareUrl, service.url]) await run(url, { durationMs: WARM_UP_MS })
     const alone = await rounds('accepted', bench.quick ? 2 : 5, FLOOR[bench.store])
 
     network.goOn()
