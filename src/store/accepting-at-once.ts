@@ -31,13 +31,10 @@ export function acceptAtOnceOperation({ statements }: Core, limit: number): Oper
     const [answer] = await session.run(accept, batch)
     const outcomes = new Array<Admitted | null>(calls.length).fill(null)
     for (const [first, theirs, instanceId, counted, resetMs] of answer?.counted ?? []) {
-      for (let index = 0; index < theirs; index += 1)
-        outcomes[batch.positions[first - 1 + index]!] = admitted(
-          instanceId,
-          counted - theirs + index + 1,
-          resetMs,
-          limit,
-        )
+      for (let index = 0; index < theirs; index += 1) {
+        const nth = counted - theirs + index + 1
+        outcomes[batch.positions[first - 1 + index]!] = admitted(instanceId, nth, resetMs, limit)
+      }
     }
     return outcomes
   }
