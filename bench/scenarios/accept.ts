@@ -12,7 +12,6 @@
  *
  * Left out: idempotency keys, webhooks, TLS, the network.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { alternate, type Figure, figureOf, short } from '../harness/figure.ts'
 import { linkInstances, startNetwork, untilConnected } from '../harness/network.ts'
 import { startProcess } from '../harness/remote.ts'
@@ -26,10 +25,10 @@ import type { LoadProcess, LoadResult, TimedLoad } from '../processes/load.ts'
 const INSTANCES = 64
 const RECIPIENT = '5511987650001'
 const FLOOR = { sqlite: 0.2, postgres: 0.25 }
-/** What linking left to do is done by then. */
-const SETTLE_MS = 2_000
 /** Of both, before the first round: V8 compiles what is busy only after some seconds of it. */
 const WARM_UP_MS = 8_000
+/** What the silence changes has changed by then. */
+const SETTLE_MS = 2_000
 
 export const accept: Scenario = {
   name: 'accept',
@@ -56,7 +55,7 @@ export const accept: Scenario = {
     bench.say('warming up')
     for (const url of [bareUrl, service.url]) await run(url, { durationMs: WARM_UP_MS })
     network.fallSilent()
-    await sleep(SETTLE_MS)
+    await run(service.url, { durationMs: SETTLE_MS })
     bench.say('while WhatsApp is silent')
     const alone = await rounds('accepted', bench.quick ? 2 : 5, FLOOR[bench.store])
 
