@@ -5,7 +5,7 @@
  * The reference is a bare Fastify route, in its own process under the same load, that parses the same body and answers
  * 202 with the same shape.
  *
- * The instances are linked to a simulated WhatsApp. For the first figure its process is stopped once they are: sockets
+ * The instances are linked to a simulated WhatsApp. For the first figure its process is stopped once all is warm: sockets
  * stay open and nothing is answered, so that every instance has one message under way (all go to one recipient, in
  * order), and what is measured is acceptance alone. For the second one it goes on, and the messages go out meanwhile, on
  * the same cores: no floor, since the simulator's work is in it.
@@ -53,7 +53,8 @@ export const accept: Scenario = {
       measureRounds({ bench, name, count, floor, reference: () => run(bareUrl), ours: () => run(service.url) })
 
     bench.say('warming up')
-    for (const url of [bareUrl, service.url]) await run(url, { durationMs: WARM_UP_MS })
+    const warmUpMs = bench.quick ? times.durationMs : WARM_UP_MS
+    for (const url of [bareUrl, service.url]) await run(url, { durationMs: warmUpMs })
     network.fallSilent()
     await run(service.url, { durationMs: SETTLE_MS })
     bench.say('while WhatsApp is silent')

@@ -15,20 +15,18 @@ const POOL_BYTES = 4_096
 let pool = randomBytes(POOL_BYTES)
 let drawn = 0
 
-/** A byte that nobody has had before. */
-function drawByte(): number {
-  if (drawn === POOL_BYTES) {
+/** Bytes that nobody has had before. */
+function drawRandom(count: number): Buffer {
+  if (drawn + count > POOL_BYTES) {
     pool = randomBytes(POOL_BYTES)
     drawn = 0
   }
-  drawn += 1
-  return pool[drawn - 1]!
+  drawn += count
+  return pool.subarray(drawn - count, drawn)
 }
 
 function randomDigits(count: number): number[] {
-  const digits: number[] = []
-  while (digits.length < count) digits.push(drawByte() & 31)
-  return digits
+  return Array.from(drawRandom(count), byte => byte & 31)
 }
 
 function toCharacters(digits: readonly number[]): string {
@@ -95,14 +93,8 @@ export function firstEventId(at: number): EventId {
 }
 
 const WHATSAPP_ID_BYTES = 9
-const HEXADECIMAL = '0123456789ABCDEF'
 
 /** An id as WhatsApp Web makes them: `3EB0` and 18 upper-case hexadecimal digits. */
 export function newWhatsappId(): string {
-  let id = '3EB0'
-  for (let count = 0; count < WHATSAPP_ID_BYTES; count += 1) {
-    const byte = drawByte()
-    id += HEXADECIMAL[byte >> 4]! + HEXADECIMAL[byte & 15]!
-  }
-  return id
+  return `3EB0${drawRandom(WHATSAPP_ID_BYTES).toString('hex').toUpperCase()}`
 }

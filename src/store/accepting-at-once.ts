@@ -90,7 +90,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : 1
 }
 
-/** Of a caller who was counted: `Batch`'s `firsts` and `counts`, then his instance, its calls by now and the ms until its window ends. */
+/** A caller who was counted: his `firsts` and `counts`, his instance, its calls by now, the ms until its window ends. */
 type Counted = [first: number, theirs: number, InstanceId, calls: number, resetMs: number]
 
 /** What goes in and comes out is in few pieces: each costs the driver about as much as a long one. */

@@ -173,7 +173,7 @@ function storableText(text: string): string {
   return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text
 }
 
-/** In PostgreSQL's notation ("Array Input and Output Syntax"), which is JSON's but for the brackets, bytes, and what a backslash means. */
+/** In PostgreSQL's notation ("Array Input and Output Syntax"): JSON's, but for brackets, bytes and what a backslash means. */
 function arrayLiteral(values: readonly unknown[]): string {
   if (values.some(value => value instanceof Uint8Array)) return `{${values.map(elementOf).join()}}`
   const json = JSON.stringify(values)
