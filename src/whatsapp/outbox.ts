@@ -5,8 +5,6 @@ import type { QueuedMessage } from '../store/store.ts'
 const KEPT_PER_RECIPIENT = 64
 /** Messages kept in memory in all. */
 const KEPT_IN_ALL = 2_048
-/** Rows that were read in vain: more are not read again at every look. */
-const FEW = 512
 /** Numbers given out, to all instances of the database, in the time that a commit takes. */
 const COMMITTED_LATE = 1_000
 
@@ -64,7 +62,6 @@ export class Outbox {
   /** Recipients whose messages stay in their rows for now. */
   readonly #held = new Map<string, Held>()
   #scannedTo = 0
-  /** Rows that the last reading from the start did not keep, since it began. */
   #passedOver = 0
   /** From where the next reading starts; null: from where the last one got to. */
   #lookFrom: LookFrom | null = null
@@ -80,9 +77,11 @@ export class Outbox {
     return !this.#complete && this.#known.size < KEPT_IN_ALL
   }
 
-  /** Whether messages to this recipient wait in their rows because there is no room for more of them here. */
-  isOverflowing(to: string): boolean {
-    return typeof this.#recipients.get(to)?.overflowFrom === 'number'
+  /** A new message is to this recipient. @returns whether it stays in its row for now, behind others for which there was no room */
+  passOver(to: string): boolean {
+    const isOverflowing = typeof this.#recipients.get(to)?.overflowFrom === 'number'
+    if (isOverflowing) this.#passedOver += 1
+    return isOverflowing
   }
 
   get size(): number {
@@ -170,9 +169,9 @@ export class Outbox {
     return this.#held.size > 0
   }
 
-  /** Whether to read from the start means to pass over a lot. */
-  get passesOverMany(): boolean {
-    return this.#passedOver > FEW
+  /** Rows that were not kept, or not read for that reason, since the last reading from the start began. */
+  get passedOver(): number {
+    return this.#passedOver
   }
 
   /** Those held for this number, or all of them. */

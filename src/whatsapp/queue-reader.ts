@@ -6,8 +6,10 @@ const PAGE = 256
 const READ_EVERY_MS = 20
 /** While what is read only stands behind what waits already, reads are made further and further apart. */
 const READ_AT_LEAST_EVERY_MS = 160
-/** While there are many messages that have to stay in their rows, and would be read only to be passed over. */
-const POLLS_PER_READ = 12
+/** Rows that may be read at a poll only to be passed over: where there are more, several polls share one read. */
+const ROWS_PER_POLL = 512
+/** So many share one at most. */
+const POLLS_PER_READ = 120
 
 export interface QueueReaderOptions {
   outbox: Outbox
@@ -29,6 +31,7 @@ export class QueueReader {
   #readAt = Number.NEGATIVE_INFINITY
   #readEveryMs = READ_EVERY_MS
   #started = 0
+  /** Since the last that read. */
   #polls = 0
   #stopped = false
 
@@ -43,13 +46,15 @@ export class QueueReader {
   look(from: LookFrom, to?: string): void {
     const { outbox } = this.#options
     outbox.lookAgain(from)
-    if (to === undefined || !outbox.isOverflowing(to)) this.read()
+    if (to === undefined || !outbox.passOver(to)) this.read()
   }
 
   /** Behind the hints, which may be lost. */
   poll(): void {
     this.#polls += 1
-    if (!this.#options.outbox.passesOverMany || this.#polls % POLLS_PER_READ === 0) this.look('start')
+    if (this.#options.outbox.passedOver > this.#polls * ROWS_PER_POLL && this.#polls < POLLS_PER_READ) return
+    this.#polls = 0
+    this.look('start')
   }
 
   /** The first read happens at once; hints that come in a burst share the next one. */
