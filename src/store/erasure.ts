@@ -1,8 +1,9 @@
 import { sql } from 'kysely'
 import type { Core } from './core.ts'
 import { fencedOneByOne } from './operation.ts'
-import { IS_QUEUED } from './schema/messages.ts'
+import { IS_QUEUED, IS_SETTLED } from './schema/messages.ts'
 import type { Transaction } from './session.ts'
+import { ALWAYS } from './statement.ts'
 import type { Lease } from './store.ts'
 
 /** Rows of a table that go in one commit. */
@@ -48,8 +49,10 @@ export class Erasure {
     if (!(await this.#mayGo(tx, instanceId))) return 'owed'
     for (const [table, columns] of Object.entries(TABLES)) {
       const key = sql.join(columns.map(column => sql.ref(column)))
+      // None is queued any more.
+      const indexed = table === 'messages' ? IS_SETTLED : ALWAYS
       const removal = sql<{ instance_id: string }>`delete from ${sql.table(table)} where (${key}) in
-        (select ${key} from ${sql.table(table)} where instance_id = ${instanceId} limit ${sql.lit(STEP)})
+        (select ${key} from ${sql.table(table)} where instance_id = ${instanceId} and ${indexed} limit ${sql.lit(STEP)})
         returning instance_id`
       const rows = await tx.query({ compile: () => removal.compile(this.#core.statements.db) })
       if (rows.length > 0) return 'more'

@@ -7,10 +7,11 @@ import type { Core } from './core.ts'
 import { idBefore, TOP, toPage } from './cursor.ts'
 import { toSummary, withLatestDelivery } from './delivery-summary.ts'
 import { giveAcceptedHints } from './hints.ts'
+import { messageIds } from './message-ids.ts'
 import type { Operation } from './operation.ts'
 import type { Progress, ProgressInput } from './progress.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from './schema/messages.ts'
-import { type Slice, search } from './searching.ts'
+import { type Slice, search, WINDOW } from './searching.ts'
 import type {
   AcceptOutcome,
   Lease,
@@ -64,26 +65,30 @@ export class StoredMessages implements Messages {
     const top = until === undefined ? TOP : firstMessageId(until)
     const before = idBefore(page, 'msg')
     const slice: Slice = { below: before < top ? before : top, from: firstMessageId(since) }
-    const within = ({ below, from }: Slice) =>
+    const isWhole = state === undefined && to === undefined
+    const ids = ({ below, from }: Slice) =>
       statements.db
-        .selectFrom('messages')
-        .where('instance_id', '=', instanceId)
-        .where('id', '<', below)
-        .where('id', '>=', from)
-        .orderBy('id', 'desc')
+        .selectFrom(messageIds(statements, sql.val(instanceId), sql`id < ${below} and id >= ${from}`, state).as('ids'))
+        .select('ids.id')
+        .orderBy('ids.id', 'desc')
     const find = (part: Slice, limit: number) => {
-      let query = within(part).selectAll().limit(limit)
+      let query = statements.db
+        .selectFrom('messages')
+        .selectAll()
+        .where('instance_id', '=', instanceId)
+        .where('id', 'in', ids(part).limit(isWhole ? limit : WINDOW + 1))
+        .orderBy('id', 'desc')
+        .limit(limit)
       if (state !== undefined) query = query.where('state', '=', sql.lit(state))
       if (to !== undefined) query = query.where('recipient', '=', to)
       return reader.query(query)
     }
     const edge = async (part: Slice, distance: number) => {
-      const [row] = await reader.query(within(part).select('id').offset(distance).limit(1))
+      const [row] = await reader.query(ids(part).offset(distance).limit(1))
       return row?.id ?? null
     }
     const limit = page.limit + 1
-    const rows =
-      state === undefined && to === undefined ? await find(slice, limit) : await search(slice, limit, edge, find)
+    const rows = isWhole ? await find(slice, limit) : await search(slice, limit, edge, find)
     return toPage(rows, page.limit, row => row.id, toMessage)
   }
 

@@ -79,7 +79,7 @@ function findInstances(statements: Statements) {
               .select('m.id')
               .whereRef('m.instance_id', '=', 'instances.id')
               .where('m.id', '<', p.beforeMessage)
-              .where('m.state', '!=', 'queued')
+              .where('m.state', '!=', sql.lit('queued'))
               .where(nothingOwed('m', 'message_id')),
           ),
           exists(
@@ -145,7 +145,7 @@ class Erasing {
       .select('m.id')
       .where('m.instance_id', '=', instanceId)
       .where('m.id', '<', firstMessageId(before))
-      .where('m.state', '!=', 'queued')
+      .where('m.state', '!=', sql.lit('queued'))
       .where(nothingOwed('m', 'message_id'))
       .orderBy('m.id')
       .limit(STEP)

@@ -2,6 +2,7 @@ import { type AliasedExpression, type RawBuilder, sql } from 'kysely'
 import { type EventId, firstEventId, firstMessageId, type InstanceId } from '../domain/ids.ts'
 import type { Core } from './core.ts'
 import { joinLatestDelivery } from './delivery-summary.ts'
+import { messageIds } from './message-ids.ts'
 import type { Readiness } from './schema/events.ts'
 import type { RowsStatement, Statement } from './statement.ts'
 import {
@@ -96,8 +97,8 @@ type ActivityInput = { instance_id: string; first_message: string; first_event: 
 type ActivityRow = { instance_id: string; sent: number; received: number } & Record<Readiness, number | null>
 
 function activityStatement({ statements }: Core): RowsStatement<ActivityInput, ActivityRow> {
-  const sent = sql<number>`(select count(*) from messages m
-    where m.instance_id = input.instance_id and m.id >= input.first_message)`
+  const ids = messageIds(statements, sql`input.instance_id`, sql`id >= input.first_message`)
+  const sent = sql<number>`(select count(*) from ${ids} ids)`
   const received = sql<number>`(select count(*) from events e
     where e.instance_id = input.instance_id and e.id >= input.first_event and e.kind = 'message.received')`
   return statements.rows({ instance_id: 'text', first_message: 'text', first_event: 'text' }, db =>

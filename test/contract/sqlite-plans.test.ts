@@ -73,9 +73,33 @@ describe('the plans of SQLite', () => {
     expect(steps.filter(step => step.startsWith('SCAN'))).toEqual([])
   })
 
-  test('lists walk the ids', async () => {
-    expect(await planOf(() => store.messages.list(instanceId, { limit: 10 }))).toEqual([
-      'SEARCH messages USING INDEX sqlite_autoindex_messages_1 (instance_id=? AND id>? AND id<?)',
-    ])
+  const MESSAGE = 'SEARCH messages USING INDEX sqlite_autoindex_messages_1 (id=? AND instance_id=?)'
+  const QUEUED = 'SEARCH messages USING COVERING INDEX messages_queued (instance_id=?)'
+  const SETTLED = 'SEARCH messages USING COVERING INDEX messages_settled (instance_id=? AND id>? AND id<?)'
+
+  const FAILED = 'SEARCH messages USING COVERING INDEX messages_failed (instance_id=? AND id>? AND id<?)'
+
+  test.each([
+    [undefined, [QUEUED, SETTLED, MESSAGE]],
+    ['queued', [QUEUED, MESSAGE]],
+    ['sent', [SETTLED, MESSAGE]],
+    ['failed', [FAILED, 'SEARCH messages USING INDEX messages_failed (instance_id=? AND id=?)']],
+  ] as const)('messages that are %s are listed by the indexes that hold their ids', async (state, indexes) => {
+    const steps = await planOf(() => store.messages.list(instanceId, { limit: 10 }, { state }))
+    const uses = steps.filter(step => step.startsWith('SEARCH') || step.startsWith('SCAN'))
+    expect(new Set(uses)).toEqual(new Set(indexes))
+  })
+
+  test('a message is found by its id; those of the last hour are counted by the indexes that hold their ids', async () => {
+    expect(await planOf(() => store.messages.find(instanceId, 'msg_1'))).toEqual([MESSAGE])
+    const steps = await planOf(() => store.statistics.activity([instanceId], 0))
+    expect(steps).toEqual(expect.arrayContaining([QUEUED, SETTLED.replace(' AND id<?', '')]))
+    expect(steps.filter(step => step.startsWith('SCAN messages'))).toEqual([])
+  })
+
+  test('retention, and what erases an instance, look at settled messages only', async () => {
+    const steps = await planOf(() => store.retention.step(1, 1))
+    expect(steps).toContain('SEARCH m USING COVERING INDEX messages_settled (instance_id=? AND id<?)')
+    expect(steps.filter(step => /^SCAN (m|messages)\b/.test(step))).toEqual([])
   })
 })

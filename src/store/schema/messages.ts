@@ -43,5 +43,9 @@ export interface NumbersTable {
 /** Written out, not bound: SQLite takes a partial index only for a condition that it can read. */
 export const IS_QUEUED = sql<boolean>`messages.state = 'queued'`
 
+export const IS_SETTLED = sql<boolean>`messages.state <> 'queued'`
+
+export const IS_FAILED = sql<boolean>`messages.state = 'failed'`
+
 /** Only these can be found by WhatsApp's id. */
 export const IS_PREPARED = sql<boolean>`messages.address is not null`

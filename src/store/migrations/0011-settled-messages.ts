@@ -1,0 +1,43 @@
+import type { Flavour } from './flavour.ts'
+
+/**
+ * SQLite: a message gets its entry among those of its instance, by id, when it is settled. Until then it is found by its id
+ * alone: the ids of messages accepted together, whoever accepts them, stand side by side, while each entry among its
+ * instance's own changed a page of that index, nearly half of what a commit wrote. SQLite cannot take a table's key away, so
+ * that the table is made anew, and goes on counting where it was.
+ */
+export function settledMessages({ kind }: Flavour): string[] {
+  if (kind !== 'sqlite') return []
+  return [
+    `create table messages_anew (
+      seq integer primary key autoincrement,
+      instance_id text not null,
+      id text not null,
+      recipient text not null,
+      text text not null,
+      whatsapp_id text not null,
+      state text not null,
+      created_at integer not null,
+      sent_at integer,
+      delivered_at integer,
+      read_at integer,
+      failed_at integer,
+      failure_code text,
+      failure_message text,
+      last_event_at integer,
+      address text,
+      content blob,
+      unique (id, instance_id)
+    ) strict`,
+    'insert into messages_anew select * from messages order by seq',
+    `delete from sqlite_sequence where name = 'messages_anew'`,
+    `insert into sqlite_sequence (name, seq) select 'messages_anew', seq from sqlite_sequence where name = 'messages'`,
+    'drop table messages',
+    'alter table messages_anew rename to messages',
+    // The last columns spare a look at the rows to whoever asks for ids only.
+    `create index messages_queued on messages (instance_id, seq, id) where state = 'queued'`,
+    `create index messages_settled on messages (instance_id, id, state) where state <> 'queued'`,
+    `create index messages_failed on messages (instance_id, id) where state = 'failed'`,
+    'create unique index messages_prepared on messages (whatsapp_id, instance_id) where address is not null',
+  ]
+}
