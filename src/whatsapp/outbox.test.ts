@@ -56,6 +56,62 @@ test('every message goes out once, in the order accepted for each recipient, who
   )
 })
 
+test('what comes in while others are read and sent goes out too, in order, though it is not read while it has to wait', () => {
+  const steps = fc.array(
+    fc.oneof(
+      { weight: 6, arbitrary: fc.constantFrom('a', 'b').map(to => ({ to })) },
+      { weight: 3, arbitrary: fc.constant('send' as const) },
+      { weight: 2, arbitrary: fc.constantFrom('ask' as const, 'answer' as const) },
+    ),
+    { minLength: 200, maxLength: 700 },
+  )
+  fc.assert(
+    fc.property(steps, fc.nat(1_000), (order, choice) => {
+      const outbox = new Outbox()
+      let queue: QueuedMessage[] = []
+      let added = 0
+      let asked: QueuedMessage[] | null = null
+      const sent: QueuedMessage[] = []
+      const answer = () => {
+        if (asked) outbox.endRead(asked, asked.length < PAGE, 0)
+        asked = null
+      }
+      const send = () => {
+        const ready = [...outbox.recipients()]
+        const message = ready[choice % ready.length]?.messages[0]
+        if (message === undefined) return false
+        sent.push(message)
+        outbox.pass(message)
+        queue = queue.filter(({ id }) => id !== message.id)
+        outbox.end(message)
+        return true
+      }
+      for (const step of order) {
+        if (step === 'send') send()
+        else if (step === 'answer') answer()
+        else if (step !== 'ask') {
+          added += 1
+          queue.push(row(added, step.to))
+          if (!outbox.passOver(step.to, 'on')) outbox.lookAgain('on')
+        } else if (!asked && outbox.wantsMore) {
+          outbox.rewind()
+          outbox.beginRead()
+          asked = queue.filter(({ seq }) => seq > outbox.scannedTo).slice(0, PAGE)
+        }
+      }
+      answer()
+      do read(outbox, queue)
+      while (send())
+      expect(queue).toEqual([])
+      for (const to of ['a', 'b']) {
+        const numbers = sent.filter(message => message.to === to).map(({ seq }) => seq)
+        expect(numbers).toEqual([...numbers].sort((one, other) => one - other))
+      }
+      expect(sent).toHaveLength(added)
+    }),
+  )
+})
+
 test('a recipient with more waiting than fits holds up nobody, and loses none', () => {
   const queue = [...Array.from({ length: 5_000 }, (_, index) => row(index + 1, 'stuck')), row(5_001, 'free')]
   const outbox = new Outbox()
@@ -96,6 +152,24 @@ test('rows that arrive while others are read are looked for once more', () => {
   expect(outbox.wantsMore).toBe(true)
   read(outbox, [row(1, 'a'), row(2, 'b')])
   expect([...outbox.recipients()].map(({ to }) => to)).toEqual(['a', 'b'])
+})
+
+test('of many to one recipient, the row committed late is found when there is room for those after it', () => {
+  const outbox = new Outbox()
+  outbox.lookAgain('start')
+  let queue = Array.from({ length: 100 }, (_, index) => row(index + 100, 'one'))
+  read(outbox, queue)
+  expect(outbox.passOver('one', 'back')).toBe(true)
+  expect(outbox.wantsMore).toBe(false)
+  queue = [row(50, 'one'), ...queue]
+  const [recipient] = outbox.recipients()
+  for (const message of [...recipient!.messages]) {
+    outbox.pass(message)
+    queue = queue.filter(({ id }) => id !== message.id)
+    outbox.end(message)
+  }
+  read(outbox, queue)
+  expect([...outbox.recipients()][0]?.messages.map(({ seq }) => seq).slice(0, 2)).toEqual([50, 164])
 })
 
 test('a row that another node committed late, under a lower number, is found by looking back', () => {
@@ -189,7 +263,7 @@ test('rows for which there is no room are counted, read or not, until all are re
   const queue = [...Array.from({ length: 100 }, (_, index) => row(index + 1, 'stuck')), row(101, 'free')]
   read(outbox, queue)
   expect(outbox.passedOver).toBe(36)
-  expect([outbox.passOver('stuck'), outbox.passOver('free'), outbox.passOver('nobody')]).toEqual([true, false, false])
+  expect(['stuck', 'free', 'nobody'].map(to => outbox.passOver(to, 'on'))).toEqual([true, false, false])
   expect(outbox.passedOver).toBe(37)
   outbox.lookAgain('start')
   read(outbox, queue.slice(0, 70))

@@ -77,11 +77,16 @@ export class Outbox {
     return !this.#complete && this.#known.size < KEPT_IN_ALL
   }
 
-  /** A new message is to this recipient. @returns whether it stays in its row for now, behind others for which there was no room */
-  passOver(to: string): boolean {
+  /**
+   * A new row is there, to this recipient. @returns whether it need not be read before those that wait in their rows for room
+   * to the same one, of which it is told when there is room
+   */
+  passOver(to: string, from: LookFrom): boolean {
     const isOverflowing = typeof this.#recipients.get(to)?.overflowFrom === 'number'
-    if (isOverflowing) this.#passedOver += 1
-    return isOverflowing
+    if (!isOverflowing) return false
+    this.#passedOver += 1
+    this.#lookBack(from)
+    return true
   }
 
   get size(): number {
@@ -96,7 +101,7 @@ export class Outbox {
   lookAgain(from: LookFrom): void {
     this.#complete = false
     if (this.#reading) this.#reading.askedAgain = true
-    if (this.#lookFrom !== 'start' && from !== 'on') this.#lookFrom = from
+    this.#lookBack(from)
   }
 
   /**
@@ -196,6 +201,10 @@ export class Outbox {
       recipient.failures = 0
       recipient.notBefore = 0
     }
+  }
+
+  #lookBack(from: LookFrom): void {
+    if (this.#lookFrom !== 'start' && from !== 'on') this.#lookFrom = from
   }
 
   #add(message: QueuedMessage, now: number): void {

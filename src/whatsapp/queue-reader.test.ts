@@ -84,7 +84,7 @@ test('however many cannot be kept, a poll reads them within ten minutes', async 
   for (let index = 0; index < 65; index += 1) add('one')
   reader.look('start')
   await sleep(PAUSE_MS)
-  for (let index = 0; index < 100_000; index += 1) outbox.passOver('one')
+  for (let index = 0; index < 100_000; index += 1) outbox.passOver('one', 'on')
   for (let polls = 1; polls < 120; polls += 1) reader.poll()
   await sleep(4 * PAUSE_MS)
   expect(reads).toEqual([0])

@@ -45,8 +45,9 @@ export class QueueReader {
    */
   look(from: LookFrom, to?: string): void {
     const { outbox } = this.#options
+    if (to !== undefined && outbox.passOver(to, from)) return
     outbox.lookAgain(from)
-    if (to === undefined || !outbox.passOver(to)) this.read()
+    this.read()
   }
 
   /** Behind the hints, which may be lost. */
