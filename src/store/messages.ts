@@ -68,7 +68,7 @@ export class StoredMessages implements Messages {
     const isWhole = state === undefined && to === undefined
     const ids = ({ below, from }: Slice) =>
       statements.db
-        .selectFrom(messageIds(statements, sql.val(instanceId), sql`id < ${below} and id >= ${from}`, state).as('ids'))
+        .selectFrom(messageIds(sql.val(instanceId), sql`id < ${below} and id >= ${from}`, state).as('ids'))
         .select('ids.id')
         .orderBy('ids.id', 'desc')
     const find = (part: Slice, limit: number) => {

@@ -97,7 +97,7 @@ type ActivityInput = { instance_id: string; first_message: string; first_event: 
 type ActivityRow = { instance_id: string; sent: number; received: number } & Record<Readiness, number | null>
 
 function activityStatement({ statements }: Core): RowsStatement<ActivityInput, ActivityRow> {
-  const ids = messageIds(statements, sql`input.instance_id`, sql`id >= input.first_message`)
+  const ids = messageIds(sql`input.instance_id`, sql`id >= input.first_message`)
   const sent = sql<number>`(select count(*) from ${ids} ids)`
   const received = sql<number>`(select count(*) from events e
     where e.instance_id = input.instance_id and e.id >= input.first_event and e.kind = 'message.received')`

@@ -1,13 +1,24 @@
 import type { Flavour } from './flavour.ts'
 
 /**
- * SQLite: a message gets its entry among those of its instance, by id, when it is settled. Until then it is found by its id
- * alone: the ids of messages accepted together, whoever accepts them, stand side by side, while each entry among its
- * instance's own changed a page of that index, nearly half of what a commit wrote. SQLite cannot take a table's key away, so
- * that the table is made anew, and goes on counting where it was.
+ * A message gets its entry among those of its instance, by id, when it is settled. Until then it is found by its id alone:
+ * the ids of messages accepted together, whoever accepts them, stand side by side, while each entry among its instance's own
+ * changed a page of that index, on SQLite nearly half of what a commit wrote.
  */
 export function settledMessages({ kind }: Flavour): string[] {
-  if (kind !== 'sqlite') return []
+  return kind === 'postgres' ? onPostgres() : onSqlite()
+}
+
+function onPostgres(): string[] {
+  return [
+    // First what takes the strongest lock: to ask for it later, between nodes at work, would be a deadlock.
+    'alter table messages drop constraint messages_pkey, add primary key (id, instance_id)',
+    `create index messages_settled on messages (instance_id, id) where state <> 'queued'`,
+  ]
+}
+
+/** SQLite cannot take a table's key away: the table is made anew, and goes on counting where it was. */
+function onSqlite(): string[] {
   return [
     `create table messages_anew (
       seq integer primary key autoincrement,
