@@ -9,7 +9,7 @@ const READ_AT_LEAST_EVERY_MS = 160
 /** Rows that may be read at a poll only to be passed over: where there are more, several polls share one read. */
 const ROWS_PER_POLL = 512
 /** So many share one at most. */
-const POLLS_PER_READ = 120
+const POLLS_PER_READ = 24
 
 export interface QueueReaderOptions {
   outbox: Outbox
