@@ -11,7 +11,7 @@ import { type SummaryRow, toSummary, withLatestDelivery } from './delivery-summa
 import { EventDetails } from './event-detail.ts'
 import type { Operation } from './operation.ts'
 import type { Database } from './schema/database.ts'
-import { type Slice, search, WINDOW } from './searching.ts'
+import { type Slice, search } from './searching.ts'
 import type { EventDetail, EventRecord, Events, Lease, Page, PageRequest } from './store.ts'
 
 interface Incoming {
@@ -77,7 +77,7 @@ export class StoredEvents implements Events {
         .orderBy('events.id', 'desc')
         .limit(limit)
       if (kind !== undefined) query = query.where('events.kind', '=', kind)
-      const shown = ids(part).limit(kind === undefined ? limit : WINDOW + 1)
+      const shown = kind === undefined ? ids(part).limit(limit) : ids(part)
       return reader.query(query.where('events.id', 'in', shown))
     }
     const edge = async (part: Slice, distance: number) => {

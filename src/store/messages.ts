@@ -11,7 +11,7 @@ import { messageIds } from './message-ids.ts'
 import type { Operation } from './operation.ts'
 import type { Progress, ProgressInput } from './progress.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from './schema/messages.ts'
-import { type Slice, search, WINDOW } from './searching.ts'
+import { type Slice, search } from './searching.ts'
 import type {
   AcceptOutcome,
   Lease,
@@ -76,7 +76,7 @@ export class StoredMessages implements Messages {
         .selectFrom('messages')
         .selectAll()
         .where('instance_id', '=', instanceId)
-        .where('id', 'in', ids(part).limit(isWhole ? limit : WINDOW + 1))
+        .where('id', 'in', isWhole ? ids(part).limit(limit) : ids(part))
         .orderBy('id', 'desc')
         .limit(limit)
       if (state !== undefined) query = query.where('state', '=', sql.lit(state))
