@@ -22,7 +22,6 @@ export type Network =
 
 /** An unanswered query holds up what asked for it; WhatsApp answers within a second or not at all. */
 export const QUERY_TIMEOUT_MS = 15_000
-const CONNECT_TIMEOUT_MS = 20_000
 const KEEP_ALIVE_MS = 25_000
 
 export interface SocketParts {
@@ -69,7 +68,8 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     // Baileys would fetch the URLs in a text from our network; link-preview-js is not installed either.
     generateHighQualityLinkPreview: false,
     defaultQueryTimeoutMs: queryTimeoutMs,
-    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    // For each frame sent Baileys would set a timer and take down three stacks. `watchHandshake` limits the connecting.
+    connectTimeoutMs: 0,
     keepAliveIntervalMs: keepAliveMs,
     // Our key store repeats by itself and ends the socket when it fails.
     transactionOpts: { maxCommitRetries: 1, delayBetweenTriesMs: 0 },

@@ -1,4 +1,4 @@
-import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpServer, type Server as HttpServer } from 'node:http'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, test, vi } from 'vitest'
@@ -8,17 +8,18 @@ import { Stage } from './whatsapp-stage.ts'
 
 /** Whoever answers in WhatsApp's place and leads nowhere; docs/whatsapp-situations.md lists these. */
 
+const FIRST_WORD_WITHIN_MS = 20_000
 const HANDSHAKE_WITHIN_MS = 60_000
 /** A frame of 16 MiB is announced. */
 const LONG_FRAME = Buffer.of(0xff, 0xff, 0xff)
 
 afterEach(() => vi.restoreAllMocks())
 
-/** The time that a handshake gets passes in half a second. */
-function hurry(): void {
+/** This long passes in half a second. */
+function hurry(hurriedMs: number): void {
   const later = globalThis.setTimeout
   vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, delayMs?: number) =>
-    later(work, delayMs === HANDSHAKE_WITHIN_MS ? 500 : delayMs)) as typeof setTimeout)
+    later(work, delayMs === hurriedMs ? 500 : delayMs)) as typeof setTimeout)
 }
 
 async function portOf(server: Server): Promise<number> {
@@ -47,10 +48,22 @@ test('nobody listens: the reason says so, in the system’s word', async () => {
 })
 
 test.each([
+  ['to the HTTP request', false],
+  ['in the WebSocket', true],
+])('a server that says nothing %s is given up after 20 s', async (_, upgrades) => {
+  hurry(FIRST_WORD_WITHIN_MS)
+  await using stage = await Stage.open()
+  const server = upgrades ? createHttpServer() : createServer()
+  if (upgrades) new WebSocketServer({ server: server as HttpServer })
+  await askAt(stage, await portOf(server), 'WhatsApp did not answer in time. Trying again')
+  server.close()
+})
+
+test.each([
   ['an HTTP header', 0],
   ['a frame', 1],
 ])('a server that drips %s is given up, however long it goes on', async (_, drips) => {
-  hurry()
+  hurry(HANDSHAKE_WITHIN_MS)
   await using stage = await Stage.open()
   const sockets = new WebSocketServer({ noServer: true })
   const server = drips === 0 ? createServer() : createHttpServer()
