@@ -19,7 +19,7 @@ export class StoredNumbers implements Numbers {
     this.#find = core.statements.one((p: { instanceId: InstanceId; number: PhoneNumber; now: number }) =>
       db
         .selectFrom('numbers')
-        .select('address')
+        .select(['address', 'expires_at'])
         .where('instance_id', '=', p.instanceId)
         .where('number', '=', p.number)
         .where('expires_at', '>', p.now),
@@ -52,7 +52,7 @@ export class StoredNumbers implements Numbers {
 
   async find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null> {
     const [row] = await this.#core.reader.run(this.#find, { instanceId, number, now })
-    return row ?? null
+    return row ? { address: row.address, expiresAt: row.expires_at } : null
   }
 
   async isContact(instanceId: InstanceId, numbers: readonly PhoneNumber[]): Promise<boolean> {
@@ -60,7 +60,7 @@ export class StoredNumbers implements Numbers {
     return (await this.#core.reader.each(this.#findContact, asked)).length > 0
   }
 
-  async record(lease: Lease, number: PhoneNumber, { address }: LookedUpNumber, now: number): Promise<void> {
+  async record(lease: Lease, number: PhoneNumber, address: string | null, now: number): Promise<void> {
     const expires_at = now + (address === null ? NOT_FOUND_MS : FOUND_MS)
     await this.#core.write(this.#record, { lease, number, address, expires_at })
   }

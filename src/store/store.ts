@@ -444,12 +444,13 @@ export interface Credentials {
 /** What WhatsApp said of a number; `address` null: it is not on WhatsApp. */
 export interface LookedUpNumber {
   address: string | null
+  expiresAt: number
 }
 
 export interface Numbers {
   /** Null when not asked yet, or too long ago: 7 days for a number found, 1 hour for one not found. */
   find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null>
-  record(lease: Lease, number: PhoneNumber, found: LookedUpNumber, now: number): Promise<void>
+  record(lease: Lease, number: PhoneNumber, address: string | null, now: number): Promise<void>
   /**
    * Whether since the account was linked one of these numbers has written to the instance (not merely in a group), or a
    * message to it was acknowledged. Noted in the commit of that event; it outlives retention.

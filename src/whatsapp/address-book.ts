@@ -1,9 +1,13 @@
 import { type MessageFailure, messageFailure } from '../domain/message.ts'
 import { parseRecipient } from '../domain/recipient.ts'
-import type { Lease, Numbers } from '../store/store.ts'
+import type { Lease, LookedUpNumber, Numbers } from '../store/store.ts'
 import { numberOf } from './addresses.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
 import type { Link } from './link.ts'
+import { MemoryCache } from './memory-cache.ts'
+
+/** Recipients who are written to again and again; for more of them the store is asked. */
+const KEPT_NUMBERS = 1_000
 
 /** Where a message goes on WhatsApp. */
 export type FoundAddress =
@@ -27,6 +31,8 @@ export interface AddressBookOptions {
  */
 export class AddressBook {
   readonly #options: AddressBookOptions
+  /** What is stored of a number, which nobody but the instance's owner changes. */
+  readonly #kept = new MemoryCache(KEPT_NUMBERS)
 
   constructor(options: AddressBookOptions) {
     this.#options = options
@@ -42,8 +48,8 @@ export class AddressBook {
   /** Whether a message to this recipient approaches nobody new; and the numbers that an answer may come from. */
   async findStanding(to: string): Promise<{ known: boolean; numbers: readonly string[] }> {
     if (parseRecipient(to)?.kind === 'group') return { known: true, numbers: [] }
-    const { numbers, lease, now, stored } = this.#options
-    const found = await stored(() => numbers.find(lease.instanceId, to, now()))
+    const { numbers, lease, stored } = this.#options
+    const found = await this.#recall(to)
     const asked = [to, numberOf(found?.address)].filter(number => number !== undefined)
     return { known: await stored(() => numbers.isContact(lease.instanceId, asked)), numbers: asked }
   }
@@ -59,13 +65,23 @@ export class AddressBook {
 
   async #findNumber(number: string, link: Pick<Link, 'lookUp'>): Promise<FoundAddress> {
     const { numbers, lease, now, stored } = this.#options
-    const known = await stored(() => numbers.find(lease.instanceId, number, now()))
+    const known = await this.#recall(number)
     if (known) return toFound(known.address)
     const answer = await link.lookUp(number).catch(() => ({ kind: 'silent' as const }))
     if (answer.kind === 'silent') return { kind: 'unanswered', why: 'look_up' }
     const address = answer.kind === 'found' ? answer.address : null
-    await stored(() => numbers.record(lease, number, { address }, now()))
+    await stored(() => numbers.record(lease, number, address, now()))
     return toFound(address)
+  }
+
+  /** What WhatsApp said last, unless that is too long ago. */
+  async #recall(number: string): Promise<LookedUpNumber | null> {
+    const { numbers, lease, now, stored } = this.#options
+    const kept = this.#kept.get<LookedUpNumber>(number)
+    if (kept && kept.expiresAt > now()) return kept
+    const found = await stored(() => numbers.find(lease.instanceId, number, now()))
+    if (found) this.#kept.set(number, found)
+    return found
   }
 }
 

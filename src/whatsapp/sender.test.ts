@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { LocalHints } from '../store/hints.ts'
-import type { MessageReference, Messages, Numbers, QueuedMessage } from '../store/store.ts'
+import type { LookedUpNumber, MessageReference, Messages, Numbers, QueuedMessage } from '../store/store.ts'
 import { Gatherer } from './gatherer.ts'
 import { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement } from './link.ts'
@@ -20,7 +20,8 @@ interface Row extends QueuedMessage {
 function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) {
   const hints = new LocalHints()
   const rows: Row[] = []
-  const numbers = new Map<string, { address: string | null }>([['5511987654321', { address: ADDRESS }]])
+  const expiresAt = Date.now() + 3_600_000
+  const numbers = new Map<string, LookedUpNumber>([['5511987654321', { address: ADDRESS, expiresAt }]])
   const findPrepared = (whatsappId: string) => rows.find(row => row.prepared && row.whatsappId === whatsappId)
   const messages = {
     listQueued: async (_: string, limit: number, afterSeq = 0) =>
@@ -49,7 +50,8 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
     messages,
     numbers: {
       find: async (_: string, number: string) => numbers.get(number) ?? null,
-      record: async (_: unknown, number: string, found: { address: string | null }) => void numbers.set(number, found),
+      record: async (_: unknown, number: string, address: string | null) =>
+        void numbers.set(number, { address, expiresAt }),
       isContact: async () => true,
     } as Numbers,
   }
@@ -104,7 +106,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
     closing.abort()
     return sender.stop()
   })
-  return { sender, rows, written, link, accept, answer, numbers, failed, close: () => closing.abort() }
+  return { sender, rows, written, link, accept, answer, numbers, expiresAt, failed, close: () => closing.abort() }
 }
 
 const cleanUps: (() => Promise<void>)[] = []
@@ -142,8 +144,8 @@ describe('an acknowledgement', () => {
   })
 
   test('delays only its recipient', async () => {
-    const { sender, accept, answer, written, link, numbers } = stage({ ackTimeoutMs: 60_000 })
-    numbers.set('5511900000002', { address: '5511900000002@s.whatsapp.net' })
+    const { sender, accept, answer, written, link, numbers, expiresAt } = stage({ ackTimeoutMs: 60_000 })
+    numbers.set('5511900000002', { address: '5511900000002@s.whatsapp.net', expiresAt })
     sender.start()
     sender.attach(link)
     for (let count = 0; count < 300; count += 1) accept()

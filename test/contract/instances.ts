@@ -163,7 +163,7 @@ export function instancesContract(createHarness: CreateHarness): void {
         const lease = await createConnected(store)
         const id = lease.instanceId
         await accept(store, id, { idempotency: { key: 'k', digest: Buffer.alloc(32) } })
-        await store.numbers.record(lease, '5511999990000', { address: null }, 0)
+        await store.numbers.record(lease, '5511999990000', null, 0)
         await store.sandbox.write(lease, [{ key: 'k', value: Buffer.from('v') }])
         await store.phoneOrders.leave(id, 'order', '{}')
         expect(await store.instances.erase(lease)).toBe(false)

@@ -146,7 +146,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
         old => store.credentials.set(old, [{ type: 'session', id: '1', value: late }]),
         old => store.credentials.clear(old),
         old => store.sandbox.write(old, [{ key: 'k', value: late }]),
-        old => store.numbers.record(old, '551', { address: null }, 5),
+        old => store.numbers.record(old, '551', null, 5),
         old => store.instances.erase(old),
       ]
       for (const old of [lease, { ...lease, owner: 'node-2' }, { ...lease, epoch: lease.epoch + 1 }]) {

@@ -84,8 +84,8 @@ export function retentionContract(createHarness: CreateHarness): void {
       await open()
       const lease = await createConnected(store)
       const { instanceId } = lease
-      await store.numbers.record(lease, '551', { address: null }, 0)
-      await store.numbers.record(lease, '552', { address: null }, Date.now())
+      await store.numbers.record(lease, '551', null, 0)
+      await store.numbers.record(lease, '552', null, Date.now())
       await accept(store, instanceId, { idempotency: idempotency('old') })
       await harness.execute('update idempotency_keys set expires_at = 1')
       await accept(store, instanceId, { idempotency: idempotency('new') })
