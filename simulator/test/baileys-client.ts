@@ -31,7 +31,10 @@ export interface Seen {
   qrs: string[]
   closes: (number | undefined)[]
   acks: { id: string; error: string | undefined }[]
+  /** Receipts as they come over the wire: of several that Baileys takes in together it tells the last only. */
   receipts: Receipt[]
+  /** Ids of the messages that Baileys has told as read. */
+  read: Set<string>
   messages: { message: WAMessage; type: string }[]
   /** Ids of the messages that have come over the wire, whatever became of them. */
   arrived: Set<string>
@@ -39,7 +42,15 @@ export interface Seen {
 
 /** An unmodified Baileys client with its keys in memory, which reconnects after 515 as a driver has to. */
 export class BaileysClient {
-  readonly seen: Seen = { qrs: [], closes: [], acks: [], receipts: [], messages: [], arrived: new Set() }
+  readonly seen: Seen = {
+    qrs: [],
+    closes: [],
+    acks: [],
+    receipts: [],
+    read: new Set(),
+    messages: [],
+    arrived: new Set(),
+  }
   readonly state: ClientState
   sock: WASocket
   isOpen = false
@@ -119,10 +130,13 @@ export class BaileysClient {
       seen.acks.push({ id: ack.attrs['id']!, error: ack.attrs['error'] })
     })
     sock.ws.on('CB:message', ({ attrs }: { attrs: Record<string, string> }) => seen.arrived.add(attrs['id']!))
+    sock.ws.on('CB:receipt', ({ attrs: { id, type } }: { attrs: Record<string, string> }) => {
+      if (type === undefined) seen.receipts.push({ id: id!, status: 'delivered' })
+      if (type === 'read') seen.receipts.push({ id: id!, status: 'read' })
+    })
     sock.ev.on('messages.update', updates => {
       for (const { key, update } of updates) {
-        if (update.status === 3) seen.receipts.push({ id: key.id!, status: 'delivered' })
-        if (update.status === 4) seen.receipts.push({ id: key.id!, status: 'read' })
+        if (update.status === 4) seen.read.add(key.id!)
         if (update.status === 0) {
           seen.receipts.push({ id: key.id!, status: 'error', error: update.messageStubParameters?.[0] as string })
         }
@@ -130,7 +144,7 @@ export class BaileysClient {
     })
     sock.ev.on('message-receipt.update', updates => {
       for (const { key, receipt } of updates) {
-        seen.receipts.push({ id: key.id!, status: receipt.readTimestamp ? 'read' : 'delivered' })
+        if (receipt.readTimestamp) seen.read.add(key.id!)
       }
     })
     sock.ev.on('messages.upsert', ({ messages, type }) => {

@@ -22,6 +22,7 @@ it('both members decrypt what the client writes, and each sends its receipts', a
   const ids = [await client.send(GROUP, 'one'), await client.send(GROUP, 'two')]
   for (const id of ids) await until(() => statuses(client, id).length === 4)
   for (const id of ids) expect(statuses(client, id).sort()).toEqual(['delivered', 'delivered', 'read', 'read'])
+  await until(() => ids.every(id => client.seen.read.has(id)))
   const { participants } = await client.sock.groupMetadata(GROUP)
   for (const { phoneNumber } of participants) {
     const number = phoneNumber!.split('@')[0]!

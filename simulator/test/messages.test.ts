@@ -11,6 +11,7 @@ describe('a text to a contact', () => {
     const ids = [await client.send(jid(CONTACT), 'olá 👋'), await client.send(jid(CONTACT), 'second')]
     for (const id of ids) await until(() => statuses(client, id).length === 2)
     for (const id of ids) expect(statuses(client, id)).toEqual(['delivered', 'read'])
+    await until(() => ids.every(id => client.seen.read.has(id)))
     expect(client.seen.acks).toEqual(ids.map(id => ({ id, error: undefined })))
     expect(await simulator.inbox(CONTACT)).toEqual([
       { id: ids[0], from: client.phone, text: 'olá 👋', receivedAt: expect.any(Number), copies: 1 },
