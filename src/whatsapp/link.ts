@@ -188,6 +188,14 @@ export class Link {
     await this.#orClosed(this.#socket.fetchAccountReachoutTimelock())
   }
 
+  /**
+   * The next message to the group brings the key to read it with to every member again. Baileys takes it that they have the
+   * key once a message with it was written, whatever became of that one.
+   */
+  shareKeyAgain(group: string): void {
+    this.#options.credentials.write([{ type: 'sender-key-memory', id: group, value: null }])
+  }
+
   /** The next message to this address asks WhatsApp anew for its devices. */
   async forgetDevices(address: string): Promise<void> {
     const user = userOf(address)

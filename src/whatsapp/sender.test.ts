@@ -83,6 +83,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
       throw Object.assign(new Error('item-not-found'), { data: 404 })
     }),
     forgetDevices: vi.fn(async () => undefined),
+    shareKeyAgain: vi.fn(),
   } satisfies SendingLink
   const accept = (to = '5511987654321', createdAt = Date.now()) => {
     const seq = rows.length + 1

@@ -30,7 +30,10 @@ export type SendOutcome =
 /** Where a message goes and with which bytes, or why it cannot. */
 type Prepared = { kind: 'ready'; prepared: PreparedMessage } | Extract<SendOutcome, { kind: 'unanswered' | 'refused' }>
 
-export type SendingLink = Pick<Link, 'isOpen' | 'closed' | 'self' | 'write' | 'lookUp' | 'queryGroup' | 'forgetDevices'>
+export type SendingLink = Pick<
+  Link,
+  'isOpen' | 'closed' | 'self' | 'write' | 'lookUp' | 'queryGroup' | 'forgetDevices' | 'shareKeyAgain'
+>
 
 export interface TransmitterOptions {
   lease: Lease
@@ -75,6 +78,8 @@ export class Transmitter {
   async #send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
     const { turns, expiry, isRestricted, addresses, onAcknowledged } = this.#options
     await turns.take()
+    // It was written, perhaps, and never acknowledged: what it brought may be lost.
+    if (message.prepared) shareKeyAgain(message.prepared.address, link)
     const failure = expiry.failureOf(message)
     if (failure) return { kind: 'refused', failure }
     if (isRestricted()) {
@@ -137,6 +142,7 @@ export class Transmitter {
       this.#options.groups.forget(prepared.address)
     }
     if (ack.error === undefined) return { kind: 'acknowledged' }
+    shareKeyAgain(prepared.address, link)
     if (ack.error === STALE_DEVICES && !this.#retriedDevices.has(message.whatsappId)) {
       this.#retriedDevices.add(message.whatsappId)
       return { kind: 'unanswered', why: 'stale_devices' }
@@ -161,6 +167,11 @@ export class Transmitter {
     this.#devicesHashes.set(address, hash)
     return true
   }
+}
+
+/** Only groups have one key for all. */
+function shareKeyAgain(address: string, link: SendingLink): void {
+  if (parseRecipient(address)?.kind === 'group') link.shareKeyAgain(address)
 }
 
 class PreparedBefore extends Error {

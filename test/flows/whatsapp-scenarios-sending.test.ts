@@ -8,9 +8,12 @@ import { Stage } from './whatsapp-stage.ts'
 const CONTACT = '5511987654321'
 /** Neither delivers nor reads: nothing but the acknowledgement tells that a message arrived. */
 const SILENT = '15005550003'
+const GROUP = '120363000000000777@g.us'
 const ALL_EVENTS = ['message.sent', 'message.delivered', 'message.read']
 const MESSAGE_ACK = { stanza: 'ack', direction: 'out', attrs: { class: 'message' } } as const
 const DELIVERED = { stanza: 'receipt', direction: 'out', attrs: { type: '' } } as const
+/** Counts how often a phone asks for a message that it cannot read. */
+const ASKING = [{ stanza: 'receipt', direction: 'out', attrs: { type: 'retry' } }, { delayMs: 0 }] as const
 const RECEIPT = { stanza: 'receipt', direction: 'out' } as const
 
 /** A linked instance, and a network that misbehaves by these rules from then on. */
@@ -48,6 +51,40 @@ describe.concurrent('the socket is cut', () => {
     expect(inbox).toMatchObject([{ id: whatsappId, text: 'through a cut' }])
     expect(inbox[0]?.copies).toBeLessThanOrEqual(mostCopies)
     expect(await stage.eventsOf(id, message)).toEqual(ALL_EVENTS)
+  })
+})
+
+describe.concurrent('the first message to a group', () => {
+  test.each([
+    ['is lost with its socket', { stanza: 'message', direction: 'in', times: 1 }, 'cut'],
+    ['is lost', { stanza: 'message', direction: 'in', times: 1 }, 'drop'],
+  ] as const)(
+    '%s, and the key to read it with: it goes out again with that key, and nobody has to ask',
+    async (_, when, then) => {
+      await using world = await openStage([when, then], ASKING)
+      const { stage, id, phone } = world
+      await stage.network.joinGroup(GROUP, [CONTACT, phone])
+      const messages = [await stage.accept(id, GROUP, 'one'), await stage.accept(id, GROUP, 'two')]
+      for (const message of messages) await stage.becomes(id, message.id, 'read')
+      const inbox = await stage.network.inbox(CONTACT)
+      expect(inbox.map(({ text, copies }) => ({ text, copies }))).toEqual([
+        { text: 'one', copies: 1 },
+        { text: 'two', copies: 1 },
+      ])
+      const { rules } = await stage.network.scenario()
+      expect(rules[1]?.fitted).toBe(0)
+    },
+  )
+
+  test('is refused, and the key with it: the next one brings the key, and nobody has to ask', async () => {
+    await using world = await openStage([{ stanza: 'message', direction: 'in', times: 1 }, { error: '421' }], ASKING)
+    const { stage, id } = world
+    const { id: refused } = await stage.accept(id, GROUP, 'one')
+    await stage.becomes(id, refused, 'failed')
+    const { id: next } = await stage.accept(id, GROUP, 'two')
+    await stage.becomes(id, next, 'read')
+    const { rules } = await stage.network.scenario()
+    expect(rules[1]?.fitted).toBe(0)
   })
 })
 
