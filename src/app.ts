@@ -11,7 +11,7 @@ import { Supervisor } from './instances/supervisor.ts'
 import { openKeys } from './keys.ts'
 import { Metrics } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
-import { isReady } from './ops/readiness.ts'
+import { Readiness } from './ops/readiness.ts'
 import { startRetention } from './ops/retention.ts'
 import { Sandbox } from './sandbox.ts'
 import { openStore } from './store/open-store.ts'
@@ -144,6 +144,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
         }),
       logger,
     })
+    const readiness = new Readiness({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed })
     let server: Awaited<ReturnType<typeof createServer>> | undefined
     // Together: a caller who takes his time must not keep the leases from being given up.
     takeDown.push(() => Promise.all([server?.close(), supervisor.close()]))
@@ -151,6 +152,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     const renderMetrics = () =>
       metrics.render({
         totals: () => store.statistics.totals(),
+        ping: () => store.ping(),
         inFlight: () => dispatcher.inFlight(),
         owned: () => supervisor.size,
       })
@@ -190,7 +192,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       panelDir: join(import.meta.dirname, '../panel/dist'),
       version: settings.version,
       metrics: renderMetrics,
-      isReady: () => isReady({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed }),
+      isReady: () => readiness.check(),
     })
     await server.listen({ host: settings.host, port: settings.port })
     const { port } = server.server.address() as AddressInfo

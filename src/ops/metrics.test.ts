@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { StoreTotals } from '../store/store.ts'
 import { Metrics, type MetricsSources } from './metrics.ts'
-import { isReady } from './readiness.ts'
 
 const TOTALS: StoreTotals = {
   queued: 3,
@@ -23,7 +22,7 @@ const TOTALS: StoreTotals = {
 }
 
 function sources(changes: Partial<MetricsSources> = {}): MetricsSources {
-  return { totals: async () => TOTALS, inFlight: () => 5, owned: () => 8, ...changes }
+  return { totals: async () => TOTALS, ping: async () => undefined, inFlight: () => 5, owned: () => 8, ...changes }
 }
 
 /** The samples of our own metrics, by their name with its labels. */
@@ -118,20 +117,14 @@ describe('metrics', () => {
     expect(Object.fromEntries(found)).toMatchObject({ pombal_store_up: 0, pombal_leases_lost_total: 1 })
     expect([...found.keys()].filter(name => /queued|waiting|oldest|connections|unowned|bytes/.test(name))).toEqual([])
   })
-})
 
-describe('a node is ready', () => {
-  const ready = { ping: async () => undefined, isRunning: () => true }
-
-  test('when the store takes writes and its leases hold, and only then', async () => {
-    expect(await isReady(ready)).toBe(true)
-    expect(await isReady({ ...ready, isRunning: () => false })).toBe(false)
-    expect(await isReady({ ...ready, ping: () => Promise.reject(new Error('read-only')) })).toBe(false)
-  })
-
-  test('never while the store does not answer, and says so within 2 s', async () => {
-    const begun = performance.now()
-    expect(await isReady({ ...ready, ping: () => new Promise(() => {}) })).toBe(false)
-    expect(performance.now() - begun).toBeLessThan(4_000)
+  test('tell that the store is down while it can be read, but not written', async () => {
+    const metrics = new Metrics('1.2.3')
+    const from = sources({ ping: () => Promise.reject(new Error('read-only')) })
+    expect(Object.fromEntries(await samples(metrics, from))).toMatchObject({
+      pombal_store_up: 0,
+      pombal_messages_queued: 3,
+    })
+    expect((await samples(metrics)).get('pombal_store_up')).toBe(1)
   })
 })

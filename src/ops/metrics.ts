@@ -1,11 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { StoreObserver, WriteEnd } from '../store/observer.ts'
-import type { StoreTotals } from '../store/store.ts'
-import { StoreGauges } from './store-gauges.ts'
+import { StoreGauges, type StoreSources } from './store-gauges.ts'
 
 /** What a scrape asks for; everything else was counted as it happened. */
-export interface MetricsSources {
-  totals(): Promise<StoreTotals>
+export interface MetricsSources extends StoreSources {
   /** Attempts under way on this node. */
   inFlight(): number
   /** Instances that this node runs. */
@@ -112,11 +110,11 @@ export class Metrics implements StoreObserver {
     this.#leasesLost.inc()
   }
 
-  /** Never rejects because of the store: while it cannot be asked, its gauges are left out and `pombal_store_up` is 0. */
+  /** Never rejects because of the store: while it cannot be read, its gauges are left out; unless it can be written too, `pombal_store_up` is 0. */
   async render(sources: MetricsSources): Promise<MetricsText> {
     this.#inFlight.set(sources.inFlight())
     this.#owned.set(sources.owned())
-    await this.#gauges.refresh(() => sources.totals())
+    await this.#gauges.refresh(sources)
     return { contentType: this.#registry.contentType, text: await this.#registry.metrics() }
   }
 

@@ -7,6 +7,13 @@ const KEPT_MS = 5_000
 /** A store that hangs must not keep the rest from being told. */
 const ASK_WITHIN_MS = 3_000
 
+export interface StoreSources {
+  /** What is in the store. */
+  totals(): Promise<StoreTotals>
+  /** Rejects unless the store can write. */
+  ping(): Promise<void>
+}
+
 /** What is in the store, as of the last time it was asked. Every node tells the same. */
 export class StoreGauges {
   readonly #up: Gauge
@@ -26,7 +33,7 @@ export class StoreGauges {
     const gauge = (name: string, help: string, labelNames: string[] = []) =>
       new Gauge({ name, help, labelNames, registers: [registry] })
     this.#now = now
-    this.#up = gauge('pombal_store_up', '1 while the store answers.')
+    this.#up = gauge('pombal_store_up', '1 while the store can be read and written.')
     this.#queued = gauge('pombal_messages_queued', 'Messages that wait to be sent, counted up to 100000.')
     this.#oldestQueued = gauge('pombal_messages_oldest_queued_seconds', 'Age of the message that has waited longest.')
     this.#waiting = gauge(
@@ -44,23 +51,21 @@ export class StoreGauges {
   }
 
   /** Callers that come while the store is being asked share its answer. */
-  refresh(totals: () => Promise<StoreTotals>): Promise<void> {
+  refresh(sources: StoreSources): Promise<void> {
     if (this.#now() - this.#askedAt < KEPT_MS) return Promise.resolve()
-    this.#refreshing ??= this.#ask(totals).finally(() => {
+    this.#refreshing ??= this.#ask(sources).finally(() => {
       this.#refreshing = null
     })
     return this.#refreshing
   }
 
-  async #ask(totals: () => Promise<StoreTotals>): Promise<void> {
-    try {
-      this.#show(await inTime(totals(), ASK_WITHIN_MS))
-      this.#up.set(1)
-      this.#askedAt = this.#now()
-    } catch {
-      this.#forget()
-      this.#up.set(0)
-    }
+  async #ask({ totals, ping }: StoreSources): Promise<void> {
+    const [read, written] = await Promise.allSettled([inTime(totals(), ASK_WITHIN_MS), inTime(ping(), ASK_WITHIN_MS)])
+    if (read.status === 'fulfilled') this.#show(read.value)
+    else this.#forget()
+    const isUp = read.status === 'fulfilled' && written.status === 'fulfilled'
+    this.#up.set(isUp ? 1 : 0)
+    if (isUp) this.#askedAt = this.#now()
   }
 
   #show(totals: StoreTotals): void {

@@ -13,8 +13,9 @@ import { StoredLeases } from './leases.ts'
 import { StoredMessages } from './messages.ts'
 import { StoredNumbers } from './numbers.ts'
 import { observeWrite, type StoreObserver } from './observer.ts'
-import { type Operation, oneByOne } from './operation.ts'
+import type { Operation } from './operation.ts'
 import { StoredPhoneOrders } from './phone-orders.ts'
+import { Probe } from './probe.ts'
 import { Progress } from './progress.ts'
 import { GuardedReader } from './reader.ts'
 import { StoredRetention } from './retention.ts'
@@ -51,7 +52,7 @@ export class DatabaseStore implements Store {
   readonly #commonWriter: Writer
   /** For calls whose instance only the database knows. */
   readonly #callWriter: Writer
-  readonly #ping: Operation<null, void>
+  readonly #probe: Probe
   readonly #afterClose: () => void
   #closing: Promise<void> | null = null
 
@@ -70,7 +71,7 @@ export class DatabaseStore implements Store {
     this.clock = clock
     this.#afterClose = afterClose
     const fence = new Fence(statements)
-    this.#ping = pingOperation(statements)
+    this.#probe = new Probe(statements)
     const { commitsAtOnce } = backend
     this.#writer = new Writer(backend, fence, { commitsAtOnce })
     const isAlone = statements.kind === 'sqlite'
@@ -83,6 +84,7 @@ export class DatabaseStore implements Store {
       reader: new GuardedReader(backend),
       write: (operation, input) => {
         const written = this.#writerOf(operation, input).write(operation, input)
+        written.catch(error => this.#probe.noteFailure(error))
         if (observer !== null) observeWrite(observer, operation.name, written)
         return written
       },
@@ -106,7 +108,7 @@ export class DatabaseStore implements Store {
   }
 
   ping(): Promise<void> {
-    return this.#commonWriter.write(this.#ping, null)
+    return this.#probe.run((operation, value) => this.#commonWriter.write(operation, value))
   }
 
   #writerOf<I>(operation: Operation<I, unknown>, input: I): Writer {
@@ -125,15 +127,4 @@ export class DatabaseStore implements Store {
     await this.#backend.close()
     this.#afterClose()
   }
-}
-
-/** Writes for real: a database that only reads, or a full disk, must not pass. */
-function pingOperation({ db }: Statements): Operation<null, void> {
-  return oneByOne(
-    'ping',
-    () => '',
-    async tx => {
-      await tx.query(db.updateTable('meta').set(eb => ({ value: eb.ref('value') })))
-    },
-  )
 }

@@ -37,7 +37,7 @@ export interface Store {
   readonly retention: Retention
   readonly statistics: Statistics
   readonly sessions: Sessions
-  /** Resolves when the store can write; throws `StoreUnavailable` otherwise. */
+  /** Writes a row and resolves when it is on the disk; throws `StoreUnavailable` otherwise. */
   ping(): Promise<void>
   /** Finishes the writes already accepted, then closes. Later calls throw `StoreUnavailable`. */
   close(): Promise<void>

@@ -7,6 +7,7 @@ import { type Fault, type Scene, underLoad } from './fault.ts'
 
 const RECOVERS_WITHIN_MS = 15_000
 const REFUSED_WITHIN_MS = 10_000
+const LOOK_EVERY_MS = 50
 const FULL_MS = [3_000, 8_000] as const
 /** What still fits, so that the disk is full in the middle of something. */
 const ROOM_BYTES = [4_096, 262_144] as const
@@ -34,7 +35,10 @@ function refused(name: string, room: (scene: Scene) => number): Fault {
           const { status, retryAfter } = await untilRefused(scene)
           say(`answers ${status}, Retry-After: ${retryAfter}`)
           if (retryAfter === null) throw new Error('A refusal without Retry-After.')
-          await sleep(random.between(...FULL_MS))
+          const looks = await lookFor(random.between(...FULL_MS), scene)
+          say(`${looks.length} looks meanwhile`)
+          if (looks.length === 0 || looks.some(answer => answer !== 503))
+            throw new Error(`Not 503 throughout: ${looks.join(' ')}`)
         } finally {
           limitFiles(pid, 'unlimited')
         }
@@ -54,6 +58,18 @@ async function untilRefused({ stage }: Scene): Promise<{ status: number; retryAf
     },
     REFUSED_WITHIN_MS,
   )
+}
+
+/** What the service says of itself while the fault lasts. */
+async function lookFor(ms: number, { stage }: Scene): Promise<number[]> {
+  const looks: number[] = []
+  for (const begunAt = performance.now(); performance.now() - begunAt < ms; ) {
+    const answer = await fetch(`${stage.service.url}/readyz`, { signal: AbortSignal.timeout(REFUSED_WITHIN_MS) })
+    await answer.text()
+    looks.push(answer.status)
+    await sleep(LOOK_EVERY_MS)
+  }
+  return looks
 }
 
 function sizeOfLog({ stage }: Scene): number {

@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest'
+import { Readiness, type ReadinessSources } from './readiness.ts'
+
+const WORKING: ReadinessSources = { ping: async () => undefined, isRunning: () => true }
+
+function isReady(changes: Partial<ReadinessSources> = {}): Promise<boolean> {
+  return new Readiness({ ...WORKING, ...changes }).check()
+}
+
+describe('a node is ready', () => {
+  test('when the store takes writes and its leases hold, and only then', async () => {
+    expect(await isReady()).toBe(true)
+    expect(await isReady({ isRunning: () => false })).toBe(false)
+    expect(await isReady({ ping: () => Promise.reject(new Error('read-only')) })).toBe(false)
+  })
+
+  test('never while the store does not answer, and says so within 2 s', async () => {
+    const begun = performance.now()
+    expect(await isReady({ ping: () => new Promise(() => {}) })).toBe(false)
+    expect(performance.now() - begun).toBeLessThan(4_000)
+  })
+
+  test('never again once it drains, also if the store is being asked at that moment', async () => {
+    const answer = Promise.withResolvers<void>()
+    const readiness = new Readiness({ ...WORKING, ping: () => answer.promise })
+    const asked = readiness.check()
+    readiness.drain()
+    answer.resolve()
+    expect(await asked).toBe(false)
+    expect(await readiness.check()).toBe(false)
+  })
+
+  test('for half a second on the word of one write; a refused write counts at once', async () => {
+    let now = 0
+    let writes = 0
+    let works = true
+    const readiness = new Readiness({
+      ...WORKING,
+      now: () => now,
+      ping: async () => {
+        writes += 1
+        if (!works) throw new Error('full')
+      },
+    })
+    await readiness.check()
+    now = 499
+    expect(await readiness.check()).toBe(true)
+    expect(writes).toBe(1)
+    now = 500
+    works = false
+    expect(await readiness.check()).toBe(false)
+    works = true
+    expect(await readiness.check()).toBe(true)
+    expect(writes).toBe(3)
+  })
+})
