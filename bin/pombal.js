@@ -27,8 +27,6 @@ if (!isBounded && !process.connected && process.platform !== 'win32') {
 process.env.UV_THREADPOOL_SIZE ??= '32'
 // What is compiled once is read again at the next start, which takes a third off it; where nothing can be written, it is
 // compiled again. (Node 20 has no such export: it must not be named in an `import` statement.)
-const { enableCompileCache, flushCompileCache } = await import('node:module')
+const { enableCompileCache } = await import('node:module')
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/pombal'))
 await import('../src/main.ts')
-// Not only at the end: a process that is killed has no end.
-flushCompileCache()

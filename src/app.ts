@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { flushCompileCache } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +22,6 @@ import { systemClock } from './webhooks/clock.ts'
 import { createDispatcher } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
 import { signatureHeaders } from './webhooks/signature.ts'
-import { createConnection } from './whatsapp/connection.ts'
 import { Openings } from './whatsapp/openings.ts'
 import { Turns } from './whatsapp/turns.ts'
 
@@ -34,6 +34,14 @@ export interface App {
   adminKeyPlace: string
   /** Takes everything down in the reverse order, finishing what is in flight; within 10 s. */
   close(): Promise<void>
+}
+
+/** With the first instance: Baileys is a fifth of what a start would read and compile. */
+async function loadDriver() {
+  const driver = await import('./whatsapp/connection.ts')
+  // For the next start: a process that is killed writes nothing at its end.
+  flushCompileCache()
+  return driver
 }
 
 const SANDBOX_OFF = 'Sandbox instances are switched off: start Pombal with SANDBOX=on.'
@@ -90,6 +98,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     const turns = new Turns()
     const openings = new Openings()
     const openConnection = async ({ kind }: ConnectionRecord, lease: Lease, onLeaseLost: () => void) => {
+      const { createConnection } = await loadDriver()
       const connection = createConnection({
         lease,
         store,

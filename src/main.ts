@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { pino, stdSerializers } from 'pino'
 import { type App, startApp } from './app.ts'
 import { BadSettings, readSettings, type Settings } from './config.ts'
@@ -105,4 +106,6 @@ try {
   if (problems) exitWith(problems)
   throw error
 }
+// Before anybody takes it for started: a process that is killed writes nothing at its end.
+flushCompileCache()
 greet(app, settings)
