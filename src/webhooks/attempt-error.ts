@@ -1,4 +1,3 @@
-import { errors } from 'undici'
 import { BlockedAddress } from './connector.ts'
 import { LookupTimedOut } from './resolver.ts'
 
@@ -18,13 +17,11 @@ export const ATTEMPT_ERRORS = [
 export type AttemptError = (typeof ATTEMPT_ERRORS)[number]
 
 const BY_CODE: Readonly<Record<string, AttemptError>> = {
-  UND_ERR_CONNECT_TIMEOUT: 'timeout',
   ETIMEDOUT: 'timeout',
   ENOTFOUND: 'dns_failed',
   ECONNREFUSED: 'connection_refused',
   ECONNRESET: 'connection_reset',
   EPIPE: 'connection_reset',
-  UND_ERR_SOCKET: 'connection_reset',
   EHOSTUNREACH: 'unreachable',
   ENETUNREACH: 'unreachable',
   EADDRNOTAVAIL: 'unreachable',
@@ -37,13 +34,11 @@ const BY_CODE: Readonly<Record<string, AttemptError>> = {
   HOSTNAME_MISMATCH: 'tls_failed',
   INVALID_CA: 'tls_failed',
   INVALID_PURPOSE: 'tls_failed',
-  UND_ERR_HEADERS_OVERFLOW: 'protocol_error',
-  UND_ERR_INFO: 'protocol_error',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'protocol_error',
 }
 
-/** Families of codes: getaddrinfo's, OpenSSL's and Node's own of TLS. */
+/** Families of codes: the HTTP parser's, getaddrinfo's, OpenSSL's and Node's own of TLS. */
 const BY_PREFIX: readonly (readonly [string, AttemptError])[] = [
+  ['HPE_', 'protocol_error'],
   ['EAI_', 'dns_failed'],
   ['ERR_TLS_', 'tls_failed'],
   ['ERR_SSL_', 'tls_failed'],
@@ -52,11 +47,22 @@ const BY_PREFIX: readonly (readonly [string, AttemptError])[] = [
   ['CERT_', 'tls_failed'],
 ]
 
-/** @param error what undici rejected with before a status line came */
+/** The consumer sent more 1xx answers than an attempt reads. */
+export class TooManyInterimAnswers extends Error {
+  override readonly name = 'TooManyInterimAnswers'
+}
+
+/** The connection is gone, and nothing else was heard of it. */
+export class ClosedWithoutAnswer extends Error {
+  override readonly name = 'ClosedWithoutAnswer'
+  readonly code = 'ECONNRESET'
+}
+
+/** @param error what the request failed with before a status line came */
 export function attemptError(error: unknown): AttemptError {
   if (error instanceof BlockedAddress) return 'blocked_address'
   if (error instanceof LookupTimedOut) return 'dns_failed'
-  if (error instanceof errors.HTTPParserError) return 'protocol_error'
+  if (error instanceof TooManyInterimAnswers) return 'protocol_error'
   const code = codeOf(error)
   if (code === null) return 'connection_failed'
   return BY_CODE[code] ?? BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1] ?? 'connection_failed'

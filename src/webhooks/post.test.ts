@@ -121,7 +121,45 @@ describe('an attempt', () => {
     expect(Buffer.byteLength(excerpt ?? '')).toBeLessThanOrEqual(1_024)
   })
 
+  const interim = (status: number, more = '') => `HTTP/1.1 ${status} Wait\r\n${more}\r\n`
+  const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+  test.each([
+    ['100', interim(100)],
+    ['102', interim(102)],
+    ['103', interim(103, 'Link: </a.css>; rel=preload\r\n')],
+    ['several of them', interim(100) + interim(103) + interim(102).repeat(14)],
+  ])('is answered by the final status after interim answers: %s', async (_, before) => {
+    receiver.answerWith({ kind: 'raw', text: before + OK })
+    expect(await post(receiver.url)).toEqual({ kind: 'answered', status: 200, excerpt: 'ok' })
+    expect(receiver.requests).toHaveLength(1)
+  })
+
+  test('is answered by a final status that comes some time after an interim answer, on a connection used again', async () => {
+    const by = poster()
+    const server = createTcpServer(socket =>
+      socket.on('data', () => {
+        socket.write(interim(100))
+        setTimeout(() => socket.write(OK), 20)
+      }),
+    )
+    let connections = 0
+    server.on('connection', () => {
+      connections += 1
+    })
+    const url = `http://127.0.0.1:${await listen(server)}/`
+    expect(await post(url, by)).toMatchObject({ kind: 'answered', status: 200 })
+    expect(await post(url, by)).toMatchObject({ kind: 'answered', status: 200 })
+    expect(connections).toBe(1)
+  })
+
   const failures: [string, Answer, string][] = [
+    ['17 interim answers', { kind: 'raw', text: interim(103).repeat(17) + OK }, 'protocol_error'],
+    [
+      'interim answers with many headers',
+      { kind: 'raw', text: interim(103, `X: ${'x'.repeat(6_000)}\r\n`).repeat(3) + OK },
+      'protocol_error',
+    ],
     ['a reset', { kind: 'reset', after: 'request' }, 'connection_reset'],
     ['a connection closed without a word', { kind: 'raw', text: '' }, 'connection_reset'],
     ['something that is not HTTP', { kind: 'raw', text: 'SSH-2.0-OpenSSH_9.9\r\n' }, 'protocol_error'],

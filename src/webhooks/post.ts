@@ -1,7 +1,7 @@
-import { Agent } from 'undici'
+import { type ClientRequest, type IncomingMessage, request as openRequest } from 'node:http'
 import type { AddressGuard } from './address-guard.ts'
 import type { AttemptError } from './attempt-error.ts'
-import { attemptError } from './attempt-error.ts'
+import { attemptError, ClosedWithoutAnswer, TooManyInterimAnswers } from './attempt-error.ts'
 import { createConnector } from './connector.ts'
 import { excerptOf, readBeginning } from './excerpt.ts'
 import type { Lookup } from './resolver.ts'
@@ -34,40 +34,25 @@ export interface PosterOptions {
   timeoutMs: number
 }
 
-/**
- * An idle connection is not used again after this time. A consumer that closes idle connections later than this (most do
- * after 5 s or more) can thus not close one just as we write to it: such an attempt would fail without the
- * consumer's having seen it, and to repeat it unasked would make one attempt two requests.
- */
-const KEEP_ALIVE_MS = 1_000
-const CONNECT_MARGIN_MS = 1_000
 const MAX_HEADER_BYTES = 16 * 1024
-
-/** undici's own timeouts restart with every byte; the attempt has one deadline instead. */
-const NO_TIMEOUT = 0
+/** Interim answers (RFC 9110, section 15.2) that one attempt may get before its final one; 16 KiB of headers in all of them. */
+const MAX_INTERIM_ANSWERS = 16
 
 /** Posts over HTTP/1.1: follows no redirect, asks for no compression, uses no proxy. */
 export function createPoster({ guard, timeoutMs, resolve = createResolver() }: PosterOptions): Poster {
-  const agent = new Agent({
-    connect: createConnector({ guard, resolve, timeoutMs: connectTimeoutMs(timeoutMs) }),
-    allowH2: false,
-    pipelining: 1,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    keepAliveMaxTimeout: KEEP_ALIVE_MS,
-    keepAliveTimeoutThreshold: KEEP_ALIVE_MS,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: NO_TIMEOUT,
-    bodyTimeout: NO_TIMEOUT,
-  })
+  const connector = createConnector({ guard, resolve })
 
-  async function answerTo(request: PostRequest, signal: AbortSignal): Promise<PostOutcome> {
-    const { origin, pathname, search } = new URL(request.url)
-    const { headers, body } = request
-    const answer = agent.request({ origin, path: pathname + search, method: 'POST', headers, body, signal })
-    // undici heeds the signal only once it is connected.
-    const head = await Promise.race([answer, rejectionBy(signal)])
-    const note = redirectNote(head.statusCode, head.headers['location'])
-    return { kind: 'answered', status: head.statusCode, excerpt: excerptOf(await readBeginning(head.body), note) }
+  function answerTo({ url, headers, body }: PostRequest, signal: AbortSignal): Promise<PostOutcome> {
+    return new Promise((answered, failed) => {
+      const target = new URL(url)
+      const options = { method: 'POST', headers, signal, maxHeaderSize: MAX_HEADER_BYTES }
+      const request = openRequest(target, { ...options, ...connector.optionsFor(target) })
+      boundInterimAnswers(request, failed)
+      request.on('response', head => answered(readAnswer(head))).on('error', failed)
+      // The only event where the consumer switches protocols unasked.
+      request.on('close', () => failed(new ClosedWithoutAnswer()))
+      request.end(body)
+    })
   }
 
   async function send(request: PostRequest): Promise<PostOutcome> {
@@ -85,19 +70,30 @@ export function createPoster({ guard, timeoutMs, resolve = createResolver() }: P
     }
   }
 
-  return { send, close: () => agent.destroy() }
+  return { send, close: async () => connector.destroy() }
 }
 
-/** undici's timer is up to a second late; a connection that hangs must be gone before the next attempt could join it. */
-function connectTimeoutMs(timeoutMs: number): number {
-  return timeoutMs > 2 * CONNECT_MARGIN_MS ? timeoutMs - CONNECT_MARGIN_MS : timeoutMs
+function boundInterimAnswers(request: ClientRequest, failed: (error: Error) => void): void {
+  let answers = 0
+  let headerBytes = 0
+  request.on('information', ({ rawHeaders }) => {
+    answers += 1
+    for (const text of rawHeaders) headerBytes += text.length
+    if (answers <= MAX_INTERIM_ANSWERS && headerBytes <= MAX_HEADER_BYTES) return
+    // A final answer among the bytes that are being parsed comes too late.
+    failed(new TooManyInterimAnswers())
+    request.destroy()
+  })
 }
 
-function rejectionBy(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+/** Begins to read at once, so that no error of the body is left unheard. */
+async function readAnswer(head: IncomingMessage): Promise<PostOutcome> {
+  const { statusCode: status = 0, headers } = head
+  const note = redirectNote(status, headers.location)
+  return { kind: 'answered', status, excerpt: excerptOf(await readBeginning(head), note) }
 }
 
 /** Tells where a redirect, which is not followed, pointed to. */
-function redirectNote(status: number, location: string | string[] | undefined): string {
-  return status >= 300 && status < 400 && typeof location === 'string' ? `Location: ${location}\n\n` : ''
+function redirectNote(status: number, location: string | undefined): string {
+  return status >= 300 && status < 400 && location !== undefined ? `Location: ${location}\n\n` : ''
 }
