@@ -18,7 +18,7 @@ interface Route {
   answer: (call: Call) => Promise<unknown>
 }
 
-const MAX_BODY_BYTES = 1024 * 1024
+const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 const routes: readonly Route[] = [
   {

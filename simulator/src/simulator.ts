@@ -25,7 +25,8 @@ import { type ContactMessage, type Simulator, SimulatorError, type SimulatorOpti
 
 const PATH = '/ws/chat'
 const MAX_SOCKET_MESSAGE_BYTES = 17 * 1024 * 1024
-const MAX_TEXT_LENGTH = 65_536
+/** More than WhatsApp's programs let anybody write; a stanza holds 16 MiB. */
+const MAX_TEXT_LENGTH = 10_000_000
 
 export type RequestHandler = (simulator: Simulator, request: IncomingMessage, response: ServerResponse) => void
 
@@ -233,7 +234,7 @@ class ListeningSimulator implements Simulator {
       (!isNumber(from) && '`from` must be a phone number, digits only') ||
       (!isNumber(to) && '`to` must be a phone number, digits only') ||
       ((typeof text !== 'string' || text === '' || text.length > MAX_TEXT_LENGTH) &&
-        '`text` must be 1 to 65,536 characters') ||
+        '`text` must be 1 to 10,000,000 characters') ||
       (group !== undefined && !isGroup(group) && '`group` must be the JID of a group') ||
       (name !== undefined && typeof name !== 'string' && '`name` must be a string') ||
       (!hasMeaning(from) && this.#network.findAccount(from) && '`from` is an account: write through its client')

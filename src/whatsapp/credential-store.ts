@@ -12,7 +12,7 @@ import { ownBytes } from './own-bytes.ts'
 import { untilStored } from './patience.ts'
 
 /** Our own types among the Signal keys' rows. */
-export type RowType = keyof SignalDataTypeMap | 'creds' | 'devices' | 'journal'
+export type RowType = keyof SignalDataTypeMap | 'creds' | 'devices' | 'journal' | 'journal-large'
 
 /** The one row that holds an account's credentials. */
 const CREDS = { type: 'creds', id: 'creds' } as const

@@ -75,8 +75,7 @@ export function createSignalRepository(
       (await alone(key, () =>
         keys.transaction(async () => {
           const fresh = await decrypt()
-          const entry = ours.journal.entryFor(ciphertext, fresh)
-          if (entry) await keys.set(entry)
+          await keys.set(ours.journal.entryFor(ciphertext, fresh))
           return fresh
         }, key),
       ))

@@ -1,0 +1,66 @@
+import { describe, expect, inject, test } from 'vitest'
+import { createDatabase, STORES, type StoreKind } from '../database.ts'
+import { startNetwork } from '../network.ts'
+import { eventOf, Receiver } from '../receiver.ts'
+import { Service } from '../service.ts'
+import { until } from '../until.ts'
+
+const CONTACT = '5511987654321'
+const RETRY = { stanza: 'receipt', direction: 'in', attrs: { type: 'retry' } } as const
+const WITHIN_MS = 180_000
+const CONNECT_WITHIN_MS = 60_000
+
+/** The commit that would record an event fails; that of the keys that decrypt a message does not. */
+const REFUSE: Record<StoreKind, string> = {
+  sqlite: "create trigger refuse before insert on events begin select raise(abort, 'not now'); end",
+  postgres: `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
+    create trigger refuse before insert on events for each row execute function refuse()`,
+}
+const ALLOW: Record<StoreKind, string> = {
+  sqlite: 'drop trigger refuse',
+  postgres: 'drop trigger refuse on events',
+}
+
+describe('kill -9 between the commit of the keys and that of the event', () => {
+  test.each(STORES.flatMap(store => [100, 300_000, 900_000].map(length => [store, length] as const)))(
+    'on %s, of a text of %i characters: it is one event, though its sender never sends it again',
+    async (store, length) => {
+      const database = await createDatabase(store, inject('postgresUrl'))
+      const network = await startNetwork()
+      const receiver = await new Receiver().listen()
+      const service = new Service({ env: { WHATSAPP_URL: network.url, ...database.env } })
+      try {
+        await service.start()
+        const { id, token } = await service.admin.createInstance('whatsapp')
+        await service.admin.connect(id)
+        const qr = await until('a QR code', async () => (await service.admin.connection(id)).qr)
+        const { phone } = await network.scanQr(qr)
+        await service.admin.untilState(id, 'connected')
+        await service.instance(id, token).setWebhook(receiver.url)
+        await network.misbehave({ kind: 'rule', rule: { when: RETRY, do: 'drop' } })
+        await database.run(REFUSE[store], service.dataDir)
+
+        const text = 'x'.repeat(length)
+        const written = await network.writeAs({ from: CONTACT, to: phone, text })
+        await until('the refusal', () => service.output.includes('not now'), CONNECT_WITHIN_MS)
+        await service.kill('SIGKILL')
+        await database.run(ALLOW[store], service.dataDir)
+        await database.expireLeases()
+        await service.start()
+        await service.admin.untilState(id, 'connected', CONNECT_WITHIN_MS)
+
+        const told = () => receiver.requests.map(eventOf).filter(({ data }) => data.id === written.id)
+        await until('the event', () => told().length > 0, CONNECT_WITHIN_MS)
+        expect(told()).toHaveLength(1)
+        const shown = String(told()[0]!.data['text'])
+        expect(shown.length > 0 && text.startsWith(shown)).toBe(true)
+      } finally {
+        await service.dispose()
+        await network.close()
+        await receiver.close()
+        await database.dispose()
+      }
+    },
+    WITHIN_MS,
+  )
+})
