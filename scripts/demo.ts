@@ -96,10 +96,10 @@ function startService() {
       SANDBOX: 'on',
       NODE_ENV: 'development',
     },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'inherit', 'pipe'],
   })
   let output = ''
-  service.stdout.on('data', chunk => {
+  service.stderr.on('data', chunk => {
     output += chunk
   })
   return { service, url: () => /listens on (\S+)/.exec(output)?.[1] ?? false, output: () => output }

@@ -38,9 +38,10 @@ function problemsOf(error: unknown, settings: Settings): readonly string[] | nul
   return null
 }
 
+/** For people; the standard output holds the log and nothing else. */
 function greet(app: App, settings: Settings): void {
   const data = settings.databaseUrl ? 'PostgreSQL (DATABASE_URL)' : settings.dataDir
-  process.stdout.write(
+  process.stderr.write(
     [
       '',
       `  Pombal ${settings.version} listens on ${app.url}`,
@@ -71,15 +72,14 @@ function errorWithoutRow(error: unknown): unknown {
   return rest
 }
 
+// An output that cannot be written is no reason to stop.
+for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
 // What is in the data folder is for the one who runs the service: files are made 0600, folders 0700.
 process.umask(0o077)
 silenceSignalConsole()
 giveKeysAsObjects()
 const settings = readSettingsOrExit()
-const logger = pino(
-  { level: settings.logLevel, serializers: { err: errorWithoutRow } },
-  logDestination(process.stdout.fd),
-)
+const logger = pino({ level: settings.logLevel, serializers: { err: errorWithoutRow } }, logDestination(process.stdout))
 
 let app: App | null = null
 let stopping = false
@@ -108,4 +108,5 @@ try {
 }
 // Before anybody takes it for started: a process that is killed writes nothing at its end.
 flushCompileCache()
+logger.info({ version: settings.version, url: app.url }, 'app.started')
 greet(app, settings)

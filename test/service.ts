@@ -23,6 +23,8 @@ export interface ServiceOptions {
   nodeOptions?: readonly string[]
   /** Another version's `bin/pombal.js`. */
   program?: string
+  /** An open file for the standard output. Default: a pipe, which is read. */
+  logTo?: number
 }
 
 export interface Exit {
@@ -38,6 +40,7 @@ class Boot {
   readonly exited: Promise<Exit>
   readonly #child: ChildProcess
   #output = ''
+  #log = ''
   #ended = false
 
   constructor(options: ServiceOptions & { dataDir: string }) {
@@ -52,7 +55,10 @@ class Boot {
         ...options.env,
       },
       ...(options.cwd !== undefined && { cwd: options.cwd }),
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', options.logTo ?? 'pipe', 'pipe'],
+    })
+    this.#child.stdout?.setEncoding('utf8').on('data', text => {
+      this.#log += text
     })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding('utf8').on('data', text => {
@@ -73,6 +79,11 @@ class Boot {
 
   get output(): string {
     return this.#output
+  }
+
+  /** The standard output alone. */
+  get log(): string {
+    return this.#log
   }
 
   get ended(): boolean {
@@ -186,8 +197,13 @@ export class Service {
     return this.#boots.map(boot => boot.output).join('')
   }
 
+  /** What all runs wrote to the standard output. */
+  get wholeLog(): string {
+    return this.#boots.map(boot => boot.log).join('')
+  }
+
   get logLines(): LogLine[] {
-    return this.wholeOutput
+    return this.wholeLog
       .split('\n')
       .filter(line => line.startsWith('{') && line.endsWith('}'))
       .map(line => JSON.parse(line))

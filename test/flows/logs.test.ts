@@ -60,8 +60,9 @@ describe('what the service writes to its log, everything being logged', () => {
     for (const fact of ['message.sent', 'delivery.attempted', 'app.stopped']) expect(told).toContain(fact)
   })
 
-  test('is one JSON object a line, beside the banner', () => {
-    const lines = service.wholeOutput.split('\n').filter(line => !/^(| {2}.*)$/.test(line))
+  test('is one JSON object a line on the standard output, and nothing else is there', () => {
+    const lines = service.wholeLog.split('\n')
+    expect(lines.pop()).toBe('')
     for (const line of lines) expect(() => JSON.parse(line), line).not.toThrow()
   })
 
