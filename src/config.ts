@@ -5,6 +5,10 @@ import { RETRY_DELAYS_MS } from './domain/delivery.ts'
 
 const MASTER_KEY_BYTES = 32
 const MIN_ADMIN_KEY_LENGTH = 32
+/** A longer one could not be used to sign in. */
+const MAX_ADMIN_KEY_LENGTH = 1_024
+/** How an admin key has to be. */
+export const ADMIN_KEY_FORMAT = `${MIN_ADMIN_KEY_LENGTH} to ${MAX_ADMIN_KEY_LENGTH} visible ASCII characters`
 const MAX_TIMER_MS = 2 ** 31 - 1
 const MAX_RETRIES = 20
 /** As WhatsApp's handshake holds each part of a version. */
@@ -83,7 +87,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   )
   const publicUrl = read('PUBLIC_URL', null, 'an absolute http or https URL', parseHttpUrl)
   const databaseUrl = read('DATABASE_URL', null, 'a postgres:// URL', parsePostgresUrl)
-  const adminKey = read('ADMIN_KEY', null, `at least ${MIN_ADMIN_KEY_LENGTH} visible ASCII characters`, parseAdminKey)
+  const adminKey = read('ADMIN_KEY', null, ADMIN_KEY_FORMAT, parseAdminKey)
   const masterKey = read('MASTER_KEY', null, 'the base64 of 32 bytes (openssl rand -base64 32)', parseMasterKey)
   if (databaseUrl && !env['ADMIN_KEY']?.trim())
     problems.push('ADMIN_KEY is required with DATABASE_URL: nodes must share it.')
@@ -175,8 +179,11 @@ function parsePostgresUrl(text: string): string | undefined {
   return /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : undefined
 }
 
-function parseAdminKey(text: string): string | undefined {
-  return text.length >= MIN_ADMIN_KEY_LENGTH && /^[\x21-\x7e]+$/.test(text) ? text : undefined
+/** @returns undefined unless `text` is as `ADMIN_KEY_FORMAT` says */
+export function parseAdminKey(text: string): string | undefined {
+  const { length } = text
+  const isLong = length >= MIN_ADMIN_KEY_LENGTH && length <= MAX_ADMIN_KEY_LENGTH
+  return isLong && /^[\x21-\x7e]+$/.test(text) ? text : undefined
 }
 
 /** @returns the key's 32 bytes, or undefined if `text` is not their base64 */

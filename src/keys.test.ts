@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -46,8 +46,45 @@ describe('keys', () => {
     expect(() => readFileSync(join(dataDir, 'master.key'))).toThrow()
   })
 
-  test('a damaged master key is said', () => {
-    writeFileSync(join(dataDir, 'master.key'), 'not a key')
+  const good = { 'admin.key': 'a'.repeat(43), 'master.key': Buffer.alloc(32, 7).toString('base64') }
+
+  test.each([
+    ['master.key', 'not a key', 'restore it from where you keep your keys'],
+    ['master.key', '', 'restore it from where you keep your keys'],
+    ['master.key', Buffer.alloc(31).toString('base64'), 'restore it from where you keep your keys'],
+    ['master.key', Buffer.alloc(32).toString('hex'), 'restore it from where you keep your keys'],
+    ['admin.key', 'abc', 'delete it, and the next start makes a new key'],
+    ['admin.key', '', 'delete it, and the next start makes a new key'],
+    ['admin.key', 'a'.repeat(31), 'delete it, and the next start makes a new key'],
+    ['admin.key', 'a'.repeat(1_025), 'delete it, and the next start makes a new key'],
+    ['admin.key', `${'a'.repeat(40)} ${'b'.repeat(40)}`, 'delete it, and the next start makes a new key'],
+    ['admin.key', `${'a'.repeat(40)}é`, 'delete it, and the next start makes a new key'],
+  ])('a %s that holds "%s" is refused with the remedy, and stays as it is', (name, text, remedy) => {
+    writeFileSync(join(dataDir, name), `${text}\n`, { mode: 0o600 })
     expect(open).toThrow(BadSettings)
+    expect(open).toThrow(`${join(dataDir, name)} does not hold`)
+    expect(open).toThrow(remedy)
+    expect(readFileSync(join(dataDir, name), 'utf8')).toBe(`${text}\n`)
+  })
+
+  test.each(['admin.key', 'master.key'] as const)('a %s that others may read or change is refused', name => {
+    const file = join(dataDir, name)
+    writeFileSync(file, `${good[name]}\n`, { mode: 0o600 })
+    for (const mode of [0o644, 0o640, 0o604, 0o620, 0o666, 0o601]) {
+      chmodSync(file, mode)
+      expect(open).toThrow(
+        `${file} is open to others than its owner (mode 0${mode.toString(8)}): run "chmod 600 ${file}"`,
+      )
+    }
+    for (const mode of [0o600, 0o400, 0o700]) {
+      chmodSync(file, mode)
+      expect(open().adminKey.length).toBeGreaterThan(31)
+    }
+  })
+
+  test('a file whose key comes from the settings is not looked at', () => {
+    for (const name of ['admin.key', 'master.key']) writeFileSync(join(dataDir, name), 'abc', { mode: 0o644 })
+    const masterKey = Buffer.alloc(32, 7)
+    expect(openKeys({ dataDir, databaseUrl: null, adminKey: 'a'.repeat(40), masterKey })).toMatchObject({ masterKey })
   })
 })

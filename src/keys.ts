@@ -10,15 +10,18 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { BadSettings, parseMasterKey, type Settings } from './config.ts'
+import { ADMIN_KEY_FORMAT, BadSettings, parseAdminKey, parseMasterKey, type Settings } from './config.ts'
 import { syncFolder } from './store/sync-to-disk.ts'
 
 const KEY_BYTES = 32
 const PRIVATE_FILE = 0o600
 const PRIVATE_FOLDER = 0o700
+/** What the file allows its group and everybody else. */
+const OTHERS = 0o077
 
 export interface Keys {
   adminKey: string
@@ -29,13 +32,13 @@ export interface Keys {
 
 /**
  * The keys from the settings, else from the data folder, where the first start makes them (mode 0600).
- * @throws BadSettings when a key file is damaged, or the master key is missing while the data is there
+ * @throws BadSettings when a key file is damaged or open to others, or the master key is missing while the data is there
  */
 export function openKeys(settings: Pick<Settings, 'dataDir' | 'databaseUrl' | 'adminKey' | 'masterKey'>): Keys {
   mkdirSync(settings.dataDir, { recursive: true, mode: PRIVATE_FOLDER })
   const adminFile = join(settings.dataDir, 'admin.key')
   return {
-    adminKey: settings.adminKey ?? readOrMake(adminFile, 'base64url'),
+    adminKey: settings.adminKey ?? openAdminKey(adminFile),
     adminKeyPlace: settings.adminKey === null ? adminFile : 'the environment variable ADMIN_KEY',
     masterKey: settings.masterKey ?? openMasterKey(settings.dataDir),
   }
@@ -73,6 +76,15 @@ export function openMasterKeyFiles(dataDir: string): MasterKeyFiles {
   }
 }
 
+function openAdminKey(file: string): string {
+  const key = parseAdminKey(readOrMake(file, 'base64url'))
+  if (key === undefined)
+    throw new BadSettings([
+      `${file} does not hold ${ADMIN_KEY_FORMAT}: delete it, and the next start makes a new key; or set ADMIN_KEY.`,
+    ])
+  return key
+}
+
 function openMasterKey(dataDir: string): Buffer {
   const file = join(dataDir, 'master.key')
   if (!existsSync(file) && existsSync(join(dataDir, 'pombal.db'))) {
@@ -84,7 +96,21 @@ function openMasterKey(dataDir: string): Buffer {
 }
 
 function readKey(file: string): Buffer {
-  return parseKey(file, readFileSync(file, 'utf8').trim())
+  return parseKey(file, readPrivate(file))
+}
+
+/** @throws BadSettings when others than its owner may read or change the file */
+function readPrivate(file: string): string {
+  const mode = statSync(file).mode & 0o777
+  // Windows shows the same mode for every file.
+  if (process.platform !== 'win32' && (mode & OTHERS) !== 0) {
+    const shown = mode.toString(8).padStart(4, '0')
+    throw new BadSettings([
+      `${file} is open to others than its owner (mode ${shown}): run "chmod 600 ${file}". ` +
+        'If they may have read it, replace the key.',
+    ])
+  }
+  return readFileSync(file, 'utf8').trim()
 }
 
 /** @throws BadSettings */
@@ -112,7 +138,7 @@ function readOrMake(file: string, encoding: 'base64' | 'base64url'): string {
     syncFolder(dirname(file))
   }
   eraseDrafts(file)
-  return readFileSync(file, 'utf8').trim()
+  return readPrivate(file)
 }
 
 /** Also those of starts that were killed. Nobody needs a draft once the file is there. */
