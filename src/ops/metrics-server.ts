@@ -1,5 +1,5 @@
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Logger } from 'pino'
 import type { MetricsText } from './metrics.ts'
 
@@ -10,6 +10,8 @@ export interface MetricsServer {
 
 /** A scrape is a line or two: whatever takes longer is no scraper. */
 const TIMEOUT_MS = 5_000
+const LOOK_FOR_LATE_MS = 1_000
+/** Beyond it the oldest connection makes room: a scraper that has just come is never refused. */
 const MAX_CONNECTIONS = 32
 
 /**
@@ -36,8 +38,13 @@ export async function startMetricsServer(
       )
     }
   }
-  const server = createServer({ requestTimeout: TIMEOUT_MS, headersTimeout: TIMEOUT_MS }, listener)
-  server.maxConnections = MAX_CONNECTIONS
+  const server = createServer(
+    { requestTimeout: TIMEOUT_MS, headersTimeout: TIMEOUT_MS, connectionsCheckingInterval: LOOK_FOR_LATE_MS },
+    listener,
+  )
+  // Each answer ends its connection: what is kept open is not a scraper's.
+  server.maxRequestsPerSocket = 1
+  keepNewest(server, MAX_CONNECTIONS)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(address.port, address.host, resolve)
   })
@@ -49,4 +56,14 @@ export async function startMetricsServer(
       await closed
     },
   }
+}
+
+function keepNewest(server: Server, count: number): void {
+  const sockets = new Set<Socket>()
+  server.on('connection', socket => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    const [oldest] = sockets
+    if (sockets.size > count) oldest?.destroy()
+  })
 }

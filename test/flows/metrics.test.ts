@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { createDatabase, STORES, type TestDatabase } from '../database.ts'
 import { Receiver } from '../receiver.ts'
@@ -70,6 +71,17 @@ describe.each(STORES)('metrics on %s', kind => {
   test('are nothing but a page: no other path, no other method', async () => {
     expect((await fetch(metricsUrl.replace('/metrics', '/'))).status).toBe(404)
     expect((await fetch(metricsUrl, { method: 'POST', body: 'x' })).status).toBe(405)
+  })
+
+  test('cannot be held up by connections that stay open, or by a scrape whose answer nobody reads', async () => {
+    const port = Number(new URL(metricsUrl).port)
+    const sockets = Array.from({ length: 100 }, () => connect(port, '127.0.0.1').on('error', () => undefined))
+    for (const socket of sockets) socket.pause().write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20))
+    await Promise.all(sockets.map(socket => new Promise(resolve => socket.once('connect', resolve))))
+    const idle = Array.from({ length: 100 }, () => connect(port, '127.0.0.1').on('error', () => undefined))
+    await Promise.all(idle.map(socket => new Promise(resolve => socket.once('connect', resolve))))
+    for (let n = 0; n < 3; n += 1) expect(await scrape()).toContain('pombal_store_up 1')
+    for (const socket of [...sockets, ...idle]) socket.destroy()
   })
 
   test('can be read on the API’s own port with the admin key only', async () => {
