@@ -25,11 +25,19 @@ function isDecodable(path: string): boolean {
   }
 }
 
-/** A request of HTTP/1.1 names its host, and that properly (RFC 9112 §3.2). */
-export function checkHost({ headers, httpVersion }: IncomingMessage): Refusal | undefined {
+/** A request of HTTP/1.1 names its host, once, and that properly (RFC 9112 §3.2). */
+export function checkHost({ headers, rawHeaders, httpVersion }: IncomingMessage): Refusal | undefined {
   const { host } = headers
+  // Of two, Node shows the first; a proxy may have gone by the other.
+  if (countHosts(rawHeaders) > 1) return new Refusal('invalid_request', 'There is more than one Host header.')
   if (host === undefined) {
     return httpVersion === '1.0' ? undefined : new Refusal('invalid_request', 'The Host header is missing.')
   }
   return URL.canParse(`http://${host}`) ? undefined : new Refusal('invalid_request', 'The Host header is malformed.')
+}
+
+/** @param rawHeaders names and values in turn */
+function countHosts(rawHeaders: readonly string[]): number {
+  return rawHeaders.filter((text, index) => index % 2 === 0 && text.length === 4 && text.toLowerCase() === 'host')
+    .length
 }

@@ -86,6 +86,9 @@ describe('what is no HTTP is 400 in the envelope', () => {
     ],
     ['TLS', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03])],
     ['a missing Host', 'GET /healthz HTTP/1.1\r\n\r\n'],
+    ['two Host headers', 'GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n'],
+    ['the same Host twice', 'GET /healthz HTTP/1.1\r\nHost: x\r\nHOST: x\r\n\r\n'],
+    ['two Host headers of HTTP/1.0', 'GET /healthz HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n'],
     ['a malformed Host', 'GET /docs/ HTTP/1.1\r\nHost: [[\r\n\r\n'],
     ['a Host with a port out of range', 'GET /docs/ HTTP/1.1\r\nHost: x:99999\r\n\r\n'],
   ])('%s', async (_what, bytes) => {
