@@ -113,6 +113,8 @@ export function adminClient(baseUrl: () => string, adminKey: string) {
     writeAsContact: (id: string, message: SimulatedMessage) =>
       ask<{ id: string }>('POST', `/instances/${id}/sandbox/incoming`, message),
 
+    setPassword: (password: string) => ask<undefined>('PUT', '/password', { password }),
+
     readPhone: (id: string) => ask<{ on: boolean }>('GET', `/instances/${id}/sandbox/phone`),
     switchPhone: (id: string, on: boolean) => ask<{ on: boolean }>('PUT', `/instances/${id}/sandbox/phone`, { on }),
 

@@ -13,6 +13,9 @@ import type { SigningSecrets } from '../domain/instance.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
 import type { Store } from '../store/store.ts'
 
+/** Open requests are limited for callers with a key, and apart from them for everybody else (`busy.ts`). */
+export type Budget = 'known' | 'strangers'
+
 /** A Fastify instance whose handlers take their types from TypeBox schemas. */
 export type Api = FastifyInstance<
   RawServerDefault,
@@ -103,6 +106,10 @@ declare module 'fastify' {
     unadmitted: string | null
     /** The panel's session that asks; empty where the admin key does, and outside `/admin/v1`. */
     sessionId: string
+    /** The token, the admin key or the session of this request was accepted. */
+    hasKey: boolean
+    /** What the request counts against while it is open (`busy.ts`). */
+    budget: Budget | null
     /** The code answered, for the log; empty when the call succeeded. */
     refusalCode: RefusalCode | ''
   }

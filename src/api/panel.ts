@@ -4,6 +4,7 @@ import { extname, join } from 'node:path'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../domain/refusal.ts'
 import type { Api } from './context.ts'
+import { sendShared } from './large-answers.ts'
 import { PAGE_HEADERS } from './security-headers.ts'
 
 /** Every address of the panel. All others keep their meaning: nothing under /v1, /admin or /docs is swallowed. */
@@ -39,11 +40,14 @@ export async function registerPanel(api: Api, dir: string): Promise<void> {
   for (const url of PAGES) {
     api.get(url, { schema: { hide: true }, config: { quiet: true } }, async (_request, reply) => sendPage(reply, page))
   }
-  api.get<{ Params: { name: string } }>(
-    '/assets/:name',
-    { schema: { hide: true }, config: { quiet: true } },
-    async (request, reply) => sendAsset(request, reply, assets.get(request.params.name)),
-  )
+  api.route<{ Params: { name: string } }>({
+    method: ['GET', 'HEAD'],
+    exposeHeadRoute: false,
+    url: '/assets/:name',
+    schema: { hide: true },
+    config: { quiet: true },
+    handler: async (request, reply) => sendAsset(request, reply, assets.get(request.params.name)),
+  })
 }
 
 async function readAssets(folder: string): Promise<ReadonlyMap<string, Asset>> {
@@ -83,11 +87,8 @@ function pagePolicy(nonce: string): string {
 
 function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset | undefined): FastifyReply {
   if (!asset) throw new Refusal('not_found')
-  const isBrotli = asset.brotli !== null && /\bbr\b/.test(request.headers['accept-encoding'] ?? '')
-  if (isBrotli) reply.header('content-encoding', 'br')
-  return reply
-    .header('cache-control', ONE_YEAR)
-    .header('vary', 'Accept-Encoding')
-    .type(asset.type)
-    .send(isBrotli ? asset.brotli : asset.bytes)
+  const brotli = /\bbr\b/.test(request.headers['accept-encoding'] ?? '') ? asset.brotli : null
+  if (brotli) reply.header('content-encoding', 'br')
+  reply.header('cache-control', ONE_YEAR).header('vary', 'Accept-Encoding').type(asset.type)
+  return sendShared(request, reply, brotli ?? asset.bytes)
 }

@@ -10,6 +10,7 @@ import { drainOnClose } from './draining.ts'
 import { createErrorHandler, unavailable } from './errors.ts'
 import { registerHealth } from './health.ts'
 import { acceptJsonBodies, MAX_BODY_BYTES } from './json-body.ts'
+import { createOneAtATimeServer } from './one-at-a-time.ts'
 import { openApiOptions } from './openapi/document.ts'
 import { registerPanel } from './panel.ts'
 import { answerOddRequests, createClientErrorHandler } from './raw-answers.ts'
@@ -46,16 +47,20 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     bodyLimit: MAX_BODY_BYTES,
     return503OnClosing: false,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     rewriteUrl: request => readableTarget(request.url ?? '/'),
-    // Node would answer a missing Host without a body: `checkHost` does it in our envelope.
-    http: {
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      connectionsCheckingInterval: LOOK_FOR_LATE_MS,
-      requireHostHeader: false,
-    },
+    serverFactory: handle =>
+      createOneAtATimeServer(
+        {
+          requestTimeout: REQUEST_TIMEOUT_MS,
+          headersTimeout: HEADERS_TIMEOUT_MS,
+          keepAliveTimeout: KEEP_ALIVE_MS,
+          connectionsCheckingInterval: LOOK_FOR_LATE_MS,
+          // Node would answer a missing Host without a body: `checkHost` does it in our envelope.
+          requireHostHeader: false,
+        },
+        handle,
+      ),
     clientErrorHandler: createClientErrorHandler(newRequestId),
     frameworkErrors: answerError,
   })
@@ -68,6 +73,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.decorateRequest('refusalCode', '')
   api.decorateRequest('unadmitted', null)
   api.decorateRequest('sessionId', '')
+  api.decorateRequest('hasKey', false)
 
   const allowed = new AllowedMethods()
   api.addHook('onRoute', route => {
@@ -86,7 +92,6 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   registerAdmin(api, context, allowed)
   registerHealth(api, context)
   registerDocs(api)
-  api.get('/openapi.json', { schema: { hide: true } }, async () => api.swagger())
   await registerPanel(api, context.panelDir)
   await api.ready()
   return api

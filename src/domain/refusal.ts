@@ -15,7 +15,7 @@ export const REFUSALS = {
     '"to" must be a number of 7 to 15 digits with its country code, or a group ending in @g.us.',
   ],
   invalid_request: [400, 'The request is not as it should be.'],
-  payload_too_large: [413, 'The body is larger than 1 MiB.'],
+  payload_too_large: [413, 'The body is too large: 1 MiB at most, to sign in 4 KiB.'],
   request_timeout: [408, 'The request took too long to arrive.'],
   headers_too_large: [431, 'The headers are too large.'],
   unsupported_media_type: [415, 'Send the body as "Content-Type: application/json".'],

@@ -1,9 +1,5 @@
-import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
-import { promisify } from 'node:util'
-
-const derive = promisify<string, Uint8Array, number, { N: number; r: number; p: number; maxmem: number }, Buffer>(
-  scrypt,
-)
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { deriveKey } from './scrypt.ts'
 
 /** RFC 7914's parameters, as OWASP's cheat sheet has them: 32 MiB and some 100 ms. */
 const COST = { N: 2 ** 15, r: 8, p: 1 }
@@ -17,14 +13,24 @@ export const MAX_PASSWORD_LENGTH = 200
 /** `scrypt$N$r$p$salt$key`: what is needed to check a password, and not the password. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
-  const key = await derive(password.normalize('NFKC'), salt, KEY_BYTES, { ...COST, maxmem: MAX_MEMORY_BYTES })
-  return ['scrypt', COST.N, COST.r, COST.p, salt.toString('base64'), key.toString('base64')].join('$')
+  const key = await deriveKey({
+    password: password.normalize('NFKC'),
+    salt,
+    keyBytes: KEY_BYTES,
+    cost: { ...COST, maxmem: MAX_MEMORY_BYTES },
+  })
+  return ['scrypt', COST.N, COST.r, COST.p, salt.toString('base64'), Buffer.from(key).toString('base64')].join('$')
 }
 
 export async function isPassword(password: string, hash: string): Promise<boolean> {
   const [, n, r, p, salt = '', key = ''] = hash.split('$')
   const expected = Buffer.from(key, 'base64')
   const cost = { N: Number(n), r: Number(r), p: Number(p), maxmem: MAX_MEMORY_BYTES }
-  const given = await derive(password.normalize('NFKC'), Buffer.from(salt, 'base64'), expected.length, cost)
+  const given = await deriveKey({
+    password: password.normalize('NFKC'),
+    salt: Buffer.from(salt, 'base64'),
+    keyBytes: expected.length,
+    cost,
+  })
   return timingSafeEqual(given, expected)
 }

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../../domain/refusal.ts'
 import { parseBearer } from '../bearer.ts'
 import type { ApiContext } from '../context.ts'
-import { callerAddress } from './caller-address.ts'
+import { callerAddress, networkOf } from './caller-address.ts'
 import { isSameOrigin, sessionDigest, sessionToken } from './session-cookie.ts'
 import type { WrongKeys } from './wrong-keys.ts'
 
@@ -24,9 +24,13 @@ export function createKeyCheck(adminKey: string): IsAdminKey {
 export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys) {
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     const key = parseBearer(request.headers.authorization)
-    if (key === null) void checkSession(context, request).then(() => done(), done)
-    else if (isAdminKey(key)) done()
-    else void wrongKeys.count(callerAddress(request)).then(waitMs => done(refuseWrongKey(waitMs)), done)
+    const accept = () => {
+      request.hasKey = true
+      done()
+    }
+    if (key === null) void checkSession(context, request).then(accept, done)
+    else if (isAdminKey(key)) accept()
+    else void wrongKeys.count(networkOf(callerAddress(request))).then(waitMs => done(refuseWrongKey(waitMs)), done)
   }
 }
 

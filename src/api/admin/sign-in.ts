@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import type { Api, ApiContext } from '../context.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 import { sessionSchema } from '../resources/session.ts'
-import { callerAddress } from './caller-address.ts'
+import { callerAddress, networkOf } from './caller-address.ts'
 import { isPassword, MAX_PASSWORD_LENGTH } from './password.ts'
 import { findSessionView } from './read-session.ts'
 import { type IsAdminKey, refuseWrongKey } from './require-admin.ts'
@@ -11,6 +11,8 @@ import type { WrongKeys } from './wrong-keys.ts'
 
 const MAX_KEY_LENGTH = 1_024
 const MAX_USER_AGENT_LENGTH = 300
+/** Anybody may send one: what is read of it, and what it costs to parse, stays small. */
+const MAX_BODY_BYTES = 4_096
 
 const bodySchema = Type.Object(
   {
@@ -31,9 +33,9 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
    * A password is counted as a guess before it is looked at, so that many at once get no more looks than one after the
    * other. The admin key, which none can guess, is never refused.
    */
-  async function check(key: string, address: string): Promise<void> {
+  async function check(key: string, network: string): Promise<void> {
     if (isAdminKey(key)) return
-    const waitMs = await wrongKeys.count(address)
+    const waitMs = await wrongKeys.count(network)
     if (waitMs > 0) throw refuseWrongKey(waitMs)
     const hash = key.length <= MAX_PASSWORD_LENGTH ? await store.sessions.findPasswordHash() : null
     if (hash !== null && (await isPassword(key, hash))) return
@@ -43,6 +45,7 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
   api.post(
     '/session',
     {
+      bodyLimit: MAX_BODY_BYTES,
       schema: {
         operationId: 'signIn',
         summary: 'Sign in to the panel',
@@ -56,7 +59,7 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
       config: { refusals: ['invalid_request'] },
     },
     async (request, reply) => {
-      await check(request.body.key, callerAddress(request))
+      await check(request.body.key, networkOf(callerAddress(request)))
       const token = newSessionToken()
       const id = newSessionId()
       const createdAt = now()

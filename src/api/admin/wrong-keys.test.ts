@@ -36,3 +36,34 @@ test('who goes on guessing while he has to wait costs the store nothing', async 
   for (let n = 0; n < 100; n += 1) await wrongKeys.count('a')
   expect(counts.asked).toBe(11)
 })
+
+test('however many guess at once, the store is asked about one at a time, and not without end', async () => {
+  let running = 0
+  let most = 0
+  const wrongKeys = new WrongKeys({
+    async countWrongKey() {
+      running += 1
+      most = Math.max(most, running)
+      await new Promise(setImmediate)
+      running -= 1
+      return { count: 1, endsInMs: 40_000 }
+    },
+  })
+  const waits = await Promise.all(Array.from({ length: 300 }, (_, n) => wrongKeys.count(`address ${n}`)))
+  expect(most).toBe(1)
+  expect(waits.filter(waitMs => waitMs === 0)).toHaveLength(100)
+  expect(waits.filter(waitMs => waitMs === 1_000)).toHaveLength(200)
+})
+
+test('a count that fails does not fail the next one', async () => {
+  let asked = 0
+  const wrongKeys = new WrongKeys({
+    async countWrongKey() {
+      asked += 1
+      if (asked === 1) throw new Error('away')
+      return { count: 1, endsInMs: 40_000 }
+    },
+  })
+  const [first, second] = await Promise.allSettled([wrongKeys.count('a'), wrongKeys.count('b')])
+  expect([first.status, second.status]).toEqual(['rejected', 'fulfilled'])
+})

