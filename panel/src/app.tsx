@@ -15,7 +15,10 @@ const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError: error => onError(error) }),
   mutationCache: new MutationCache({ onError: error => onError(error) }),
   defaultOptions: {
+    // A browser that takes itself to be offline would keep a click back, and send it later unasked.
+    mutations: { networkMode: 'always' },
     queries: {
+      networkMode: 'always',
       // Changes are told by the service; reading again on focus would be for nothing.
       refetchOnWindowFocus: false,
       staleTime: 60_000,

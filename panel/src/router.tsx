@@ -7,10 +7,12 @@ import {
   Outlet,
   redirect,
 } from '@tanstack/react-router'
+import { useEffect } from 'react'
 import { ApiError } from './api/client.ts'
 import { instanceQuery, sessionQuery } from './api/queries.ts'
-import { Problem } from './components/problem.tsx'
 import { Waiting } from './components/waiting.tsx'
+import { pages, patiently, readPagesAhead } from './pages.ts'
+import { SessionProblem } from './session-problem.tsx'
 import { NotFound, Shell } from './shell.tsx'
 
 interface Context {
@@ -40,7 +42,7 @@ const signIn = createRoute({
     ...texts('from')(search),
     ...(search['ended'] ? { ended: true } : {}),
   }),
-  component: lazyRouteComponent(() => import('./pages/sign-in.tsx'), 'SignIn'),
+  component: lazyRouteComponent(patiently(pages.signIn), 'SignIn'),
 })
 
 const inside = createRoute({
@@ -55,73 +57,88 @@ const inside = createRoute({
       throw redirect({ to: '/sign-in', search: from ? { from } : {}, replace: true })
     }
   },
-  component: Shell,
-  errorComponent: ({ error }) => <Problem error={error} onRetry={() => window.location.reload()} />,
+  component: Inside,
+  errorComponent: SessionProblem,
 })
+
+function Inside() {
+  useEffect(() => readPagesAhead(), [])
+  return <Shell />
+}
 
 const instances = createRoute({
   getParentRoute: () => inside,
   path: '/',
   validateSearch: texts('search'),
-  component: lazyRouteComponent(() => import('./pages/instances.tsx'), 'Instances'),
+  component: lazyRouteComponent(patiently(pages.instances), 'Instances'),
+})
+
+/** What people type who leave the rest of an address away. */
+const allInstances = createRoute({
+  getParentRoute: () => inside,
+  path: '/instances',
+  beforeLoad: () => {
+    throw redirect({ to: '/', replace: true })
+  },
 })
 
 const settings = createRoute({
   getParentRoute: () => inside,
   path: '/settings',
-  component: lazyRouteComponent(() => import('./pages/settings.tsx'), 'Settings'),
+  component: lazyRouteComponent(patiently(pages.settings), 'Settings'),
 })
 
 const instance = createRoute({
   getParentRoute: () => inside,
   path: '/instances/$id',
   loader: ({ context, params }) => void context.client.prefetchQuery(instanceQuery(params.id)),
-  component: lazyRouteComponent(() => import('./pages/instance.tsx'), 'InstancePage'),
+  component: lazyRouteComponent(patiently(pages.instance), 'InstancePage'),
 })
 
 const overview = createRoute({
   getParentRoute: () => instance,
   path: '/',
-  component: lazyRouteComponent(() => import('./pages/overview.tsx'), 'Overview'),
+  component: lazyRouteComponent(patiently(pages.overview), 'Overview'),
 })
 
 const messages = createRoute({
   getParentRoute: () => instance,
   path: '/messages',
   validateSearch: texts('state', 'to', 'since', 'until', 'open'),
-  component: lazyRouteComponent(() => import('./pages/messages.tsx'), 'Messages'),
+  component: lazyRouteComponent(patiently(pages.messages), 'Messages'),
 })
 
 const events = createRoute({
   getParentRoute: () => instance,
   path: '/events',
   validateSearch: texts('state', 'kind', 'open'),
-  component: lazyRouteComponent(() => import('./pages/events.tsx'), 'Events'),
+  component: lazyRouteComponent(patiently(pages.events), 'Events'),
 })
 
 const webhook = createRoute({
   getParentRoute: () => instance,
   path: '/webhook',
-  component: lazyRouteComponent(() => import('./pages/webhook.tsx'), 'WebhookPage'),
+  component: lazyRouteComponent(patiently(pages.webhook), 'WebhookPage'),
 })
 
 const phone = createRoute({
   getParentRoute: () => instance,
   path: '/phone',
   validateSearch: texts('with'),
-  component: lazyRouteComponent(() => import('./pages/phone.tsx'), 'Phone'),
+  component: lazyRouteComponent(patiently(pages.phone), 'Phone'),
 })
 
 const instanceSettings = createRoute({
   getParentRoute: () => instance,
   path: '/settings',
-  component: lazyRouteComponent(() => import('./pages/instance-settings.tsx'), 'InstanceSettings'),
+  component: lazyRouteComponent(patiently(pages.instanceSettings), 'InstanceSettings'),
 })
 
 const tree = root.addChildren([
   signIn,
   inside.addChildren([
     instances,
+    allInstances,
     settings,
     instance.addChildren([overview, messages, events, webhook, phone, instanceSettings]),
   ]),

@@ -2,9 +2,11 @@ import { ActionIcon, Button, Menu, Tooltip, useComputedColorScheme, useMantineCo
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { call } from './api/client.ts'
-import { useLiveChanges, useLiveState } from './api/live.ts'
+import { useAwaySince, useLiveChanges, useLiveState } from './api/live.ts'
 import { GearIcon, GlobeIcon, MoonIcon, SignOutIcon, SunIcon } from './components/icons.tsx'
+import { Notice } from './components/notice.tsx'
 import { Empty } from './components/panels.tsx'
+import { Time } from './components/time.tsx'
 import dove from './dove.svg'
 import { LANGUAGES, useLanguage, useWords } from './i18n/i18n.tsx'
 import classes from './shell.module.css'
@@ -47,9 +49,24 @@ export function Shell() {
         </div>
       </header>
       <main id="content" className={classes.content} tabIndex={-1}>
+        <AwayNotice />
         <Outlet />
       </main>
     </>
+  )
+}
+
+/** Above every page: what stands below it may not be so any more. */
+function AwayNotice() {
+  const words = useWords()
+  const since = useAwaySince()
+  if (since === null) return null
+  return (
+    <div className={classes.away}>
+      <Notice tone="bad" title={words.shell.away}>
+        {words.shell.awaySince} <Time at={new Date(since).toISOString()} />. {words.shell.awayText}
+      </Notice>
+    </div>
   )
 }
 

@@ -8,7 +8,13 @@ import { sendShared } from './large-answers.ts'
 import { PAGE_HEADERS } from './security-headers.ts'
 
 /** Every address of the panel. All others keep their meaning: nothing under /v1, /admin or /docs is swallowed. */
-const PAGES = ['/', '/sign-in', '/settings', '/instances/:id', '/instances/:id/:section']
+const PAGES = [
+  '/',
+  ...['/sign-in', '/settings', '/instances', '/instances/:id', '/instances/:id/:section'].flatMap(path => [
+    path,
+    `${path}/`,
+  ]),
+]
 const NONCE_PLACE = '__NONCE__'
 const NONCE_BYTES = 18
 const ONE_YEAR = 'public, max-age=31536000, immutable'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { afterAttempt, RETRY_DELAYS_MS } from './delivery.ts'
+import { afterAttempt, deliveryHealth, RETRY_DELAYS_MS } from './delivery.ts'
 
 test('five retries after 1 s, 5 s, 30 s, 2 min and 10 min from the end of the failed attempt, then exhausted', () => {
   const gaps = [1, 2, 3, 4, 5, 6].map(attemptNumber => {
@@ -11,4 +11,16 @@ test('five retries after 1 s, 5 s, 30 s, 2 min and 10 min from the end of the fa
 
 test('a success ends it at any attempt', () => {
   expect(afterAttempt(true, 6, 0, RETRY_DELAYS_MS)).toEqual({ kind: 'delivered' })
+})
+
+test('a webhook is judged by what ended last, and never called working while events are missing', () => {
+  const quiet = { retrying: 0, givenUp: 0, lastDeliveredAt: null, lastGivenUpAt: null }
+  expect(deliveryHealth(quiet)).toBe('idle')
+  expect(deliveryHealth({ ...quiet, retrying: 1 })).toBe('retrying')
+  expect(deliveryHealth({ ...quiet, lastDeliveredAt: 1 })).toBe('working')
+  expect(deliveryHealth({ ...quiet, retrying: 1, lastDeliveredAt: 1 })).toBe('retrying')
+  expect(deliveryHealth({ ...quiet, givenUp: 1, lastGivenUpAt: 1 })).toBe('failing')
+  expect(deliveryHealth({ retrying: 1, givenUp: 1, lastDeliveredAt: 1, lastGivenUpAt: 2 })).toBe('failing')
+  expect(deliveryHealth({ retrying: 1, givenUp: 1, lastDeliveredAt: 2, lastGivenUpAt: 1 })).toBe('retrying')
+  expect(deliveryHealth({ retrying: 0, givenUp: 1, lastDeliveredAt: 2, lastGivenUpAt: 1 })).toBe('missed')
 })

@@ -21,3 +21,28 @@ export function afterAttempt(
   const delayMs = retryDelaysMs[attemptNumber - 1]
   return delayMs === undefined ? { kind: 'exhausted' } : { kind: 'retry', dueAt: endedAt + delayMs }
 }
+
+/**
+ * How an instance's webhook takes its events: `idle`, none has ended; `working`; `retrying`, some failed and are tried
+ * again; `failing`, what ended last was given up; `missed`, it works, and some were given up before and not delivered since.
+ */
+export const DELIVERY_HEALTHS = ['idle', 'working', 'retrying', 'failing', 'missed'] as const
+export type DeliveryHealth = (typeof DELIVERY_HEALTHS)[number]
+
+export interface RecentDeliveries {
+  /** Events that failed and are tried again. */
+  retrying: number
+  /** Events of the last days that were given up and not delivered since. */
+  givenUp: number
+  /** The end of the last attempt of the newest event that was delivered, and of the newest that was given up. */
+  lastDeliveredAt: number | null
+  lastGivenUpAt: number | null
+}
+
+export function deliveryHealth(recent: RecentDeliveries): DeliveryHealth {
+  const { retrying, givenUp, lastDeliveredAt, lastGivenUpAt } = recent
+  if (lastGivenUpAt !== null && lastGivenUpAt >= (lastDeliveredAt ?? 0)) return 'failing'
+  if (retrying > 0) return 'retrying'
+  if (givenUp > 0) return 'missed'
+  return lastDeliveredAt === null ? 'idle' : 'working'
+}

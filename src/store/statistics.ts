@@ -10,6 +10,7 @@ import {
   type InstanceActivity,
   LATENCY_BOUNDS_MS,
   MAX_COUNTED,
+  MAX_RECENT,
   type Statistics,
   type StoreTotals,
 } from './store.ts'
@@ -31,10 +32,15 @@ export class StoredStatistics implements Statistics {
     return readTotals(this.#core)
   }
 
-  async activity(ids: readonly InstanceId[], since: number): Promise<InstanceActivity[]> {
+  async activity(ids: readonly InstanceId[], since: number, givenUpSince: number): Promise<InstanceActivity[]> {
+    const first = {
+      first_message: firstMessageId(since),
+      first_event: firstEventId(since),
+      first_given_up: firstEventId(givenUpSince),
+    }
     const rows = await this.#core.reader.each(
       this.#activity,
-      ids.map(id => ({ instance_id: id, first_message: firstMessageId(since), first_event: firstEventId(since) })),
+      ids.map(id => ({ instance_id: id, ...first })),
     )
     return rows.map(row => {
       const owed = [row.first, row.retry, row.blocked].filter(at => at !== null)
@@ -43,6 +49,12 @@ export class StoredStatistics implements Statistics {
         sent: Number(row.sent),
         received: Number(row.received),
         oldestOwedAt: owed.length === 0 ? null : Math.min(...owed),
+        deliveries: {
+          retrying: Number(row.retrying),
+          givenUp: Number(row.given_up),
+          lastDeliveredAt: row.last_delivered,
+          lastGivenUpAt: row.last_given_up,
+        },
       }
     })
   }
@@ -93,15 +105,23 @@ export class StoredStatistics implements Statistics {
   }
 }
 
-type ActivityInput = { instance_id: string; first_message: string; first_event: string }
-type ActivityRow = { instance_id: string; sent: number; received: number } & Record<Readiness, number | null>
+type ActivityInput = { instance_id: string; first_message: string; first_event: string; first_given_up: string }
+type ActivityRow = { instance_id: string; sent: number; received: number } & Record<Readiness, number | null> & {
+    retrying: number
+    given_up: number
+    last_delivered: number | null
+    last_given_up: number | null
+  }
 
 function activityStatement({ statements }: Core): RowsStatement<ActivityInput, ActivityRow> {
   const ids = messageIds(sql`input.instance_id`, sql`id >= input.first_message`)
   const sent = sql<number>`(select count(*) from ${ids} ids)`
   const received = sql<number>`(select count(*) from events e
     where e.instance_id = input.instance_id and e.id >= input.first_event and e.kind = 'message.received')`
-  return statements.rows({ instance_id: 'text', first_message: 'text', first_event: 'text' }, db =>
+  const retrying = counted(sql`deliveries d where d.instance_id = input.instance_id and d.readiness = 'retry'`)
+  const givenUp = counted(sql`${ended('exhausted')} and f.event_id >= input.first_given_up`)
+  const columns = { instance_id: 'text', first_message: 'text', first_event: 'text', first_given_up: 'text' } as const
+  return statements.rows(columns, db =>
     db
       .selectFrom('input')
       .select('input.instance_id')
@@ -111,8 +131,30 @@ function activityStatement({ statements }: Core): RowsStatement<ActivityInput, A
         oldest('first', sql`d.seq`).as('first'),
         oldest('retry', sql`d.event_id`).as('retry'),
         oldest('blocked', sql`d.event_id`).as('blocked'),
+        retrying.as('retrying'),
+        givenUp.as('given_up'),
+        lastEnd(ended('delivered')).as('last_delivered'),
+        lastEnd(sql`${ended('exhausted')} and f.event_id >= input.first_given_up`).as('last_given_up'),
       ]),
   )
+}
+
+function counted(rows: RawBuilder<unknown>): RawBuilder<number> {
+  return sql<number>`(select count(*) from (select 1 from ${rows} limit ${sql.lit(MAX_RECENT)}) as counted)`
+}
+
+/** The events of an instance whose latest delivery ended so: what their own index holds. */
+function ended(state: 'delivered' | 'exhausted'): RawBuilder<unknown> {
+  return sql`finished_deliveries f
+    where f.instance_id = input.instance_id and f.state = ${sql.lit(state)} and f.superseded = 0`
+}
+
+/** When the last attempt of the newest event among them ended. Asks for columns of the index only, or SQLite reads the table. */
+function lastEnd(events: RawBuilder<unknown>): RawBuilder<number | null> {
+  const attemptEnd = sql`(select a.started_at + a.duration_ms from attempts a
+    where a.instance_id = f.instance_id and a.event_id = f.event_id
+      and a.delivery_seq = f.seq order by a.attempt_number desc limit 1)`
+  return sql<number | null>`(select ${attemptEnd} from ${events} order by f.event_id desc limit 1)`
 }
 
 /** Of those never tried the first of an index; of the others there are no more than the schedule of attempts allows. */

@@ -1,5 +1,5 @@
 import type { ConnectionGoal, ConnectionState, StoredConnection } from '../domain/connection.ts'
-import type { AfterAttempt, DeliveryState } from '../domain/delivery.ts'
+import type { AfterAttempt, DeliveryState, RecentDeliveries } from '../domain/delivery.ts'
 import type { EventKind, IncomingMessage } from '../domain/event.ts'
 import type { EventId, InstanceId, MessageId } from '../domain/ids.ts'
 import type { Instance, InstanceKind, SigningSecrets, Webhook } from '../domain/instance.ts'
@@ -484,7 +484,12 @@ export interface InstanceActivity {
   received: number
   /** When the oldest event was made whose delivery has not ended; null when nothing is owed. */
   oldestOwedAt: number | null
+  /** Counts go up to `MAX_RECENT`. */
+  deliveries: RecentDeliveries
 }
+
+/** Deliveries that are counted for a list of instances are counted no further than this. */
+export const MAX_RECENT = 1_000
 
 /** What became of the events made in a span of time. */
 export interface DeliveryOutcomes {
@@ -534,8 +539,11 @@ export interface StoreTotals {
 export interface Statistics {
   /** Costs a few look-ups for each instance, and counting up to `MAX_TOTAL`. */
   totals(): Promise<StoreTotals>
-  /** In no order; unknown and deleted instances are left out. */
-  activity(ids: readonly InstanceId[], since: number): Promise<InstanceActivity[]>
+  /**
+   * In no order; unknown instances are counted as idle. Messages are counted from `since` on, events that were given up from
+   * `givenUpSince`.
+   */
+  activity(ids: readonly InstanceId[], since: number, givenUpSince: number): Promise<InstanceActivity[]>
   outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes>
   /** How many events made since `since` ended so, by their latest delivery; `MAX_COUNTED` where it is more. */
   countEnded(instanceId: InstanceId, since: number, state: 'delivered' | 'exhausted'): Promise<number>

@@ -60,7 +60,7 @@ test('all that was given up goes out again, with a count first and progress afte
   })
   stage.receiver.answerWith({ kind: 'status', status: 200 })
   const page = await stage.openSignedIn(`/instances/${id}`)
-  await page.getByText('6 events of the last 24 hours were given up').waitFor()
+  await page.getByText('6 events of the last 7 days were given up').waitFor()
   await page.getByRole('link', { name: 'See why, and redeliver' }).click()
   await page.getByRole('button', { name: 'Redeliver…' }).click()
   await page.getByText('6 events will be posted again.').waitFor()

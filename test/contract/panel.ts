@@ -72,7 +72,7 @@ export function panelContract(createHarness: CreateHarness): void {
       const message = await acceptPrepared(store, lease)
       await store.messages.recordProgress(lease, message.whatsappId, 'read', now)
       await store.events.recordIncoming(lease, incoming(), now)
-      const activity = await store.statistics.activity([instanceId, idle.id], now - HOUR_MS)
+      const activity = await store.statistics.activity([instanceId, idle.id], now - HOUR_MS, now - HOUR_MS)
       expect(activity.find(entry => entry.instanceId === instanceId)).toMatchObject({ sent: 1, received: 1 })
       expect(activity.find(entry => entry.instanceId === instanceId)?.oldestOwedAt).toBeGreaterThanOrEqual(now)
       expect(activity.find(entry => entry.instanceId === idle.id)).toMatchObject({
@@ -80,8 +80,39 @@ export function panelContract(createHarness: CreateHarness): void {
         received: 0,
         oldestOwedAt: null,
       })
-      const [later] = await store.statistics.activity([instanceId], Date.now() + HOUR_MS)
+      const [later] = await store.statistics.activity([instanceId], Date.now() + HOUR_MS, 0)
       expect(later).toMatchObject({ sent: 0, received: 0 })
+    })
+
+    test('an instance shows what its webhook takes and refuses, until it is delivered after all', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const made = Date.now()
+      const recent = async (givenUpSince = made) => {
+        const [activity] = await store.statistics.activity([instanceId], made, givenUpSince)
+        return activity!.deliveries
+      }
+      expect(await recent()).toEqual({ retrying: 0, givenUp: 0, lastDeliveredAt: null, lastGivenUpAt: null })
+
+      for (let count = 0; count < 5; count += 1) await store.events.recordIncoming(lease, incoming(), made)
+      const [first, second, third, fourth] = await store.deliveries.listFirst(instanceId, 0, 10)
+      const at = (startedAt: number) => ({ startedAt, durationMs: 5 })
+      await store.deliveries.recordAttempt(lease, first!, attempt(first!, at(made)), { kind: 'delivered' })
+      await store.deliveries.recordAttempt(lease, second!, attempt(second!, at(made + 10)), { kind: 'delivered' })
+      await store.deliveries.recordAttempt(lease, third!, attempt(third!, at(made + 20)), { kind: 'exhausted' })
+      const retry = { kind: 'retry', dueAt: made + 1_000 } as const
+      await store.deliveries.recordAttempt(lease, fourth!, attempt(fourth!, at(made + 30)), retry)
+      const mixed = { retrying: 1, givenUp: 1, lastDeliveredAt: made + 15, lastGivenUpAt: made + 25 }
+      expect(await recent()).toEqual(mixed)
+      expect(await recent(made + HOUR_MS)).toEqual({ ...mixed, givenUp: 0, lastGivenUpAt: null })
+
+      await store.deliveries.redeliver(instanceId, third!.eventId, made)
+      const again = (await store.deliveries.listFirst(instanceId, 0, 10)).find(
+        ({ eventId }) => eventId === third!.eventId,
+      )
+      await store.deliveries.recordAttempt(lease, again!, attempt(again!, at(made + 40)), { kind: 'delivered' })
+      expect(await recent()).toEqual({ retrying: 1, givenUp: 0, lastDeliveredAt: made + 45, lastGivenUpAt: null })
     })
 
     test('every event of a span of time is counted once, by what became of it', async () => {

@@ -92,9 +92,23 @@ describe('the plans of SQLite', () => {
 
   test('a message is found by its id; those of the last hour are counted by the indexes that hold their ids', async () => {
     expect(await planOf(() => store.messages.find(instanceId, 'msg_1'))).toEqual([MESSAGE])
-    const steps = await planOf(() => store.statistics.activity([instanceId], 0))
+    const steps = await planOf(() => store.statistics.activity([instanceId], 0, 0))
     expect(steps).toEqual(expect.arrayContaining([QUEUED, SETTLED.replace(' AND id<?', '')]))
     expect(steps.filter(step => step.startsWith('SCAN messages'))).toEqual([])
+  })
+
+  test('what a webhook took and refused is counted by the index of what ended, and by that of the retries', async () => {
+    const steps = await planOf(() => store.statistics.activity([instanceId], 0, 0))
+    const ended = 'SEARCH f USING COVERING INDEX finished_deliveries_state (instance_id=? AND state=?'
+    expect(steps).toEqual(
+      expect.arrayContaining([
+        `${ended} AND event_id>?)`,
+        'SEARCH d USING COVERING INDEX deliveries_retry (instance_id=?)',
+        'SEARCH a USING PRIMARY KEY (instance_id=? AND event_id=? AND delivery_seq=?)',
+      ]),
+    )
+    expect(steps.filter(step => /^SCAN (d|f|a|deliveries|finished_deliveries|attempts)\b/.test(step))).toEqual([])
+    expect(steps.filter(step => step.includes('SEARCH f') && !step.includes('finished_deliveries_state'))).toEqual([])
   })
 
   test('retention, and what erases an instance, look at settled messages only', async () => {

@@ -108,7 +108,13 @@ describe('what the pages show', () => {
     await api.progress(instance, body.data.id, 'read')
     const activity = await api.admin('GET', `/activity?ids=${instance.id}`)
     expect(activity.body.data).toEqual([
-      { instanceId: instance.id, sentLastHour: 1, receivedLastHour: 0, oldestUndeliveredAt: null },
+      {
+        instanceId: instance.id,
+        sentLastHour: 1,
+        receivedLastHour: 0,
+        oldestUndeliveredAt: null,
+        deliveries: { health: 'idle', retrying: 0, givenUp: 0, lastDeliveredAt: null, lastGivenUpAt: null },
+      },
     ])
     for (const [hours, length] of [
       [1, 60],

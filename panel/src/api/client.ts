@@ -3,6 +3,8 @@ export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly code: string
   readonly status: number
+  /** Whether a change was asked for: without an answer, it may have been made. */
+  readonly isChange: boolean
   /** Field by field what was wrong with a request. */
   readonly details: readonly { field: string; message: string }[]
   /** Seconds until it is worth trying again; null where nothing was said. */
@@ -13,6 +15,7 @@ export class ApiError extends Error {
     super(fields.message)
     this.code = fields.code
     this.status = fields.status
+    this.isChange = fields.isChange ?? false
     this.details = fields.details ?? []
     this.retryAfterSeconds = fields.retryAfterSeconds ?? null
     this.requestId = fields.requestId ?? null
@@ -47,7 +50,12 @@ export async function call<T>(path: string, { method = 'GET', query, body, signa
     })
   } catch (error) {
     if (signal?.aborted) throw error
-    throw new ApiError({ code: 'unreachable', message: 'The service did not answer.', status: 0 })
+    throw new ApiError({
+      code: 'unreachable',
+      message: 'The service did not answer.',
+      status: 0,
+      isChange: method !== 'GET',
+    })
   }
   if (response.status === 204) return undefined as T
   const answer: unknown = await response.json().catch(() => null)

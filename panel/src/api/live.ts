@@ -12,6 +12,10 @@ interface Change {
 export type LiveState = 'connecting' | 'live' | 'lost'
 
 const RECONNECT_MS = 2_000
+/** The service sends a beat every 5 s: a connection that is silent for longer is dead, or the service hangs. */
+const SILENT_AFTER_MS = 15_000
+const OPENED_WITHIN_MS = 5_000
+const LOOK_EVERY_MS = 1_000
 /** Changes are gathered for this long, so that a busy instance costs a few reads a second. */
 const GATHER_MS = 250
 /** How long a hidden tab keeps its stream: browsers allow six connections to one host. */
@@ -22,6 +26,8 @@ type Listener = () => void
 const logListeners = new Set<{ instanceId: string | null; listener: Listener }>()
 const stateListeners = new Set<Listener>()
 let state: LiveState = 'connecting'
+/** When the service was last heard. */
+let heardAt = Date.now()
 
 /** @returns takes the listener off again */
 export function onLogChange(instanceId: string | null, listener: Listener): () => void {
@@ -40,6 +46,11 @@ export function useLiveState(): LiveState {
   )
 }
 
+/** Since when the service has not answered; null while it does, or may. */
+export function useAwaySince(): number | null {
+  return useLiveState() === 'lost' ? heardAt : null
+}
+
 /** Follows the changes of all instances while the page is shown. */
 export function useLiveChanges(): void {
   const client = useQueryClient()
@@ -54,33 +65,53 @@ function setState(next: LiveState): void {
 
 function follow(client: QueryClient): () => void {
   let source: EventSource | null = null
+  let triedAt = 0
   let retry: ReturnType<typeof setTimeout> | undefined
   let hidden: ReturnType<typeof setTimeout> | undefined
+  /** Since the service was last heard. */
+  let failures = 0
+  let wasLive = false
   const gathered = new Gathered(client)
 
+  function heard(): void {
+    heardAt = Date.now()
+    failures = 0
+  }
+
   function open(): void {
-    clearTimeout(retry)
-    source?.close()
+    close()
     source = new EventSource(`${ADMIN}/changes`)
+    triedAt = Date.now()
     let isFirstLook = true
     source.addEventListener('open', () => {
+      heard()
       // What changed while nobody followed is unknown.
-      if (state !== 'connecting') gathered.addEverything()
+      if (wasLive) gathered.addEverything()
+      wasLive = true
       setState('live')
     })
-    source.addEventListener('change', event => gathered.add(JSON.parse(event.data).data as Change))
+    source.addEventListener('beat', heard)
+    source.addEventListener('change', event => {
+      heard()
+      gathered.add(JSON.parse(event.data).data as Change)
+    })
     source.addEventListener('look', () => {
+      heard()
       // The first one only opens the stream; the others come because a change may go untold.
       if (!isFirstLook) gathered.addEverything()
       isFirstLook = false
     })
-    source.addEventListener('error', () => {
-      setState('lost')
-      close()
-      // Tells whether the session is over: then the page goes to sign-in.
-      void client.refetchQueries(sessionQuery)
-      retry = setTimeout(open, RECONNECT_MS)
-    })
+    source.addEventListener('error', fail)
+  }
+
+  /** The first time it may be the connection alone: only when another one fails, the service does not answer. */
+  function fail(): void {
+    close()
+    failures += 1
+    setState(failures === 1 ? 'connecting' : 'lost')
+    // Shows whether the session is over: then the page goes to sign-in.
+    if (failures > 1) void client.refetchQueries(sessionQuery)
+    retry = setTimeout(open, failures === 1 ? 0 : RECONNECT_MS)
   }
 
   function close(): void {
@@ -89,20 +120,30 @@ function follow(client: QueryClient): () => void {
     clearTimeout(retry)
   }
 
+  function failIfSilent(): void {
+    if (!source) return
+    const isOpen = source.readyState === EventSource.OPEN
+    const since = isOpen ? Math.max(heardAt, triedAt) : triedAt
+    if (Date.now() - since > (isOpen ? SILENT_AFTER_MS : OPENED_WITHIN_MS)) fail()
+  }
+
   function onVisibility(): void {
     clearTimeout(hidden)
     if (document.visibilityState === 'hidden') {
       hidden = setTimeout(() => {
         close()
-        setState('lost')
+        failures = 0
+        setState('connecting')
       }, HIDDEN_GRACE_MS)
     } else if (!source) open()
   }
 
   open()
+  const watching = setInterval(failIfSilent, LOOK_EVERY_MS)
   document.addEventListener('visibilitychange', onVisibility)
   return () => {
     document.removeEventListener('visibilitychange', onVisibility)
+    clearInterval(watching)
     clearTimeout(hidden)
     gathered.stop()
     close()

@@ -21,6 +21,8 @@ import type {
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: ({ signal }) => callData<Session>('/session', { signal }),
+  // Whoever needs it asks again, and says meanwhile why nothing is shown.
+  retry: false,
 })
 
 export const sessionsQuery = queryOptions({

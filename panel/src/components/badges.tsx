@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react'
+import { useAwaySince } from '../api/live.ts'
 import type { ConnectionState, DeliveryState, MessageState } from '../api/types.ts'
 import { useWords } from '../i18n/i18n.tsx'
 import classes from './badges.module.css'
@@ -29,9 +30,12 @@ const ON_ITS_WAY = new Set<string>(['linking', 'connecting', 'reconnecting', 'qu
 
 export function ConnectionBadge({ state }: { state: ConnectionState }) {
   const words = useWords()
+  const isAway = useAwaySince() !== null
+  const { name } = words.connection.states[state]
+  if (isAway) return <Badge tone="quiet">{words.connection.lastKnown(name)}</Badge>
   return (
     <Badge tone={CONNECTION_TONES[state]} live={ON_ITS_WAY.has(state)}>
-      {words.connection.states[state].name}
+      {name}
     </Badge>
   )
 }

@@ -1,18 +1,19 @@
-import { Alert, Button } from '@mantine/core'
+import { Button } from '@mantine/core'
 import { ApiError } from '../api/client.ts'
 import type { Words } from '../i18n/en.ts'
 import { useWords } from '../i18n/i18n.tsx'
-import { WarningIcon } from './icons.tsx'
+import { Notice } from './notice.tsx'
 
 const DEFAULT_WAIT_SECONDS = 60
 
 /** What went wrong, as a sentence with its remedy. */
 export function problemText(error: unknown, words: Words): string {
   if (!(error instanceof ApiError)) return words.problems.internal_error
+  if (error.code === 'unreachable' && error.isChange) return words.problems.unanswered
   const waitSeconds = error.retryAfterSeconds ?? DEFAULT_WAIT_SECONDS
   if (error.code === 'too_many_attempts') return words.problems.too_many_attempts(waitSeconds)
   if (error.code === 'rate_limit_exceeded') return words.problems.rate_limit_exceeded(waitSeconds)
-  const { requestId: _, refusals, fields, ...sentences } = words.problems
+  const { requestId: _, unanswered: __, refusals, fields, ...sentences } = words.problems
   const field = error.details.map(detail => fields[detail.field]).find(Boolean)
   const known = Object.entries({ ...sentences, ...refusals }).find(([code]) => code === error.code)?.[1]
   return field ?? (typeof known === 'string' ? known : error.message)
@@ -24,7 +25,7 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
   if (!error) return null
   const requestId = error instanceof ApiError && error.code === 'internal_error' ? error.requestId : null
   return (
-    <Alert color="red" variant="light" icon={<WarningIcon />} role="alert">
+    <Notice tone="bad">
       {problemText(error, words)}
       {requestId && <div>{words.problems.requestId(requestId)}</div>}
       {onRetry && (
@@ -34,6 +35,6 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
           </Button>
         </div>
       )}
-    </Alert>
+    </Notice>
   )
 }

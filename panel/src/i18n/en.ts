@@ -31,6 +31,9 @@ export const en = {
     live: 'Live',
     connecting: 'Connecting…',
     lost: 'Not live: reconnecting…',
+    away: 'The service does not answer.',
+    awaySince: 'No answer since',
+    awayText: 'This page shows what was known before; it may have changed. It tries again every few seconds by itself.',
     notFound: 'There is nothing at this address.',
     toInstances: 'Go to the instances',
   },
@@ -44,6 +47,7 @@ export const en = {
     throttled: (seconds: number) =>
       `Too many wrong tries from here. Wait ${seconds} s, then try again. The admin key itself still works.`,
     ended: 'Your session has ended. Sign in again.',
+    unreachable: 'The service does not answer. Is it running? Sign in again once it does.',
   },
   instances: {
     title: 'Instances',
@@ -51,13 +55,12 @@ export const en = {
     create: 'New instance',
     search: 'Search by name, id or number',
     name: 'Name',
-    state: 'State',
+    whatsapp: 'WhatsApp',
     number: 'Number',
     noNumber: 'no number yet',
     traffic: 'Last hour',
     trafficHint: (sent: number, received: number) => `${sent} sent, ${received} received in the last hour`,
-    oldest: 'Oldest undelivered',
-    nothingOwed: 'nothing waits',
+    webhook: 'Webhook',
     sandbox: 'sandbox',
     emptyTitle: 'Your dovecote is empty',
     emptyText:
@@ -120,6 +123,8 @@ export const en = {
         text: 'The number was unlinked. Messages that were waiting have failed. Link it again to go on.',
       },
     },
+    lastKnown: (state: string) => `Last known: ${state}`,
+    unknown: 'The service does not answer: how this number is connected is not known.',
     reason: 'Why',
     /** The service says it in English itself, and in more detail than its code. */
     reasons: {} as Partial<Record<ConnectionCause, string>>,
@@ -240,6 +245,8 @@ export const en = {
       group: 'a group',
     },
     queued: 'Accepted. Watch it on its way.',
+    unanswered:
+      'The service did not answer. The message is not sent again by itself: press Send again once the service answers. It goes out only once, even if the first try arrived.',
   },
   failures: {
     recipient_not_on_whatsapp: 'This number is not on WhatsApp. Check the country and area code.',
@@ -278,6 +285,36 @@ export const en = {
     redeliverMany: 'Redeliver…',
     charts: 'Deliveries over time',
   },
+  deliveryHealth: {
+    failing: 'Failing',
+    retrying: 'Trying again',
+    missed: 'Missed events',
+    waiting: 'Not keeping up',
+    badge: (state: string) => `Webhook: ${state}`,
+    givenUpShort: (count: string) => (count === '1' ? '1 event given up' : `${count} events given up`),
+    retryingShort: (count: string) => (count === '1' ? '1 event waits' : `${count} events wait`),
+    oldestShort: 'oldest from',
+    lastDelivered: 'last delivered',
+    nothingYet: 'nothing delivered yet',
+    titles: {
+      failing: 'Events do not reach your webhook',
+      retrying: 'Your webhook refuses events',
+      missed: 'Your webhook has missed events',
+      waiting: 'Your webhook does not keep up',
+    },
+    givenUp: (count: string) =>
+      count === '1'
+        ? '1 event of the last 7 days was given up: all its attempts failed.'
+        : `${count} events of the last 7 days were given up: all their attempts failed.`,
+    retryingText: (count: string) =>
+      count === '1' ? '1 event has failed and is tried again.' : `${count} events have failed and are tried again.`,
+    oldest: 'The oldest event that waits is from',
+    lastSuccess: 'It took an event',
+    neverTook: 'It never took an event.',
+    doNow: 'Repair the receiver, send a test event, then redeliver what was given up.',
+    doLater: 'Look at the answer of an attempt, and repair the receiver before its events are given up.',
+    redeliver: 'It works now: redeliver them, so that your program gets them after all.',
+  },
   event: {
     title: 'Event',
     id: 'Event ID',
@@ -300,7 +337,7 @@ export const en = {
     redeliver: 'Redeliver now',
     redelivered: 'On its way again.',
     redeliverHint: 'Posts the same bytes again, to the URL now set.',
-    givenUp: 'All attempts failed. Mend the receiver, then redeliver.',
+    givenUp: 'All attempts failed. Repair the receiver, then redeliver.',
     notPosted: 'No URL was set when this event was made, so it was never posted.',
     notFound: 'There is no event with this id here.',
   },
@@ -405,12 +442,7 @@ export const en = {
     testFailed: 'The test did not get through.',
     testStatus: (status: number) => `It answered ${status}. Only 2xx counts as received.`,
     testPosted: 'What was posted',
-    owedSince: 'Your webhook has not received everything: the oldest event is from',
     seeWaiting: 'See what waits',
-    givenUp: (count: number) =>
-      count === 1
-        ? '1 event of the last 24 hours was given up: your webhook never took it.'
-        : `${count} events of the last 24 hours were given up: your webhook never took them.`,
     seeGivenUp: 'See why, and redeliver',
     secret: 'Signing secret',
     secretHint: 'Every event is signed with it, so that your receiver knows it came from here.',
@@ -518,7 +550,10 @@ export const en = {
     version: 'Version',
   },
   problems: {
-    unreachable: 'The service does not answer. Is it running? We keep trying.',
+    unreachable: 'The service does not answer. Is it running? This page tries again by itself.',
+    /** To a change, not a question. */
+    unanswered:
+      'The service did not answer: whether this was done is not known. It is not tried again by itself. Once the service answers, check and repeat it.',
     internal_error: 'Something went wrong on our side. Try again; the log has the details.',
     service_unavailable: 'The service is busy or restarting. Try again in a moment.',
     invalid_admin_key: 'Your session has ended. Sign in again.',

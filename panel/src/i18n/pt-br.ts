@@ -30,6 +30,10 @@ export const ptBr: Words = {
     live: 'Ao vivo',
     connecting: 'Conectando…',
     lost: 'Fora do ar: reconectando…',
+    away: 'O serviço não responde.',
+    awaySince: 'Sem resposta desde',
+    awayText:
+      'Esta página mostra o que se sabia antes; pode ter mudado. Ela tenta de novo sozinha a cada poucos segundos.',
     notFound: 'Não há nada neste endereço.',
     toInstances: 'Ir para as instâncias',
   },
@@ -43,6 +47,7 @@ export const ptBr: Words = {
     throttled: seconds =>
       `Tentativas erradas demais a partir daqui. Espere ${seconds} s e tente de novo. A chave de administrador continua valendo.`,
     ended: 'Sua sessão terminou. Entre de novo.',
+    unreachable: 'O serviço não responde. Ele está rodando? Entre de novo quando ele responder.',
   },
   instances: {
     title: 'Instâncias',
@@ -50,13 +55,12 @@ export const ptBr: Words = {
     create: 'Nova instância',
     search: 'Buscar por nome, id ou número',
     name: 'Nome',
-    state: 'Estado',
+    whatsapp: 'WhatsApp',
     number: 'Número',
     noNumber: 'ainda sem número',
     traffic: 'Última hora',
     trafficHint: (sent, received) => `${sent} enviadas, ${received} recebidas na última hora`,
-    oldest: 'Mais antigo sem entrega',
-    nothingOwed: 'nada espera',
+    webhook: 'Webhook',
     sandbox: 'sandbox',
     emptyTitle: 'Seu pombal está vazio',
     emptyText:
@@ -122,6 +126,8 @@ export const ptBr: Words = {
         text: 'O número foi desvinculado. As mensagens que esperavam falharam. Vincule-o de novo para continuar.',
       },
     },
+    lastKnown: state => `Último estado: ${state}`,
+    unknown: 'O serviço não responde: não se sabe como este número está conectado.',
     reason: 'Motivo',
     reasons: {
       never_linked: 'Nenhum número está vinculado.',
@@ -271,6 +277,8 @@ export const ptBr: Words = {
       group: 'um grupo',
     },
     queued: 'Aceita. Acompanhe o caminho dela.',
+    unanswered:
+      'O serviço não respondeu. A mensagem não é enviada de novo sozinha: aperte Enviar outra vez quando o serviço responder. Ela sai uma única vez, mesmo que a primeira tentativa tenha chegado.',
   },
   failures: {
     recipient_not_on_whatsapp: 'Este número não está no WhatsApp. Confira o código do país e o DDD.',
@@ -307,6 +315,36 @@ export const ptBr: Words = {
     setUrl: 'Definir uma URL',
     redeliverMany: 'Reenviar…',
     charts: 'Entregas ao longo do tempo',
+  },
+  deliveryHealth: {
+    failing: 'Falhando',
+    retrying: 'Tentando de novo',
+    missed: 'Perdeu eventos',
+    waiting: 'Atrasado',
+    badge: state => `Webhook: ${state}`,
+    givenUpShort: count => (count === '1' ? '1 evento abandonado' : `${count} eventos abandonados`),
+    retryingShort: count => (count === '1' ? '1 evento espera' : `${count} eventos esperam`),
+    oldestShort: 'mais antigo de',
+    lastDelivered: 'última entrega',
+    nothingYet: 'nada entregue ainda',
+    titles: {
+      failing: 'Os eventos não chegam ao seu webhook',
+      retrying: 'Seu webhook recusa eventos',
+      missed: 'Seu webhook perdeu eventos',
+      waiting: 'Seu webhook está atrasado',
+    },
+    givenUp: count =>
+      count === '1'
+        ? '1 evento dos últimos 7 dias foi abandonado: todas as tentativas falharam.'
+        : `${count} eventos dos últimos 7 dias foram abandonados: todas as tentativas falharam.`,
+    retryingText: count =>
+      count === '1' ? '1 evento falhou e se tenta de novo.' : `${count} eventos falharam e se tentam de novo.`,
+    oldest: 'O evento mais antigo que espera é de',
+    lastSuccess: 'Aceitou um evento',
+    neverTook: 'Nunca aceitou um evento.',
+    doNow: 'Conserte o receptor, envie um evento de teste e depois reenvie o que foi abandonado.',
+    doLater: 'Veja a resposta de uma tentativa e conserte o receptor antes que os eventos sejam abandonados.',
+    redeliver: 'Agora funciona: reenvie-os, para que seu programa os receba afinal.',
   },
   event: {
     title: 'Evento',
@@ -440,12 +478,7 @@ export const ptBr: Words = {
     testFailed: 'O teste não passou.',
     testStatus: status => `Ele respondeu ${status}. Só 2xx conta como recebido.`,
     testPosted: 'O que foi postado',
-    owedSince: 'Seu webhook ainda não recebeu tudo: o evento mais antigo é de',
     seeWaiting: 'Ver o que espera',
-    givenUp: count =>
-      count === 1
-        ? '1 evento das últimas 24 horas foi abandonado: seu webhook nunca o aceitou.'
-        : `${count} eventos das últimas 24 horas foram abandonados: seu webhook nunca os aceitou.`,
     seeGivenUp: 'Ver por quê, e reenviar',
     secret: 'Segredo de assinatura',
     secretHint: 'Todo evento é assinado com ele, para que seu receptor saiba que veio daqui.',
@@ -553,7 +586,9 @@ export const ptBr: Words = {
     version: 'Versão',
   },
   problems: {
-    unreachable: 'O serviço não responde. Ele está rodando? Continuamos tentando.',
+    unreachable: 'O serviço não responde. Ele está rodando? Esta página tenta de novo sozinha.',
+    unanswered:
+      'O serviço não respondeu: não se sabe se isto foi feito. Não se tenta de novo sozinho. Quando o serviço responder, confira e repita.',
     internal_error: 'Algo deu errado do nosso lado. Tente de novo; os detalhes estão no log.',
     service_unavailable: 'O serviço está ocupado ou reiniciando. Tente de novo em instantes.',
     invalid_admin_key: 'Sua sessão terminou. Entre de novo.',

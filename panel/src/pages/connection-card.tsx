@@ -1,4 +1,5 @@
 import { Button } from '@mantine/core'
+import { useAwaySince } from '../api/live.ts'
 import type { Connection, ConnectionCause } from '../api/types.ts'
 import { CONNECTION_TONES, ConnectionBadge } from '../components/badges.tsx'
 import { Problem } from '../components/problem.tsx'
@@ -17,6 +18,7 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
   const remedy = cause && remedies[cause]
   const reason = (cause && words.connection.reasons[cause]) ?? connection.reason
   const connect = useConnect(instanceId)
+  const isAway = useAwaySince() !== null
   const isSandboxLinking = kind === 'sandbox' && (state === 'linking' || state === 'connecting' || state === 'unlinked')
   const isLinking = kind === 'whatsapp' && state === 'linking'
   const isWaiting = isLinking && !connection.qr && !connection.pairingCode
@@ -27,6 +29,14 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
     state === 'logged_out' ||
     cause === 'restricted' ||
     isWaiting
+  if (isAway) {
+    return (
+      <section className={classes.card} data-tone="quiet">
+        <ConnectionBadge state={state} />
+        <p className={classes.text}>{words.connection.unknown}</p>
+      </section>
+    )
+  }
   return (
     <section className={classes.card} data-tone={CONNECTION_TONES[state]}>
       <div className={classes.top}>

@@ -6,6 +6,7 @@ import { ApiError } from '../api/client.ts'
 import { instanceQuery } from '../api/queries.ts'
 import type { Instance } from '../api/types.ts'
 import { ConnectionBadge } from '../components/badges.tsx'
+import { DeliveryMark } from '../components/delivery-health.tsx'
 import { BackIcon } from '../components/icons.tsx'
 import { Empty } from '../components/panels.tsx'
 import { Problem } from '../components/problem.tsx'
@@ -34,6 +35,7 @@ export function InstancePage() {
       <div className={classes.head}>
         <h1 className={classes.name}>{instance.name}</h1>
         <ConnectionBadge state={instance.state} />
+        <DeliveryMark instanceId={instance.id} />
         {instance.phone && <span className={classes.phone}>+{instance.phone}</span>}
         {instance.kind === 'sandbox' && (
           <span className={classes.kind} title={words.instance.sandboxBadge}>

@@ -6,18 +6,17 @@ import { activityQuery, sessionQuery } from '../api/queries.ts'
 import type { Activity, Instance } from '../api/types.ts'
 import { type Log, useLog } from '../api/use-log.ts'
 import { ConnectionBadge } from '../components/badges.tsx'
+import { Deliveries, troubleOf } from '../components/delivery-health.tsx'
 import { ArrowIcon, FlaskIcon, InIcon, OutIcon, PhoneIcon, PlusIcon, SearchIcon } from '../components/icons.tsx'
 import { Cell, LogList } from '../components/log-list.tsx'
 import { Empty, PageHead } from '../components/panels.tsx'
 import { Problem } from '../components/problem.tsx'
 import { RowLink } from '../components/row-link.tsx'
-import { Ago } from '../components/time.tsx'
 import { useWords } from '../i18n/i18n.tsx'
 import { CreateInstance, createInstance } from './create-instance.tsx'
 import classes from './instances.module.css'
 
 const SEARCH_AFTER_MS = 250
-const PRELOAD_AFTER_MS = 500
 const SEEN_AFTER_MS = 120
 /** The service answers for this many instances at once. */
 const MAX_ACTIVITY_IDS = 100
@@ -32,7 +31,6 @@ export function Instances() {
   const { shown, onVisible } = useShown(log)
   const activity = useActivity(shown)
 
-  useEffect(() => preloadInstancePages(), [])
   useEffect(() => {
     document.title = `${words.instances.title} · Pombal`
   }, [words])
@@ -68,10 +66,10 @@ export function Instances() {
         label={words.instances.title}
         columns={[
           words.instances.name,
-          words.instances.state,
+          words.instances.whatsapp,
           words.instances.number,
           words.instances.traffic,
-          words.instances.oldest,
+          words.instances.webhook,
         ]}
         template="minmax(0, 2.2fr) minmax(0, 1.2fr) minmax(0, 1.2fr) minmax(0, 1fr) minmax(0, 1.2fr)"
         rowHeight={{ wide: 66, narrow: 112 }}
@@ -92,16 +90,6 @@ export function Instances() {
       <CreateInstance opened={isCreating} onClose={() => setCreating(false)} />
     </>
   )
-}
-
-/** Where the next click leads, read while nothing else happens. */
-function preloadInstancePages(): () => void {
-  const timer = setTimeout(() => {
-    void import('./instance.tsx')
-    void import('./overview.tsx')
-    void import('./messages.tsx')
-  }, PRELOAD_AFTER_MS)
-  return () => clearTimeout(timer)
 }
 
 /** The rows on the screen, once the scrolling pauses. */
@@ -187,15 +175,8 @@ function InstanceRow({ instance, activity, onOpen }: InstanceRowProps) {
         )}
       </Cell>
       <Cell>{activity && <Traffic activity={activity} />}</Cell>
-      <Cell area={activity?.oldestUndeliveredAt ? 'wide' : 'hidden'} label={words.instances.oldest}>
-        {activity &&
-          (activity.oldestUndeliveredAt ? (
-            <span className={classes.owed}>
-              <Ago at={activity.oldestUndeliveredAt} />
-            </span>
-          ) : (
-            <span className={classes.quiet}>{words.instances.nothingOwed}</span>
-          ))}
+      <Cell area={activity && troubleOf(activity, Date.now()) ? 'wide' : 'hidden'} label={words.instances.webhook}>
+        {activity && <Deliveries activity={activity} />}
       </Cell>
     </>
   )

@@ -14,6 +14,8 @@ const HOUR_MS = 3_600_000
 const MAX_COUNTED = 10_000
 const RANGES = ['1', '24', '168', '720'] as const
 type Range = (typeof RANGES)[number]
+/** The span of the warnings that lead here. */
+const WARNED_OF: Range = '168'
 type Ended = 'exhausted' | 'delivered'
 
 interface RedeliverManyProps {
@@ -40,7 +42,7 @@ export function RedeliverMany({ instanceId, opened, onClose }: RedeliverManyProp
 function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void }) {
   const words = useWords()
   const [ended, setEnded] = useState<Ended>('exhausted')
-  const [range, setRange] = useState<Range>('24')
+  const [range, setRange] = useState<Range>(WARNED_OF)
   const since = useMemo(() => new Date(Date.now() - Number(range) * HOUR_MS).toISOString(), [range])
   const { data: webhook } = useQuery(webhookQuery(instanceId))
   const { data: counts, error, refetch } = useQuery(countsQuery(instanceId, since))
@@ -94,7 +96,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
         value={range}
         allowDeselect={false}
         data={RANGES.map(value => ({ value, label: words.redeliver.hours[value] }))}
-        onChange={value => setRange(RANGES.find(one => one === value) ?? '24')}
+        onChange={value => setRange(RANGES.find(one => one === value) ?? WARNED_OF)}
       />
       {webhook?.url && (
         <div className={classes.url}>

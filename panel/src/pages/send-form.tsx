@@ -1,9 +1,10 @@
 import { Button, Group, Stack, Textarea, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
-import { callData } from '../api/client.ts'
+import { ApiError, callData } from '../api/client.ts'
 import type { Instance } from '../api/types.ts'
 import { SendIcon } from '../components/icons.tsx'
+import { Notice } from '../components/notice.tsx'
 import { Problem } from '../components/problem.tsx'
 import { useWords } from '../i18n/i18n.tsx'
 import classes from './send-form.module.css'
@@ -45,6 +46,8 @@ export function SendForm({ instance, onSent }: SendFormProps) {
     },
   })
 
+  const isUnanswered = send.error instanceof ApiError && send.error.code === 'unreachable'
+
   return (
     <form
       onSubmit={event => {
@@ -72,7 +75,7 @@ export function SendForm({ instance, onSent }: SendFormProps) {
           value={text}
           onChange={event => setText(event.currentTarget.value)}
         />
-        <Problem error={send.error} />
+        {isUnanswered ? <Notice tone="bad">{words.send.unanswered}</Notice> : <Problem error={send.error} />}
         <Group>
           <Button type="submit" leftSection={<SendIcon />} loading={send.isPending} disabled={!text}>
             {words.send.action}

@@ -79,6 +79,7 @@ export function SignIn() {
 function errorText(error: unknown, words: Words): string {
   if (!(error instanceof ApiError)) return problemText(error, words)
   if (error.code === 'invalid_admin_key') return words.signIn.wrong
+  if (error.code === 'unreachable') return words.signIn.unreachable
   if (error.code === 'too_many_attempts') return words.signIn.throttled(error.retryAfterSeconds ?? 60)
   return problemText(error, words)
 }

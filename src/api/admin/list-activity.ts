@@ -6,6 +6,7 @@ import { activitySchema, activityView } from '../resources/activity.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 
 const HOUR_MS = 60 * 60_000
+const WEEK_MS = 7 * 24 * HOUR_MS
 const MAX_IDS = 100
 const MAX_IDS_LENGTH = 4_096
 
@@ -31,7 +32,7 @@ export function listActivity(api: Api, { store, now }: ApiContext): void {
     async request => {
       const ids = [...new Set(request.query.ids.split(','))]
       if (ids.length > MAX_IDS || !ids.every(isId)) throw invalid('ids', 'must be up to 100 instances')
-      const activity = await store.statistics.activity(ids, now() - HOUR_MS)
+      const activity = await store.statistics.activity(ids, now() - HOUR_MS, now() - WEEK_MS)
       return { data: activity.map(activityView) }
     },
   )

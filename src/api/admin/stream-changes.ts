@@ -16,6 +16,8 @@ const TOLD = {
 
 /** Changes are gathered for this long: a busy instance is told of a few times a second, not a thousand. */
 const GATHER_MS = 200
+/** By these a reader knows that the service answers: a connection can be open with nobody behind it. */
+const BEAT_MS = 5_000
 /** A hint may be lost, or be given on another node: whoever follows is told to look anyway. */
 const LOOK_ANYWAY_MS = 20_000
 /** How soon a session that was ended elsewhere is noticed. */
@@ -38,7 +40,7 @@ export function streamChanges(api: Api, context: ApiContext): void {
         description:
           'Server-sent events that name what to read again: `change` with `instanceId` and `what`, which is `connection`, ' +
           '`instance`, `webhook` or `log` (messages, events, deliveries); `look` from time to time, for a change may ' +
-          'go untold. Ends with the session.',
+          'go untold; `beat` every 5 s while the service answers. Ends with the session.',
         tags: ['Panel'],
         produces: ['text/event-stream'],
         response: { 200: streamSchema },
@@ -69,11 +71,13 @@ function tellChanges(stream: EventStream, { store }: ApiContext): void {
     }),
   )
   const looking = setInterval(() => stream.send('look', { data: {} }), LOOK_ANYWAY_MS)
+  const beating = setInterval(() => stream.send('beat', { data: {} }), BEAT_MS)
   stream.send('look', { data: {} })
   stream.onEnd(() => {
     for (const stop of stops) stop()
     clearTimeout(timer)
     clearInterval(looking)
+    clearInterval(beating)
   })
 }
 

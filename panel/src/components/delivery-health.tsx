@@ -1,0 +1,149 @@
+import { Button, Group } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { activityQuery } from '../api/queries.ts'
+import type { Activity } from '../api/types.ts'
+import { useWords } from '../i18n/i18n.tsx'
+import { Badge, type Tone } from './badges.tsx'
+import classes from './delivery-health.module.css'
+import { Notice } from './notice.tsx'
+import { Ago, useNow } from './time.tsx'
+
+/** What is younger is on its way, and no reason to look. */
+const WAITS_AFTER_MS = 10_000
+const LOOK_EVERY_MS = 5_000
+/** The service counts no further. */
+const MAX_RECENT = 1_000
+
+type Trouble = 'failing' | 'retrying' | 'missed' | 'waiting'
+
+const TONES: Record<Trouble, Tone & ('bad' | 'wait')> = {
+  failing: 'bad',
+  retrying: 'wait',
+  missed: 'wait',
+  waiting: 'wait',
+}
+
+/** What is wrong with the webhook of an instance; null where nothing is known to be. */
+export function troubleOf({ deliveries: { health }, oldestUndeliveredAt }: Activity, now: number): Trouble | null {
+  if (health === 'failing' || health === 'retrying' || health === 'missed') return health
+  const isLate = oldestUndeliveredAt !== null && now - Date.parse(oldestUndeliveredAt) > WAITS_AFTER_MS
+  return isLate ? 'waiting' : null
+}
+
+/** Where the events are that it is about. */
+function searchOf(trouble: Trouble): { state: 'exhausted' | 'pending' } {
+  return { state: trouble === 'failing' || trouble === 'missed' ? 'exhausted' : 'pending' }
+}
+
+function counted(count: number): string {
+  return count >= MAX_RECENT ? `${MAX_RECENT}+` : String(count)
+}
+
+/** In a list: what is wrong, else when an event was last delivered. */
+export function Deliveries({ activity }: { activity: Activity }) {
+  const { deliveryHealth: words } = useWords()
+  const trouble = troubleOf(activity, useNow(LOOK_EVERY_MS))
+  const { givenUp, retrying, lastDeliveredAt } = activity.deliveries
+  if (trouble === null) {
+    return (
+      <span className={classes.quiet}>
+        {lastDeliveredAt ? (
+          <>
+            {words.lastDelivered} <Ago at={lastDeliveredAt} />
+          </>
+        ) : (
+          words.nothingYet
+        )}
+      </span>
+    )
+  }
+  return (
+    <>
+      <Badge tone={TONES[trouble]}>{words[trouble]}</Badge>
+      <div className={classes.detail}>
+        {givenUp > 0 && words.givenUpShort(counted(givenUp))}
+        {givenUp === 0 && retrying > 0 && words.retryingShort(counted(retrying))}
+        {trouble === 'waiting' && activity.oldestUndeliveredAt && (
+          <>
+            {words.oldestShort} <Ago at={activity.oldestUndeliveredAt} />
+          </>
+        )}
+      </div>
+    </>
+  )
+}
+
+function useTrouble(instanceId: string): { trouble: Trouble; activity: Activity } | null {
+  const { data } = useQuery(activityQuery([instanceId]))
+  const now = useNow(LOOK_EVERY_MS)
+  const activity = data?.find(entry => entry.instanceId === instanceId)
+  const trouble = activity && troubleOf(activity, now)
+  return trouble ? { trouble, activity } : null
+}
+
+/** Beside the name of an instance, on all its pages. */
+export function DeliveryMark({ instanceId }: { instanceId: string }) {
+  const { deliveryHealth: words } = useWords()
+  const found = useTrouble(instanceId)
+  if (!found) return null
+  return (
+    <Link
+      to="/instances/$id/events"
+      params={{ id: instanceId }}
+      search={searchOf(found.trouble)}
+      className={classes.mark}
+    >
+      <Badge tone={TONES[found.trouble]}>{words.badge(words[found.trouble])}</Badge>
+    </Link>
+  )
+}
+
+/** What is wrong with the webhook, and what to do about it. */
+export function DeliveryWarning({ instanceId }: { instanceId: string }) {
+  const words = useWords()
+  const found = useTrouble(instanceId)
+  if (!found) return null
+  const { trouble, activity } = found
+  const { givenUp, retrying, lastDeliveredAt } = activity.deliveries
+  const said = words.deliveryHealth
+  return (
+    <Notice tone={TONES[trouble]} title={said.titles[trouble]}>
+      {givenUp > 0 && <div>{said.givenUp(counted(givenUp))}</div>}
+      {retrying > 0 && <div>{said.retryingText(counted(retrying))}</div>}
+      {activity.oldestUndeliveredAt && (
+        <div>
+          {said.oldest} <Ago at={activity.oldestUndeliveredAt} />
+        </div>
+      )}
+      <div>
+        {lastDeliveredAt ? (
+          <>
+            {said.lastSuccess} <Ago at={lastDeliveredAt} />
+          </>
+        ) : (
+          said.neverTook
+        )}
+      </div>
+      <div>{trouble === 'failing' ? said.doNow : trouble === 'missed' ? said.redeliver : said.doLater}</div>
+      <Group mt="sm" gap="sm">
+        <Button
+          size="compact-sm"
+          variant="default"
+          renderRoot={props => (
+            <Link to="/instances/$id/events" params={{ id: instanceId }} search={searchOf(trouble)} {...props} />
+          )}
+        >
+          {givenUp > 0 ? words.webhook.seeGivenUp : words.webhook.seeWaiting}
+        </Button>
+        <Button
+          size="compact-sm"
+          variant="default"
+          renderRoot={props => <Link to="/instances/$id/webhook" params={{ id: instanceId }} {...props} />}
+        >
+          {words.webhook.test}
+        </Button>
+      </Group>
+    </Notice>
+  )
+}

@@ -1,0 +1,26 @@
+import { Alert } from '@mantine/core'
+import type { ReactNode } from 'react'
+import { WarningIcon } from './icons.tsx'
+import classes from './notice.module.css'
+
+interface NoticeProps {
+  /** `bad`: something does not work; `wait`: something needs a look. */
+  tone: 'bad' | 'wait'
+  title?: ReactNode
+  children: ReactNode
+}
+
+/** Something that is not as it should be, and what to do about it. */
+export function Notice({ tone, title, children }: NoticeProps) {
+  return (
+    <Alert
+      role="alert"
+      data-tone={tone}
+      classNames={{ root: classes.notice, title: classes.title, icon: classes.icon, message: classes.message }}
+      icon={<WarningIcon />}
+      title={title}
+    >
+      {children}
+    </Alert>
+  )
+}
