@@ -5,7 +5,10 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number]
 export const RETRY_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
 /** Every branch must be finished by whoever records an attempt. */
-export type AfterAttempt = { kind: 'delivered' } | { kind: 'retry'; dueAt: number } | { kind: 'exhausted' }
+export type AfterAttempt =
+  | { kind: 'delivered' }
+  | { kind: 'retry'; dueAt: number; failedAt: number }
+  | { kind: 'exhausted' }
 
 /**
  * @param attemptNumber the attempt that ended, from 1
@@ -19,7 +22,7 @@ export function afterAttempt(
 ): AfterAttempt {
   if (succeeded) return { kind: 'delivered' }
   const delayMs = retryDelaysMs[attemptNumber - 1]
-  return delayMs === undefined ? { kind: 'exhausted' } : { kind: 'retry', dueAt: endedAt + delayMs }
+  return delayMs === undefined ? { kind: 'exhausted' } : { kind: 'retry', dueAt: endedAt + delayMs, failedAt: endedAt }
 }
 
 /**

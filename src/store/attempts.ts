@@ -51,9 +51,7 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
         })),
       )
       const again = made.flatMap(({ attempt, row: { instance_id, event_id }, then }) =>
-        then.kind === 'retry'
-          ? [{ instance_id, event_id, attempts: attempt.attemptNumber, due_at: Math.round(then.dueAt) }]
-          : [],
+        then.kind === 'retry' ? [{ instance_id, event_id, attempts: attempt.attemptNumber, ...momentsOf(then) }] : [],
       )
       if (again.length > 0) await tx.each(prepared.retry, again)
 
@@ -76,6 +74,10 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
       return inputs.map(({ lease }) => ({ unblocked: freed.has(lease.instanceId) }))
     },
   }
+}
+
+function momentsOf({ dueAt, failedAt }: { dueAt: number; failedAt: number }) {
+  return { due_at: Math.round(dueAt), failed_at: Math.round(failedAt) }
 }
 
 function prepare(statements: Statements) {
@@ -128,13 +130,20 @@ function prepare(statements: Statements) {
           .expression(eb => eb.selectFrom('input').selectAll()),
     ),
 
-    retry: statements.rows({ instance_id: 'text', event_id: 'text', attempts: 'integer', due_at: 'integer' }, db =>
-      db
-        .updateTable('deliveries')
-        .from('input')
-        .set(eb => ({ readiness: 'retry', attempts: eb.ref('input.attempts'), due_at: eb.ref('input.due_at') }))
-        .whereRef('deliveries.instance_id', '=', 'input.instance_id')
-        .whereRef('deliveries.event_id', '=', 'input.event_id'),
+    retry: statements.rows(
+      { instance_id: 'text', event_id: 'text', attempts: 'integer', due_at: 'integer', failed_at: 'integer' },
+      db =>
+        db
+          .updateTable('deliveries')
+          .from('input')
+          .set(eb => ({
+            readiness: 'retry',
+            attempts: eb.ref('input.attempts'),
+            due_at: eb.ref('input.due_at'),
+            failed_at: eb.ref('input.failed_at'),
+          }))
+          .whereRef('deliveries.instance_id', '=', 'input.instance_id')
+          .whereRef('deliveries.event_id', '=', 'input.event_id'),
     ),
 
     remove: statements.rows({ instance_id: 'text', event_id: 'text' }, db =>

@@ -19,6 +19,7 @@ interface DueRow {
   body: string
   attempts: number
   due_at: number
+  failed_at: number | null
 }
 
 export class StoredDeliveries implements Deliveries {
@@ -105,7 +106,7 @@ function prepare(statements: Statements) {
       join.onRef('events.instance_id', '=', 'deliveries.instance_id').onRef('events.id', '=', 'deliveries.event_id'),
     )
     .select(['deliveries.seq', 'deliveries.instance_id', 'deliveries.event_id', 'deliveries.url'])
-    .select(['deliveries.attempts', 'deliveries.due_at', 'events.kind', 'events.body'])
+    .select(['deliveries.attempts', 'deliveries.due_at', 'deliveries.failed_at', 'events.kind', 'events.body'])
 
   return {
     listFirst: statements.one((p: { instanceId: InstanceId; afterSeq: number; limit: number }) =>
@@ -153,5 +154,6 @@ function toDue(row: DueRow): DueDelivery {
     body: Buffer.from(row.body),
     attemptNumber: row.attempts + 1,
     dueAt: row.due_at,
+    failedAt: row.failed_at,
   }
 }

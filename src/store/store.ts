@@ -371,6 +371,8 @@ export interface DueDelivery {
   /** The attempt to make, from 1. */
   attemptNumber: number
   dueAt: number
+  /** Of a retry: when the attempt before it failed, on the clock of `dueAt`; null where that is not known. */
+  failedAt: number | null
 }
 
 export type RedeliverOutcome = 'queued' | 'no_event' | 'no_webhook' | 'still_pending'

@@ -49,6 +49,7 @@ class Rows {
       url: `https://consumer.test/${instanceId}`,
       body: Buffer.from(`{"n":${seq}}`),
       attemptNumber: 1,
+      failedAt: null,
       dueAt: clock.now(),
     }
     const waitsFor = options.after ?? null
@@ -124,7 +125,8 @@ class Rows {
     row.attempts.push(attempt)
     row.state = next.kind
     if (next.kind === 'retry') {
-      row.delivery = { ...row.delivery, attemptNumber: attempt.attemptNumber + 1, dueAt: next.dueAt }
+      const { dueAt, failedAt } = next
+      row.delivery = { ...row.delivery, attemptNumber: attempt.attemptNumber + 1, dueAt, failedAt }
       return
     }
     const successor = this.of(lease.instanceId).find(({ waitsFor }) => waitsFor === seq)
@@ -389,7 +391,8 @@ describe('the schedule', () => {
     await clock.settle()
     await dispatcher.shut('a')
     const row = store.rows[0]!
-    row.delivery = { ...row.delivery, dueAt: row.delivery.dueAt + 3_600_000 }
+    const { dueAt, failedAt } = row.delivery
+    row.delivery = { ...row.delivery, dueAt: dueAt + 3_600_000, failedAt: failedAt! + 3_600_000 }
     open('a')
     await clock.settle()
     expect(consumers.of(seq)).toHaveLength(2)

@@ -57,7 +57,7 @@ export class Lane implements SlotUser {
   readonly leftovers: EndedAttempt[] = []
   readonly #with: LaneSurroundings
   readonly #firsts = new FirstAttempts()
-  readonly #retries: Retries
+  readonly #retries = new Retries()
   readonly #secrets: SecretsInForce
   /** Taken from the rows and not yet recorded, by the delivery's id. */
   readonly #inFlight = new Map<string, Promise<void>>()
@@ -79,7 +79,6 @@ export class Lane implements SlotUser {
   constructor(lease: Lease, surroundings: LaneSurroundings, leftovers: readonly EndedAttempt[] = []) {
     this.#lease = lease
     this.#with = surroundings
-    this.#retries = new Retries(surroundings.settings.retryDelaysMs)
     this.#secrets = new SecretsInForce(() => this.#readSecrets(), surroundings.clock)
     for (const ended of leftovers) this.#track(ended.delivery, () => this.#recordLeftover(ended))
   }
@@ -271,7 +270,8 @@ export class Lane implements SlotUser {
     const recorded = await this.#record(ended)
     if (!recorded || ended.next.kind !== 'retry') return
     if (lease !== this.#lease) return () => this.#retries.invalidate()
-    const next = { ...delivery, attemptNumber: delivery.attemptNumber + 1, dueAt: ended.next.dueAt }
+    const { dueAt, failedAt } = ended.next
+    const next = { ...delivery, attemptNumber: delivery.attemptNumber + 1, dueAt, failedAt }
     return () => this.#retries.add(next, this.#with.clock.steady())
   }
 

@@ -17,13 +17,14 @@ function retry(seq: number, dueAt: number, attemptNumber = 2): DueDelivery {
     body: new Uint8Array(),
     attemptNumber,
     dueAt,
+    failedAt: dueAt - DELAYS_MS[attemptNumber - 2]!,
   }
 }
 
 /** A lane of nothing but retries, which all start at once, on a clock of whole milliseconds. */
 class Table {
   readonly rows = new Map<string, DueDelivery>()
-  readonly retries = new Retries(DELAYS_MS)
+  readonly retries = new Retries()
   readonly lateMs: number[] = []
   readonly order: number[] = []
   looks = 0

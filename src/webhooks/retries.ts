@@ -9,8 +9,8 @@ const MAX_WAITING = 64
 const LOOK_AHEAD_MS = 5_000
 /** So long before it is due, the first of the rows left is read. */
 const LEAD_MS = 2_000
-/** The rows hold whole milliseconds. */
-const ROUNDING_MS = 1
+/** Clocks of two nodes may differ by this much. */
+const CLOCKS_DIFFER_MS = 1_000
 
 /**
  * The lane's next retries. A retry that is due soon stays in memory as soon as its attempt has failed; later ones are read
@@ -18,14 +18,9 @@ const ROUNDING_MS = 1
  * starts first. Times are those of the steady clock.
  */
 export class Retries {
-  readonly #delaysMs: readonly number[]
   #waiting: DueDelivery[] = []
   /** No row left unread is due before this. */
   #restFrom = Number.NEGATIVE_INFINITY
-
-  constructor(delaysMs: readonly number[]) {
-    this.#delaysMs = delaysMs
-  }
 
   /** The one to start next, at its `dueAt`. */
   peek(): DueDelivery | undefined {
@@ -65,7 +60,7 @@ export class Retries {
 
   /** @param taken whether a row is under way, or was while the page was read */
   endLook(limit: number, page: readonly DueDelivery[], taken: (id: string) => boolean, now: number): void {
-    const rows = page.map(row => this.#withPossibleDue(row, now))
+    const rows = page.map(row => withPossibleDue(row, now))
     const known = new Set(this.#waiting.map(({ id }) => id))
     const last = rows.at(-1)
     if (last && rows.length === limit) this.#restFrom = Math.min(this.#restFrom, last.dueAt)
@@ -77,14 +72,13 @@ export class Retries {
     this.#waiting = this.#waiting.filter(({ dueAt }) => dueAt <= this.#restFrom)
   }
 
-  /** Due further ahead than its whole delay, a row was written by a clock that was set back since: it is due now. */
-  #withPossibleDue(row: DueDelivery, now: number): DueDelivery {
-    const wholeDelayMs = this.#delaysMs[row.attemptNumber - 2] ?? Number.POSITIVE_INFINITY
-    return row.dueAt - now > wholeDelayMs + ROUNDING_MS ? { ...row, dueAt: now } : row
-  }
-
   #insert(delivery: DueDelivery): void {
     const later = this.#waiting.findIndex(({ dueAt }) => dueAt > delivery.dueAt)
     this.#waiting.splice(later < 0 ? this.#waiting.length : later, 0, delivery)
   }
+}
+
+/** An attempt that failed later than now was recorded by a clock that was set back since: its retry is due now. */
+function withPossibleDue(row: DueDelivery, now: number): DueDelivery {
+  return row.failedAt !== null && row.failedAt > now + CLOCKS_DIFFER_MS ? { ...row, dueAt: now } : row
 }

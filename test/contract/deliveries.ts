@@ -39,7 +39,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         expect(sent!.kind).toBe('message.sent')
         expect(others).toEqual([])
         const hints = watchHints(store, lease.instanceId)
-        const again = { kind: 'retry', dueAt: 2_000 } as const
+        const again = { kind: 'retry', dueAt: 2_000, failedAt: 0 } as const
         await store.deliveries.recordAttempt(lease, sent!, attempt(sent!, { status: 500 }), again)
         expect(hints).toEqual([])
         const [retry, ...more] = await listReady(store, lease.instanceId)
@@ -136,7 +136,11 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         const dueAt = [40, 20, 20, 10]
         for (const [index, delivery] of (await store.deliveries.listFirst(lease.instanceId, 0, 10)).entries()) {
           const failed = attempt(delivery, { status: null, error: 'timeout' })
-          await store.deliveries.recordAttempt(lease, delivery, failed, { kind: 'retry', dueAt: dueAt[index]! })
+          await store.deliveries.recordAttempt(lease, delivery, failed, {
+            kind: 'retry',
+            dueAt: dueAt[index]!,
+            failedAt: 0,
+          })
         }
         expect(await store.deliveries.listFirst(lease.instanceId, 0, 10)).toEqual([])
         expect(await store.deliveries.findNextRetryAt(lease.instanceId)).toBe(10)
@@ -156,7 +160,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         await receive(lease, 'é👋\u2028')
         const [first] = await listReady(store, lease.instanceId)
         const failed = attempt(first!, { status: 503 })
-        await store.deliveries.recordAttempt(lease, first!, failed, { kind: 'retry', dueAt: 1 })
+        await store.deliveries.recordAttempt(lease, first!, failed, { kind: 'retry', dueAt: 1, failedAt: 0 })
         const [second] = await listReady(store, lease.instanceId)
         expect(Buffer.from(second!.body).equals(Buffer.from(first!.body))).toBe(true)
         const event = await store.events.find(lease.instanceId, first!.eventId)
@@ -187,8 +191,8 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         await receive(lease, 'a')
         const [first] = await listReady(store, lease.instanceId)
         const failed = attempt(first!, { status: 500 })
-        await store.deliveries.recordAttempt(lease, first!, failed, { kind: 'retry', dueAt: 50 })
-        await store.deliveries.recordAttempt(lease, first!, failed, { kind: 'retry', dueAt: 99 })
+        await store.deliveries.recordAttempt(lease, first!, failed, { kind: 'retry', dueAt: 50, failedAt: 0 })
+        await store.deliveries.recordAttempt(lease, first!, failed, { kind: 'retry', dueAt: 99, failedAt: 0 })
         expect(await stateOf(lease, first!.eventId)).toMatchObject({ attempts: 1, nextAttemptAt: 50, state: 'pending' })
       })
 
@@ -198,7 +202,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         await receive(lease, 'a')
         const [first] = await listReady(store, lease.instanceId)
         const made = attempt(first!, { status: 500, responseExcerpt: 'a\0b\ud800', durationMs: 10.6 })
-        await store.deliveries.recordAttempt(lease, first!, made, { kind: 'retry', dueAt: 50 })
+        await store.deliveries.recordAttempt(lease, first!, made, { kind: 'retry', dueAt: 50, failedAt: 0 })
         const [second] = await listReady(store, lease.instanceId)
         const none = attempt(second!, { status: null, error: 'timeout', responseExcerpt: null })
         await store.deliveries.recordAttempt(lease, second!, none, { kind: 'exhausted' })

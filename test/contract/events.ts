@@ -75,7 +75,11 @@ export function eventsContract(createHarness: CreateHarness): void {
       const [, a, b, c] = await listReady(store, instanceId)
       await store.deliveries.recordAttempt(lease, a!, attempt(a!), { kind: 'delivered' })
       await store.deliveries.recordAttempt(lease, b!, attempt(b!, { status: 500 }), { kind: 'exhausted' })
-      await store.deliveries.recordAttempt(lease, c!, attempt(c!, { status: 500 }), { kind: 'retry', dueAt: 9 })
+      await store.deliveries.recordAttempt(lease, c!, attempt(c!, { status: 500 }), {
+        kind: 'retry',
+        dueAt: 9,
+        failedAt: 0,
+      })
       await store.instances.setWebhookUrl(instanceId, null)
       await store.events.recordIncoming(lease, incoming({ id: 'e' }), 3)
       const list = async (filter: Parameters<typeof store.events.list>[2]) =>

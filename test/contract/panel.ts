@@ -129,7 +129,11 @@ export function panelContract(createHarness: CreateHarness): void {
       const took = { startedAt: made, durationMs: 30 }
       await store.deliveries.recordAttempt(lease, once!, attempt(once!, took), { kind: 'delivered' })
       await store.deliveries.recordAttempt(lease, never!, attempt(never!, took), { kind: 'exhausted' })
-      await store.deliveries.recordAttempt(lease, twice!, attempt(twice!, took), { kind: 'retry', dueAt: made })
+      await store.deliveries.recordAttempt(lease, twice!, attempt(twice!, took), {
+        kind: 'retry',
+        dueAt: made,
+        failedAt: 0,
+      })
       const second = { ...twice!, attemptNumber: 2 }
       await store.deliveries.recordAttempt(lease, second, attempt(second, took), { kind: 'delivered' })
 

@@ -39,7 +39,11 @@ export function totalsContract(createHarness: CreateHarness): void {
       await store.events.recordIncoming(a, incoming(), Date.now())
       const failing = (await listReady(store, a.instanceId))[0]!
       const dueAt = Date.now() - MINUTE_MS
-      await store.deliveries.recordAttempt(a, failing, attempt(failing, { status: 500 }), { kind: 'retry', dueAt })
+      await store.deliveries.recordAttempt(a, failing, attempt(failing, { status: 500 }), {
+        kind: 'retry',
+        dueAt,
+        failedAt: 0,
+      })
       await harness.execute(
         `update messages set created_at = ${Date.now() - 5 * MINUTE_MS} where instance_id = '${a.instanceId}'`,
       )

@@ -3,8 +3,10 @@ import { describe, expect, inject, test } from 'vitest'
 import { RETRY_DELAYS_MS } from '../../src/domain/delivery.ts'
 import { STORES } from '../database.ts'
 import { createReceiver } from '../receiver.ts'
+import { until } from '../until.ts'
 import { Room } from './webhooks-harness.ts'
 
+const OTHER_DELAY_MS = 3_000
 const SHOWN_DELAYS = RETRY_DELAYS_MS.slice(0, 3)
 const WITHIN_MS = 60_000
 const NANOSECONDS = 1e6
@@ -33,4 +35,18 @@ describe('the contract’s own delays', () => {
     },
     WITHIN_MS + 30_000,
   )
+})
+
+test.each(STORES)('a retry keeps its moment on a node with a shorter schedule, on %s', async kind => {
+  await using room = await Room.open(kind, inject('postgresUrl'), { retryDelaysMs: [OTHER_DELAY_MS] })
+  await using receiver = await createReceiver()
+  receiver.answerWith({ kind: 'status', status: 500 })
+  const consumer = await room.addInstance(receiver.url)
+  await consumer.receive()
+  await until('the failed attempt', async () => (await consumer.log())[0]?.delivery?.attempts === 1)
+  await room.stopLanes()
+  room.startLanes({ retryDelaysMs: [100] })
+  await receiver.waitFor(2)
+  const [first, second] = receiver.requests
+  expect(second!.receivedAt - first!.endedAt!).toBeGreaterThanOrEqual(OTHER_DELAY_MS)
 })

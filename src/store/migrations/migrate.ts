@@ -14,6 +14,7 @@ import { betweenNodesTables } from './0008-between-nodes.ts'
 import { indexOrder } from './0009-index-order.ts'
 import { preparedMessages } from './0010-prepared-messages.ts'
 import { settledMessages } from './0011-settled-messages.ts'
+import { nodesDiffer } from './0014-nodes-differ.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
 import { refuseForeign } from './foreign.ts'
 import { tableExists } from './table-exists.ts'
@@ -33,6 +34,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0009-index-order': indexOrder,
   '0010-prepared-messages': preparedMessages,
   '0011-settled-messages': settledMessages,
+  '0014-nodes-differ': nodesDiffer,
 }
 
 /**

@@ -31,6 +31,8 @@ export interface DeliveriesTable {
   blocked_by: string | null
   attempts: number
   due_at: number
+  /** Of a retry: when the attempt before it failed, on the clock of `due_at`. Null where an older version wrote it. */
+  failed_at: number | null
   redelivery: number
 }
 

@@ -1,7 +1,11 @@
+import type { Generated } from 'kysely'
+
 /** The processes that run instances. */
 export interface NodesTable {
   id: string
   /** Both on the database's clock. */
   started_at: number
   seen_until: number
+  /** 1: it runs sandbox instances. A version without the column leaves the default, 1. */
+  sandbox: Generated<number>
 }
