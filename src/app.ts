@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { createServer } from './api/server.ts'
 import type { Settings } from './config.ts'
+import { INSTANCE_KINDS } from './domain/instance.ts'
 import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
@@ -140,6 +141,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       leases: store.leases,
       hints: store.hints,
       owner: `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`,
+      runs: sandbox ? INSTANCE_KINDS : ['whatsapp'],
       run: (lease, onLeaseLost) =>
         new InstanceRunner({
           lease,

@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { LocalHints } from '../store/hints.ts'
-import type { Attendance, Lease, Leases } from '../store/store.ts'
+import type { Attendance, HeldLease, Lease, Leases } from '../store/store.ts'
 import { Supervisor } from './supervisor.ts'
 
 /** Leases as rows of one table, seen by one of several nodes. */
@@ -15,33 +15,34 @@ class LeaseTable implements Leases {
     this.rows.set(instanceId, { owner: null, epoch: 0 })
   }
 
-  async acquire(owner: string, limit: number): Promise<Lease[]> {
+  async acquire(owner: string, limit: number): Promise<HeldLease[]> {
     this.#check()
     const free = [...this.rows].filter(([, row]) => row.owner === null).slice(0, limit)
     return free.map(([instanceId, row]) => {
       row.owner = owner
       row.epoch += 1
-      return { instanceId, owner, epoch: row.epoch }
+      return { instanceId, owner, epoch: row.epoch, kind: 'whatsapp' }
     })
   }
 
-  async acquireLeftOver(): Promise<Lease[]> {
+  async acquireLeftOver(): Promise<HeldLease[]> {
     return []
   }
 
   async attend(): Promise<Attendance> {
-    return { share: Math.ceil(this.rows.size / this.nodes), nodes: this.nodes, nextLapseMs: this.nextLapseMs }
+    const whatsapp = Math.ceil(this.rows.size / this.nodes)
+    return { shares: { whatsapp, sandbox: 0 }, leftOver: [], nodes: this.nodes, nextLapseMs: this.nextLapseMs }
   }
 
   async leave(): Promise<void> {
     this.nodes -= 1
   }
 
-  async renew(owner: string): Promise<Lease[]> {
+  async renew(owner: string): Promise<HeldLease[]> {
     this.#check()
     return [...this.rows]
       .filter(([, row]) => row.owner === owner)
-      .map(([instanceId, row]) => ({ instanceId, owner, epoch: row.epoch }))
+      .map(([instanceId, row]) => ({ instanceId, owner, epoch: row.epoch, kind: 'whatsapp' }))
   }
 
   async release(lease: Lease): Promise<void> {

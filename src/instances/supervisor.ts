@@ -1,7 +1,8 @@
 import type { Logger } from 'pino'
 import type { InstanceId } from '../domain/ids.ts'
+import { INSTANCE_KINDS, type InstanceKind } from '../domain/instance.ts'
 import type { Hints } from '../store/hints.ts'
-import type { Lease, Leases } from '../store/store.ts'
+import type { HeldLease, Lease, Leases } from '../store/store.ts'
 
 /** A third of a lease: two renewals may fail before it lapses. */
 const RENEW_EVERY_MS = 5_000
@@ -33,6 +34,8 @@ export interface SupervisorOptions {
   hints: Hints
   /** This node's name, new at every boot. */
   owner: string
+  /** The kinds of instances that this node can run; by default all. */
+  runs?: readonly InstanceKind[]
   run(lease: Lease, onLeaseLost: () => void): Running
   logger: Logger
   /** Milliseconds on a clock that never jumps. */
@@ -46,13 +49,14 @@ export interface SupervisorOptions {
  */
 export class Supervisor {
   readonly #options: SupervisorOptions
-  readonly #running = new Map<InstanceId, { lease: Lease; running: Running }>()
+  readonly #running = new Map<InstanceId, { lease: HeldLease; running: Running }>()
   /** Instances that are drained before they are handed over. */
   readonly #leaving = new Set<InstanceId>()
   /** Instances being put down: not taken again before that is done, so that no account ever has two sockets. */
-  readonly #stopping = new Map<InstanceId, Promise<void>>()
+  readonly #stopping = new Map<InstanceId, { kind: InstanceKind; done: Promise<void> }>()
   readonly #unsubscribe: (() => void)[]
   readonly #monotonicNow: () => number
+  readonly #runs: readonly InstanceKind[]
   #renewedAt: number
   #hasRenewed = false
   #timer: NodeJS.Timeout | undefined
@@ -66,6 +70,7 @@ export class Supervisor {
   constructor(options: SupervisorOptions) {
     this.#options = options
     this.#monotonicNow = options.monotonicNow ?? (() => performance.now())
+    this.#runs = options.runs ?? INSTANCE_KINDS
     this.#renewedAt = this.#monotonicNow()
     this.#unsubscribe = [
       options.hints.on('goal', instanceId => this.#running.get(instanceId)?.running.look()),
@@ -106,7 +111,7 @@ export class Supervisor {
     const { leases, owner, logger } = this.#options
     await leases.leave(owner).catch(error => logger.warn({ err: error }, 'leases.leave_failed'))
     for (const instanceId of this.#running.keys()) this.#putDown(instanceId, true)
-    await Promise.all(this.#stopping.values())
+    await Promise.all([...this.#stopping.values()].map(({ done }) => done))
     clearTimeout(this.#letGoTimer)
   }
 
@@ -158,19 +163,25 @@ export class Supervisor {
   /** @returns when to look again: a lease that nobody renews any more is taken the moment it lapses */
   async #settleShare(): Promise<number> {
     const { leases, owner } = this.#options
-    const { share, nodes, nextLapseMs } = await leases.attend(owner)
-    if (nodes !== this.#nodes) this.#options.logger.info({ nodes, share, running: this.#held }, 'leases.shared')
+    const { shares, leftOver, nodes, nextLapseMs } = await leases.attend(owner, this.#runs)
+    if (nodes !== this.#nodes)
+      this.#options.logger.info({ nodes, shares, running: this.#running.size }, 'leases.shared')
     this.#nodes = nodes
-    for (let missing = share - this.#held; missing > 0 && !this.#closed; missing = share - this.#held) {
-      const limit = Math.min(missing, ACQUIRE_AT_ONCE)
-      if ((await this.#take(await leases.acquire(owner, limit))) < limit) break
-    }
-    await this.#take(await leases.acquireLeftOver(owner, ACQUIRE_AT_ONCE))
-    this.#handOver(this.#held - share)
+    for (const kind of this.#runs) await this.#takeShare(kind, shares[kind])
+    await this.#take(await leases.acquireLeftOver(owner, ACQUIRE_AT_ONCE, leftOver))
+    this.#handOver(INSTANCE_KINDS.flatMap(kind => this.#beyondShare(kind, shares[kind])))
     return Math.min(RENEW_EVERY_MS, (nextLapseMs ?? RENEW_EVERY_MS) + AFTER_LAPSE_MS)
   }
 
-  async #take(taken: readonly Lease[]): Promise<number> {
+  async #takeShare(kind: InstanceKind, share: number): Promise<void> {
+    const { leases, owner } = this.#options
+    for (let missing = share - this.#held(kind); missing > 0 && !this.#closed; missing = share - this.#held(kind)) {
+      const limit = Math.min(missing, ACQUIRE_AT_ONCE)
+      if ((await this.#take(await leases.acquire(owner, limit, [kind]))) < limit) return
+    }
+  }
+
+  async #take(taken: readonly HeldLease[]): Promise<number> {
     for (const lease of taken) {
       // Told to close while it asked: others need not wait for it to lapse.
       if (this.#closed) await this.#options.leases.release(lease)
@@ -180,16 +191,21 @@ export class Supervisor {
   }
 
   /** Leases that this node holds: those of instances being put down count until they are given up. */
-  get #held(): number {
-    return this.#running.size + this.#stopping.size
+  #held(kind: InstanceKind): number {
+    const running = [...this.#running.values()].filter(({ lease }) => lease.kind === kind)
+    return running.length + [...this.#stopping.values()].filter(stopping => stopping.kind === kind).length
   }
 
-  /** The youngest first: what has been here for long stays. */
-  #handOver(excess: number): void {
-    if (excess <= 0 || this.#leaving.size > 0 || this.#stopping.size > 0) return
-    const candidates = [...this.#running].filter(([, { running }]) => !running.isLinking)
-    const youngest = candidates.reverse().slice(0, Math.min(excess, HANDED_OVER_AT_ONCE))
-    for (const [instanceId, { running }] of youngest) {
+  /** The youngest: what has been here for long stays. */
+  #beyondShare(kind: InstanceKind, share: number): [InstanceId, Running][] {
+    const candidates = [...this.#running].filter(([, { lease, running }]) => lease.kind === kind && !running.isLinking)
+    const youngest = candidates.reverse().slice(0, Math.max(0, this.#held(kind) - share))
+    return youngest.map(([instanceId, { running }]) => [instanceId, running])
+  }
+
+  #handOver(excess: readonly [InstanceId, Running][]): void {
+    if (this.#leaving.size > 0 || this.#stopping.size > 0) return
+    for (const [instanceId, running] of excess.slice(0, HANDED_OVER_AT_ONCE)) {
       this.#leaving.add(instanceId)
       running
         .drain()
@@ -203,7 +219,7 @@ export class Supervisor {
     }
   }
 
-  #start(lease: Lease): void {
+  #start(lease: HeldLease): void {
     if (this.#closed || this.#running.has(lease.instanceId) || this.#stopping.has(lease.instanceId)) return
     const running = this.#options.run(lease, () => {
       if (this.#running.get(lease.instanceId)?.lease === lease) this.#putDown(lease.instanceId, false)
@@ -215,7 +231,7 @@ export class Supervisor {
     const entry = this.#running.get(instanceId)
     if (!entry) return
     this.#running.delete(instanceId)
-    const stopped = entry.running
+    const done = entry.running
       .stop(leaseHeld)
       .then(() => (leaseHeld ? this.#options.leases.release(entry.lease) : undefined))
       .catch(error => this.#options.logger.error({ err: error, instanceId }, 'instance.stop_failed'))
@@ -223,6 +239,6 @@ export class Supervisor {
         this.#stopping.delete(instanceId)
         this.#wantStep()
       })
-    this.#stopping.set(instanceId, stopped)
+    this.#stopping.set(instanceId, { kind: entry.lease.kind, done })
   }
 }

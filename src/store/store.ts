@@ -50,6 +50,10 @@ export interface Lease {
   readonly epoch: number
 }
 
+export interface HeldLease extends Lease {
+  readonly kind: InstanceKind
+}
+
 /** One page of a list, newest first unless said otherwise. `nextCursor` is opaque; null at the end. */
 export interface Page<T> {
   data: T[]
@@ -409,8 +413,10 @@ export interface Deliveries {
 
 /** What a node is told when it shows that it is there. */
 export interface Attendance {
-  /** How many of all instances it should run; the shares of all nodes add up to all of them. */
-  share: number
+  /** How many of all instances of each kind it should run; the shares of all nodes add up to all of them. */
+  shares: Readonly<Record<InstanceKind, number>>
+  /** Kinds of which it may take what is left over: those that it runs, and those that no node runs. */
+  leftOver: readonly InstanceKind[]
   nodes: number
   /** Until the first lease of another node lapses unless it is renewed; null where there is none. */
   nextLapseMs: number | null
@@ -419,17 +425,17 @@ export interface Attendance {
 export interface Leases {
   /**
    * Takes up to `limit` instances (deleted ones included, while their rows are there) whose lease is free or has lapsed,
-   * each under a higher epoch.
+   * each under a higher epoch. @param kinds by default all
    */
-  acquire(owner: string, limit: number): Promise<Lease[]>
-  /** The same, only of those that have been free for 5 s: whoever should have taken them did not. */
-  acquireLeftOver(owner: string, limit: number): Promise<Lease[]>
-  /** Counts the owner among the nodes for 8 s. */
-  attend(owner: string): Promise<Attendance>
+  acquire(owner: string, limit: number, kinds?: readonly InstanceKind[]): Promise<HeldLease[]>
+  /** The same, only of those that have been free for 5 s: no other node took them. */
+  acquireLeftOver(owner: string, limit: number, kinds?: readonly InstanceKind[]): Promise<HeldLease[]>
+  /** Counts the owner among the nodes for 8 s. @param runs the kinds of instances that it can run; by default all */
+  attend(owner: string, runs?: readonly InstanceKind[]): Promise<Attendance>
   /** The owner counts no more. */
   leave(owner: string): Promise<void>
   /** Prolongs all of the owner's leases by 15 s, in one statement; returns those that still hold. */
-  renew(owner: string): Promise<Lease[]>
+  renew(owner: string): Promise<HeldLease[]>
   /** Gives one up at once. */
   release(lease: Lease): Promise<void>
 }

@@ -59,7 +59,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       await lapse()
       expect(await store.leases.renew('a')).toEqual([])
       const [next] = await store.leases.acquire('b', 1)
-      expect(next).toEqual({ instanceId: lease!.instanceId, owner: 'b', epoch: lease!.epoch + 1 })
+      expect(next).toMatchObject({ instanceId: lease!.instanceId, owner: 'b', epoch: lease!.epoch + 1 })
       expect(await store.leases.renew('b')).toEqual([next])
       expect(await store.leases.renew('a')).toEqual([])
     })
@@ -67,15 +67,35 @@ export function ownershipContract(createHarness: CreateHarness): void {
     test('shares add up to all instances, the eldest node having the most; a node that leaves has none', async () => {
       await open()
       for (let count = 0; count < 5; count += 1) await store.instances.create(newInstance(), 0)
-      expect(await store.leases.attend('a')).toEqual({ share: 5, nodes: 1, nextLapseMs: null })
+      expect(await store.leases.attend('a')).toMatchObject({
+        shares: { whatsapp: 5, sandbox: 0 },
+        nodes: 1,
+        nextLapseMs: null,
+      })
       await harness.execute('update nodes set started_at = started_at - 1')
-      expect(await store.leases.attend('b')).toMatchObject({ share: 2, nodes: 2 })
-      expect(await store.leases.attend('a')).toMatchObject({ share: 3, nodes: 2 })
+      expect(await store.leases.attend('b')).toMatchObject({ shares: { whatsapp: 2 }, nodes: 2 })
+      expect(await store.leases.attend('a')).toMatchObject({ shares: { whatsapp: 3 }, nodes: 2 })
       await store.leases.leave('b')
-      expect(await store.leases.attend('a')).toMatchObject({ share: 5, nodes: 1 })
+      expect(await store.leases.attend('a')).toMatchObject({ shares: { whatsapp: 5 }, nodes: 1 })
       await store.leases.attend('b')
       await harness.execute("update nodes set seen_until = 1 where id = 'b'")
-      expect(await store.leases.attend('a')).toMatchObject({ share: 5, nodes: 1 })
+      expect(await store.leases.attend('a')).toMatchObject({ shares: { whatsapp: 5 }, nodes: 1 })
+    })
+
+    test('nodes that run no sandbox have a share of sandbox instances only while none runs one', async () => {
+      await open()
+      for (let count = 0; count < 3; count += 1) await store.instances.create(newInstance({ kind: 'sandbox' }), 0)
+      expect(await store.leases.attend('a', ['whatsapp'])).toMatchObject({
+        shares: { whatsapp: 0, sandbox: 3 },
+        leftOver: ['whatsapp', 'sandbox'],
+      })
+      expect(await store.leases.attend('b')).toMatchObject({ shares: { sandbox: 3 }, nodes: 2 })
+      expect(await store.leases.attend('a', ['whatsapp'])).toMatchObject({
+        shares: { whatsapp: 0, sandbox: 0 },
+        leftOver: ['whatsapp'],
+      })
+      expect(await store.leases.acquire('a', 10, ['whatsapp'])).toEqual([])
+      expect(await store.leases.acquire('b', 10, ['sandbox'])).toHaveLength(3)
     })
 
     test('a node is told when the next lease of another one lapses', async () => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { Service } from '../service.ts'
 import { until } from '../until.ts'
 import { NodesStage } from './nodes-stage.ts'
 
@@ -55,4 +56,30 @@ test(
     await expect(other.admin.readPhone(id)).rejects.toThrow('503')
   },
   WITHIN_MS,
+)
+
+test(
+  'a node that runs no sandbox leaves sandbox instances to those that do, and stops them only where none does',
+  async () => {
+    await using stage = await NodesStage.open(2, place => ({ SANDBOX: place === 0 ? 'on' : 'off' }))
+    const [on, off] = stage.nodes as [Service, Service]
+    const ids: string[] = []
+    for (let count = 0; count < 7; count += 1) ids.push((await on.admin.createInstance('sandbox')).id)
+    for (const id of ids) await on.admin.untilState(id, 'connected', WITHIN_MS)
+    const linked = await Promise.all([off, on, off, on].map(node => node.admin.createInstance('whatsapp')))
+    const owners = (some: readonly { id: string }[]) => Promise.all(some.map(({ id }) => stage.ownerOf(id)))
+    await until('each node to have its share', async () => {
+      const found = await owners(linked)
+      return found.filter(owner => owner === on).length === 2 && found.filter(owner => owner === off).length === 2
+    })
+    expect(new Set(await owners(ids.map(id => ({ id }))))).toEqual(new Set([on]))
+    for (const id of ids) expect((await off.admin.connection(id)).state).toBe('connected')
+
+    await on.kill('SIGTERM')
+    for (const id of ids) await off.admin.untilState(id, 'stopped', WITHIN_MS)
+    await on.start()
+    for (const id of ids) await off.admin.untilState(id, 'connected', WITHIN_MS)
+    expect(new Set(await owners(ids.map(id => ({ id }))))).toEqual(new Set([on]))
+  },
+  2 * WITHIN_MS,
 )

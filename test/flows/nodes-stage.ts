@@ -29,16 +29,24 @@ export class NodesStage implements AsyncDisposable {
     this.#database = database
   }
 
-  /** @param env on top of what nodes share */
-  static async open(count: number, env: Record<string, string> = {}): Promise<NodesStage> {
+  /** @param env on top of what nodes share, also by the node's place */
+  static async open(
+    count: number,
+    env: Record<string, string> | ((place: number) => Record<string, string>) = {},
+  ): Promise<NodesStage> {
     const database = await createDatabase('postgres', inject('postgresUrl'))
     const network = await startNetwork(['--claimed-pre-keys', '500'])
     const receiver = await new Receiver().listen()
     const nodes = Array.from(
       { length: count },
-      () =>
+      (_, place) =>
         new Service({
-          env: { ...database.env, WHATSAPP_URL: network.url, RATE_LIMIT_PER_MINUTE: '100000', ...env },
+          env: {
+            ...database.env,
+            WHATSAPP_URL: network.url,
+            RATE_LIMIT_PER_MINUTE: '100000',
+            ...(typeof env === 'function' ? env(place) : env),
+          },
         }),
     )
     const stage = new NodesStage(nodes, network, receiver, database)
