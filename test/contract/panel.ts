@@ -101,7 +101,7 @@ export function panelContract(createHarness: CreateHarness): void {
       await store.deliveries.recordAttempt(lease, first!, attempt(first!, at(made)), { kind: 'delivered' })
       await store.deliveries.recordAttempt(lease, second!, attempt(second!, at(made + 10)), { kind: 'delivered' })
       await store.deliveries.recordAttempt(lease, third!, attempt(third!, at(made + 20)), { kind: 'exhausted' })
-      const retry = { kind: 'retry', dueAt: made + 1_000 } as const
+      const retry = { kind: 'retry', dueAt: made + 1_000, failedAt: made } as const
       await store.deliveries.recordAttempt(lease, fourth!, attempt(fourth!, at(made + 30)), retry)
       const mixed = { retrying: 1, givenUp: 1, lastDeliveredAt: made + 15, lastGivenUpAt: made + 25 }
       expect(await recent()).toEqual(mixed)
