@@ -1,7 +1,14 @@
 import type { Selectable } from 'kysely'
 import { failureBody, progressBody } from '../domain/event.ts'
 import { type InstanceId, type MessageId, newEventId } from '../domain/ids.ts'
-import { canFail, type MessageFailure, type MessageProgress, type MessageState, movesTo } from '../domain/message.ts'
+import {
+  canFail,
+  type MessageFailure,
+  type MessageProgress,
+  type MessageState,
+  messageFailure,
+  movesTo,
+} from '../domain/message.ts'
 import type { Appending, NewEvent } from './appending.ts'
 import { Contacts } from './contacts.ts'
 import type { Operation } from './operation.ts'
@@ -50,6 +57,7 @@ export interface Progressed {
 
 interface QueueFailure {
   lease: Lease
+  /** Of messages that were never written to a socket. */
   failure: MessageFailure
   now: number
   limit: number
@@ -114,10 +122,11 @@ export class Progress {
 
   async #failQueue(tx: Transaction, { lease, failure, now, limit }: QueueFailure) {
     const queued = await tx.run(this.#statements.findQueued, { instanceId: lease.instanceId, limit })
-    const moves: Move[] = [{ state: 'failed', failure }]
+    const unwritten: Move[] = [{ state: 'failed', failure }]
+    const written: Move[] = [{ state: 'failed', failure: messageFailure('unconfirmed') }]
     const owed = await this.#advance(
       tx,
-      queued.map(message => ({ message, moves, now })),
+      queued.map(({ address, ...message }) => ({ message, moves: address === null ? unwritten : written, now })),
     )
     return { count: queued.length, owed: owed.size > 0 }
   }
@@ -210,7 +219,7 @@ function prepare(statements: Statements) {
       statements.locking(
         db
           .selectFrom('messages')
-          .select(MOVING)
+          .select([...MOVING, 'address'])
           .where('instance_id', '=', p.instanceId)
           .where(IS_QUEUED)
           .orderBy('seq')

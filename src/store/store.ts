@@ -298,7 +298,10 @@ export interface Messages {
   recordProgress(lease: Lease, whatsappId: string, reached: MessageProgress, now: number): Promise<ProgressOutcome>
   /** `unchanged` unless the message is queued or sent (`canFail`). One that is not prepared is found by its own id only. */
   recordFailure(lease: Lease, message: MessageReference, failure: MessageFailure, now: number): Promise<ProgressOutcome>
-  /** Fails up to `limit` queued messages, oldest first (logout, deletion); returns how many. Repeat until 0. */
+  /**
+   * Fails up to `limit` queued messages, oldest first (logout, deletion); returns how many. Repeat until 0. Those that are
+   * prepared may have arrived: they fail as `unconfirmed`.
+   */
   recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number>
   /** The content sent under this id, for WhatsApp's requests to send it again; null if unknown or not yet prepared. */
   findSentContent(instanceId: InstanceId, whatsappId: string): Promise<Uint8Array | null>

@@ -46,6 +46,8 @@ const LOOK_EVERY_MS = 10_000
 /** A connection that lasted this long ends the count of failures. */
 const LASTED_MS = 60_000
 const LOGOUT_WITHIN_MS = 8_000
+/** How long a logout waits for acknowledgements under way. What comes later is not known: `unconfirmed`. */
+const ACKNOWLEDGED_WITHIN_MS = 3_000
 /** A store that does not say in this time whether an instance was deleted does not keep a lost socket open. */
 const ASK_WITHIN_MS = 500
 const STOP_WITHIN_MS = 2_500
@@ -54,6 +56,13 @@ const GATHER_MS = 5
 const RETRY_COUNTERS = 2_000
 /** WhatsApp's code for a message to somebody new that it does not let the account write to. */
 const RESTRICTED = 463
+/** States in which no login with the credentials that are stored, if there are any, was ever recorded. */
+const NEVER_CONNECTED: ReadonlySet<StoredConnection['state']> = new Set([
+  'unlinked',
+  'linking',
+  'connecting',
+  'logged_out',
+])
 const ASKING = { cause: 'asking_for_code', reason: 'Asking WhatsApp for a code.' } as const
 
 export interface ConnectionOptions {
@@ -107,7 +116,9 @@ class WhatsappConnection implements Connection {
   readonly #instanceId: string
   readonly #status: Status
   readonly #windingUp: WindingUp
-  readonly #sender: Sender
+  readonly #gatherer = new Gatherer(GATHER_MS)
+  /** Of the account that is linked: the next one gets a sender of its own. */
+  #sender: Sender
   readonly #recorder: Recorder
   readonly #groups: GroupDirectory
   readonly #devices: DeviceCache
@@ -138,7 +149,7 @@ class WhatsappConnection implements Connection {
   #leaseLost = false
 
   constructor(options: ConnectionOptions) {
-    const { lease, store, settings, logger } = options
+    const { lease, store, logger } = options
     this.#options = options
     this.#now = options.now ?? Date.now
     this.#logger = logger
@@ -150,9 +161,8 @@ class WhatsappConnection implements Connection {
     this.#windingUp = new WindingUp({ ...shared, store, status: this.#status })
     this.#groups = new GroupDirectory(this.#now)
     this.#devices = new DeviceCache(this.#now)
-    const gatherer = new Gatherer(GATHER_MS)
     const onFailed = (error: unknown) => this.#failed(error)
-    this.#recorder = new Recorder({ lease, store, gatherer, logger, now: this.#now, onFailed })
+    this.#recorder = new Recorder({ lease, store, gatherer: this.#gatherer, logger, now: this.#now, onFailed })
     this.#health = new HealthLog({ lease, connections: store.connections, now: this.#now, onFailed })
     this.#restriction = new RestrictionWatch({
       now: this.#now,
@@ -164,20 +174,7 @@ class WhatsappConnection implements Connection {
         this.#step(() => this.#recordRestriction())
       },
     })
-    this.#sender = new Sender({
-      lease,
-      store,
-      groups: this.#groups,
-      gatherer,
-      turns: options.turns ?? new Turns(),
-      messageTtlMs: settings.messageTtlMs,
-      ackTimeoutMs: settings.ackTimeoutMs,
-      isRestricted: () => this.#restriction.isInForce,
-      onAcknowledged: latencyMs => this.#health.acknowledged(latencyMs),
-      logger,
-      now: this.#now,
-      onFailed,
-    })
+    this.#sender = this.#createSender()
   }
 
   start(): void {
@@ -234,6 +231,7 @@ class WhatsappConnection implements Connection {
     if (record.goalVersion === this.#goalVersion) {
       // A step failed in a way that nobody foresaw, and left nothing that would go on.
       if (record.goal === 'online' && !this.#link && !this.#pause.isOn) await this.#open()
+      if (record.state === 'logged_out') await this.#windingUp.failLeftOver()
       return
     }
     this.#goalVersion = record.goalVersion
@@ -248,7 +246,7 @@ class WhatsappConnection implements Connection {
 
   async #pursue(record: ConnectionRecord): Promise<void> {
     const { goal, state } = record
-    this.#firstLogin ||= state === 'connecting'
+    this.#firstLogin ||= NEVER_CONNECTED.has(state)
     if (goal === 'online') await this.#goOnline(record)
     else if (goal === 'logged_out') await this.#logOut(state)
     else if (!this.#link && (state === 'linking' || state === 'connecting')) {
@@ -264,6 +262,8 @@ class WhatsappConnection implements Connection {
     this.#pause.end()
     this.#pause.forget()
     this.#pairingPhone = record.pairingPhone
+    // Killed while the queue of the number before was failing.
+    if (record.state === 'logged_out') await this.#windingUp.finishLogout()
     const { network } = this.#options
     // The goal stays: it is taken up again when the node is started otherwise.
     if (network.kind === 'none') {
@@ -279,6 +279,9 @@ class WhatsappConnection implements Connection {
       return this.#rest({ kind: 'rest', state: 'unlinked', cause: 'never_linked', reason: 'No number is linked.' })
     }
     const link = this.#link?.isOpen ? this.#link : await this.#openForLogout()
+    // Messages that are written already get their acknowledgements; no other is started.
+    this.#sender.detach()
+    await within(ACKNOWLEDGED_WITHIN_MS, this.#sender.drained())
     await within(LOGOUT_WITHIN_MS, link?.logOut())
     await this.#windUp({ cause: 'logged_out_as_asked', reason: 'Logged out, as asked for.' })
   }
@@ -317,6 +320,7 @@ class WhatsappConnection implements Connection {
     }
     const found = await this.#stored(() => CredentialStore.find(options))
     if (!found && onlyWithCredentials) return
+    if (!found) await this.#windingUp.failLeftOver()
     const credentials: CredentialStore = found ?? CredentialStore.create(options)
     this.#credentials = credentials
     this.#codes = found ? null : this.#newCodes(network)
@@ -368,6 +372,24 @@ class WhatsappConnection implements Connection {
     return link
   }
 
+  #createSender(): Sender {
+    const { lease, store, settings, logger, turns = new Turns() } = this.#options
+    return new Sender({
+      lease,
+      store,
+      groups: this.#groups,
+      gatherer: this.#gatherer,
+      turns,
+      messageTtlMs: settings.messageTtlMs,
+      ackTimeoutMs: settings.ackTimeoutMs,
+      isRestricted: () => this.#restriction.isInForce,
+      onAcknowledged: latencyMs => this.#health.acknowledged(latencyMs),
+      logger,
+      now: this.#now,
+      onFailed: error => this.#failed(error),
+    })
+  }
+
   #newCodes(network: Network): Codes {
     return new Codes({
       instanceId: this.#instanceId,
@@ -414,6 +436,9 @@ class WhatsappConnection implements Connection {
 
   async #noteOpened(link: Link): Promise<void> {
     if (link !== this.#link || !link.isOpen) return
+    // Nothing was accepted for this number before it is recorded as connected: what is queued was for the one before.
+    if (this.#firstLogin) await this.#windingUp.failLeftOver()
+    if (!link.isOpen) return
     this.#openedAt = performance.now()
     this.#firstLogin = false
     const phone = numberOf(link.self.id) ?? null
@@ -483,8 +508,17 @@ class WhatsappConnection implements Connection {
     this.#devices.flushAll()
     this.#groups.flushAll()
     this.#restriction.clear()
+    await this.#replaceSender()
     await this.#windingUp.logOut(why, this.#goalVersion)
     await this.#settleGoal()
+  }
+
+  /** What is in memory of the queue was accepted for the number that is gone. */
+  async #replaceSender(): Promise<void> {
+    await this.#sender.drained()
+    await this.#sender.stop()
+    this.#sender = this.#createSender()
+    if (!this.#stopped.signal.aborted) this.#sender.start()
   }
 
   /** The rows of its credentials are gone already; what it was in memory, `stop({ logOut })` takes care of. */

@@ -126,6 +126,12 @@ export class Sender {
     this.#link = null
   }
 
+  /** Resolves when nothing is in flight and every outcome is recorded. It must be detached first. */
+  async drained(): Promise<void> {
+    await Promise.all(this.#sends.values())
+    await Promise.all(this.#records.values())
+  }
+
   /** Resolves when no send is in flight. The link must be closed first. */
   async stop(): Promise<void> {
     this.#unsubscribe()

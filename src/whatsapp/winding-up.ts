@@ -27,7 +27,7 @@ export class WindingUp {
 
   /** First the state, so that nothing more is accepted; the caller settles the goal last. */
   async logOut(why: Pick<StoredConnection, 'cause' | 'reason'>, goalVersion: number | null): Promise<void> {
-    const { status, store, lease, signal } = this.#options
+    const { status } = this.#options
     await status.settleGoal('logged_out', goalVersion, {
       ...NO_CODES,
       state: 'logged_out',
@@ -35,8 +35,21 @@ export class WindingUp {
       phone: null,
       restriction: null,
     })
+    await this.finishLogout()
+  }
+
+  /** The rest, where only the state is known to be recorded: no other number is linked before. */
+  async finishLogout(): Promise<void> {
+    const { store, lease, signal } = this.#options
     await untilStored(() => store.credentials.clear(lease), signal)
     await this.failQueue('instance_logged_out')
+  }
+
+  /** The same for a message whose acceptance was committed after the queue had failed. */
+  async failLeftOver(): Promise<void> {
+    const { store, lease, signal } = this.#options
+    const [leftOver] = await untilStored(() => store.messages.listQueued(lease.instanceId, 1), signal)
+    if (leftOver) await this.failQueue('instance_logged_out')
   }
 
   async failQueue(code: FailureCode): Promise<void> {

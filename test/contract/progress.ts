@@ -157,12 +157,12 @@ export function progressContract(createHarness: CreateHarness): void {
       await expect(store.messages.recordPrepared(lease, 'msg_absent', first)).rejects.toThrow('msg_absent')
     })
 
-    test('the queue fails oldest first, so many at a time, and what was sent stays', async () => {
+    test('the queue fails oldest first, so many at a time; what was sent stays, what was written is unconfirmed', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
-      const messages = []
-      for (let count = 0; count < 5; count += 1) messages.push(await acceptPrepared(store, lease))
+      const messages = [await acceptPrepared(store, lease), await acceptPrepared(store, lease)]
+      for (let count = 2; count < 5; count += 1) messages.push(await accept(store, instanceId))
       await store.messages.recordProgress(lease, messages[0]!.whatsappId, 'sent', 1)
       const hints = watchHints(store, instanceId)
       const failure = messageFailure('instance_logged_out')
@@ -172,8 +172,10 @@ export function progressContract(createHarness: CreateHarness): void {
       expect(await store.messages.recordQueueFailed(lease, failure, 3, 3)).toBe(1)
       expect(await store.messages.recordQueueFailed(lease, failure, 4, 3)).toBe(0)
       expect(await store.messages.find(instanceId, messages[0]!.id)).toMatchObject({ state: 'sent' })
-      expect(await store.messages.find(instanceId, messages[1]!.id)).toMatchObject({ state: 'failed', failure })
-      expect(await kindsOf(instanceId, messages[1]!.id)).toEqual(['message.failed'])
+      const written = { state: 'failed', failure: messageFailure('unconfirmed') }
+      expect(await store.messages.find(instanceId, messages[1]!.id)).toMatchObject(written)
+      expect(await store.messages.find(instanceId, messages[2]!.id)).toMatchObject({ state: 'failed', failure })
+      for (const { id } of messages.slice(1)) expect(await kindsOf(instanceId, id)).toEqual(['message.failed'])
     })
 
     test('receipts in any order and number give monotonic states and exactly the events of the way', async () => {

@@ -5,12 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createSimulator, type Simulator, type SimulatorOptions } from '@pombal/simulator'
 import { pino } from 'pino'
+import { inject } from 'vitest'
 import { newInstanceId, newMessageId, newWhatsappId } from '../../src/domain/ids.ts'
 import { type MessageState, movesTo } from '../../src/domain/message.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import type { ConnectionRecord, Lease, Store } from '../../src/store/store.ts'
 import { type Connection, type ConnectionOptions, createConnection } from '../../src/whatsapp/connection.ts'
 import { silenceSignalConsole } from '../../src/whatsapp/silence.ts'
+import { createDatabase, type StoreKind } from '../database.ts'
 import { keepLog, noteText } from '../log-book.ts'
 import { until } from '../until.ts'
 
@@ -97,23 +99,34 @@ export class Stage implements AsyncDisposable {
   /** Every line that the driver logged, at every level. */
   readonly log: string[]
   readonly #dataDir: string
+  readonly #disposeDatabase: () => Promise<void>
   readonly #connections = new Set<Connection>()
   readonly #putBack = silenceSignalConsole()
 
-  private constructor(store: Store, network: Simulator, line: Line, dataDir: string) {
+  private constructor(
+    store: Store,
+    network: Simulator,
+    line: Line,
+    dataDir: string,
+    disposeDatabase: () => Promise<void>,
+  ) {
     this.store = store
     this.network = network
     this.line = line
     this.log = []
     this.#dataDir = dataDir
+    this.#disposeDatabase = disposeDatabase
   }
 
-  static async open(options: SimulatorOptions = {}): Promise<Stage> {
+  /** @param kind of the store; each stage has one of its own */
+  static async open(options: SimulatorOptions = {}, kind: StoreKind = 'sqlite'): Promise<Stage> {
     const dataDir = mkdtempSync(join(tmpdir(), 'pombal-whatsapp-'))
-    const store = await openStore({ dataDir, masterKey: randomBytes(32), ratePerMinute: 1e9 })
+    const { url, dispose } = await createDatabase(kind, inject('postgresUrl'))
+    const databaseUrl = url ?? undefined
+    const store = await openStore({ dataDir, databaseUrl, masterKey: randomBytes(32), ratePerMinute: 1e9 })
     const network = await createSimulator({ claimedPreKeys: CLAIMED_PRE_KEYS, ...options })
     const line = await Line.open(new URL(network.url))
-    return new Stage(store, network, line, dataDir)
+    return new Stage(store, network, line, dataDir, dispose)
   }
 
   /** A new instance that nobody owns yet. */
@@ -235,6 +248,7 @@ export class Stage implements AsyncDisposable {
     await this.line.close()
     await this.network.close()
     await this.store.close()
+    await this.#disposeDatabase()
     this.#putBack()
     rmSync(this.#dataDir, { recursive: true, force: true })
   }
