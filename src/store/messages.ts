@@ -157,6 +157,15 @@ function prepareReads({ statements }: Core) {
       db
         .selectFrom('messages')
         .select(['seq', 'id', 'instance_id', 'recipient', 'text', 'whatsapp_id', 'created_at', 'address', 'content'])
+        // Not a join: for each row one look at the key, whatever the planner knows of the tables.
+        .select(eb =>
+          eb
+            .selectFrom('numbers')
+            .select('numbers.address')
+            .whereRef('numbers.instance_id', '=', 'messages.instance_id')
+            .whereRef('numbers.number', '=', 'messages.recipient')
+            .as('found_address'),
+        )
         .where('instance_id', '=', p.instanceId)
         .where(IS_QUEUED)
         .where('seq', '>', p.afterSeq)
@@ -233,6 +242,7 @@ function toQueued(row: QueuedRow): QueuedMessage {
     text: row.text,
     whatsappId: row.whatsapp_id,
     createdAt: row.created_at,
+    foundAddress: row.found_address,
     prepared: row.address === null ? null : { address: row.address, content: row.content! },
   }
 }
@@ -240,4 +250,4 @@ function toQueued(row: QueuedRow): QueuedMessage {
 type QueuedRow = Pick<
   Selectable<MessagesTable>,
   'seq' | 'id' | 'instance_id' | 'recipient' | 'text' | 'whatsapp_id' | 'created_at' | 'address' | 'content'
->
+> & { found_address: string | null }

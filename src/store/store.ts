@@ -243,6 +243,8 @@ export interface QueuedMessage {
   text: string
   whatsappId: string
   createdAt: number
+  /** What WhatsApp said last of the number, also when that is too long ago to go by; null when it is not known. */
+  foundAddress: string | null
   /** Fixed by the first `recordPrepared`: where it goes on WhatsApp, and the encoded content, byte for byte. */
   prepared: PreparedMessage | null
 }

@@ -29,7 +29,7 @@ function stage(address: string | null) {
   const book = new AddressBook({
     lease: { instanceId: 'inst_1', owner: 'node', epoch: 1 },
     numbers: numbers as Numbers,
-    groups: new GroupDirectory(() => clock.now),
+    groups: new GroupDirectory(),
     now: () => clock.now,
     stored: work => work(),
   })

@@ -23,7 +23,8 @@ export interface CodesOptions {
 export class Codes {
   readonly #options: CodesOptions
   #shown = 0
-  #expiresAt = 0
+  /** On the clock that never jumps. */
+  #endsAt = 0
 
   constructor(options: CodesOptions) {
     this.#options = options
@@ -31,12 +32,13 @@ export class Codes {
 
   /** Nobody used the last one; told by the clock, since WhatsApp's close code (408) has other meanings too. */
   get ranOut(): boolean {
-    return this.#shown > 0 && this.#options.now() >= this.#expiresAt - TOLERANCE_MS
+    return this.#shown > 0 && performance.now() >= this.#endsAt - TOLERANCE_MS
   }
 
   async show(link: Link, qr: string): Promise<void> {
     const { pairingPhone, status, now } = this.#options
-    this.#expiresAt = now() + (this.#shown === 0 ? FIRST_QR_MS : NEXT_QR_MS)
+    const lastsMs = this.#shown === 0 ? FIRST_QR_MS : NEXT_QR_MS
+    this.#endsAt = performance.now() + lastsMs
     this.#shown += 1
     if (pairingPhone !== null) {
       // One code for the whole linking; WhatsApp goes on offering QR codes beside it.
@@ -46,7 +48,7 @@ export class Codes {
       return status.record({ ...NO_CODES, state: 'linking', cause: 'type_pairing_code', reason, pairingCode })
     }
     const reason = 'Scan the QR code with the phone: Linked devices, Link a device.'
-    const shown = { qr, qrExpiresAt: this.#expiresAt }
+    const shown = { qr, qrExpiresAt: now() + lastsMs }
     await status.record({ ...NO_CODES, state: 'linking', cause: 'scan_qr_code', reason, ...shown })
     this.#scan(qr)
   }

@@ -159,7 +159,7 @@ class WhatsappConnection implements Connection {
     const simulated = options.network.kind === 'simulated'
     this.#status = new Status({ ...shared, connections: store.connections, simulated })
     this.#windingUp = new WindingUp({ ...shared, store, status: this.#status })
-    this.#groups = new GroupDirectory(this.#now)
+    this.#groups = new GroupDirectory()
     this.#devices = new DeviceCache(this.#now)
     const onFailed = (error: unknown) => this.#failed(error)
     this.#recorder = new Recorder({ lease, store, gatherer: this.#gatherer, logger, now: this.#now, onFailed })

@@ -24,7 +24,7 @@ export interface DeviceRows {
 /** The devices of each contact; it outlives the socket and the process. */
 export class DeviceCache implements PossiblyExtendedCacheStore {
   readonly #memory = new MemoryCache(IN_MEMORY)
-  /** Until when, by user and device. */
+  /** Until when, by user and device; on the clock that never jumps. */
   readonly #leftOut = new MemoryCache(IN_MEMORY)
   readonly #now: () => number
   #rows: DeviceRows | null = null
@@ -73,12 +73,12 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
 
   /** For a while the device is not written to. */
   leaveOut(user: string, device: number): void {
-    this.#leftOut.set(`${user}:${device}`, this.#now() + LEFT_OUT_MS)
+    this.#leftOut.set(`${user}:${device}`, performance.now() + LEFT_OUT_MS)
   }
 
   #reachable(user: string, devices: unknown): unknown {
     if (!Array.isArray(devices)) return devices
-    const now = this.#now()
+    const now = performance.now()
     return devices.filter(({ device = 0 }) => now >= (this.#leftOut.get<number>(`${user}:${device}`) ?? 0))
   }
 

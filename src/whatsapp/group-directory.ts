@@ -22,15 +22,9 @@ export interface GroupSource {
 /** The members of the groups written to, so that a message to a group costs no query. It outlives the socket. */
 export class GroupDirectory {
   readonly #groups = new Map<string, { at: number; metadata: GroupMetadata }>()
-  readonly #now: () => number
-
-  constructor(now: () => number) {
-    this.#now = now
-  }
-
   get(group: string): GroupMetadata | undefined {
     const entry = this.#groups.get(group)
-    return entry && this.#now() - entry.at < FRESH_MS ? entry.metadata : undefined
+    return entry && performance.now() - entry.at < FRESH_MS ? entry.metadata : undefined
   }
 
   forget(group: string): void {
@@ -53,7 +47,7 @@ export class GroupDirectory {
   async #query(group: string, source: GroupSource): Promise<GroupMetadata> {
     const metadata = await source.queryGroup(group)
     this.#groups.delete(group)
-    this.#groups.set(group, { at: this.#now(), metadata })
+    this.#groups.set(group, { at: performance.now(), metadata })
     const [oldest] = this.#groups.keys()
     if (this.#groups.size > MAX_GROUPS && oldest) this.#groups.delete(oldest)
     return metadata

@@ -22,7 +22,7 @@ import { Journal } from './journal.ts'
 import { createLibraryLogger } from './library-logger.ts'
 import { type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import { type LookUp, lookUp } from './look-up.ts'
-import type { MemoryCache } from './memory-cache.ts'
+import { MemoryCache } from './memory-cache.ts'
 import { parseReceipt, type Receipt } from './receipts.ts'
 import { dropKeyErrors, relayToDevices } from './recipient-devices.ts'
 import { recordFirst } from './record-first.ts'
@@ -35,6 +35,12 @@ import { type VitalSigns, watchVitalSigns } from './vital-signs.ts'
 const CLOSE_GRACE_MS = 1_000
 /** How often WhatsApp is asked for what it has kept for us, when it does not say that this was all. */
 const MAX_ACTIVATIONS = 3
+
+/**
+ * Messages whose acknowledgement is known by their id alone, if it comes: the latest. Four times as many as wait at once, for
+ * those that are acknowledged after their time.
+ */
+const UNANSWERED = 2_048
 
 /** WhatsApp's code for a refusal that is no number. */
 const UNKNOWN_ERROR = 500
@@ -91,7 +97,7 @@ export class Link {
   /** A socket without an account only links one: WhatsApp hands nothing out over it. */
   readonly #links: boolean
   /** Written over this link and not answered yet, by WhatsApp id. */
-  readonly #unanswered = new Set<string>()
+  readonly #unanswered = new MemoryCache(UNANSWERED)
   #isOpen = false
   /** WhatsApp has handed out all that it had kept for us. */
   #caughtUp = false
@@ -162,7 +168,7 @@ export class Link {
    * @param recorded nothing is written before it resolves, or at all if it rejects; meanwhile it is encrypted
    */
   async write(address: string, content: Uint8Array, whatsappId: string, recorded: Promise<void>): Promise<void> {
-    this.#unanswered.add(whatsappId)
+    this.#unanswered.set(whatsappId, true)
     const relay = { socket: this.#socket, devices: this.#options.devices, self: this.self }
     const relayed = sending.run({ link: this, recorded }, () =>
       this.#socket.authState.keys.transaction(
@@ -270,7 +276,7 @@ export class Link {
     ws.on('CB:ack', ({ attrs: { id, error, phash, ...rest } }: BinaryNode) => {
       // By the id: not every network names the class.
       if (!id || (rest['class'] !== 'message' && !this.#unanswered.has(id))) return
-      this.#unanswered.delete(id)
+      this.#unanswered.del(id)
       const code = error === undefined ? undefined : Number.parseInt(error, 10) || UNKNOWN_ERROR
       events.acknowledged({ whatsappId: id, error: code, devicesHash: phash })
     })

@@ -1,8 +1,10 @@
 import type { MessageId } from '../domain/ids.ts'
 import type { QueuedMessage } from '../store/store.ts'
+import { chatKeyOf } from './chat.ts'
+import { QueuedChat } from './queued-chat.ts'
 
-/** Messages kept in memory for one recipient; the rest is read again when these are through. */
-const KEPT_PER_RECIPIENT = 64
+/** Messages kept in memory for one chat; the rest is read again when these are through. */
+const KEPT_PER_CHAT = 64
 /** Messages kept in memory in all. */
 const KEPT_IN_ALL = 2_048
 /** Numbers given out, to all instances of the database, in the time that a commit takes. */
@@ -14,34 +16,23 @@ const COMMITTED_LATE = 1_000
  */
 export type LookFrom = 'on' | 'back' | 'start'
 
-/** A recipient with the next messages to it, in the order accepted, one in flight at most. */
-export interface QueuedRecipient {
-  readonly to: string
-  readonly messages: QueuedMessage[]
-  /** Set while its first message is being sent. */
-  busy: boolean
-  /** How often the first message was sent in vain since the link was opened. */
-  failures: number
-  /** Nothing is tried before; milliseconds since 1970. */
-  notBefore: number
-  /** The first message that did not fit: what comes after it must not overtake it. */
-  overflowFrom: number | null
-}
-
 interface Held {
   /** That the recipient may write from. */
   numbers: readonly string[]
-  /** Milliseconds since 1970; `Infinity`: until it is released. */
+  /** On the clock that never jumps; `Infinity`: until it is released. */
   until: number
   failures: number
+  aliases: ReadonlySet<string>
 }
+
+type HoldOptions = Partial<Pick<Held, 'numbers' | 'until'>>
 
 interface Reading {
   /** Ended while the rows were under way, which may show them as still queued. */
   ended: Set<MessageId>
   /** New rows may have come since it was asked for. */
   askedAgain: boolean
-  /** Recipients whose messages here ran out meanwhile, and the first message that had not fitted: it is not among these rows. */
+  /** Chats whose messages here ran out meanwhile, and the first message that had not fitted: it is not among these rows. */
   reopened: Map<string, number>
 }
 
@@ -50,16 +41,21 @@ function newReading(): Reading {
 }
 
 /**
- * What of the queue is in memory: its recipients, each with the next messages to it. It holds a window of the rows, in
- * order; the rows are the truth. One recipient who has to wait keeps a few messages here; those of many are left in
- * their rows for as long, so that whoever does not have to wait finds room.
+ * What of the queue is in memory: its chats, each with the next messages to it. It holds a window of the rows, in
+ * order; the rows are the truth. One chat that has to wait keeps a few messages here; those of many are left in
+ * their rows for as long, so that others find room.
+ *
+ * Two recipients are one chat as soon as one of them is known to lead to the other: from what is stored, or from WhatsApp's
+ * answer. From then on they stay one for as long as messages of it are here.
  */
 export class Outbox {
-  readonly #recipients = new Map<string, QueuedRecipient>()
+  readonly #chats = new Map<string, QueuedChat>()
+  /** From the key of a recipient or address to that of its chat, where it is another one. */
+  readonly #joined = new Map<string, string>()
   readonly #known = new Set<MessageId>()
   /** Set while rows are being read. The rows may show messages as still queued that ended meanwhile. */
   #reading: Reading | null = null
-  /** Recipients whose messages stay in their rows for now. */
+  /** Chats whose messages stay in their rows for now, by key. */
   readonly #held = new Map<string, Held>()
   #scannedTo = 0
   #passedOver = 0
@@ -78,11 +74,11 @@ export class Outbox {
   }
 
   /**
-   * A new row is there, to this recipient. @returns whether it need not be read before those that wait in their rows for room
-   * to the same one, of which it is told when there is room
+   * A new row is there, to this recipient. @returns whether it need not be read before those of the same chat that wait in
+   * their rows for room
    */
   passOver(to: string, from: LookFrom): boolean {
-    const isOverflowing = typeof this.#recipients.get(to)?.overflowFrom === 'number'
+    const isOverflowing = typeof this.#chats.get(this.#keyOf(to))?.overflowFrom === 'number'
     if (!isOverflowing) return false
     this.#passedOver += 1
     this.#lookBack(from)
@@ -93,8 +89,29 @@ export class Outbox {
     return this.#known.size
   }
 
-  recipients(): Iterable<QueuedRecipient> {
-    return this.#recipients.values()
+  chats(): Iterable<QueuedChat> {
+    return this.#chats.values()
+  }
+
+  /** Null when nothing of it is here any more. */
+  chatOf({ to }: QueuedMessage): QueuedChat | null {
+    return this.#chats.get(this.#keyOf(to)) ?? null
+  }
+
+  /**
+   * To be asked before a message is written to this address.
+   * @returns false where another message to the same chat comes first
+   */
+  claim(message: QueuedMessage, address: string): boolean {
+    this.#join(message.to, address)
+    return this.chatOf(message)?.claim(message) ?? false
+  }
+
+  /** The message is not in hand any more. */
+  finish(message: QueuedMessage): void {
+    const chat = this.chatOf(message)
+    chat?.finish(message)
+    if (chat) this.#dropOverflowing(chat)
   }
 
   /** New rows may be there. */
@@ -126,8 +143,12 @@ export class Outbox {
     this.#reading = null
     for (const message of rows) {
       this.#scannedTo = Math.max(this.#scannedTo, message.seq)
-      const missesSome = message.seq >= (reopened.get(message.to) ?? Number.POSITIVE_INFINITY)
-      if (!missesSome && !ended.has(message.id) && !this.#known.has(message.id)) this.#add(message, now)
+      if (ended.has(message.id) || this.#known.has(message.id)) continue
+      this.#joinAll(message)
+      const missesSome = message.seq >= (reopened.get(this.#keyOf(message.to)) ?? Number.POSITIVE_INFINITY)
+      if (!missesSome) this.#add(message, now)
+      const chat = this.chatOf(message)
+      if (chat?.messages.length === 0) this.#emptied(chat)
     }
     for (const from of reopened.values()) this.#scannedTo = Math.min(this.#scannedTo, from - 1)
     if (isLast && !askedAgain && reopened.size === 0) this.#complete = true
@@ -140,17 +161,10 @@ export class Outbox {
     this.#known.delete(message.id)
   }
 
-  /** The next one to the recipient can go: this one is acknowledged, refused or too old. */
+  /** The next one to the chat can go: this one is acknowledged, refused or too old. */
   pass(message: QueuedMessage): void {
-    const recipient = this.#recipients.get(message.to)
-    const index = recipient?.messages.findIndex(({ id }) => id === message.id) ?? -1
-    if (!recipient || index < 0) return
-    recipient.messages.splice(index, 1)
-    if (index === 0) {
-      recipient.failures = 0
-      recipient.notBefore = 0
-    }
-    if (recipient.messages.length === 0) this.#emptied(recipient)
+    const chat = this.chatOf(message)
+    if (chat?.remove(message) && chat.messages.length === 0) this.#emptied(chat)
   }
 
   /** Whether a recipient who has to wait takes up room that others need. */
@@ -159,14 +173,14 @@ export class Outbox {
   }
 
   /**
-   * Messages to this recipient stay in their rows until they are released, or read after `until`.
+   * Messages to this chat stay in their rows until they are released, or read after `until`.
    * @param numbers that it may write from
    */
-  hold(to: string, { numbers = [to], until = Number.POSITIVE_INFINITY }: Partial<Omit<Held, 'failures'>> = {}): void {
-    const recipient = this.#recipients.get(to)
-    for (const { id } of recipient?.messages ?? []) this.#known.delete(id)
-    this.#recipients.delete(to)
-    this.#held.set(to, { numbers, until, failures: recipient?.failures ?? 0 })
+  hold(key: string, { numbers = [key], until = Number.POSITIVE_INFINITY }: HoldOptions = {}): void {
+    const chat = this.#chats.get(key)
+    for (const { id } of chat?.messages ?? []) this.#known.delete(id)
+    this.#chats.delete(key)
+    this.#held.set(key, { numbers, until, failures: chat?.failures ?? 0, aliases: chat?.aliases ?? new Set() })
     this.#complete = false
   }
 
@@ -186,10 +200,10 @@ export class Outbox {
     if (this.#held.size < size) this.lookAgain('start')
   }
 
-  /** The message with this WhatsApp id, if it is the next one to its recipient and not being sent. */
+  /** The message with this WhatsApp id, if it is the next one to its chat and not being sent. */
   findWaiting(whatsappId: string): QueuedMessage | null {
-    for (const { busy, messages } of this.#recipients.values()) {
-      if (!busy && messages[0]?.whatsappId === whatsappId) return messages[0]
+    for (const { isBusy, messages } of this.#chats.values()) {
+      if (!isBusy && messages[0]?.whatsappId === whatsappId) return messages[0]
     }
     return null
   }
@@ -197,9 +211,9 @@ export class Outbox {
   /** The link is open (again): everything is tried at once. */
   tryAllAgain(): void {
     for (const [to, { until }] of this.#held) if (until < Number.POSITIVE_INFINITY) this.#held.delete(to)
-    for (const recipient of this.#recipients.values()) {
-      recipient.failures = 0
-      recipient.notBefore = 0
+    for (const chat of this.#chats.values()) {
+      chat.failures = 0
+      chat.notBefore = 0
     }
   }
 
@@ -208,38 +222,79 @@ export class Outbox {
   }
 
   #add(message: QueuedMessage, now: number): void {
-    const held = this.#held.get(message.to)
+    const key = this.#keyOf(message.to)
+    const held = this.#held.get(key)
     if (held && held.until > now) {
       this.#passedOver += 1
       return
     }
-    this.#held.delete(message.to)
-    const recipient = this.#recipients.get(message.to) ?? newRecipient(message.to, held?.failures)
-    this.#recipients.set(message.to, recipient)
-    const overflowFrom = recipient.overflowFrom ?? Number.POSITIVE_INFINITY
-    if (recipient.messages.length >= KEPT_PER_RECIPIENT) recipient.overflowFrom = Math.min(overflowFrom, message.seq)
-    if (message.seq >= (recipient.overflowFrom ?? Number.POSITIVE_INFINITY)) {
+    this.#held.delete(key)
+    const chat = this.#chats.get(key) ?? this.#open(key, held)
+    if (chat.messages.length >= KEPT_PER_CHAT) chat.noteOverflow(message.seq)
+    if (message.seq >= (chat.overflowFrom ?? Number.POSITIVE_INFINITY)) {
       this.#passedOver += 1
       return
     }
     this.#known.add(message.id)
-    // A row that was committed late may belong before others, but never before the one in flight.
-    let index = recipient.messages.length
-    while (index > (recipient.busy ? 1 : 0) && (recipient.messages[index - 1]?.seq ?? 0) > message.seq) index -= 1
-    recipient.messages.splice(index, 0, message)
+    chat.insert(message)
   }
 
-  #emptied(recipient: QueuedRecipient): void {
-    if (recipient.overflowFrom !== null) {
-      this.#reading?.reopened.set(recipient.to, recipient.overflowFrom)
-      this.#scannedTo = Math.min(this.#scannedTo, recipient.overflowFrom - 1)
+  #open(key: string, held: Held | undefined): QueuedChat {
+    const chat = new QueuedChat(key, held?.failures)
+    for (const alias of held?.aliases ?? []) chat.aliases.add(alias)
+    this.#chats.set(key, chat)
+    return chat
+  }
+
+  #emptied(chat: QueuedChat): void {
+    if (chat.overflowFrom !== null) {
+      this.#reopen(chat.key, chat.overflowFrom)
+      this.#scannedTo = Math.min(this.#scannedTo, chat.overflowFrom - 1)
       this.#complete = false
-      recipient.overflowFrom = null
+      chat.overflowFrom = null
     }
-    this.#recipients.delete(recipient.to)
+    this.#chats.delete(chat.key)
+    for (const alias of chat.aliases) this.#joined.delete(alias)
   }
-}
 
-function newRecipient(to: string, failures = 0): QueuedRecipient {
-  return { to, messages: [], busy: false, failures, notBefore: 0, overflowFrom: null }
+  // ── Which recipients are one chat ─────────────────────────────────────────────────────────────────────────────
+
+  #keyOf(to: string): string {
+    let key = chatKeyOf(to)
+    for (let next = this.#joined.get(key); next !== undefined; next = this.#joined.get(key)) key = next
+    return key
+  }
+
+  #joinAll({ to, foundAddress, prepared }: QueuedMessage): void {
+    for (const address of [foundAddress, prepared?.address]) if (address) this.#join(to, address)
+  }
+
+  #join(to: string, address: string): void {
+    const key = this.#keyOf(to)
+    const gone = this.#keyOf(address)
+    if (key === gone) return
+    const chat = this.#chats.get(key) ?? this.#open(key, this.#held.get(key))
+    const absorbed = this.#chats.get(gone) ?? this.#open(gone, this.#held.get(gone))
+    // Whether it still has to be held shows when it is read again.
+    for (const each of [key, gone]) if (this.#held.delete(each)) this.lookAgain('start')
+    chat.absorb(absorbed)
+    this.#chats.delete(gone)
+    chat.aliases.add(gone)
+    this.#joined.set(gone, key)
+    const reopenedFrom = this.#reading?.reopened.get(gone)
+    if (reopenedFrom !== undefined) this.#reopen(key, reopenedFrom)
+    this.#dropOverflowing(chat)
+  }
+
+  #reopen(key: string, from: number): void {
+    const reopened = this.#reading?.reopened
+    reopened?.set(key, Math.min(reopened.get(key) ?? from, from))
+  }
+
+  #dropOverflowing(chat: QueuedChat): void {
+    const taken = chat.takeOverflowing()
+    for (const { id } of taken) this.#known.delete(id)
+    this.#passedOver += taken.length
+    if (taken.length > 0 && chat.messages.length === 0) this.#emptied(chat)
+  }
 }

@@ -19,7 +19,6 @@ function setUp() {
     },
     canSend: () => true,
     onRead: () => undefined,
-    now: () => 0,
     onFailed: error => {
       throw error
     },
@@ -27,7 +26,17 @@ function setUp() {
   const add = (to: string) => {
     const seq = queue.length + 1
     const id = `msg_${seq}`
-    queue.push({ seq, id, instanceId: 'inst', to, text: '', whatsappId: id, createdAt: 0, prepared: null })
+    queue.push({
+      seq,
+      id,
+      instanceId: 'inst',
+      to,
+      text: '',
+      whatsappId: id,
+      createdAt: 0,
+      foundAddress: null,
+      prepared: null,
+    })
   }
   return { outbox, reader, reads, add }
 }
@@ -37,7 +46,7 @@ test('a message behind others that had to stay in their rows is no reason to rea
   for (let index = 0; index < 100; index += 1) add('stuck')
   reader.look('start')
   await sleep(PAUSE_MS)
-  expect([...outbox.recipients()].map(({ overflowFrom }) => overflowFrom)).toEqual([65])
+  expect([...outbox.chats()].map(({ overflowFrom }) => overflowFrom)).toEqual([65])
   const before = reads.length
   add('stuck')
   reader.look('on', 'stuck')
@@ -45,7 +54,7 @@ test('a message behind others that had to stay in their rows is no reason to rea
   expect(reads).toHaveLength(before)
   add('free')
   reader.look('on', 'free')
-  await expect.poll(() => [...outbox.recipients()].map(({ to }) => to)).toEqual(['stuck', 'free'])
+  await expect.poll(() => [...outbox.chats()].map(({ key }) => key)).toEqual(['stuck', 'free'])
   await reader.stop()
 })
 

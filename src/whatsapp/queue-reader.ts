@@ -19,7 +19,6 @@ export interface QueueReaderOptions {
   canSend(): boolean
   /** A page was taken in. */
   onRead(): void
-  now: () => number
   onFailed(error: unknown): void
 }
 
@@ -74,7 +73,7 @@ export class QueueReader {
     this.#reading = this.#readOn().catch(onFailed)
   }
 
-  /** A recipient's messages are through, and more of them may be stored. */
+  /** A chat's messages are through, and more of them may be stored. */
   readSoon(): void {
     this.#readEveryMs = READ_EVERY_MS
     clearTimeout(this.#timer)
@@ -110,13 +109,13 @@ export class QueueReader {
 
   /** Up to the end of the queue, or as much as there is room for. */
   async #readPages(): Promise<void> {
-    const { outbox, readPage, canSend, onRead, now } = this.#options
+    const { outbox, readPage, canSend, onRead } = this.#options
     let rows: QueuedMessage[]
     outbox.rewind()
     do {
       outbox.beginRead()
       rows = await readPage(PAGE, outbox.scannedTo)
-      outbox.endRead(rows, rows.length < PAGE, now())
+      outbox.endRead(rows, rows.length < PAGE, performance.now())
       onRead()
     } while (rows.length === PAGE && outbox.wantsMore && canSend())
   }

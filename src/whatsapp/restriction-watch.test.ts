@@ -37,6 +37,16 @@ test('of which nobody said when it ends: WhatsApp is asked before the next stran
   expect(onChanged).toHaveBeenCalledTimes(2)
 })
 
+test('whose end nobody said lasts no longer when the clock is set back', async () => {
+  let offsetMs = 0
+  const askWhatsapp = vi.fn(async () => undefined)
+  const watch = new RestrictionWatch({ now: () => Date.now() + offsetMs, askWhatsapp, onChanged: vi.fn() })
+  watch.refused()
+  offsetMs = -UNTOLD_RESTRICTION_MS
+  await vi.advanceTimersByTimeAsync(UNTOLD_RESTRICTION_MS)
+  expect([watch.isInForce, watch.restriction]).toEqual([false, null])
+})
+
 test('that WhatsApp says still holds goes on', async () => {
   const { watch, onChanged } = start(one => one.told({ active: true, until: null }))
   watch.refused()

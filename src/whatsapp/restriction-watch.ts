@@ -31,6 +31,8 @@ export class RestrictionWatch {
   #isLoaded = false
   #isAsking = false
   #timer: NodeJS.Timeout | undefined
+  /** Of a restriction whose length we decided; on the clock that never jumps. */
+  #endsAt = 0
 
   constructor(options: RestrictionWatchOptions) {
     this.#options = options
@@ -42,21 +44,21 @@ export class RestrictionWatch {
   }
 
   get isInForce(): boolean {
-    return isInForce(this.#restriction, this.#options.now())
+    return this.#isInForce(this.#restriction)
   }
 
   /** What was stored before; only the first time. */
   load(stored: Restriction | null): void {
     if (this.#isLoaded) return
     this.#isLoaded = true
-    this.#restriction = stored
+    this.#take(stored)
     this.#wait()
   }
 
   /** What is told of a connection that is open. */
   describe(): Pick<StoredConnection, 'cause' | 'reason'> {
     const restriction = this.#restriction
-    if (!isInForce(restriction, this.#options.now())) return { cause: 'connected', reason: 'Connected to WhatsApp.' }
+    if (!this.#isInForce(restriction)) return { cause: 'connected', reason: 'Connected to WhatsApp.' }
     const until = `${new Date(restriction.until).toISOString().slice(0, 16).replace('T', ' ')} UTC`
     const when = restriction.told ? `until ${until}` : `for now; Pombal tries again at ${until}`
     const reason = `Connected; but WhatsApp does not let the number write to anybody new ${when}. Such messages wait, the others go out.`
@@ -93,12 +95,23 @@ export class RestrictionWatch {
     clearTimeout(this.#timer)
   }
 
+  /** WhatsApp's own end is a moment, which a clock that is set right tells better. */
+  #isInForce(restriction: Restriction | null): restriction is Restriction {
+    if (restriction?.told === false) return performance.now() < this.#endsAt
+    return isInForce(restriction, this.#options.now())
+  }
+
   #change(next: Restriction | null): void {
     const before = this.#restriction
     if (before?.since === next?.since && before?.until === next?.until && before?.told === next?.told) return
-    this.#restriction = next
+    this.#take(next)
     this.#wait()
     this.#options.onChanged()
+  }
+
+  #take(restriction: Restriction | null): void {
+    this.#restriction = restriction
+    if (restriction) this.#endsAt = performance.now() + restriction.until - this.#options.now()
   }
 
   /** For its end; if nobody said when that is, WhatsApp is asked shortly before. */
@@ -107,7 +120,8 @@ export class RestrictionWatch {
     if (!this.#restriction) return
     const { until, told } = this.#restriction
     const asks = !told && !asked
-    const waitMs = until - this.#options.now() - (asks ? ASK_BEFORE_MS : 0)
+    const leftMs = told ? until - this.#options.now() : this.#endsAt - performance.now()
+    const waitMs = leftMs - (asks ? ASK_BEFORE_MS : 0)
     const next = () => {
       if (!this.isInForce) return this.#change(null)
       this.#wait(asked || asks)

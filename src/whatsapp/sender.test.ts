@@ -59,7 +59,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
   const sender = new Sender({
     lease: LEASE,
     store,
-    groups: new GroupDirectory(Date.now),
+    groups: new GroupDirectory(),
     gatherer: new Gatherer(2),
     turns: new Turns(),
     messageTtlMs: settings.messageTtlMs ?? 86_400_000,
@@ -95,6 +95,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
       text: `text ${seq}`,
       whatsappId: `3EB0${seq}`,
       createdAt,
+      foundAddress: null,
       prepared: null,
     }
     rows.push(row)
@@ -272,13 +273,13 @@ describe('a recipient', () => {
   })
 
   test('that is still looked up when the time of the message is up gets it: nothing is both failed and sent', async () => {
-    const { sender, accept, answer, link, written } = stage({ messageTtlMs: 200 })
+    const { sender, accept, answer, link, written } = stage({ messageTtlMs: 1_000 })
     const found = Promise.withResolvers<Awaited<ReturnType<SendingLink['lookUp']>>>()
     sender.start()
     sender.attach({ ...link, lookUp: () => found.promise })
     const message = accept('5511900000009')
     const behind = accept('5511900000009')
-    await vi.waitFor(() => expect(behind.ended).toContain('expired'))
+    await vi.waitFor(() => expect(behind.ended).toContain('expired'), { timeout: 20_000 })
     expect(message.ended).toBeUndefined()
     found.resolve({ kind: 'found', address: '5511900000009@s.whatsapp.net' })
     await vi.waitFor(() => expect(written).toHaveLength(1))

@@ -6,18 +6,19 @@ import { Expiry } from './expiry.ts'
 import type { Gatherer } from './gatherer.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement } from './link.ts'
-import { Outbox, type QueuedRecipient } from './outbox.ts'
+import { Outbox } from './outbox.ts'
 import { untilStored } from './patience.ts'
 import { QueueReader } from './queue-reader.ts'
+import type { QueuedChat } from './queued-chat.ts'
 import { Room } from './room.ts'
 import { type SendingLink, type SendOutcome, STALE_DEVICES, Transmitter } from './transmitter.ts'
 import type { Turns } from './turns.ts'
 
-/** Recipients written to at the same time, but for those that WhatsApp keeps waiting. */
+/** Chats written to at the same time, but for those that WhatsApp keeps waiting. */
 const MAX_IN_FLIGHT = 24
 /** A send that takes longer waits for WhatsApp, and makes room for others. */
 const BRISK_MS = 500
-/** Recipients in hand at the same time: more wait until one of these is answered, or its time is up. */
+/** Chats in hand at the same time: more wait until one of these is answered, or its time is up. */
 const MAX_SENDS = 512
 /** Outcomes being recorded at the same time; a store that is slower than WhatsApp slows the sending down. */
 const MAX_RECORDS = 256
@@ -45,8 +46,8 @@ export interface SenderOptions {
 }
 
 /**
- * Sends the instance's queue for as long as its lease lasts, whether a link is open or not: per recipient one message at a
- * time in the order accepted, many recipients at once. A kill at any step leaves the row queued, and the message goes
+ * Sends the instance's queue for as long as its lease lasts, whether a link is open or not: per chat one message at a
+ * time in the order accepted, many chats at once. A kill at any step leaves the row queued, and the message goes
  * out again under the same id with the same content.
  */
 export class Sender {
@@ -64,7 +65,7 @@ export class Sender {
   readonly #records = new Map<string, Promise<void>>()
   #link: SendingLink | null = null
   #startWanted = false
-  /** Until a recipient may be tried again. */
+  /** Until a chat may be tried again. */
   #timer: NodeJS.Timeout | undefined
   #poll: NodeJS.Timeout | undefined
   #unsubscribe: () => void = () => undefined
@@ -86,7 +87,6 @@ export class Sender {
       readPage: (limit, afterSeq) => stored(() => store.messages.listQueued(lease.instanceId, limit, afterSeq)),
       canSend: () => this.#link?.isOpen === true,
       onRead: () => this.#startSends(),
-      now,
       onFailed,
     })
     this.#expiry = new Expiry({
@@ -100,6 +100,7 @@ export class Sender {
       addresses: this.#addresses,
       expiry: this.#expiry,
       isRestricted: () => this.#isRestricted,
+      claim: (message, address) => this.#outbox.claim(message, address),
       stored,
       onFailed,
     })
@@ -109,7 +110,7 @@ export class Sender {
     const { store, lease } = this.#options
     const from = store.hints.shared ? 'back' : 'on'
     this.#unsubscribe = store.hints.on('queued', (_, __, to) => this.#reader.look(from, to), lease.instanceId)
-    this.#poll = setInterval(() => this.#reader.poll(), LOOK_EVERY_MS)
+    this.#poll = setInterval(() => this.#lookAgain(), LOOK_EVERY_MS)
     this.#expiry.start()
     this.#reader.look('start')
   }
@@ -119,6 +120,8 @@ export class Sender {
     this.#link = link
     this.#outbox.tryAllAgain()
     this.#reader.look('start')
+    // Nothing is read, and so nothing started, while memory is full of what waited for this link.
+    this.#startSoon()
   }
 
   /** No link any more; sends in flight end with it. */
@@ -171,7 +174,12 @@ export class Sender {
     this.#reader.read()
   }
 
-  /** What became of it is known and recorded: it need not go out again, and the next one to its recipient can. */
+  #lookAgain(): void {
+    this.#reader.poll()
+    this.#startSoon()
+  }
+
+  /** What became of it is known and recorded: it need not go out again, and the next one to its chat can. */
   #endWaiting(whatsappId: string): void {
     const message = this.#outbox.findWaiting(whatsappId)
     if (!message) return
@@ -192,19 +200,19 @@ export class Sender {
   #startSends(): void {
     clearTimeout(this.#timer)
     if (!this.#link?.isOpen || this.#stopped.signal.aborted) return
-    const now = this.#options.now()
+    const now = performance.now()
     let nextAt = Number.POSITIVE_INFINITY
-    const failing: QueuedRecipient[] = []
-    for (const recipient of this.#outbox.recipients()) {
+    const failing: QueuedChat[] = []
+    for (const chat of this.#outbox.chats()) {
       if (!this.#hasRoom) return
-      if (recipient.busy) continue
-      if (recipient.notBefore > now) nextAt = Math.min(nextAt, recipient.notBefore)
-      else if (recipient.failures > 0) failing.push(recipient)
-      else this.#start(recipient, this.#link)
+      if (chat.isBusy) continue
+      if (chat.notBefore > now) nextAt = Math.min(nextAt, chat.notBefore)
+      else if (chat.failures > 0) failing.push(chat)
+      else this.#start(chat, this.#link)
     }
-    for (const recipient of failing) {
+    for (const chat of failing) {
       if (!this.#hasRoom) return
-      this.#start(recipient, this.#link)
+      this.#start(chat, this.#link)
     }
     if (nextAt < Number.POSITIVE_INFINITY) this.#timer = setTimeout(() => this.#startSends(), nextAt - now)
   }
@@ -213,39 +221,34 @@ export class Sender {
     return this.#room.isLeft && this.#records.size < MAX_RECORDS
   }
 
-  #start(recipient: QueuedRecipient, link: SendingLink): void {
-    const [message] = recipient.messages
+  #start(chat: QueuedChat, link: SendingLink): void {
+    const [message] = chat.messages
     if (!message) return
-    recipient.busy = true
+    chat.begin(message)
     this.#reader.noteStarted()
     const leaveRoom = this.#room.take()
     const startedAt = performance.now()
     const send = this.#transmitter
       .send(message, link)
-      .then(outcome => this.#settle(recipient, message, link, outcome, Math.round(performance.now() - startedAt)))
+      .then(outcome => this.#settle(message, link, outcome, Math.round(performance.now() - startedAt)))
       .catch(error => {
-        this.#postpone(recipient)
+        this.#postpone(message)
         this.#failed(error)
       })
       .finally(() => {
-        recipient.busy = false
+        this.#outbox.finish(message)
         leaveRoom()
         this.#sends.delete(message.whatsappId)
-        if (recipient.messages.length === 0) this.#reader.readSoon()
-        else this.#reader.read()
+        if (this.#outbox.chatOf(message)) this.#reader.read()
+        else this.#reader.readSoon()
         this.#startSoon()
       })
     this.#sends.set(message.whatsappId, send)
   }
 
   /** What is settled is recorded beside the next send: killed in between, it goes out again under the same id. */
-  #settle(
-    recipient: QueuedRecipient,
-    message: QueuedMessage,
-    link: SendingLink,
-    outcome: SendOutcome,
-    durationMs: number,
-  ): void {
+  #settle(message: QueuedMessage, link: SendingLink, outcome: SendOutcome, durationMs: number): void {
+    if (outcome.kind === 'overtaking') return
     const { store, lease, now, logger } = this.#options
     const { whatsappId } = message
     const facts = { instanceId: lease.instanceId, messageId: message.id, whatsappId, durationMs }
@@ -256,7 +259,7 @@ export class Sender {
     }
     if (outcome.kind === 'unanswered') {
       // New devices are asked for at once, and a new link is tried at once.
-      if (outcome.why !== 'stale_devices' && link === this.#link) this.#postpone(recipient)
+      if (outcome.why !== 'stale_devices' && link === this.#link) this.#postpone(message)
       logger.info({ ...facts, why: outcome.why }, 'message.unanswered')
       return
     }
@@ -272,7 +275,8 @@ export class Sender {
   }
 
   #hold(message: QueuedMessage, numbers: readonly string[]): void {
-    this.#outbox.hold(message.to, { numbers })
+    const chat = this.#outbox.chatOf(message)
+    if (chat) this.#outbox.hold(chat.key, { numbers })
     // The recipient may have written since we looked, and nobody would tell again.
     this.#guard(
       this.#addresses.findStanding(message.to).then(({ known }) => {
@@ -297,11 +301,14 @@ export class Sender {
     this.#records.set(message.whatsappId, recorded)
   }
 
-  #postpone(recipient: QueuedRecipient): void {
-    const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** recipient.failures, LONGEST_RETRY_MS)
-    recipient.failures += 1
-    recipient.notBefore = this.#options.now() + pauseMs
-    if (this.#outbox.isFull) this.#outbox.hold(recipient.to, { until: recipient.notBefore })
+  #postpone(message: QueuedMessage): void {
+    const chat = this.#outbox.chatOf(message)
+    if (!chat) return
+    const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** chat.failures, LONGEST_RETRY_MS)
+    chat.failures += 1
+    // A wall clock that is set back would make the pause longer.
+    chat.notBefore = performance.now() + pauseMs
+    if (this.#outbox.isFull) this.#outbox.hold(chat.key, { until: chat.notBefore })
   }
 
   /** An acknowledgement that nobody waits for any more still tells the truth; a refusal fails what was sent. */

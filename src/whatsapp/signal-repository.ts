@@ -143,11 +143,11 @@ function rememberingNo(pnToLid: NonNullable<PnToLid>): NonNullable<PnToLid> {
   const askedAt = new MemoryCache(CONTACTS_WITHOUT_LID)
   return async pns => {
     const due = pns.filter(
-      pn => !(Date.now() - (askedAt.get<number>(pn) ?? Number.NEGATIVE_INFINITY) < NO_LID_FRESH_MS),
+      pn => !(performance.now() - (askedAt.get<number>(pn) ?? Number.NEGATIVE_INFINITY) < NO_LID_FRESH_MS),
     )
     if (due.length === 0) return []
     const found = await pnToLid(due)
-    for (const pn of due) if (!found?.some(one => userOf(one.pn) === userOf(pn))) askedAt.set(pn, Date.now())
+    for (const pn of due) if (!found?.some(one => userOf(one.pn) === userOf(pn))) askedAt.set(pn, performance.now())
     return found
   }
 }

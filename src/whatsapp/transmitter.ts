@@ -12,6 +12,8 @@ import { QUERY_TIMEOUT_MS } from './socket-options.ts'
 import type { Turns } from './turns.ts'
 
 const HASHES = 2_000
+/** Messages remembered as refused once; one that is forgotten is tried once more. */
+const RETRIED = 2_000
 /** No longer than a query is waited for. */
 const DEFAULT_ACK_TIMEOUT_MS = QUERY_TIMEOUT_MS
 
@@ -24,6 +26,8 @@ export type SendOutcome =
   /** Try again, under the same id with the same content. */
   | { kind: 'unanswered'; why: string }
   | { kind: 'refused'; failure: MessageFailure }
+  /** Not written: another message of the same chat comes first. */
+  | { kind: 'overtaking' }
   /** WhatsApp lets us write to nobody new for now: not tried. */
   | { kind: 'held'; numbers: readonly string[] }
 
@@ -44,6 +48,8 @@ export interface TransmitterOptions {
   expiry: Pick<Expiry, 'failureOf'>
   ackTimeoutMs?: number | undefined
   isRestricted(): boolean
+  /** Whether the message may be written to this address now, or another of the same chat comes first. */
+  claim(message: QueuedMessage, address: string): boolean
   /** How long WhatsApp took to acknowledge a message. */
   onAcknowledged?: ((latencyMs: number) => void) | undefined
   /** Repeats what the store refuses while it is away. */
@@ -56,7 +62,7 @@ export class Transmitter {
   readonly #options: TransmitterOptions
   readonly #acknowledgements = new Acknowledgements()
   /** Messages that WhatsApp refused once for stale devices: the second time is final. */
-  readonly #retriedDevices = new Set<string>()
+  readonly #retriedDevices = new MemoryCache(RETRIED)
   /** What WhatsApp told last of a recipient's devices, by address. */
   readonly #devicesHashes = new MemoryCache(HASHES)
 
@@ -66,7 +72,7 @@ export class Transmitter {
 
   async send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
     const outcome = await this.#send(message, link)
-    if (outcome.kind === 'acknowledged' || outcome.kind === 'refused') this.#retriedDevices.delete(message.whatsappId)
+    if (outcome.kind === 'acknowledged' || outcome.kind === 'refused') this.#retriedDevices.del(message.whatsappId)
     return outcome
   }
 
@@ -92,6 +98,7 @@ export class Transmitter {
     if (ready.kind !== 'ready') return ready
     const { prepared } = ready
     const { address, content } = prepared
+    if (!this.#options.claim(message, address)) return { kind: 'overtaking' }
     const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
     // The listener is there before the first byte is: the acknowledgement may come before `write` returns.
     const ackTimeoutMs = this.#options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
@@ -144,7 +151,7 @@ export class Transmitter {
     if (ack.error === undefined) return { kind: 'acknowledged' }
     shareKeyAgain(prepared.address, link)
     if (ack.error === STALE_DEVICES && !this.#retriedDevices.has(message.whatsappId)) {
-      this.#retriedDevices.add(message.whatsappId)
+      this.#retriedDevices.set(message.whatsappId, true)
       return { kind: 'unanswered', why: 'stale_devices' }
     }
     // 463 above all: to try again counts as another approach and makes the restriction worse.

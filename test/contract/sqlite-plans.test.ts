@@ -59,6 +59,8 @@ describe('the plans of SQLite', () => {
   test('queued messages come from their own index, in the order accepted', async () => {
     expect(await planOf(() => store.messages.listQueued(instanceId, 10))).toEqual([
       'SEARCH messages USING INDEX messages_queued (instance_id=? AND seq>?)',
+      'CORRELATED SCALAR SUBQUERY 1',
+      'SEARCH numbers USING PRIMARY KEY (instance_id=? AND number=?)',
     ])
   })
 

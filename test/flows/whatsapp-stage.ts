@@ -196,7 +196,7 @@ export class Stage implements AsyncDisposable {
   }
 
   /** Waits until the message has come to this state; it may have gone past it by the time one looks. */
-  async becomes(instanceId: string, id: string, state: MessageState) {
+  async becomes(instanceId: string, id: string, state: MessageState, withinMs?: number) {
     let last: MessageState | undefined
     const look = async () => {
       const message = await this.store.messages.find(instanceId, id)
@@ -204,7 +204,7 @@ export class Stage implements AsyncDisposable {
       return message && hasReached(message.state, state) && message
     }
     try {
-      return await until(`message ${id} to be ${state}`, look)
+      return await until(`message ${id} to be ${state}`, look, withinMs)
     } catch (error) {
       throw new Error(`${(error as Error).message} It is ${last}.`)
     }
