@@ -5,6 +5,7 @@ import { BadSettings, readSettings, type Settings } from './config.ts'
 import { logDestination } from './log-destination.ts'
 import { StoreUnavailable, StoreUnusable } from './store/errors.ts'
 import { giveKeysAsObjects } from './whatsapp/keys-as-objects.ts'
+import { containLibraryErrors } from './whatsapp/library-errors.ts'
 import { silenceSignalConsole } from './whatsapp/silence.ts'
 
 /** A stop that takes longer is cut off: the store is consistent at every moment. */
@@ -80,6 +81,11 @@ silenceSignalConsole()
 giveKeysAsObjects()
 const settings = readSettingsOrExit()
 const logger = pino({ level: settings.logLevel, serializers: { err: errorWithoutRow } }, logDestination(process.stdout))
+
+containLibraryErrors(logger, error => {
+  logger.fatal({ err: error }, 'app.crashed')
+  process.exit(1)
+})
 
 let app: App | null = null
 let stopping = false

@@ -1,5 +1,5 @@
 import { type ConnectionCause, RECONNECTING_MS } from '../domain/connection.ts'
-import { type LinkEnd, NOT_REACHED, NOT_RECORDED } from './link-end.ts'
+import { LIBRARY_BROKE, type LinkEnd, NOT_REACHED, NOT_RECORDED } from './link-end.ts'
 
 /**
  * What follows the end of a socket.
@@ -64,6 +64,11 @@ const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
   500: { kind: 'retry', cause: 'ended', reason: 'WhatsApp ended the connection without saying why.' },
   503: { kind: 'retry', cause: 'unavailable', reason: 'WhatsApp is not available right now.', slow: true },
   516: { kind: 'retry', cause: 'new_connection_asked', reason: 'WhatsApp asked for a new connection.' },
+  [LIBRARY_BROKE]: {
+    kind: 'retry',
+    cause: 'ended',
+    reason: 'The connection ended because of an error in the WhatsApp library.',
+  },
   [NOT_RECORDED]: {
     kind: 'retry',
     cause: 'not_recorded',

@@ -7,6 +7,7 @@ import {
   type SignalKeyStore,
 } from 'baileys'
 import type { Credentials, Lease } from '../store/store.ts'
+import { outsideLibrary } from './library-scope.ts'
 import { MemoryCache } from './memory-cache.ts'
 import { ownBytes } from './own-bytes.ts'
 import { untilStored } from './patience.ts'
@@ -67,7 +68,7 @@ export class CredentialStore {
   #broken = false
 
   private constructor(options: CredentialStoreOptions, creds: AuthenticationCreds) {
-    this.#options = options
+    this.#options = outsideLibrary({ ...options, credentials: outsideLibrary(options.credentials) })
     this.creds = creds
   }
 

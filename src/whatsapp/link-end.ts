@@ -16,6 +16,9 @@ export const NOT_RECORDED = -1
 /** Our own code: no connection came about. Baileys calls it a time-out, or unknown. */
 export const NOT_REACHED = -2
 
+/** Our own code: an exception in the library may have left the socket half changed. */
+export const LIBRARY_BROKE = -3
+
 /** Of a connection that was there. */
 const CUT = ['ECONNRESET', 'EPIPE']
 const TIMED_OUT = 'ETIMEDOUT'

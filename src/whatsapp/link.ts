@@ -19,8 +19,10 @@ import { sendDurably } from './durable-frames.ts'
 import { watchHandshake } from './handshake.ts'
 import { parseIncoming } from './incoming.ts'
 import { Journal } from './journal.ts'
+import { describeLibraryError } from './library-errors.ts'
 import { createLibraryLogger } from './library-logger.ts'
-import { type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
+import { containStanzas, LibraryScope, outsideLibrary } from './library-scope.ts'
+import { LIBRARY_BROKE, type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import { type LookUp, lookUp } from './look-up.ts'
 import { MemoryCache } from './memory-cache.ts'
 import { parseReceipt, type Receipt } from './receipts.ts'
@@ -91,6 +93,7 @@ export interface LinkOptions {
 /** One socket to WhatsApp, from opening to its end. It is never opened again: the next one is a new link. */
 export class Link {
   readonly #options: LinkOptions
+  readonly #scope: LibraryScope
   readonly #socket: WASocket
   readonly #closed = new AbortController()
   readonly #ciphertexts = new Ciphertexts()
@@ -102,13 +105,27 @@ export class Link {
   /** WhatsApp has handed out all that it had kept for us. */
   #caughtUp = false
   #ended = false
+  /** Errors that the library left unhandled. */
+  #failures = 0
 
   constructor(options: LinkOptions) {
-    this.#options = options
+    this.#options = { ...options, events: outsideLibrary(options.events) }
+    this.#links = options.credentials.creds.account === undefined
+    this.#scope = new LibraryScope({
+      failed: error => this.#libraryFailed(error),
+      broke: error => {
+        this.#libraryFailed(error)
+        this.#endAs(LIBRARY_BROKE)
+      },
+    })
+    this.#socket = this.#scope.run(() => this.#open())
+  }
+
+  #open(): WASocket {
+    const options = outsideLibrary(this.#options)
     const { credentials, caches, network, version, queryTimeoutMs, keepAliveMs } = options
-    this.#links = credentials.creds.account === undefined
     const journal = new Journal(credentials)
-    this.#socket = makeWASocket(
+    const socket = makeWASocket(
       socketOptions({
         network,
         version,
@@ -133,20 +150,22 @@ export class Link {
       }),
     )
     // What was sent is asked of the store. Baileys would keep it too, and the transaction of its send with it.
-    if (this.#socket.messageRetryManager) this.#socket.messageRetryManager.addRecentMessage = () => undefined
+    if (socket.messageRetryManager) socket.messageRetryManager.addRecentMessage = () => undefined
     sendDurably(
-      this.#socket,
+      socket,
       () => Promise.all([this.#sendRecorded(), credentials.settled()]),
       options.mayAct ?? (() => true),
       () => this.#endAs(NOT_RECORDED),
     )
-    watchHandshake(this.#socket, this.closed, (code, error) => {
+    watchHandshake(socket, this.closed, (code, error) => {
       if (error !== undefined) this.#log(error, 'frame')
       this.#endAs(code)
     })
     options.devices.attach(credentials)
-    this.#listen()
-    watchVitalSigns(this.#socket, options.events)
+    containStanzas(socket, this.#scope)
+    this.#listen(socket)
+    watchVitalSigns(socket, options.events)
+    return socket
   }
 
   get isOpen(): boolean {
@@ -170,28 +189,29 @@ export class Link {
   async write(address: string, content: Uint8Array, whatsappId: string, recorded: Promise<void>): Promise<void> {
     this.#unanswered.set(whatsappId, true)
     const relay = { socket: this.#socket, devices: this.#options.devices, self: this.self }
-    const relayed = sending.run({ link: this, recorded }, () =>
-      this.#socket.authState.keys.transaction(
-        () => relayToDevices(relay, address, decodeContent(content), whatsappId),
-        `send ${address}`,
+    await this.#orClosed(() =>
+      sending.run({ link: this, recorded }, () =>
+        this.#socket.authState.keys.transaction(
+          () => relayToDevices(relay, address, decodeContent(content), whatsappId),
+          `send ${address}`,
+        ),
       ),
     )
-    await this.#orClosed(relayed)
-    noteToken(this.#socket, this.#options.credentials, address).catch(error => this.#log(error, 'token'))
+    this.#inBackground('token', () => noteToken(this.#socket, this.#options.credentials, address))
   }
 
   lookUp(number: string): Promise<LookUp> {
-    return this.#orClosed(lookUp(number, node => this.#socket.query(node)))
+    return this.#orClosed(() => lookUp(number, node => this.#socket.query(node)))
   }
 
   /** @throws what WhatsApp answered; its code is `data` */
   queryGroup(group: string): Promise<GroupMetadata> {
-    return this.#orClosed(this.#socket.groupMetadata(group))
+    return this.#orClosed(() => this.#socket.groupMetadata(group))
   }
 
   /** WhatsApp answers with a notice of the restriction, if at all. */
   async askRestriction(): Promise<void> {
-    await this.#orClosed(this.#socket.fetchAccountReachoutTimelock())
+    await this.#orClosed(() => this.#socket.fetchAccountReachoutTimelock())
   }
 
   /**
@@ -205,25 +225,26 @@ export class Link {
   /** The next message to this address asks WhatsApp anew for its devices. */
   async forgetDevices(address: string): Promise<void> {
     const user = userOf(address)
-    const lid = await this.#socket.signalRepository.lidMapping.getLIDForPN(address).catch(() => null)
+    const { lidMapping } = this.#socket.signalRepository
+    const lid = await this.#scope.run(() => lidMapping.getLIDForPN(address)).catch(() => null)
     for (const one of [user, userOf(lid)]) if (one) await this.#options.devices.del(one)
   }
 
   requestPairingCode(phone: string): Promise<string> {
-    return this.#orClosed(this.#socket.requestPairingCode(phone))
+    return this.#orClosed(() => this.#socket.requestPairingCode(phone))
   }
 
   /** Unlinks the account from the phone; resolves once that is written, or at once when there is no way to. */
   async logOut(): Promise<void> {
     if (!this.#isOpen) return
-    await this.#socket.logout().catch(error => this.#log(error, 'logout'))
+    await this.#scope.run(() => this.#socket.logout()).catch(error => this.#log(error, 'logout'))
   }
 
   /** Gives out what is buffered, then closes, without an event. Idempotent. */
   close(): void {
     if (this.#ended) return
     // Not awaited: it waits for the peer to answer the close frame.
-    this.#socket.end(undefined).catch(error => this.#log(error, 'end'))
+    this.#inBackground('end', () => this.#socket.end(undefined))
     this.#markEnded()
   }
 
@@ -232,8 +253,8 @@ export class Link {
     return send?.link === this ? send.recorded : undefined
   }
 
-  #listen(): void {
-    const { ev, ws } = this.#socket
+  #listen(socket: WASocket): void {
+    const { ev, ws } = socket
     const { credentials, events, onStanza } = this.#options
     const { lid } = this.self
     ev.on('creds.update', () => {
@@ -242,19 +263,19 @@ export class Link {
       if (me && lid) me.lid ??= lid
       credentials.touchCreds()
       // A failure has ended the socket already.
-      credentials.settled().catch(error => this.#log(error, 'creds'))
+      this.#inBackground('creds', () => credentials.settled())
     })
     ev.on('connection.update', update => {
       if (update.qr) events.qr(update.qr)
       if (update.isNewLogin) {
         events.paired()
-        this.#restart().catch(error => this.#log(error, 'restart'))
+        this.#inBackground('restart', () => this.#restart())
       }
       if (update.receivedPendingNotifications) this.#caughtUp = true
       if (update.connection === 'open' && !this.#links) {
         this.#isOpen = true
         events.opened()
-        this.#activate().catch(error => this.#log(error, 'activate'))
+        this.#inBackground('activate', () => this.#activate())
       }
       if (update.connection === 'close') this.#end(parseLinkEnd(update.lastDisconnect?.error))
     })
@@ -284,7 +305,7 @@ export class Link {
       const receipt = parseReceipt(node, this.self)
       return receipt && events.receipt(receipt)
     }
-    recordFirst(this.#socket, 'CB:receipt', recordReceipt, this.closed, error => this.#notRecorded(error))
+    recordFirst(socket, 'CB:receipt', recordReceipt, this.closed, error => this.#notRecorded(error))
   }
 
   /**
@@ -337,7 +358,7 @@ export class Link {
 
   /** Messages that come by other ways than a ciphertext, such as one that the phone sends again. */
   #upserted(message: WAMessage): void {
-    this.#receive(message).catch(error => this.#log(error, 'upsert'))
+    this.#inBackground('upsert', () => this.#receive(message))
   }
 
   async #receive(message: WAMessage): Promise<void> {
@@ -370,18 +391,34 @@ export class Link {
   #markEnded(): void {
     this.#ended = true
     this.#isOpen = false
+    this.#scope.end()
     this.#closed.abort()
   }
 
   /** Baileys leaves calls hanging when a socket ends; and rejects with a bare number when it is cut. */
-  #orClosed<T>(work: Promise<T>): Promise<T> {
+  #orClosed<T>(work: () => Promise<T>): Promise<T> {
     const { signal } = this.#closed
     return new Promise((resolve, reject) => {
       const onClose = () => reject(new LinkClosed())
       signal.addEventListener('abort', onClose, { once: true })
       if (signal.aborted) onClose()
-      work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onClose))
+      this.#scope
+        .run(work)
+        .then(resolve, reject)
+        .finally(() => signal.removeEventListener('abort', onClose))
     })
+  }
+
+  /** Nobody waits for it. */
+  #inBackground(step: string, work: () => Promise<unknown>): void {
+    this.#scope.run(work).catch(error => this.#log(error, step))
+  }
+
+  /** Logs the first error, the second, the fourth and so on: a peer may cause any number of them. */
+  #libraryFailed(error: unknown): void {
+    this.#failures += 1
+    if ((this.#failures & (this.#failures - 1)) !== 0) return
+    this.#options.logger.warn({ ...describeLibraryError(error), failures: this.#failures }, 'whatsapp.library_failed')
   }
 
   #log(error: unknown, step: string): void {
