@@ -3,8 +3,7 @@ import { redact } from './library-logger.ts'
 import { LibraryScope } from './library-scope.ts'
 
 const LIBRARY_FILE = /[\\/]node_modules[\\/]((?:baileys|libsignal)[\\/][^)\s]+)/
-/** A frame of a stack that names a file; frames of Node's own do not. */
-const FILE_FRAME = /(?:file:|[\\/])[^)\s]+:\d+:\d+/
+const PLACE = /:\d+:\d+\)?$/
 
 /**
  * Keeps the process alive when Baileys or libsignal leaves an error unhandled. It concerns the socket in whose scope it
@@ -25,7 +24,8 @@ export function containLibraryErrors(logger: Logger, crash: (error: unknown) => 
 /** Whether the error was made in the library. What is no `Error` is: Baileys rejects with bare numbers, the service never. */
 export function isOfLibrary(error: unknown): boolean {
   if (!(error instanceof Error)) return true
-  const frame = error.stack?.split('\n').find(line => line.trimStart().startsWith('at ') && FILE_FRAME.test(line))
+  const frames = error.stack?.split('\n').filter(line => line.trimStart().startsWith('at ') && PLACE.test(line))
+  const frame = frames?.find(line => !line.includes('node:'))
   return frame !== undefined && LIBRARY_FILE.test(frame)
 }
 

@@ -10,7 +10,7 @@ const SERVER = 's.whatsapp.net'
 const QUERIES = { stanza: 'iq', direction: 'in' } as const
 const ANSWERS = { stanza: 'iq', direction: 'out' } as const
 /** A cut takes effect somewhere in the handling of the stanza before it: each is tried so often. */
-const TRIES = 10
+const TRIES = 5
 
 const dirty = (type: string): StanzaText => ({
   tag: 'ib',

@@ -30,7 +30,9 @@ export class LibraryStage implements AsyncDisposable {
   static async open(store: StoreKind, env: Record<string, string> = {}): Promise<LibraryStage> {
     const database = await createDatabase(store, inject('postgresUrl'))
     const network = await startNetwork(['--claimed-pre-keys', '500'])
-    const service = await new Service({ env: { ...database.env, WHATSAPP_URL: network.url, RATE_LIMIT_PER_MINUTE: '100000', ...env } }).start()
+    const service = await new Service({
+      env: { ...database.env, WHATSAPP_URL: network.url, RATE_LIMIT_PER_MINUTE: '100000', ...env },
+    }).start()
     return new LibraryStage(network, service, database)
   }
 
@@ -45,10 +47,10 @@ export class LibraryStage implements AsyncDisposable {
   }
 
   /** Sends a text and waits until the contact has read it. @returns how long that took */
-  async sendAndRead({ instance }: LinkedNumber, to = CONTACT): Promise<number> {
+  async sendAndRead({ instance }: LinkedNumber, { to = CONTACT, withinMs = 60_000 } = {}): Promise<number> {
     const startedAt = performance.now()
     const { id } = await instance.send(to, `text ${++this.#sent}`)
-    await until(`${id} to be read`, async () => (await instance.message(id)).status === 'read')
+    await until(`${id} to be read`, async () => (await instance.message(id)).status === 'read', withinMs)
     return performance.now() - startedAt
   }
 

@@ -107,7 +107,8 @@ function restrict(network: Network, account: Account, order: Of<'restrict'>): Pr
   return told ? tell(network, account, [restrictionStanza(network, account)]) : Promise.resolve()
 }
 
-function nodeOf({ tag, attrs, content }: StanzaText): Node {
+function nodeOf({ tag, attrs, content, base64 }: StanzaText): Node {
+  if (base64 !== undefined) return node(tag, attrs, Buffer.from(base64, 'base64'))
   return node(tag, attrs, typeof content === 'string' ? content : content?.map(nodeOf))
 }
 

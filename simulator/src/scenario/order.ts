@@ -48,6 +48,8 @@ export interface StanzaText {
   tag: string
   attrs?: Readonly<Record<string, string>>
   content?: readonly StanzaText[] | string
+  /** The content as bytes, in place of `content`. */
+  base64?: string
 }
 
 interface Receipt {

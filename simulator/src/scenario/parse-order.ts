@@ -22,7 +22,11 @@ const stanza: Check = value =>
   fits(
     value,
     { tag: text },
-    { attrs: strings, content: one => typeof one === 'string' || (Array.isArray(one) && one.every(stanza)) },
+    {
+      attrs: strings,
+      content: one => typeof one === 'string' || (Array.isArray(one) && one.every(stanza)),
+      base64: text,
+    },
   )
 
 const when: Fields = {

@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Rule } from '@pombal/simulator'
+import { expect, test } from 'vitest'
+import { STORES } from '../database.ts'
+import { newSeed, Random } from '../rig/random.ts'
+import { until } from '../until.ts'
+import { kindsOfBaileys, malformed, STANZAS } from './hostile-stanzas.ts'
+import { LibraryStage, type LinkedNumber } from './library-stage.ts'
+
+const COUNT = { sqlite: 500, postgres: 100 }
+/** Between sending and reading a text of the number that is left alone; measured while two cores are busy. */
+const NOTICED_MS = 10_000
+/** Beside a stanza. */
+const FATES = ['nothing', 'nothing', 'error', 'unanswered', 'cut', 'cut late'] as const
+
+test('every kind of stanza that Baileys listens to is among those sent here', () => {
+  expect(Object.keys(STANZAS).sort()).toEqual(kindsOfBaileys())
+})
+
+test.each(STORES)(
+  '%s: no stanza ends the process, or is noticed by another number',
+  async store => {
+    const seed = Number(process.env['STANZA_SEED'] ?? newSeed())
+    console.log(`stanzas that are malformed, unanswered and cut: STANZA_SEED=${seed}`)
+    const random = new Random(seed)
+    await using stage = await LibraryStage.open(store)
+    let victim = await stage.link()
+    const other = await stage.link()
+    await stage.sendAndRead(other)
+    const endsBefore = stage.endsOf(other)
+    const { pid } = stage.service
+
+    const noticed: number[] = []
+    let over = false
+    const others = (async () => {
+      while (!over) {
+        noticed.push(await stage.sendAndRead(other))
+        await sleep(100)
+      }
+    })()
+    others.catch(() => undefined)
+
+    const kinds = Object.keys(STANZAS) as [string, ...string[]]
+    for (let n = 0; n < COUNT[store]; n++) {
+      // Each kind in turn, so that none is left out.
+      const kind = kinds[n % kinds.length]!
+      const template = random.pick(STANZAS[kind]!)
+      const stanza = random.next() < 0.2 ? template : malformed(template, random)
+      const fate = random.pick(FATES)
+      const rule = ruleFor(fate, victim.phone)
+      if (rule) await stage.network.misbehave({ kind: 'rule', rule })
+      await stage.network.misbehave({ kind: 'stanza', account: victim.phone, stanza })
+      if (fate === 'cut late') await sleep(random.between(0, 20))
+      if (fate.startsWith('cut')) await stage.network.misbehave({ kind: 'cut', account: victim.phone })
+      else await sleep(random.between(0, 20))
+      const told = `stanza ${n} (${fate}): ${JSON.stringify(stanza).slice(0, 500)}\n${stage.service.output.slice(-3_000)}`
+      expect(stage.service.url, told).not.toBeNull()
+      if (rule) await stage.network.misbehave({ kind: 'clear' })
+      victim = await online(stage, victim)
+    }
+    over = true
+    await others
+    expect(stage.service.pid).toBe(pid)
+    expect(stage.service.boots).toBe(1)
+    expect(stage.endsOf(other)).toBe(endsBefore)
+    expect(Math.max(...noticed)).toBeLessThan(NOTICED_MS)
+    // Over a socket that no query was lost on.
+    await stage.network.misbehave({ kind: 'cut', account: victim.phone })
+    await stage.sendAndRead(await online(stage, victim), { withinMs: 90_000 })
+  },
+  600_000,
+)
+
+function ruleFor(fate: (typeof FATES)[number], account: string): Rule | null {
+  if (fate === 'error') return { when: { stanza: 'iq', direction: 'in', account }, do: { error: '500' } }
+  if (fate === 'unanswered') return { when: { stanza: 'iq', direction: 'in', account }, do: 'drop' }
+  return null
+}
+
+/** The number, connected again; another one where the phone is said to have removed it. */
+async function online(stage: LibraryStage, number: LinkedNumber): Promise<LinkedNumber> {
+  const { admin } = stage.service
+  let { phone } = number
+  await until(
+    'the number to be connected again',
+    async () => {
+      const { state, qr } = await admin.connection(number.id)
+      if (state === 'connected') return true
+      if (qr !== null) phone = (await stage.network.scanQr(qr).catch(() => ({ phone }))).phone
+      else if (state !== 'linking' && state !== 'connecting') await admin.connect(number.id)
+      return false
+    },
+    60_000,
+  )
+  return { ...number, phone }
+}
