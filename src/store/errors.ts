@@ -71,7 +71,7 @@ export class NeedsSessions extends StoreUnusable {
   constructor() {
     super(
       'DATABASE_URL leads through a pooler that gives every transaction another session. Pombal needs sessions: give it ' +
-        "the database's own address, or a pool in session mode. A node opens 9 connections, and pools them itself.",
+        "the database's own address, or a pool in session mode. A node opens 11 connections, and pools them itself.",
     )
   }
 }

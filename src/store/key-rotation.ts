@@ -10,6 +10,7 @@ import { tableExists } from './migrations/table-exists.ts'
 import { createPatientPool, reach } from './postgres/pools.ts'
 import { PostgresBackend } from './postgres/postgres-backend.ts'
 import { refuseTransactionPooler } from './postgres/refuse-transaction-pooler.ts'
+import { explained as explainedPostgres } from './postgres/unusable.ts'
 import { waitUntilAlone } from './postgres/wait-until-alone.ts'
 import { type Resealed, Resealing } from './resealing.ts'
 import type { Database } from './schema/database.ts'
@@ -81,6 +82,8 @@ async function rotateOnPostgres(databaseUrl: string, options: RotationOptions): 
     await refuseTransactionPooler(databaseUrl)
     const openBackend = () => new PostgresBackend(databaseUrl, options.logger)
     return await rotate({ ...options, kind: 'postgres', db, openBackend, untilAlone: () => waitUntilAlone(pool) })
+  } catch (error) {
+    throw explainedPostgres(error, databaseUrl)
   } finally {
     await db.destroy()
   }

@@ -12,6 +12,7 @@ import { createPatientPool, reach } from './postgres/pools.ts'
 import { PostgresBackend } from './postgres/postgres-backend.ts'
 import { refuseTransactionPooler } from './postgres/refuse-transaction-pooler.ts'
 import { SharedHints } from './postgres/shared-hints.ts'
+import { explained as explainedPostgres, refuseOldVersion } from './postgres/unusable.ts'
 import type { Database } from './schema/database.ts'
 import { Sealing } from './sealing.ts'
 import { lockDataDir } from './sqlite/data-dir-lock.ts'
@@ -90,20 +91,33 @@ async function refuseOthersBeforeWriting(path: string): Promise<void> {
   }
 }
 
-async function openOnPostgres(
-  databaseUrl: string,
-  { ratePerMinute, logger, observer }: StoreOptions,
-  sealing: Sealing,
-): Promise<Store> {
+async function openOnPostgres(databaseUrl: string, options: StoreOptions, sealing: Sealing): Promise<Store> {
+  try {
+    await migratePostgres(databaseUrl, options.logger, sealing)
+    return await connectToPostgres(databaseUrl, options, sealing)
+  } catch (error) {
+    throw explainedPostgres(error, databaseUrl)
+  }
+}
+
+async function migratePostgres(databaseUrl: string, logger: StoreLogger | undefined, sealing: Sealing): Promise<void> {
   const pool = createPatientPool(databaseUrl, MIGRATING_CONNECTIONS, logger)
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
   try {
     await reach(pool.query('select 1'))
+    await refuseOldVersion(pool, databaseUrl)
     await refuseTransactionPooler(databaseUrl)
     await untilLocked(() => migrate(db, 'postgres', new KeyCheck(sealing)), logger)
   } finally {
     await pool.end()
   }
+}
+
+async function connectToPostgres(
+  databaseUrl: string,
+  { ratePerMinute, logger, observer }: StoreOptions,
+  sealing: Sealing,
+): Promise<Store> {
   const hints = new SharedHints(databaseUrl, logger)
   await reach(hints.open())
   const backend = new PostgresBackend(databaseUrl, logger)

@@ -19,13 +19,18 @@ const INT8_OID = 20
  * speak of a small table, nor start workers or a compiler for a large one; and since no values change that, each
  * statement is planned once.
  */
-const PLANNER = `
+const PLANNER_SETTINGS = `
   set enable_seqscan = off;
   set enable_hashjoin = off;
   set enable_mergejoin = off;
   set max_parallel_workers_per_gather = 0;
   set jit = off;
   set plan_cache_mode = force_generic_plan`
+/** By statements, and not as parameters of the login: PgBouncer refuses a login with parameters that it does not know. */
+const SETTINGS = `
+  set statement_timeout = ${STATEMENT_TIMEOUT_MS};
+  set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_TIMEOUT_MS};
+  ${PLANNER_SETTINGS}`
 
 /**
  * @param max how many connections at most
@@ -35,18 +40,21 @@ export function createPool(url: string, max: number, logger: StoreLogger | undef
   return createPoolWith(url, logger, {
     max,
     pipeline,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     onConnect: async client => {
-      await client.query(PLANNER)
+      await client.query(SETTINGS)
     },
   })
 }
 
 /** For migrations: a change may take any time, but not wait for its locks for long (`untilLocked`). */
 export function createPatientPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
-  return createPoolWith(url, logger, { max, lock_timeout: LOCK_TIMEOUT_MS })
+  return createPoolWith(url, logger, {
+    max,
+    onConnect: async client => {
+      await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`)
+    },
+  })
 }
 
 /** One connection, for what belongs to a session. */
