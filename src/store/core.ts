@@ -3,6 +3,7 @@ import type { Operation } from './operation.ts'
 import type { Sealing } from './sealing.ts'
 import type { Session } from './session.ts'
 import type { Statements } from './statement.ts'
+import type { Traces } from './traces.ts'
 
 /** What every part of the store works with. */
 export interface Core {
@@ -11,6 +12,7 @@ export interface Core {
   readonly reader: Session
   readonly sealing: Sealing
   readonly hints: LocalHints
+  readonly traces: Traces
   /** Resolves after the commit. */
   write<I, O>(operation: Operation<I, O>, input: I): Promise<O>
 }

@@ -26,6 +26,7 @@ import { StoredSessions } from './sessions.ts'
 import type { Statements } from './statement.ts'
 import { StoredStatistics } from './statistics.ts'
 import type { Store } from './store.ts'
+import { Traces } from './traces.ts'
 import { Writer } from './writer.ts'
 
 /** The store over either database. */
@@ -81,6 +82,7 @@ export class DatabaseStore implements Store {
       statements,
       sealing,
       hints: this.hints,
+      traces: new Traces(backend),
       reader: new GuardedReader(backend),
       write: (operation, input) => {
         const written = this.#writerOf(operation, input).write(operation, input)

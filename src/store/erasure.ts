@@ -42,7 +42,14 @@ export class Erasure {
     let step: Step
     do step = await this.#core.write(this.#step, { lease })
     while (step === 'more')
+    if (step === 'gone') await this.#eraseTraces()
     return step === 'gone'
+  }
+
+  /** While another process reads the file this fails: the next round of retention does it. */
+  async #eraseTraces(): Promise<void> {
+    this.#core.traces.note()
+    await this.#core.traces.erase().catch(() => undefined)
   }
 
   async #erase(tx: Transaction, { instanceId }: Lease): Promise<Step> {

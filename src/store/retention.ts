@@ -43,6 +43,8 @@ export class StoredRetention implements Retention {
       rows += await this.#core.write(this.#erase, { instanceId: id, before })
       if (rows >= ROWS_PER_CALL) break
     }
+    if (rows > 0) this.#core.traces.note()
+    else await this.#core.traces.erase()
     return rows
   }
 }

@@ -36,5 +36,7 @@ export interface Backend {
   begin(): Promise<Transaction>
   /** What an error of the driver means: `unavailable` concerns every unit, `conflict` goes away by repeating, `unit` is one unit's own. */
   classify(error: unknown): 'unavailable' | 'conflict' | 'unit'
+  /** Takes what was deleted out of the files too; absent where the database does so by itself in time. */
+  eraseTraces?(): Promise<void>
   close(): Promise<void>
 }

@@ -1,6 +1,7 @@
 import { fdatasync, fstatSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { promisify } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import { sql } from 'kysely'
@@ -134,6 +135,25 @@ describe('the SQLite backend', () => {
     const error = await run(tx, 'insert into t values (1)').catch(caught => caught)
     expect(backend.classify(error)).toBe('unit')
     await tx.rollback()
+  })
+
+  test('a lock that another connection holds is waited for beside the event loop', async () => {
+    const other = new Sqlite(join(folder, 'pombal.db'))
+    other.exec('begin immediate')
+    const loop = monitorEventLoopDelay({ resolution: 5 })
+    loop.enable()
+    let begun = false
+    const transaction = backend.begin().then(tx => {
+      begun = true
+      return tx
+    })
+    for (let turn = 0; turn < 20; turn += 1) await new Promise(resolve => setTimeout(resolve, 5))
+    loop.disable()
+    expect(begun).toBe(false)
+    expect(loop.max / 1e6).toBeLessThan(2_000)
+    other.exec('rollback')
+    other.close()
+    await (await transaction).rollback()
   })
 
   test('readers see nothing that is not committed, and cannot write', async () => {

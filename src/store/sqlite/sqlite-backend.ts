@@ -1,5 +1,6 @@
 import { closeSync, fdatasync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import type { Compilable } from 'kysely'
@@ -19,20 +20,24 @@ const PAGE_BYTES = 2_048
 const LOG_BYTES = 64 * 1024 * 1024
 /** KiB of pages kept in memory by each connection; beyond them the system keeps the file. */
 const CACHE_KIB = 16_384
+/** How long a lock that another process holds is waited for. */
 const BUSY_TIMEOUT_MS = 5_000
+const FIRST_PAUSE_MS = 5
+const LONGEST_PAUSE_MS = 50
 /**
  * Prepared statements kept by each connection, some 16 KiB each. One that is not kept takes that much, outside the heap,
  * until the next collection of all garbage, which knows nothing of it.
  */
 const PREPARED_STATEMENTS = 256
 
-/** Opens the file as every connection to it must be: write-ahead log, synced at every commit. */
+/** Opens the file as every connection to it must be: write-ahead log, synced at every commit, what is deleted overwritten. */
 export function openSqlite(path: string, options: { readonly?: boolean } = {}): Sqlite.Database {
   const db = new Sqlite(path, { timeout: BUSY_TIMEOUT_MS, ...options })
   if (!options.readonly) {
     db.pragma(`page_size = ${PAGE_BYTES}`)
     db.pragma('journal_mode = WAL')
     db.pragma('synchronous = FULL')
+    db.pragma('secure_delete = ON')
     const pageBytes = Number(db.pragma('page_size', { simple: true }))
     db.pragma(`wal_autocheckpoint = ${Math.floor(LOG_BYTES / pageBytes)}`)
   }
@@ -58,10 +63,13 @@ export class SqliteBackend implements Backend {
   readonly #reading: Sqlite.Database
   readonly #transaction: SqliteTransaction
   readonly #log: number
+  readonly #path: string
 
   constructor(path: string, syncFile: SyncFile = promisify(fdatasync)) {
+    this.#path = path
     this.#writing = openSqlite(path)
     this.#reading = openSqlite(path, { readonly: true })
+    for (const db of [this.#writing, this.#reading]) db.pragma('busy_timeout = 0')
     this.reader = new SqliteSession(this.#reading)
     this.#log = openLog(this.#writing, path)
     this.#writing.pragma('synchronous = NORMAL')
@@ -69,8 +77,17 @@ export class SqliteBackend implements Backend {
   }
 
   async begin(): Promise<Transaction> {
-    this.#transaction.begin()
+    await patiently(() => this.#transaction.begin())
     return this.#transaction
+  }
+
+  async eraseTraces(): Promise<void> {
+    const db = new Sqlite(this.#path, { timeout: 0 })
+    try {
+      await patiently(() => truncateLog(db))
+    } finally {
+      db.close()
+    }
   }
 
   classify(error: unknown): 'unavailable' | 'unit' {
@@ -85,6 +102,29 @@ export class SqliteBackend implements Backend {
     this.#writing.close()
     closeSync(this.#log)
   }
+}
+
+/** Tries again while another process holds a lock: SQLite's own waiting would stop the event loop. */
+async function patiently<T>(step: () => T): Promise<T> {
+  const giveUpAt = performance.now() + BUSY_TIMEOUT_MS
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    try {
+      return step()
+    } catch (error) {
+      if (!isBusy(error) || performance.now() >= giveUpAt) throw error
+    }
+    await sleep(pauseMs)
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Sqlite.SqliteError && error.code.startsWith('SQLITE_BUSY')
+}
+
+/** The log keeps pages as they were until it is written over. @throws SqliteError SQLITE_BUSY while others read or write */
+function truncateLog(db: Sqlite.Database): void {
+  const [outcome] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[]
+  if (outcome?.busy !== 0) throw new Sqlite.SqliteError('The log is in use.', 'SQLITE_BUSY')
 }
 
 /** The write-ahead log, which is there for as long as a connection is open, and stands in its folder for good. */
@@ -105,15 +145,15 @@ class SqliteSession implements Session {
 
   async query<O>(query: Compilable<O>): Promise<O[]> {
     const { sql, parameters } = query.compile()
-    return execute(this.#prepare(sql), parameters as unknown[])
+    return patiently(() => execute<O>(this.#prepare(sql), parameters as unknown[]))
   }
 
   async run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
-    return execute(this.#prepare(statement.sql), fill(statement, values))
+    return patiently(() => execute<O>(this.#prepare(statement.sql), fill(statement, values)))
   }
 
   async each<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): Promise<O[]> {
-    return this.executeAll(statement, rows)
+    return patiently(() => this.executeAll(statement, rows))
   }
 
   protected executeAll<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): O[] {

@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { newInstanceId, newMessageId } from '../../src/domain/ids.ts'
+import { openStore } from '../../src/store/open-store.ts'
+import { backUp } from '../../src/store/sqlite/backup.ts'
+import type { Lease, Store } from '../../src/store/store.ts'
+import { createReceiver } from '../receiver.ts'
+import { startService } from '../service.ts'
+import { until } from '../until.ts'
+
+/** Nothing of a deleted text is left in any file of the data folder, whatever the rows say. */
+
+const LONG_AGO = Date.now() - 100 * 24 * 60 * 60_000
+
+function filesWith(folder: string, text: string): string[] {
+  return readdirSync(folder).filter(name => readFileSync(join(folder, name)).includes(text))
+}
+
+async function openFolder(): Promise<{ folder: string; store: Store }> {
+  const folder = await mkdtemp(join(tmpdir(), 'pombal-traces-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const store = await openStore({ dataDir: folder, masterKey: randomBytes(32), ratePerMinute: 100 })
+  onTestFinished(() => store.close())
+  return { folder, store }
+}
+
+async function addInstance(store: Store): Promise<Lease> {
+  const id = newInstanceId()
+  const [tokenDigest, webhookSecret] = [randomBytes(32), 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw']
+  const instance = { id, name: 'test', kind: 'whatsapp' as const, tokenDigest, webhookSecret, goal: 'idle' as const }
+  await store.instances.create(instance, LONG_AGO)
+  const lease = (await store.leases.acquire('test', 10)).find(({ instanceId }) => instanceId === id)!
+  await store.connections.record(lease, { state: 'connected', reason: 'test' }, LONG_AGO)
+  return lease
+}
+
+/** Texts of all lengths, among those of another instance that stay. */
+async function fill(store: Store, lease: Lease, word: string, count: number): Promise<void> {
+  for (let n = 0; n < count; n += 1) {
+    const text = `${word} ${'x'.repeat((n * 97) % 5_000)} ${word}`
+    const message = { id: `IN${n}`, from: '351912345678', type: 'text' as const, text, sentAt: LONG_AGO }
+    await store.events.recordIncoming(lease, message, LONG_AGO)
+    const id = newMessageId(LONG_AGO)
+    const { instanceId } = lease
+    await store.messages.accept({ id, instanceId, to: '351912345678', text, whatsappId: `${word}${n}` }, LONG_AGO)
+    await store.messages.recordPrepared(lease, id, {
+      address: '351912345678@s.whatsapp.net',
+      content: Buffer.from(text),
+    })
+    await store.messages.recordProgress(lease, `${word}${n}`, 'sent', LONG_AGO)
+  }
+}
+
+test('the texts of a deleted instance are in no file any more, those of others are', async () => {
+  const { folder, store } = await openFolder()
+  const [gone, stays] = [await addInstance(store), await addInstance(store)]
+  await Promise.all([fill(store, gone, 'GONE-WORD', 150), fill(store, stays, 'KEPT-WORD', 150)])
+  expect(filesWith(folder, 'GONE-WORD')).not.toEqual([])
+  await store.instances.delete(gone.instanceId, Date.now())
+  await store.leases.release(gone)
+  const [lease] = await store.leases.acquire('test', 10)
+  expect(await store.instances.erase(lease!)).toBe(true)
+  expect(filesWith(folder, 'GONE-WORD')).toEqual([])
+  expect(filesWith(folder, 'KEPT-WORD')).not.toEqual([])
+  await backUp(folder, join(folder, 'backup.db'))
+  expect(filesWith(folder, 'GONE-WORD')).toEqual([])
+})
+
+test('texts beyond their retention are in no file any more', async () => {
+  const { folder, store } = await openFolder()
+  const lease = await addInstance(store)
+  await fill(store, lease, 'OLD-WORD', 150)
+  expect(filesWith(folder, 'OLD-WORD')).not.toEqual([])
+  while ((await store.retention.step(Date.now() - 1_000, Date.now())) > 0);
+  expect(filesWith(folder, 'OLD-WORD')).toEqual([])
+})
+
+test('a service that runs leaves nothing of a deleted instance in its data folder', async () => {
+  const receiver = await createReceiver()
+  onTestFinished(() => receiver.close())
+  const service = await startService()
+  onTestFinished(() => service.dispose())
+  const { id, token } = await service.admin.createConnected()
+  await service.instance(id, token).setWebhook(receiver.url)
+  await service.instance(id, token).send('5511987654321', 'SENT-WORD')
+  await service.admin.writeAsContact(id, { from: '5511987654321', text: 'HEARD-WORD' })
+  // Sent, delivered, read and heard.
+  await receiver.waitFor(4)
+  const left = () => [...filesWith(service.dataDir, 'SENT-WORD'), ...filesWith(service.dataDir, 'HEARD-WORD')]
+  expect(left()).not.toEqual([])
+  await service.admin.deleteInstance(id)
+  await until('nothing to be left', () => left().length === 0, 60_000)
+}, 120_000)
