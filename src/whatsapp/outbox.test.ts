@@ -296,8 +296,50 @@ test('recipients that are held take no room from others, and get everything in o
   expect(outbox.size).toBe(3)
   outbox.release()
   read(outbox, queue)
-  expect(outbox.holdsAny).toBe(false)
+  expect(outbox.heldChats).toBe(0)
   expect(outbox.size).toBeGreaterThan(2_000)
+})
+
+test('so many chats are remembered as held; what comes after more of them waits, and is neither lost nor out of order', () => {
+  const strangers = Array.from({ length: 20_100 }, (_, index) => `stranger ${index}`)
+  const order = [...strangers, 'known', ...strangers.slice(-50), 'known']
+  const queue = order.map((to, index) => row(index + 1, to))
+  const outbox = new Outbox()
+  const readFast = () => {
+    while (outbox.wantsMore) {
+      outbox.rewind()
+      for (let isLast = false; !isLast && outbox.wantsMore; ) {
+        const rows = queue.slice(outbox.scannedTo, outbox.scannedTo + PAGE)
+        isLast = rows.length < PAGE
+        outbox.beginRead()
+        outbox.endRead(rows, isLast, 0)
+      }
+    }
+  }
+  const holdStrangers = () => {
+    const found = [...outbox.chats()].filter(({ key }) => key !== 'known')
+    for (const { key } of found) outbox.hold(key)
+    return found.length > 0
+  }
+  outbox.lookAgain('start')
+  do readFast()
+  while (holdStrangers())
+  expect(outbox.heldChats).toBe(20_000)
+  expect([...outbox.chats()].map(({ key, messages }) => [key, messages.map(({ seq }) => seq)])).toEqual([
+    ['known', [20_101, 20_152]],
+  ])
+  outbox.release()
+  const read = new Map<string, number[]>()
+  for (readFast(); outbox.size > 0; readFast()) {
+    for (const { key, messages } of [...outbox.chats()]) {
+      read.set(key, [...(read.get(key) ?? []), ...messages.map(({ seq }) => seq)])
+      for (const message of [...messages]) outbox.end(message)
+    }
+  }
+  for (const [index, stranger] of strangers.entries()) {
+    const again = index < strangers.length - 50 ? [] : [index + 52]
+    expect(read.get(stranger)).toEqual([index + 1, ...again])
+  }
 })
 
 test('a recipient that is held for a time comes back with its failures, once that time is up', () => {

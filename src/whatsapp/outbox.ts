@@ -7,6 +7,8 @@ import { QueuedChat } from './queued-chat.ts'
 const KEPT_PER_CHAT = 64
 /** Messages kept in memory in all. */
 const KEPT_IN_ALL = 2_048
+/** Chats remembered as held; what comes after more of them waits with them. */
+const HELD_IN_ALL = 20_000
 /** Numbers given out, to all instances of the database, in the time that a commit takes. */
 const COMMITTED_LATE = 1_000
 
@@ -57,6 +59,8 @@ export class Outbox {
   #reading: Reading | null = null
   /** Chats whose messages stay in their rows for now, by key. */
   readonly #held = new Map<string, Held>()
+  /** The first message of a chat that is held and not remembered: no other chat is taken up from there on. */
+  #heldFrom = Number.POSITIVE_INFINITY
   #scannedTo = 0
   #passedOver = 0
   /** From where the next reading starts; null: from where the last one got to. */
@@ -129,6 +133,7 @@ export class Outbox {
     if (this.#lookFrom === 'start') {
       this.#scannedTo = 0
       this.#passedOver = 0
+      this.#heldFrom = Number.POSITIVE_INFINITY
     } else if (this.#lookFrom === 'back') this.#scannedTo = Math.max(0, this.#scannedTo - COMMITTED_LATE)
     this.#lookFrom = null
   }
@@ -180,12 +185,17 @@ export class Outbox {
     const chat = this.#chats.get(key)
     for (const { id } of chat?.messages ?? []) this.#known.delete(id)
     this.#chats.delete(key)
-    this.#held.set(key, { numbers, until, failures: chat?.failures ?? 0, aliases: chat?.aliases ?? new Set() })
     this.#complete = false
+    if (this.#held.size >= HELD_IN_ALL && !this.#held.has(key)) {
+      this.#heldFrom = Math.min(this.#heldFrom, chat?.messages[0]?.seq ?? Number.POSITIVE_INFINITY)
+      for (const alias of chat?.aliases ?? []) this.#joined.delete(alias)
+      return
+    }
+    this.#held.set(key, { numbers, until, failures: chat?.failures ?? 0, aliases: chat?.aliases ?? new Set() })
   }
 
-  get holdsAny(): boolean {
-    return this.#held.size > 0
+  get heldChats(): number {
+    return this.#held.size
   }
 
   /** Rows that were not kept, or not read for that reason, since the last reading from the start began. */
@@ -224,7 +234,8 @@ export class Outbox {
   #add(message: QueuedMessage, now: number): void {
     const key = this.#keyOf(message.to)
     const held = this.#held.get(key)
-    if (held && held.until > now) {
+    const isBehindHeld = message.seq >= this.#heldFrom && !this.#chats.has(key)
+    if (isBehindHeld || (held && held.until > now)) {
       this.#passedOver += 1
       return
     }

@@ -169,7 +169,7 @@ export class Sender {
 
   /** Somebody wrote to us, which is recorded: an answer approaches nobody new. */
   heardFrom(number: string): void {
-    if (!this.#outbox.holdsAny) return
+    if (this.#outbox.heldChats === 0) return
     this.#outbox.release(number)
     this.#reader.read()
   }
