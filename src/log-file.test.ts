@@ -3,6 +3,7 @@ import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { CONDITION_WITHIN_MS } from '../test/deadlines.ts'
 import { LogFile } from './log-file.ts'
 
 const LINE = `${JSON.stringify({ msg: 'x'.repeat(1_000) })}\n`
@@ -62,14 +63,14 @@ describe.skipIf(process.platform === 'win32')('the file of the log', () => {
       // Accepted once there is room again.
       write()
       expect(text.includes('log.lines_dropped')).toBe(true)
-    }, 30_000)
+    }, CONDITION_WITHIN_MS)
     await vi.waitFor(() => {
       text += drain(reader)
       const lines = text.split('\n').slice(0, -1)
       const dropped = lines.reduce((sum, line) => sum + countDropped(line), 0)
       expect(dropped).toBeGreaterThan(1_000)
       expect(lines.filter(line => `${line}\n` === LINE).length + dropped).toBe(written)
-    }, 30_000)
+    }, CONDITION_WITHIN_MS)
   })
 
   test('loses nothing of a reader that comes in time', async () => {
@@ -80,7 +81,7 @@ describe.skipIf(process.platform === 'win32')('the file of the log', () => {
     await vi.waitFor(() => {
       text += drain(reader)
       expect(text.length).toBe(LINE.length * 1_000)
-    }, 30_000)
+    }, CONDITION_WITHIN_MS)
     expect(text === LINE.repeat(1_000)).toBe(true)
   })
 

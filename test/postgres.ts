@@ -7,11 +7,11 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import { START_WITHIN_MS } from './deadlines.ts'
 import { queryPostgres } from './query-postgres.ts'
 
 /** "nobody": PostgreSQL refuses to run as root. */
 const NOBODY = { uid: 65_534, gid: 65_534 }
-const START_TIMEOUT_MS = 30_000
 const POLL_MS = 20
 const MAX_CONNECTIONS = 200
 
@@ -123,7 +123,7 @@ async function answering(server: ChildProcess, url: string): Promise<void> {
   server.stderr?.on('data', chunk => {
     complaint = `${complaint}${chunk}`.slice(-4_000)
   })
-  const deadline = Date.now() + START_TIMEOUT_MS
+  const deadline = Date.now() + START_WITHIN_MS
   for (;;) {
     if (server.exitCode !== null) throw new Error(`PostgreSQL ended at its start: ${complaint}`)
     try {

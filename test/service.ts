@@ -3,12 +3,12 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type AdminClient, adminClient, type InstanceClient, instanceClient } from './api-client.ts'
+import { START_WITHIN_MS } from './deadlines.ts'
 import { endWithUs } from './end-with-us.ts'
 import { keepLog, noteSecret } from './log-book.ts'
 import { until } from './until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../bin/pombal.js')
-const START_WITHIN_MS = 30_000
 const SECRET_SETTINGS = ['ADMIN_KEY', 'MASTER_KEY', 'DATABASE_URL'] as const
 const BANNER_URL = /listens on (\S+)/
 

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { CONDITION_WITHIN_MS } from './deadlines.ts'
 
 const LOOK_EVERY_MS = 20
 
@@ -9,7 +10,7 @@ const LOOK_EVERY_MS = 20
 export async function until<T>(
   what: string,
   look: () => Promise<T | false | null | undefined> | T | false | null | undefined,
-  withinMs = 20_000,
+  withinMs = CONDITION_WITHIN_MS,
 ): Promise<T> {
   const giveUpAt = performance.now() + withinMs
   for (;;) {

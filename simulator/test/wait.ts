@@ -1,5 +1,6 @@
 const POLL_MS = 5
-const WITHIN_MS = 15_000
+/** Nothing is measured by it: long enough for a machine that has much else to do. */
+const WITHIN_MS = 120_000
 
 /** Waits until the condition gives something other than false, null or undefined, and gives that. */
 export async function until<T>(condition: () => T | Promise<T>, what = condition.toString()): Promise<NonNullable<T>> {

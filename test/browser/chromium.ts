@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Browser, chromium, type LaunchOptions } from 'playwright-core'
+import { START_WITHIN_MS } from '../deadlines.ts'
 
 const HERE = import.meta.dirname
 const ROOT_PACKAGE = new URL('../../package.json', import.meta.url)
@@ -28,7 +29,7 @@ export async function launchBrowser(): Promise<Browser> {
   for (const find of [fromNpm, installed]) {
     try {
       const options = await find()
-      if (options) return await chromium.launch(options)
+      if (options) return await chromium.launch({ ...options, timeout: START_WITHIN_MS })
     } catch (error) {
       failures.push((error as Error).message.split('\n')[0] ?? '')
     }

@@ -2,13 +2,10 @@ import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Order } from '@pombal/simulator'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Network, startNetwork } from '../network.ts'
 import { until } from '../until.ts'
 import { Stage } from './stage.ts'
-
-// Each wait gives up by itself and says for what it waited; two busy cores take their time.
-vi.setConfig({ testTimeout: 120_000 })
 
 let stage: Stage
 let network: Network

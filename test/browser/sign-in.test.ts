@@ -1,11 +1,8 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { until } from '../until.ts'
 import { ADMIN_KEY, Stage, signIn } from './stage.ts'
 
 const PASSWORD = 'correct horse battery'
-
-// Each wait gives up by itself and says for what it waited; two busy cores take their time.
-vi.setConfig({ testTimeout: 120_000 })
 
 let stage: Stage
 beforeAll(async () => {

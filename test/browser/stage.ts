@@ -1,4 +1,5 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { CONDITION_WITHIN_MS } from '../deadlines.ts'
 import { Receiver } from '../receiver.ts'
 import { type Service, startService } from '../service.ts'
 import { launchBrowser } from './chromium.ts'
@@ -42,6 +43,7 @@ export class Stage {
       viewport: { width: 1280, height: 860 },
       ...options,
     })
+    context.setDefaultTimeout(CONDITION_WITHIN_MS)
     const page = await context.newPage()
     page.on('pageerror', error => this.complaints.push(error.message))
     page.on('console', message => {

@@ -1,11 +1,8 @@
 import { createServer } from 'node:net'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { until } from '../until.ts'
 import { Stage } from './stage.ts'
-
-// Each wait gives up by itself and says for what it waited; two busy cores take their time.
-vi.setConfig({ testTimeout: 240_000 })
 
 const RECIPIENT = '5511987654321'
 /** The browser's own lines about a service that is away. */
@@ -137,10 +134,10 @@ describe('while the service is away', () => {
     await page.getByText('As mensagens saem e chegam.').waitFor()
     stage.service.signal('SIGSTOP')
     onTestFinished(() => stage.service.signal('SIGCONT'))
-    await page.getByRole('alert').getByText('O serviço não responde').first().waitFor({ timeout: 120_000 })
+    await page.getByRole('alert').getByText('O serviço não responde').first().waitFor()
     await page.getByText('Último estado: Conectada').first().waitFor()
     stage.service.signal('SIGCONT')
-    await page.getByText('As mensagens saem e chegam.').waitFor({ timeout: 120_000 })
+    await page.getByText('As mensagens saem e chegam.').waitFor()
   })
 
   test('a message that gets no answer is said not to be tried again; sent again by hand, it goes out once', async () => {

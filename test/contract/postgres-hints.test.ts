@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { HINT_TOPICS, type HintTopic } from '../../src/store/hints.ts'
 import type { Store } from '../../src/store/store.ts'
+import { onThisMachine } from '../deadlines.ts'
 import { until } from '../until.ts'
 import { accept, createConnected, incoming, newInstance } from './fixture.ts'
 import { createPostgresHarness, type StoreHarness } from './harness.ts'
@@ -28,7 +29,7 @@ describe('hints between nodes', () => {
     until(
       `a hint of ${topic}`,
       () => heard.find(hint => hint.topic === topic && hint.instanceId === instanceId && hint.origin === 'elsewhere'),
-      SOON_MS,
+      onThisMachine(SOON_MS),
     )
 
   test('what another node commits is heard of, each under its topic', async () => {

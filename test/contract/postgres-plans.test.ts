@@ -19,7 +19,6 @@ const MESSAGES = 300
 const ENTRIES_PER_LOOK = 20
 /** A table with fewer rows than that could be read whole unnoticed. */
 const OTHER_INSTANCES = 40
-const COUNTED_WITHIN_MS = 10_000
 
 let harness: StoreHarness
 let store: Store
@@ -88,13 +87,9 @@ test('and a caller among many, with what his message needs', async () => {
 async function readTooMuch(names: readonly string[]) {
   // A session that ends hands its counts in; one that idles does within ten seconds.
   await store.close()
-  const indexes = await until(
-    'the server to add up',
-    async () => {
-      const found = await readIndexes()
-      return names.every(name => found.some(index => index.name === name)) ? found : undefined
-    },
-    COUNTED_WITHIN_MS,
-  )
+  const indexes = await until('the server to add up', async () => {
+    const found = await readIndexes()
+    return names.every(name => found.some(index => index.name === name)) ? found : undefined
+  })
   return indexes.filter(({ perLook }) => perLook > ENTRIES_PER_LOOK)
 }

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { createDatabase, STORES } from '../database.ts'
+import { TEST_WITHIN_MS } from '../deadlines.ts'
 import { newSeed, Random } from '../rig/random.ts'
 import { Service } from '../service.ts'
 
 const TRIES = 3
-const WITHIN_MS = 60_000
 
 test.each(STORES)(
   'on %s a service killed in its first start serves at the next one',
@@ -37,5 +37,5 @@ test.each(STORES)(
       }
     }
   },
-  WITHIN_MS,
+  TEST_WITHIN_MS,
 )

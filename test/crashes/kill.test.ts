@@ -1,12 +1,12 @@
 import { describe, expect, inject, test } from 'vitest'
 import { createDatabase, STORES, type StoreKind } from '../database.ts'
+import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { newSeed } from '../rig/random.ts'
 import { type KillRunOptions, runKills } from './kill-run.ts'
 
 /** Of each store: 50 in all. `npm run test:crash` does more. */
 const KILLS = 25
 const SANDBOX_KILLS = 8
-const WITHIN_MS = 300_000
 
 async function expectAllHeld(store: StoreKind, options: Pick<KillRunOptions, 'kills' | 'instances' | 'sandbox'>) {
   const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
@@ -31,12 +31,12 @@ describe('kill -9 at random points under load', { concurrent: true }, () => {
   test.each(STORES)(
     'on %s loses nothing, shows nothing twice, and tells every change in order',
     store => expectAllHeld(store, { kills: KILLS, instances: 2 }),
-    WITHIN_MS,
+    LONG_TEST_WITHIN_MS,
   )
 
   test(
     'of a sandbox, whose network dies with the service, loses nothing and tells every change in order',
     () => expectAllHeld('sqlite', { kills: SANDBOX_KILLS, instances: 1, sandbox: true }),
-    WITHIN_MS,
+    LONG_TEST_WITHIN_MS,
   )
 })

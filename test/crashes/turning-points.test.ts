@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { createDatabase, type TestDatabase } from '../database.ts'
+import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { type Network, startNetwork } from '../network.ts'
 import { Receiver } from '../receiver.ts'
 import { newSeed, Random } from '../rig/random.ts'
@@ -10,10 +11,8 @@ import { until } from '../until.ts'
 const TRIES = 4
 /** From the scan to the first login; and from the call to the last row. */
 const WITHIN_MS = 400
-const LINK_WITHIN_MS = 40_000
 const BURST = 20
 const TO = '5511987654321'
-const TEST_WITHIN_MS = 120_000
 
 describe('kill -9 at the turning points of an instance', () => {
   const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
@@ -70,7 +69,7 @@ describe('kill -9 at the turning points of an instance', () => {
   /** What was told of each message, once something was told of all. */
   async function untilAllTold(ids: readonly string[]) {
     const told = () => Map.groupBy(receiver.events, ({ data }) => data.id)
-    await until('every message to be sent or failed', () => ids.every(id => told().has(id)), 60_000)
+    await until('every message to be sent or failed', () => ids.every(id => told().has(id)))
     return ids.map(id => told().get(id) ?? [])
   }
 
@@ -81,14 +80,14 @@ describe('kill -9 at the turning points of an instance', () => {
         const { id, token } = await service.admin.createInstance('whatsapp')
         await service.admin.connect(id)
         await killAfter(network.scanQr(await showQr(id)))
-        await until('a link', () => isLinked(id), LINK_WITHIN_MS)
-        await service.admin.untilState(id, 'connected', LINK_WITHIN_MS)
+        await until('a link', () => isLinked(id))
+        await service.admin.untilState(id, 'connected')
         const instance = service.instance(id, token)
         const sent = await instance.send(TO, `${id} is linked`)
         await until('the text to be read', async () => (await instance.message(sent.id)).status === 'read')
       }
     },
-    TEST_WITHIN_MS,
+    LONG_TEST_WITHIN_MS,
   )
 
   test(
@@ -107,7 +106,7 @@ describe('kill -9 at the turning points of an instance', () => {
         await until('its rows to go', async () => (await database.countRowsOf(instance.id, service.dataDir)) === 0)
       }
     },
-    TEST_WITHIN_MS,
+    LONG_TEST_WITHIN_MS,
   )
 
   test(
@@ -128,6 +127,6 @@ describe('kill -9 at the turning points of an instance', () => {
         await until('the text to be read', async () => (await instance.message(sent.id)).status === 'read')
       }
     },
-    TEST_WITHIN_MS,
+    LONG_TEST_WITHIN_MS,
   )
 })

@@ -1,4 +1,5 @@
 import { describe, expect, inject, test } from 'vitest'
+import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { newSeed } from '../rig/random.ts'
 import type { FaultContext } from './fault.ts'
 import { FAULTS } from './faults.ts'
@@ -10,7 +11,6 @@ const SHORT: readonly (readonly [name: string, store: string])[] = [
   ['disk full', 'sqlite'],
   ['a corrupt or foreign database file', 'sqlite'],
 ]
-const WITHIN_MS = 240_000
 /** Of recovering, on a machine that runs other tests too: how long it takes is measured by the long form. */
 const SLOW = /^It took \d+ ms to recover\.$/
 
@@ -30,6 +30,6 @@ describe.concurrent('what really happens to services', () => {
       console.log(`${said.join('; ')}: ${JSON.stringify(counts)}`)
       expect(violations.filter(violation => !SLOW.test(violation))).toEqual([])
     },
-    WITHIN_MS,
+    LONG_TEST_WITHIN_MS,
   )
 })

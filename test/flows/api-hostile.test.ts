@@ -1,10 +1,10 @@
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { CONDITION_WITHIN_MS } from '../deadlines.ts'
 import { ADMIN_KEY, ApiHarness, type Created } from './api-harness.ts'
 import { type HostileCall, hostileCalls } from './hostile-requests.ts'
 
-const ANSWER_WITHIN_MS = 5_000
 const RUN_FOR_MS = 3_000
 const AT_ONCE = 16
 /** `npm run test:hostile` asks for so many; `npm test` for as many as fit into 3 s. */
@@ -46,7 +46,7 @@ async function make(call: HostileCall): Promise<void> {
   const response = await fetch(api.url + target, {
     method,
     redirect: 'manual',
-    signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+    signal: AbortSignal.timeout(CONDITION_WITHIN_MS),
     headers: { ...headers, ...credentials(call) },
     ...(method !== 'GET' && method !== 'HEAD' && { body }),
   })
@@ -93,7 +93,7 @@ function exchange(bytes: Uint8Array): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(api.port, '127.0.0.1')
     let received = ''
-    socket.setTimeout(ANSWER_WITHIN_MS, () => {
+    socket.setTimeout(CONDITION_WITHIN_MS, () => {
       socket.destroy()
       reject(new Error('The server neither answered nor closed.'))
     })

@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { CONDITION_WITHIN_MS } from '../deadlines.ts'
 import { ApiHarness, type Created } from './api-harness.ts'
 
 let api: ApiHarness
@@ -26,9 +27,9 @@ function raw(...chunks: (string | Buffer)[]): Promise<RawAnswer> {
       socket.destroy()
       resolve(parse(received))
     }
-    socket.setTimeout(5_000, () => {
+    socket.setTimeout(CONDITION_WITHIN_MS, () => {
       socket.destroy()
-      reject(new Error(`No answer within 5 s; received ${JSON.stringify(received)}`))
+      reject(new Error(`No answer in time; received ${JSON.stringify(received)}`))
     })
     socket.setEncoding('latin1').on('data', text => {
       received += text

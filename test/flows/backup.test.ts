@@ -76,7 +76,7 @@ describe('a backup', () => {
       await stage.dispose()
       await database.dispose()
     }
-  }, 90_000)
+  })
 
   test('is not put in the place of a database that a service works on', async () => {
     const service = await new Service().start()

@@ -45,4 +45,4 @@ test('npm run cluster: nodes behind one address, one of which may be killed; Ctr
   } finally {
     if (cluster.exitCode === null && cluster.signalCode === null) cluster.kill('SIGINT')
   }
-}, 90_000)
+})

@@ -3,13 +3,13 @@ import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { CONDITION_WITHIN_MS } from '../deadlines.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
 
 /** A pipe holds 64 KiB, and every call is logged in 200 bytes or more. */
 const CALLS = 1_000
 /** Far above what a call takes, far below for ever. */
-const ANSWER_WITHIN_MS = 5_000
 
 const cleanUps: (() => void)[] = []
 let service: Service | undefined
@@ -57,7 +57,7 @@ async function expectItWorks(): Promise<void> {
   const { id, token } = await service.admin.createConnected()
   const { id: messageId } = await service.instance(id, token).send('5511987654321', 'hello')
   for (let call = 0; call < CALLS; call += 1) {
-    const answer = await fetch(`${service.url}/v1/instance`, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) })
+    const answer = await fetch(`${service.url}/v1/instance`, { signal: AbortSignal.timeout(CONDITION_WITHIN_MS) })
     await answer.text()
     expect(answer.status).toBe(401)
   }

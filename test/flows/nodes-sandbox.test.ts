@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest'
+import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import type { Service } from '../service.ts'
 import { until } from '../until.ts'
 import { NodesStage } from './nodes-stage.ts'
-
-const WITHIN_MS = 120_000
 
 test(
   'a sandbox works through every node, and goes on where it was when its node goes',
@@ -42,7 +41,7 @@ test(
     await other.admin.writeAsContact(id, { from: '5511912345678', text: 'still here' })
     await heard('still here')
   },
-  WITHIN_MS,
+  LONG_TEST_WITHIN_MS,
 )
 
 test(
@@ -55,7 +54,7 @@ test(
     await owner.kill('SIGKILL')
     await expect(other.admin.readPhone(id)).rejects.toThrow('503')
   },
-  WITHIN_MS,
+  LONG_TEST_WITHIN_MS,
 )
 
 test(
@@ -65,7 +64,7 @@ test(
     const [on, off] = stage.nodes as [Service, Service]
     const ids: string[] = []
     for (let count = 0; count < 7; count += 1) ids.push((await on.admin.createInstance('sandbox')).id)
-    for (const id of ids) await on.admin.untilState(id, 'connected', WITHIN_MS)
+    for (const id of ids) await on.admin.untilState(id, 'connected')
     const linked = await Promise.all([off, on, off, on].map(node => node.admin.createInstance('whatsapp')))
     const owners = (some: readonly { id: string }[]) => Promise.all(some.map(({ id }) => stage.ownerOf(id)))
     await until('each node to have its share', async () => {
@@ -76,10 +75,10 @@ test(
     for (const id of ids) expect((await off.admin.connection(id)).state).toBe('connected')
 
     await on.kill('SIGTERM')
-    for (const id of ids) await off.admin.untilState(id, 'stopped', WITHIN_MS)
+    for (const id of ids) await off.admin.untilState(id, 'stopped')
     await on.start()
-    for (const id of ids) await off.admin.untilState(id, 'connected', WITHIN_MS)
+    for (const id of ids) await off.admin.untilState(id, 'connected')
     expect(new Set(await owners(ids.map(id => ({ id }))))).toEqual(new Set([on]))
   },
-  2 * WITHIN_MS,
+  LONG_TEST_WITHIN_MS,
 )

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { LONG_TEST_WITHIN_MS, onThisMachine } from '../deadlines.ts'
 import { until } from '../until.ts'
 import { type Linked, NodesStage } from './nodes-stage.ts'
 
@@ -6,7 +7,6 @@ import { type Linked, NodesStage } from './nodes-stage.ts'
 const FIVE_BY_HINT_MS = 12_000
 /** A lease that is not given up lasts 10 s at least. */
 const AT_ONCE_MS = 8_000
-const WITHIN_MS = 120_000
 const CONTACT = '5511987654321'
 
 /** Every instance is sent for by every node, and tells of it; nothing arrives twice. */
@@ -41,7 +41,11 @@ test(
     await allWork(stage, linked, 'by three')
 
     await second!.kill('SIGTERM')
-    await until('the two that are left to share', async () => `${await stage.spread()}` === '3,0,3', AT_ONCE_MS)
+    await until(
+      'the two that are left to share',
+      async () => `${await stage.spread()}` === '3,0,3',
+      onThisMachine(AT_ONCE_MS),
+    )
     await Promise.all(linked.map(({ id }) => first!.admin.untilState(id, 'connected')))
     await allWork(stage, linked, 'after SIGTERM')
 
@@ -56,7 +60,7 @@ test(
     // No account was ever opened from two places: WhatsApp would have ended the first with a conflict.
     for (const node of stage.nodes) expect(node.wholeOutput).not.toMatch(/"code":440/)
   },
-  WITHIN_MS,
+  LONG_TEST_WITHIN_MS,
 )
 
 test(
@@ -71,12 +75,12 @@ test(
       const { id } = await linked.through(other).send(CONTACT, `round ${round}`)
       await stage.told(id, 'message.sent')
     }
-    expect(performance.now() - startedAt).toBeLessThan(FIVE_BY_HINT_MS)
+    expect(performance.now() - startedAt).toBeLessThan(onThisMachine(FIVE_BY_HINT_MS))
     // Accepted by two nodes at once, messages get their numbers side by side and are committed in any order.
     const sent = await Promise.all(
       Array.from({ length: 40 }, (_, n) => linked.through(stage.nodes[n % 2]!).send(CONTACT, `together ${n}`)),
     )
     await Promise.all(sent.map(({ id }) => stage.told(id, 'message.sent')))
   },
-  WITHIN_MS,
+  LONG_TEST_WITHIN_MS,
 )

@@ -10,7 +10,6 @@ import { until } from '../until.ts'
 
 const LOOKS = 30
 const LOOK_EVERY_MS = 100
-const TURNS_WITHIN_MS = 30_000
 
 let service: Service
 let database: TestDatabase | undefined
@@ -35,19 +34,19 @@ async function storeUp(): Promise<string | undefined> {
 
 /** Refused once, it stays so: nothing that a probe does makes room. */
 async function expectNotReadyThroughout(): Promise<void> {
-  await until('503', async () => (await readyStatus()) === 503, TURNS_WITHIN_MS)
+  await until('503', async () => (await readyStatus()) === 503)
   const answers: number[] = []
   for (let look = 0; look < LOOKS; look += 1) {
     answers.push(await readyStatus())
     await sleep(LOOK_EVERY_MS)
   }
   expect(answers).toEqual(answers.map(() => 503))
-  await until('the metrics to say so', async () => (await storeUp()) === '0', TURNS_WITHIN_MS)
+  await until('the metrics to say so', async () => (await storeUp()) === '0')
 }
 
 async function expectReadyAgain(): Promise<void> {
-  await until('200', async () => (await readyStatus()) === 200, TURNS_WITHIN_MS)
-  await until('the metrics to say so', async () => (await storeUp()) === '1', TURNS_WITHIN_MS)
+  await until('200', async () => (await readyStatus()) === 200)
+  await until('the metrics to say so', async () => (await storeUp()) === '1')
 }
 
 /** What would make a file larger than `bytes` is refused, as a full disk does; 0: every write to a file. */

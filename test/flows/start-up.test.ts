@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { afterEach, describe, expect, test } from 'vitest'
+import { onThisMachine } from '../deadlines.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { until } from '../until.ts'
 
@@ -139,7 +140,7 @@ describe('a start', () => {
     const owner = database.prepare('select owner from leases').pluck()
     expect(owner.get()).not.toBeNull()
     service.signal('SIGTERM')
-    await until('the lease to be given up', () => owner.get() === null, 4_000)
+    await until('the lease to be given up', () => owner.get() === null, onThisMachine(4_000))
     database.close()
     caller.write(body)
     await until('the answer', () => answer.includes('"queued"'))

@@ -5,7 +5,7 @@ import { createDatabase } from '../database.ts'
 import { newSeed } from '../rig/random.ts'
 
 const KILLS = 4
-const PER_KILL_MS = 30_000
+const PER_KILL_MS = 120_000
 
 /** Knows no LIDs, lists no devices, and acknowledges late and by the id alone. */
 const WAYS: readonly Rule[] = [

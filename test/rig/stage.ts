@@ -10,7 +10,7 @@ import { Random } from './random.ts'
 import { Recorder } from './recorder.ts'
 
 /** Nothing new for longer than a lease lasts: what has not come by then will not come. */
-const SILENCE_MS = 40_000
+const SILENCE_MS = 120_000
 /** Long enough to see an attempt that is one too many. */
 const AFTERMATH_MS = 1_000
 const READS_AT_ONCE = 8
@@ -18,7 +18,6 @@ const READS_AT_ONCE = 8
 const CALL_TIMEOUT_MS = 4_000
 const COUNT_OWED_EVERY_MS = 500
 const LINKED_AT_ONCE = 4
-const LINKED_WITHIN_MS = 60_000
 /** Causes of `unlinked` after which linking goes on only when it is asked for again. */
 const INTERRUPTED: ReadonlySet<string | null> = new Set(['linking_interrupted', 'code_expired'])
 
@@ -295,7 +294,7 @@ export class Stage {
     const { id, token } = await admin.createInstance(this.network ? 'whatsapp' : 'sandbox')
     if (this.network) {
       await admin.connect(id)
-      await until('a link', () => this.#scan(id), LINKED_WITHIN_MS)
+      await until('a link', () => this.#scan(id))
     }
     const { phone } = await admin.untilState(id, 'connected')
     const client = instanceClient(() => this.#nextUrl(), id, token, this.nodes.length > 1 ? CALL_TIMEOUT_MS : undefined)
