@@ -12,8 +12,9 @@ export interface Target {
 /** Begins, and goes on until the process is killed. Resolves once the attack is under way. */
 export type Attack = (target: Target) => Promise<void>
 
-/** Before it connects, or asks, again: the harm is to come from each request, not from their number. */
+/** Before it asks, or connects, again: the harm is to come from each request, not from their number. */
 const PAUSE_MS = 100
+const RECONNECT_MS = 500
 const DRIP_MS = 1_000
 const JSON_TYPE = 'Content-Type: application/json\r\n'
 const SIGN_IN = `POST /admin/v1/session HTTP/1.1\r\nHost: x\r\n${JSON_TYPE}`
@@ -35,7 +36,7 @@ function keepOpen({ port }: { port: number }, begin: (socket: Socket) => void, l
   socket.on('error', () => undefined)
   socket.on('connect', () => begin(socket.pause()))
   // A paused socket does not see the end of the other side: it is noticed by writing.
-  socket.on('close', () => setTimeout(keepOpen, PAUSE_MS, { port }, begin, localAddress))
+  socket.on('close', () => setTimeout(keepOpen, RECONNECT_MS, { port }, begin, localAddress))
 }
 
 function times(count: number, act: (index: number) => void): void {
@@ -112,7 +113,7 @@ export const ATTACKS = {
       'DELETE /admin/v1/instances',
       'GET /readyz',
     ]
-    times(20, () => keepOpen(target, socket => writeForEver(socket, pipelined(lines, 62_000))))
+    times(10, () => keepOpen(target, socket => writeForEver(socket, pipelined(lines, 62_000))))
   },
   /** The largest file that is served, asked for by many who do not read it. */
   'unread-documents': async target => {

@@ -90,11 +90,12 @@ test('the script of the reference comes whole', async () => {
 })
 
 test.runIf(LONG)('an answer that nobody reads ends with its connection', { timeout: 120_000 }, async () => {
-  const socket = connect(api.port, '127.0.0.1').on('error', () => undefined)
+  await using fresh = await ApiHarness.start()
+  const socket = connect(fresh.port, '127.0.0.1').on('error', () => undefined)
   socket.pause()
   socket.write(get('/openapi.json').repeat(60))
-  const open = () => new Promise<number>(resolve => api.server.server.getConnections((_, count) => resolve(count)))
+  const open = () => new Promise<number>(resolve => fresh.server.server.getConnections((_, count) => resolve(count)))
   await until('the connection', async () => (await open()) >= 1)
-  await until('its end', async () => (await open()) === 0, 100_000)
+  await until('its end', async () => (await open()) === 0, 60_000)
   socket.destroy()
 })

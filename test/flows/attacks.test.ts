@@ -40,6 +40,7 @@ describe.each(CASES)('on %s a caller with a key is neither refused nor held up b
       // Who runs the service can see what happens, and sign in.
       expect((await fetch(`${stage.service.url}/readyz`)).status).toBe(200)
       expect((await fetch(stage.metricsUrl)).status).toBe(200)
+      await stage.service.admin.setPassword('another password that nobody guesses')
       const signedIn = await stage.post('/admin/v1/session', { key: stage.service.adminKey })
       expect(signedIn.status).toBe(200)
       const listed = await fetch(`${stage.service.url}/admin/v1/instances`, {

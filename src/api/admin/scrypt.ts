@@ -11,24 +11,26 @@ export interface Derivation {
 /** Derivations that wait for the one before. Together they take some seconds. */
 const MAX_WAITING = 32
 
-let waiting = 0
-let last: Promise<unknown> = Promise.resolve()
-
 /**
  * Derives one key at a time, in a thread of its own: scrypt in libuv's pool would hold up the commits, whose disk
  * writes run there too, and many at once would take 32 MiB each.
- * @throws Refusal `service_unavailable` when too many wait
  */
-export function deriveKey(derivation: Derivation): Promise<Uint8Array> {
-  if (waiting >= MAX_WAITING) throw unavailable()
-  waiting += 1
-  const derived = last
-    .then(() => deriveInThread(derivation))
-    .finally(() => {
-      waiting -= 1
-    })
-  last = derived.catch(() => undefined)
-  return derived
+export class Derivations {
+  #waiting = 0
+  #last: Promise<unknown> = Promise.resolve()
+
+  /** @throws Refusal `service_unavailable` when too many wait */
+  async derive(derivation: Derivation): Promise<Uint8Array> {
+    if (this.#waiting >= MAX_WAITING) throw unavailable()
+    this.#waiting += 1
+    const derived = this.#last
+      .then(() => deriveInThread(derivation))
+      .finally(() => {
+        this.#waiting -= 1
+      })
+    this.#last = derived.catch(() => undefined)
+    return derived
+  }
 }
 
 /** A thread for each: it starts within a fraction of what scrypt takes, and nothing is left of it. */
