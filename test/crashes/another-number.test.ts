@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import type { InstanceClient } from '../api-client.ts'
 import { createDatabase, STORES, type StoreKind, type TestDatabase } from '../database.ts'
+import { CONDITION_WITHIN_MS, TEST_WITHIN_MS } from '../deadlines.ts'
 import { type Network, startNetwork } from '../network.ts'
 import { Receiver } from '../receiver.ts'
 import { newSeed, Random } from '../rig/random.ts'
@@ -15,7 +16,7 @@ const KILLS = 3
 /** From the request to log out until the queue has failed, with a margin; and from `logged_out` on. */
 const KILL_WITHIN_MS = 700
 const FAILED_WITHIN_MS = 80
-const SETTLED_WITHIN_MS = 60_000
+const SETTLED_WITHIN_MS = CONDITION_WITHIN_MS
 const RECIPIENTS = Array.from({ length: 40 }, (_, n) => `55119000${String(n).padStart(5, '0')}`)
 
 class Scene {
@@ -154,7 +155,7 @@ describe.each(STORES)('kill -9 while a queue fails, on %s', store => {
     } finally {
       await scene.dispose()
     }
-  }, 240_000)
+  })
 
   test.each(['logout', 'deletion'] as const)(
     'at a %s: what a phone shows is known as sent or unconfirmed, never as failed before it was sent',
@@ -180,6 +181,6 @@ describe.each(STORES)('kill -9 while a queue fails, on %s', store => {
         await scene.dispose()
       }
     },
-    240_000,
+    TEST_WITHIN_MS,
   )
 })

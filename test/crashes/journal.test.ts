@@ -1,5 +1,6 @@
 import { describe, expect, inject, test } from 'vitest'
 import { createDatabase, STORES, type StoreKind } from '../database.ts'
+import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { startNetwork } from '../network.ts'
 import { eventOf, Receiver } from '../receiver.ts'
 import { Service } from '../service.ts'
@@ -7,8 +8,6 @@ import { until } from '../until.ts'
 
 const CONTACT = '5511987654321'
 const RETRY = { stanza: 'receipt', direction: 'in', attrs: { type: 'retry' } } as const
-const WITHIN_MS = 180_000
-const CONNECT_WITHIN_MS = 60_000
 
 /** The commit that would record an event fails; that of the keys that decrypt a message does not. */
 const REFUSE: Record<StoreKind, string> = {
@@ -42,15 +41,15 @@ describe('kill -9 between the commit of the keys and that of the event', () => {
 
         const text = 'x'.repeat(length)
         const written = await network.writeAs({ from: CONTACT, to: phone, text })
-        await until('the refusal', () => service.output.includes('not now'), CONNECT_WITHIN_MS)
+        await until('the refusal', () => service.output.includes('not now'))
         await service.kill('SIGKILL')
         await database.run(ALLOW[store], service.dataDir)
         await database.expireLeases()
         await service.start()
-        await service.admin.untilState(id, 'connected', CONNECT_WITHIN_MS)
+        await service.admin.untilState(id, 'connected')
 
         const told = () => receiver.requests.map(eventOf).filter(({ data }) => data.id === written.id)
-        await until('the event', () => told().length > 0, CONNECT_WITHIN_MS)
+        await until('the event', () => told().length > 0)
         expect(told()).toHaveLength(1)
         const shown = String(told()[0]!.data['text'])
         expect(shown.length > 0 && text.startsWith(shown)).toBe(true)
@@ -61,6 +60,6 @@ describe('kill -9 between the commit of the keys and that of the event', () => {
         await database.dispose()
       }
     },
-    WITHIN_MS,
+    LONG_TEST_WITHIN_MS,
   )
 })

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Rule } from '@pombal/simulator'
 import { expect, test } from 'vitest'
 import { STORES } from '../database.ts'
+import { CONDITION_WITHIN_MS, LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { newSeed, Random } from '../rig/random.ts'
 import { until } from '../until.ts'
 import { kindsOfBaileys, malformed, STANZAS } from './hostile-stanzas.ts'
@@ -67,9 +68,9 @@ test.each(STORES)(
     expect(Math.max(...noticed)).toBeLessThan(NOTICED_MS)
     // Over a socket that no query was lost on.
     await stage.network.misbehave({ kind: 'cut', account: victim.phone })
-    await stage.sendAndRead(await online(stage, victim), { withinMs: 90_000 })
+    await stage.sendAndRead(await online(stage, victim), { withinMs: CONDITION_WITHIN_MS })
   },
-  600_000,
+  LONG_TEST_WITHIN_MS,
 )
 
 function ruleFor(fate: (typeof FATES)[number], account: string): Rule | null {
@@ -82,16 +83,12 @@ function ruleFor(fate: (typeof FATES)[number], account: string): Rule | null {
 async function online(stage: LibraryStage, number: LinkedNumber): Promise<LinkedNumber> {
   const { admin } = stage.service
   let { phone } = number
-  await until(
-    'the number to be connected again',
-    async () => {
-      const { state, qr } = await admin.connection(number.id)
-      if (state === 'connected') return true
-      if (qr !== null) phone = (await stage.network.scanQr(qr).catch(() => ({ phone }))).phone
-      else if (state !== 'linking' && state !== 'connecting') await admin.connect(number.id)
-      return false
-    },
-    60_000,
-  )
+  await until('the number to be connected again', async () => {
+    const { state, qr } = await admin.connection(number.id)
+    if (state === 'connected') return true
+    if (qr !== null) phone = (await stage.network.scanQr(qr).catch(() => ({ phone }))).phone
+    else if (state !== 'linking' && state !== 'connecting') await admin.connect(number.id)
+    return false
+  })
   return { ...number, phone }
 }
