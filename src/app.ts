@@ -3,6 +3,7 @@ import { flushCompileCache } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createServer } from './api/server.ts'
 import type { Settings } from './config.ts'
@@ -33,6 +34,10 @@ export interface App {
   metricsUrl: string | null
   adminKey: string
   adminKeyPlace: string
+  /**
+   * Says that this node is not ready and goes on as ever, until balancers have seen it (`DRAIN_SECONDS`). `hurry` ends it.
+   */
+  drain(hurry: AbortSignal): Promise<void>
   /** Takes everything down in the reverse order, finishing what is in flight; within 10 s. */
   close(): Promise<void>
 }
@@ -204,6 +209,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       version: settings.version,
       metrics: renderMetrics,
       isReady: () => readiness.check(),
+      isDraining: () => readiness.isDraining,
     })
     await server.listen({ host: settings.host, port: settings.port })
     const { port } = server.server.address() as AddressInfo
@@ -214,6 +220,10 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       metricsUrl: metricsServer && `http://${urlHost(settings.host)}:${metricsServer.port}/metrics`,
       adminKey: keys.adminKey,
       adminKeyPlace: keys.adminKeyPlace,
+      async drain(hurry) {
+        readiness.drain()
+        await sleep(settings.drainMs, undefined, { signal: hurry }).catch(() => undefined)
+      },
       close,
     }
   } catch (error) {

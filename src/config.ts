@@ -13,6 +13,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 const MAX_RETRIES = 20
 /** As WhatsApp's handshake holds each part of a version. */
 const MAX_UINT32 = 2 ** 32 - 1
+/** A stop takes 10 s at most, what is in flight included. */
+const MAX_DRAIN_SECONDS = 5
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
@@ -27,6 +29,8 @@ export interface Settings {
   /** Where metrics can be read without a key; null: only at `port`, with the admin key. */
   metricsPort: number | null
   dataDir: string
+  /** How long a node that stops goes on accepting, so that balancers see that it is not ready. */
+  drainMs: number
   /** PostgreSQL; null: SQLite in `dataDir`. */
   databaseUrl: string | null
   /** Null: made at the first start and kept in `dataDir`. */
@@ -99,6 +103,8 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     host,
     port: read('PORT', 3000, 'a port number, 0–65535', integerIn(0, 65_535)),
     metricsPort: read('METRICS_PORT', null, 'a port number, 0–65535', integerIn(0, 65_535)),
+    drainMs:
+      read('DRAIN_SECONDS', 0, `a number of seconds, 0–${MAX_DRAIN_SECONDS}`, numberIn(0, MAX_DRAIN_SECONDS)) * 1_000,
     dataDir: read('DATA_DIR', './data', 'a folder', text => text),
     databaseUrl,
     adminKey,

@@ -88,15 +88,17 @@ containLibraryErrors(logger, error => {
 })
 
 let app: App | null = null
-let stopping = false
+let hurry: AbortController | null = null
+/** The second signal ends the waiting for balancers. */
 async function stop(signal: NodeJS.Signals): Promise<void> {
-  if (stopping) return
-  stopping = true
+  if (hurry !== null) return hurry.abort()
+  hurry = new AbortController()
   logger.info({ signal }, 'app.stopping')
   setTimeout(() => {
     logger.warn('app.stop_cut_off')
     process.exit(0)
   }, STOP_WITHIN_MS).unref()
+  await app?.drain(hurry.signal)
   await app?.close()
   logger.info('app.stopped')
   process.exit(0)

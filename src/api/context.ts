@@ -88,6 +88,8 @@ export interface ApiOptions {
   metrics(): Promise<{ contentType: string; text: string }>
   /** Whether the service can accept and deliver. */
   isReady(): boolean | Promise<boolean>
+  /** Whether it is about to stop, so that callers should not keep their connections. Default: never. */
+  isDraining?: () => boolean
   /** Milliseconds since 1970. */
   now?: () => number
 }

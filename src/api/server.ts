@@ -64,7 +64,8 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     clientErrorHandler: createClientErrorHandler(newRequestId),
     frameworkErrors: answerError,
   })
-  const context: ApiContext = { now: Date.now, ...options, closing: drainOnClose(api) }
+  const { isDraining = () => false } = options
+  const context: ApiContext = { now: Date.now, ...options, isDraining, closing: drainOnClose(api, isDraining) }
   answerOddRequests(api.server, newRequestId)
   acceptJsonBodies(api)
   api.setValidatorCompiler(compileValidator)

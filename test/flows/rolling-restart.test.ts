@@ -1,0 +1,117 @@
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, expect, inject, test } from 'vitest'
+import { parse } from 'yaml'
+import { createDatabase } from '../database.ts'
+import { endWithUs } from '../end-with-us.ts'
+import { Service } from '../service.ts'
+import { until } from '../until.ts'
+
+/** Debian's, from the package of that name. */
+const CADDY = '/usr/bin/caddy'
+const CALLERS = 4
+const WITHIN_MS = 60_000
+const cleanUps: (() => unknown)[] = []
+
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+function freePort(): Promise<number> {
+  return new Promise(resolve => {
+    const probe = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as AddressInfo
+      probe.close(() => resolve(port))
+    })
+  })
+}
+
+/** compose.yaml's balancer, with the addresses of this test. */
+async function startBalancer(ports: readonly number[]): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-caddy-'))
+  cleanUps.push(() => rmSync(folder, { recursive: true, force: true }))
+  const compose = parse(readFileSync(join(import.meta.dirname, '../../compose.yaml'), 'utf8'), { merge: true })
+  const port = await freePort()
+  const config = (compose.configs.balancer.content as string)
+    .replace(/^:8080 /m, `http://127.0.0.1:${port} `)
+    .replace('admin off', 'admin off\n  auto_https off')
+    .replace(/node-(\d):3000/g, (_, number) => `127.0.0.1:${ports[number - 1]}`)
+  const file = join(folder, 'Caddyfile')
+  writeFileSync(file, config)
+  const child = spawn(CADDY, ['run', '--config', file, '--adapter', 'caddyfile'], {
+    stdio: 'ignore',
+    env: { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+  })
+  endWithUs(child)
+  cleanUps.push(() => child.kill('SIGKILL'))
+  return `http://127.0.0.1:${port}`
+}
+
+/** @returns the status; the error's code when none came */
+function send(url: string, token: string, agent: Agent): Promise<number | string> {
+  const body = JSON.stringify({ to: '15005550003', text: 'hello' })
+  const headers = {
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/json',
+    'content-length': body.length,
+  }
+  return new Promise(resolve => {
+    const call = request(`${url}/v1/messages/text`, { method: 'POST', headers, agent }, answer => {
+      answer.resume().on('end', () => resolve(answer.statusCode ?? 0))
+    })
+    call.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message)).end(body)
+  })
+}
+
+test.skipIf(!existsSync(CADDY))(
+  'no call fails behind the balancer of compose.yaml while its nodes are restarted (skipped where there is no Caddy)',
+  async () => {
+    const database = await createDatabase('postgres', inject('postgresUrl'))
+    cleanUps.push(() => database.dispose())
+    const ports = [await freePort(), await freePort()]
+    const env = { ...database.env, SANDBOX: 'on', DRAIN_SECONDS: '5', RATE_LIMIT_PER_MINUTE: '1000000' }
+    const nodes = ports.map(port => new Service({ env: { ...env, PORT: String(port) } }))
+    for (const node of nodes) cleanUps.push(() => node.dispose())
+    await Promise.all(nodes.map(node => node.start()))
+    const url = await startBalancer(ports)
+    await until(
+      'the balancer',
+      () =>
+        fetch(`${url}/readyz`).then(
+          ({ ok }) => ok,
+          () => false,
+        ),
+      WITHIN_MS,
+    )
+    const { token } = await nodes[0]!.admin.createConnected()
+
+    const answers = new Map<number | string, number>()
+    let isOver = false
+    const agent = new Agent({ keepAlive: true })
+    cleanUps.push(() => agent.destroy())
+    const callers = Array.from({ length: CALLERS }, async () => {
+      while (!isOver) {
+        const answer = await send(url, token, agent)
+        answers.set(answer, (answers.get(answer) ?? 0) + 1)
+      }
+    })
+    const callsTo = (node: Service) =>
+      node.logLines.filter(({ route, status }) => route === '/v1/messages/text' && status === 202).length
+    for (const node of [...nodes, ...nodes]) {
+      const stoppedAt = performance.now()
+      expect(await node.kill('SIGTERM')).toEqual({ code: 0, signal: null })
+      expect(performance.now() - stoppedAt).toBeLessThan(10_500)
+      const before = callsTo(node)
+      await node.start()
+      await until('the balancer to use it again', () => callsTo(node) > before, WITHIN_MS)
+    }
+    isOver = true
+    await Promise.all(callers)
+    expect([...answers.keys()]).toEqual([202])
+  },
+  240_000,
+)
