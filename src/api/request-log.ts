@@ -1,5 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
+import { callerAddress } from './admin/caller-address.ts'
+
+/** Who guesses, and who calls too often, can be found by the address. */
+const REFUSED_CALLERS: ReadonlySet<number> = new Set([401, 429])
 
 /**
  * One wide line per request. It names the route, not the address asked for, and holds neither headers nor body nor
@@ -18,6 +22,7 @@ export function createRequestLog(logger: Logger) {
           status: reply.statusCode,
           code: request.refusalCode || undefined,
           instanceId: request.instanceId || undefined,
+          address: REFUSED_CALLERS.has(reply.statusCode) ? callerAddress(request) : undefined,
           durationMs: Math.round(reply.elapsedTime * 1000) / 1000,
         },
         'request.answered',

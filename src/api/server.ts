@@ -3,6 +3,7 @@ import Fastify from 'fastify'
 import { checkHost, readableTarget } from './addresses.ts'
 import { registerAdmin } from './admin/routes.ts'
 import { AllowedMethods } from './allowed-methods.ts'
+import { createAuditLog } from './audit-log.ts'
 import { refuseWhenBusy } from './busy.ts'
 import type { Api, ApiContext, ApiOptions } from './context.ts'
 import { registerDocs } from './docs.ts'
@@ -86,6 +87,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   })
   refuseWhenBusy(api)
   api.addHook('onResponse', createRequestLog(context.logger))
+  api.addHook('onResponse', createAuditLog(context.logger))
 
   await api.register(fastifySwagger, openApiOptions(context))
   refuseUnknownPaths(api, allowed)

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -25,6 +26,9 @@ function argumentsOf(instruction: string, lines = lastStage): string[] {
   return lines.filter(line => line.startsWith(`${instruction} `)).map(line => line.slice(instruction.length + 1))
 }
 
+/** BusyBox's in the image; any other understands the same. */
+const HAS_WGET = (process.env['PATH'] ?? '').split(':').some(folder => existsSync(join(folder, 'wget')))
+
 interface ComposeService {
   image: string
   read_only?: boolean
@@ -42,7 +46,7 @@ const compose = parse(read('compose.yaml'), { merge: true }) as {
 }
 
 test('the image runs the Node that everything is tested on, as nobody in particular, and takes signals itself', () => {
-  const { node } = JSON.parse(read('package.json')).devDependencies
+  const { node } = JSON.parse(read('package.json')).dependencies
   for (const from of argumentsOf('FROM', instructions)) {
     expect(from).toMatch(new RegExp(`^(node:${node.replaceAll('.', '\\.')}-alpine|manifests)( AS \\w+)?$`))
   }
@@ -74,23 +78,59 @@ test('what the image copies is there, and is not left out of the build', () => {
   }
 })
 
-test.each([
+test.skipIf(!HAS_WGET).each([
   [200, 0],
   [503, 1],
-])('the image’s health check ends with %i → %i', async (status, code) => {
+])('the image’s health check ends with %i → %i, without starting Node', async (status, code) => {
   const server = createServer((request, response) => {
     response.writeHead(request.url === '/readyz' ? status : 404).end()
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const [, command = ''] = argumentsOf('HEALTHCHECK')[0]?.split(' CMD ') ?? []
-  const [, ...args] = JSON.parse(command) as string[]
   const env = { PATH: process.env['PATH'], PORT: String((server.address() as AddressInfo).port) }
-  const ended = await promisify(execFile)(process.execPath, args, { env }).then(
+  const ended = await promisify(execFile)('sh', ['-c', command], { env }).then(
     () => 0,
     (error: { code: number }) => error.code,
   )
   server.close()
+  expect(command).not.toContain('node')
   expect(ended).toBe(code)
+})
+
+test('backup, restore and the rotation of the keys run in the image', async () => {
+  const image = mkdtempSync(join(tmpdir(), 'pombal-image-'))
+  try {
+    for (const line of argumentsOf('COPY').filter(text => !text.startsWith('--from'))) {
+      const parts = line.split(' ')
+      const target = join(image, parts.at(-1) ?? '')
+      for (const source of parts.slice(0, -1)) {
+        const isInFolder = parts.length > 2 || line.endsWith('/')
+        cpSync(join(ROOT, source), isInFolder ? join(target, basename(source)) : target, { recursive: true })
+      }
+    }
+    for (const name of ['package.json', 'node_modules']) symlinkSync(join(ROOT, name), join(image, name))
+    expect(existsSync(join(image, 'LICENSE')) && existsSync(join(image, 'NOTICE'))).toBe(true)
+    const env = { PATH: process.env['PATH'], DATA_DIR: join(image, 'data') }
+    for (const script of ['backup.ts', 'restore.ts', 'rotate-keys.ts']) {
+      const said = await promisify(execFile)(process.execPath, [join(image, 'scripts', script), join(image, 'x')], {
+        env,
+      }).then(
+        ({ stdout }) => stdout,
+        (error: { stderr: string }) => error.stderr,
+      )
+      expect(said, script).not.toMatch(/ {4}at |ERR_MODULE_NOT_FOUND/)
+      expect(said.trim(), script).not.toBe('')
+    }
+  } finally {
+    rmSync(image, { recursive: true })
+  }
+})
+
+test('an installation for production brings its Node along, and builds the panel', () => {
+  const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, { dev?: boolean }> }
+  for (const name of ['node', 'vite', '@vitejs/plugin-react']) {
+    expect(packages[`node_modules/${name}`]?.dev, name).toBeUndefined()
+  }
 })
 
 test('compose.yaml: two equal nodes, closed down, on one PostgreSQL, behind a balancer that knows both', () => {

@@ -1,0 +1,51 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
+import { callerAddress } from './admin/caller-address.ts'
+
+/** Operations that destroy, unlink, post again, or change who may do so. */
+const AUDITED: ReadonlySet<string> = new Set([
+  'deleteInstance',
+  'logoutInstance',
+  'replaceToken',
+  'replaceWebhookSecret',
+  'setInstanceWebhook',
+  'setWebhook',
+  'redeliverEvent',
+  'redeliverEvents',
+  'setPassword',
+  'signIn',
+  'signOut',
+  'endSession',
+])
+/** Of a session's id: enough to find it in the list. */
+const SHOWN_OF_SESSION = 8
+
+/** One line for each such call that was carried out: who, what, on which instance, from which address. */
+export function createAuditLog(logger: Logger) {
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    const action = (request.routeOptions.schema as { operationId?: string } | undefined)?.operationId ?? ''
+    if (AUDITED.has(action) && reply.statusCode < 400) {
+      const { id, eventId } = request.params as { id?: string; eventId?: string }
+      const isOfSession = action === 'endSession'
+      logger.info(
+        {
+          requestId: request.id,
+          action,
+          by: callerOf(request, action),
+          instanceId: request.instanceId || (isOfSession ? undefined : id),
+          eventId,
+          endedSession: isOfSession ? id?.slice(0, SHOWN_OF_SESSION) : undefined,
+          address: callerAddress(request),
+        },
+        'audit',
+      )
+    }
+    done()
+  }
+}
+
+function callerOf({ instanceId, sessionId }: FastifyRequest, action: string): string {
+  if (instanceId !== '') return 'token'
+  if (sessionId !== '') return `session ${sessionId.slice(0, SHOWN_OF_SESSION)}`
+  return action === 'signIn' ? 'sign-in' : 'admin key'
+}
