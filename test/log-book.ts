@@ -15,6 +15,8 @@ export const processOf = (file: string) => (file.endsWith(LOG_SUFFIX) ? file.sli
 
 /** A QR code tells the secret with which a phone confirms the link. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set(['token', 'secret', 'qr', 'pairingCode', 'password'])
+/** Of a long text its beginning is looked for. */
+const LOOKED_FOR = 1_000
 const noted = new Set<string>()
 
 /** Keeps what was logged. Outside of the suite it does nothing. */
@@ -29,7 +31,7 @@ export function noteSecret(secret: string | undefined): void {
 
 /** The same for a message's text. Texts that are told apart by a number at their end are looked for without it. */
 export function noteText(text: string): void {
-  const withoutNumber = text.replace(/[\d\s]+$/, '')
+  const withoutNumber = text.slice(0, LOOKED_FOR).replace(/[\d\s]+$/, '')
   note(withoutNumber === '' ? text : withoutNumber)
 }
 

@@ -15,7 +15,7 @@ export interface PhoneMessage {
   group?: string
   /** How often this id arrived; the phone shows it once. */
   copies: number
-  /** How often the phone had to ask for it before it could read it. */
+  /** How often the phone had to ask for it before it could read it; on an account's own phone, how often its client did. */
   askedFor?: number
 }
 

@@ -55,6 +55,14 @@ export class Inboxes {
     this.#records.put(recordKey(number, entry.sequence), () => JSON.stringify(entry.message))
   }
 
+  /** Notes that the linked client of `number` could not read the message and has asked for it again. */
+  noteAskedFor(number: string, id: string): void {
+    const entry = this.#of(number).get(id)
+    if (!entry) return
+    entry.message.askedFor = (entry.message.askedFor ?? 0) + 1
+    this.#records.put(recordKey(number, entry.sequence), () => JSON.stringify(entry.message))
+  }
+
   list(number: string): ReceivedMessage[] {
     return Array.from(this.#byNumber.get(number)?.values() ?? [], entry => ({ ...entry.message }))
   }

@@ -49,12 +49,14 @@ function settle(account: Account, tag: string, id: string, party = '', refused =
 
 /** A contact encrypts a message anew for a client that could not read it. */
 async function sendAgain(network: Network, account: Account, stanza: Node): Promise<Effect[]> {
-  const entry = account.queue.find('message', stanza.attrs['id'] ?? '', Date.now())
+  const id = stanza.attrs['id'] ?? ''
+  const entry = account.queue.find('message', id, Date.now())
   const count = Number(child(stanza, 'retry')?.attrs['count'] ?? 1)
   if (!entry?.original || !(count <= MAX_RETRIES)) return []
   const effects: Effect[] = []
   const bundle = bundleIn(stanza) ?? takeBundle(network, account, effects)
   if (!bundle) return []
+  account.inboxes.noteAskedFor(account.phone, id)
   account.queue.replace(entry, await encryptAnew(account, entry.stanza, entry.original, bundle, count))
   return [...effects, release(network, account, entry)]
 }

@@ -74,7 +74,10 @@ export interface ReceivedMessage {
   receivedAt: number
   /** How often this id arrived. */
   copies: number
-  /** How often the phone had to ask for it before it could read it; absent where it could at once. */
+  /**
+   * How often the phone had to ask for it before it could read it; absent where it could at once. On the phone of an
+   * account, which reads what contacts write: how often its linked client asked.
+   */
   askedFor?: number
   /** Numbers of the recipient's other devices that have read it. */
   companions?: number[]

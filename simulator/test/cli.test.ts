@@ -107,7 +107,7 @@ describe('the stand-alone program', () => {
     await expectError('/admin/messages', 'POST', '[]', 400)
     await expectError('/admin/messages', 'POST', { from: 1 }, 400)
     await expectError('/admin/messages', 'POST', { from: '55119999', to: '5511999990001', text: 'x' }, 404)
-    await expectError('/admin/messages', 'POST', 'x'.repeat(2 * 1024 * 1024), 413)
+    await expectError('/admin/messages', 'POST', 'x'.repeat(33 * 1024 * 1024), 413)
     await expectError('/admin/mock-phone/unlink', 'POST', { phone: '5511999990001' }, 404)
     await expectError('/admin/groups/120363000000000001@g.us/members', 'POST', { members: [] }, 400)
     await expectError('/admin/groups/1-2@g.us/members', 'POST', { members: 'x' }, 400)

@@ -177,6 +177,18 @@ describe('a contact that writes', () => {
     await until(() => client.texts().includes('third'))
   })
 
+  it('is noted on the phone of the account when the client had to ask for it again', async () => {
+    const simulator = await startSimulator()
+    const client = await link(simulator, 'a')
+    const when = { stanza: 'message', direction: 'out', times: 1 } as const
+    await simulator.misbehave({ kind: 'rule', rule: { when, do: 'garble' } })
+    for (const text of ['first', 'second']) await simulator.writeAs({ from: CONTACT, to: client.phone, text })
+    await until(() => client.texts().length === 2)
+    const [first, second] = await simulator.inbox(client.phone)
+    expect(first).toMatchObject({ text: 'first', askedFor: 1 })
+    expect(second).not.toHaveProperty('askedFor')
+  })
+
   it('asks again for a message that it cannot read, and then has it', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import type { TestDatabase } from '../database.ts'
+import type { HardshipCounts } from '../rig/hardship.ts'
 import { judge, type Verdict } from '../rig/judge.ts'
 import { Stage } from '../rig/stage.ts'
 import { type KillPoint, nextKillPoint } from './kill-points.ts'
@@ -16,6 +17,8 @@ export interface KillRunOptions {
   kills: number
   instances: number
   sandbox?: boolean
+  /** WhatsApp behaves well; by default it makes it hard. */
+  easy?: boolean
   /** The same seed: the same kill points, recipients and pauses; what the machine makes of them differs. */
   seed: number
   say(line: string): void
@@ -29,6 +32,10 @@ export interface KillReport extends Verdict {
   arrivals: number
   /** Attempts after the first of their delivery. */
   retries: number
+  /** Incoming texts that are longer than an event. */
+  longTexts: number
+  /** What WhatsApp did to make it hard, in numbers. */
+  hardships: HardshipCounts | null
   durationMs: number
 }
 
@@ -36,7 +43,7 @@ export interface KillReport extends Verdict {
 export async function runKills(options: KillRunOptions): Promise<KillReport> {
   const { kills, say, database } = options
   const startedAt = performance.now()
-  const stage = await Stage.open(options)
+  const stage = await Stage.open({ ...options, hardship: !options.easy && !options.sandbox })
   try {
     const random = stage.random
     stage.startLoad()
@@ -62,6 +69,8 @@ export async function runKills(options: KillRunOptions): Promise<KillReport> {
       accepted: facts.accepted.length,
       incoming: facts.incoming.length,
       arrivals: facts.arrivals.length,
+      longTexts: facts.incoming.filter(({ text }) => text.length > 65_536).length,
+      hardships: stage.hardships,
       retries: facts.arrivals.filter(({ attemptNumber }) => attemptNumber > 1).length,
       durationMs: performance.now() - startedAt,
     }

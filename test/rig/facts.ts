@@ -8,6 +8,8 @@ export interface Facts {
   phones: ReadonlyMap<string, readonly PhoneEntry[]>
   /** What `GET /v1/messages/{id}` says in the end, by message id. */
   states: ReadonlyMap<string, string>
+  /** Likewise, the whole text of each incoming message whose event carries its beginning only. */
+  wholeTexts: ReadonlyMap<string, string>
 }
 
 /** A text that was answered 202. */
@@ -17,8 +19,10 @@ export interface AcceptedText {
   text: string
   /** The phones on which it has to appear: one, or one of a group's members; empty: they cannot be looked at. */
   phones: readonly string[]
-  /** Whom it was sent to. */
+  /** Whom it was sent to, as the caller wrote it. */
   to: string
+  /** Likewise, however it was written: the phone's own number, or the group. */
+  chat: string
   /** `performance.now()` when it was offered first, and when its 202 was there. */
   offeredAt: number
   acceptedAt: number
@@ -26,10 +30,22 @@ export interface AcceptedText {
   end: 'sent' | 'read'
 }
 
-/** A text that a contact wrote to an instance, or answered it with. No two are the same. */
-export interface IncomingText {
+/** A text that a contact wrote to an instance, or answered it with. No two have the same first line. */
+export interface OfferedIncoming {
   instanceId: string
   text: string
+  /** The number of the contact. */
+  from: string
+  group?: string
+  /** Not known of an answer. */
+  whatsappId?: string
+}
+
+export interface IncomingText extends OfferedIncoming {
+  /** How many WhatsApp had taken for the instance before it; null where that is not known. */
+  place: number | null
+  /** How often the instance had to ask for it before it could read it: it stands where it became readable. */
+  askedFor?: number
 }
 
 /** One attempt as the receiver saw it. */
@@ -38,7 +54,7 @@ export interface Arrival {
   /** The header `webhook-id`. */
   eventId: string
   kind: string
-  /** The message's id, or the text of an incoming one. */
+  /** The message's id, or the first line of an incoming one. */
   subject: string
   body: string
   /** Both signatures verify. */

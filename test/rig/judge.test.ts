@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { AcceptedText, Arrival, Facts } from './facts.ts'
+import type { AcceptedText, Arrival, Facts, IncomingText } from './facts.ts'
 import { judge } from './judge.ts'
+import { firstLineOf } from './texts.ts'
 
 const INSTANCE = 'inst_a'
 const PHONE = '5511900000001'
@@ -18,19 +19,41 @@ function way(subject: string, boot = 1): Arrival[] {
 function facts(change: Partial<Facts> = {}): Facts {
   return {
     accepted: [accepted('msg_1', 'one')],
-    incoming: [{ instanceId: INSTANCE, text: 'IN1' }],
-    arrivals: [...way('msg_1'), arrival('message.received', 'IN1')],
+    incoming: [incoming('IN1', 0)],
+    arrivals: [...way('msg_1'), arrivalOf('IN1')],
     phones: new Map([[PHONE, [{ id: '3EB0', text: 'one', copies: 1 }]]]),
     states: new Map([['msg_1', 'read']]),
+    wholeTexts: new Map(),
     ...change,
   }
 }
 
-const received = arrival('message.received', 'IN1')
+function incoming(text: string, place: number, more: Partial<IncomingText> = {}): IncomingText {
+  return { instanceId: INSTANCE, text, from: PHONE, whatsappId: firstLineOf(text), place, ...more }
+}
+
+/** What is reported of an incoming text. @param data what is not as it was written */
+function arrivalOf(text: string, data: object = {}, more: Partial<Arrival> = {}): Arrival {
+  const line = firstLineOf(text)
+  const body = JSON.stringify({ data: { id: line, from: PHONE, text, ...data } })
+  return arrival('message.received', line, 1, { body, ...more })
+}
+
+const received = arrivalOf('IN1')
 
 function accepted(messageId: string, text: string, more: Partial<AcceptedText> = {}): AcceptedText {
   const times = { offeredAt: 1, acceptedAt: 2 }
-  return { instanceId: INSTANCE, messageId, text, to: PHONE, phones: [PHONE], end: 'read', ...times, ...more }
+  return {
+    instanceId: INSTANCE,
+    messageId,
+    text,
+    to: PHONE,
+    chat: PHONE,
+    phones: [PHONE],
+    end: 'read',
+    ...times,
+    ...more,
+  }
 }
 
 describe('the judge of a crash run', () => {
@@ -45,6 +68,7 @@ describe('the judge of a crash run', () => {
       mostRepeatedPerKill: 0,
       repeatedOnWire: 0,
       askedFor: 0,
+      incomingAskedFor: 0,
     })
   })
 
@@ -121,10 +145,10 @@ describe('the judge of a crash run', () => {
 
   test('sees more repeats of one kill than can have been in flight', () => {
     const ids = Array.from({ length: 9 }, (_, index) => `IN${index}`)
-    const once = ids.map(id => arrival('message.received', id))
+    const once = ids.map(id => arrivalOf(id))
     const verdict = judge(
       facts({
-        incoming: ids.map(text => ({ instanceId: INSTANCE, text })),
+        incoming: ids.map((text, place) => incoming(text, place)),
         arrivals: [...way('msg_1'), ...once, ...once.map(posted => ({ ...posted, boot: 2 }))],
       }),
     )
@@ -138,7 +162,81 @@ describe('the judge of a crash run', () => {
     expect(verdict.outOfOrder).toBe(0)
   })
 
+  const OTHER_SPELLING = '551100000001'
+
+  test('takes two spellings of a number for one chat', () => {
+    const later = accepted('msg_2', 'two', { to: OTHER_SPELLING, offeredAt: 3, acceptedAt: 4 })
+    const shown = [{ ...entry, id: '3EB1', text: 'two' }, entry]
+    const verdict = judge(facts({ accepted: [accepted('msg_1', 'one'), later], phones: new Map([[PHONE, shown]]) }))
+    expect(verdict.violations).toContainEqual(expect.stringMatching(/shows msg_1 after msg_2/))
+  })
+
   test('tells incoming messages without an event apart', () => {
     expect(judge(facts({ arrivals: way('msg_1') }))).toMatchObject({ violations: [], lostIncoming: ['IN1'] })
+  })
+
+  describe('of incoming texts', () => {
+    const long = `IN1\n${'x'.repeat(65_531)}🕊 and so on`
+    const cut = long.slice(0, 65_535)
+    const beginning = { text: cut, truncated: true, messageId: 'msg_in' }
+
+    function judgeIncoming(texts: readonly IncomingText[], arrivals: readonly Arrival[], whole = long) {
+      return judge(
+        facts({
+          incoming: [...texts],
+          arrivals: [...way('msg_1'), ...arrivals],
+          wholeTexts: new Map([['msg_in', whole]]),
+        }),
+      )
+    }
+
+    const [one, two] = [incoming('IN1', 0), incoming('IN2', 1)]
+    const [first, second] = [{ eventId: 'evt_1' }, { eventId: 'evt_2' }]
+
+    test('sees events of one chat in another order than the texts, unless the instance asked for a text again', () => {
+      const arrivals = [arrivalOf('IN2', {}, first), arrivalOf('IN1', {}, second)]
+      expect(judgeIncoming([one, two], arrivals)).toMatchObject({ outOfOrder: 1 })
+      expect(judgeIncoming([{ ...one, askedFor: 1 }, two], arrivals)).toMatchObject({ outOfOrder: 0, violations: [] })
+      expect(judgeIncoming([{ ...one, group: 'other' }, two], arrivals)).toMatchObject({ outOfOrder: 0 })
+    })
+
+    test('goes by the ids of events, not by which of two attempts in flight came first', () => {
+      const arrivals = [arrivalOf('IN2', {}, second), arrivalOf('IN1', {}, first)]
+      expect(judgeIncoming([one, two], arrivals)).toMatchObject({ violations: [] })
+    })
+
+    test('accepts the beginning of a long text whose whole is kept, and a sender named by LID', () => {
+      expect(judgeIncoming([incoming(long, 0)], [arrivalOf(long, beginning)]).violations).toEqual([])
+      const byLid = arrivalOf('IN1', { from: '99', addressing: 'lid' })
+      expect(judgeIncoming([one], [byLid]).violations).toEqual([])
+    })
+
+    test.each<[string, IncomingText, Arrival, RegExp]>([
+      ['a text that is too long for an event', incoming(long, 0), arrivalOf(long), /carries 65547 units/],
+      ['another text', one, arrivalOf('IN1', { text: 'IN1\n' }), /has another text/],
+      [
+        'a beginning that is too short',
+        incoming(long, 0),
+        arrivalOf(long, { ...beginning, text: 'IN1\n' }),
+        /the beginning/,
+      ],
+      [
+        'a beginning that ends in half a sign',
+        incoming(long, 0),
+        arrivalOf(long, { ...beginning, text: long.slice(0, 65_536) }),
+        /the beginning/,
+      ],
+      ['another sender', one, arrivalOf('IN1', { from: '55' }), /names another sender/],
+      ['another group', one, arrivalOf('IN1', { group: 'g' }), /names another group/],
+      ['another id', one, arrivalOf('IN1', { id: 'other' }), /another WhatsApp id/],
+    ])('sees %s', (_, text, posted, violation) => {
+      expect(judgeIncoming([text], [posted]).violations.join()).toMatch(violation)
+    })
+
+    test('sees that the whole text of a long one is not kept', () => {
+      expect(judgeIncoming([incoming(long, 0)], [arrivalOf(long, beginning)], cut).violations.join()).toMatch(
+        /another text/,
+      )
+    })
   })
 })

@@ -1,4 +1,6 @@
 import type { AcceptedText, Arrival, Facts } from './facts.ts'
+import { incomingAsWritten, incomingInOrder, lostIncoming } from './judge-incoming.ts'
+import { firstLineOf } from './texts.ts'
 
 /** Attempts of one instance that may be in flight when the service is killed (decisions §5). */
 const IN_FLIGHT = 8
@@ -11,9 +13,9 @@ export interface Verdict {
   lost: number
   /** Texts shown, or changes told, under more than one id. */
   doubled: number
-  /** Texts of one recipient, or events of one message, in the wrong order. */
+  /** Texts of one chat, either way, or events of one message, in the wrong order. */
   outOfOrder: number
-  /** Incoming texts that no event told of. */
+  /** The first lines of incoming texts that no event reported. */
   lostIncoming: string[]
   /** Attempts that repeated one which had arrived before. */
   repeatedAttempts: number
@@ -23,6 +25,8 @@ export interface Verdict {
   repeatedOnWire: number
   /** Texts that a phone could not read at first, and asked for again. */
   askedFor: number
+  /** Incoming texts that the instance could not read at first, and asked for again. */
+  incomingAskedFor: number
 }
 
 /** Holds what was seen against what is promised: never lost, never shown twice, every change told in order. */
@@ -31,13 +35,14 @@ export function judge(facts: Facts): Verdict {
   const shown = timesShown(facts)
   const lost = [...shown.lost, ...told(facts)]
   const doubled = [...shown.doubled, ...oneEventPerFact(facts)]
-  const outOfOrder = [...inOrder(facts), ...shownInOrder(facts)]
+  const outOfOrder = [...inOrder(facts), ...shownInOrder(facts), ...incomingInOrder(facts)]
   return {
     violations: [
       ...lost,
       ...doubled,
       ...outOfOrder,
       ...nothingElse(facts),
+      ...incomingAsWritten(facts),
       ...sameBytes(facts.arrivals),
       ...signed(facts.arrivals),
       ...finished(facts),
@@ -51,6 +56,7 @@ export function judge(facts: Facts): Verdict {
     mostRepeatedPerKill: Math.max(0, ...repeats.byKill.values()),
     repeatedOnWire: [...facts.phones.values()].flat().filter(entry => entry.copies > 1).length,
     askedFor: [...facts.phones.values()].flat().filter(entry => entry.askedFor !== undefined).length,
+    incomingAskedFor: facts.incoming.filter(({ askedFor }) => askedFor !== undefined).length,
   }
 }
 
@@ -72,7 +78,10 @@ function timesShown({ accepted, phones }: Facts): { lost: string[]; doubled: str
 
 function nothingElse({ accepted, incoming, arrivals, phones }: Facts): string[] {
   const known = new Set(accepted.map(({ text }) => text))
-  const subjects = new Set([...accepted.map(({ messageId }) => messageId), ...incoming.map(({ text }) => text)])
+  const subjects = new Set([
+    ...accepted.map(({ messageId }) => messageId),
+    ...incoming.map(({ text }) => firstLineOf(text)),
+  ])
   const shown = [...phones].flatMap(([phone, entries]) =>
     entries.filter(({ text }) => !known.has(text)).map(({ id }) => `${phone} shows ${id}, which nobody sent.`),
   )
@@ -83,8 +92,8 @@ function nothingElse({ accepted, incoming, arrivals, phones }: Facts): string[] 
 }
 
 /**
- * What had its 202 before another was offered to the same recipient stands before it on the phone, unless the phone had to
- * ask for it again.
+ * What had its 202 before another was offered to the same chat, however the callers wrote its address, stands before it on
+ * the phone, unless the phone had to ask for it again.
  */
 function shownInOrder({ accepted, phones }: Facts): string[] {
   const violations: string[] = []
@@ -94,7 +103,7 @@ function shownInOrder({ accepted, phones }: Facts): string[] {
     for (const { text, askedFor } of entries) {
       const message = byText.get(text)
       if (message === undefined || askedFor !== undefined) continue
-      const lane = `${message.instanceId} ${message.to}`
+      const lane = `${message.instanceId} ${message.chat}`
       const before = latest.get(lane)
       if (before !== undefined && message.acceptedAt < before.offeredAt)
         violations.push(`${phone} shows ${message.messageId} after ${before.messageId}, which was offered later.`)
@@ -152,11 +161,6 @@ function finished({ accepted, states }: Facts): string[] {
     .map(({ messageId, end }) => ({ messageId, end, state: states.get(messageId) ?? 'unknown' }))
     .filter(({ end, state }) => state !== end)
     .map(({ messageId, state }) => `${messageId} is ${state} in the end.`)
-}
-
-function lostIncoming({ incoming, arrivals }: Facts): string[] {
-  const seen = new Set(arrivals.filter(({ kind }) => kind === 'message.received').map(({ subject }) => subject))
-  return incoming.map(({ text }) => text).filter(text => !seen.has(text))
 }
 
 interface Repeats {

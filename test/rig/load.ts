@@ -2,22 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError, type InstanceClient } from '../api-client.ts'
 import type { Network } from '../network.ts'
-import type { AcceptedText, IncomingText } from './facts.ts'
+import type { AcceptedText, OfferedIncoming } from './facts.ts'
+import type { Hardship } from './hardship.ts'
+import { ECHO, People, type Writer } from './people.ts'
 import type { Random } from './random.ts'
+import { lengthen } from './texts.ts'
 
 /** As much as one instance takes. */
 const BUSY: Pace = { senders: 5, sendEveryMs: [0, 60], writeEveryMs: [100, 400] }
 const REPEAT_AFTER_MS = 25
-const KNOWN_CONTACTS = 4
-/** Shares of the texts that go to a number never written to before, to the group, … */
-const TO_NEW = 0.15
-const TO_GROUP = 0.15
-/** … and to one whose phone tells nothing: what was not acknowledged before a kill has to go out again. */
-const TO_SILENT = 0.15
-const SILENT = '15005550003'
-/** … and to one that answers with the same text. */
-const TO_ECHO = 0.1
-const ECHO = '15005550005'
 
 export interface Pace {
   /** Callers, each with one text at a time. */
@@ -37,6 +30,8 @@ export interface LoadOptions {
   /** Null: it cannot be reached but through the instance. */
   network: Network | null
   random: Random
+  /** Null: everybody has one number, and nobody writes long texts. */
+  hardship: Hardship | null
   /** Default: as much as one instance takes. */
   pace?: Pace | undefined
   /** Error codes after which a caller tries again, beside 503. */
@@ -55,30 +50,22 @@ interface Offered extends AcceptedText {
 /** Texts sent through one instance, and contacts that write to it, until it is stopped. */
 export class Load {
   readonly accepted: Offered[] = []
-  readonly incoming: IncomingText[] = []
+  readonly incoming: OfferedIncoming[] = []
   /** Why it ended before it was stopped. */
   failure: unknown = null
   readonly #options: LoadOptions
   readonly #pace: Pace
-  readonly #group: string
-  readonly #member: string
-  readonly #contacts: [string, ...string[]]
+  readonly #people: People
   readonly #work: Promise<void>
   #stopped = false
   #count = 0
 
   constructor(options: LoadOptions) {
     this.#options = options
-    const { phone, random, pace = BUSY } = options
+    const { phone, random, network, pace = BUSY } = options
     this.#pace = pace
-    // Phones of one instance are never another one's.
-    const own = phone.slice(-6)
-    this.#group = `120363${own}000042@g.us`
-    this.#member = `5531${own}99`
-    this.#contacts = [`5511${own}10`, ...Array.from({ length: KNOWN_CONTACTS - 1 }, (_, n) => `5511${own}1${n + 1}`)]
-    const work = Array.from({ length: pace.senders }, () => this.#send(random.fork()))
-    if (options.network) work.push(this.#write(options.network, random.fork()))
-    this.#work = Promise.all(work).then(() => undefined)
+    this.#people = new People(phone, options.hardship)
+    this.#work = this.#run(network, random)
     // Whoever stops the load, or looks, is told.
     this.#work.catch(error => {
       this.failure = error
@@ -101,18 +88,26 @@ export class Load {
     return wrong
   }
 
+  async #run(network: Network | null, random: Random): Promise<void> {
+    const { group, members } = this.#people.groupMembers
+    await network?.joinGroup(group, members)
+    await this.#people.settle()
+    const work = Array.from({ length: this.#pace.senders }, () => this.#send(random.fork()))
+    if (network) work.push(this.#write(network, random.fork()))
+    await Promise.all(work)
+  }
+
   async #send(random: Random): Promise<void> {
-    const { network, phone, instance, onAccepted } = this.#options
-    await network?.joinGroup(this.#group, [phone, this.#member])
+    const { network, instance, onAccepted } = this.#options
     while (!this.#stopped) {
-      const { to, phones, end } = this.#recipient(random)
+      const { phones, ...recipient } = this.#people.pickRecipient(random)
       const text = `${instance.id} text ${++this.#count}`
       const idempotencyKey = randomUUID()
       const offeredAt = performance.now()
-      const messageId = await this.#sendUntilAccepted(to, text, idempotencyKey)
-      const offered = { instanceId: instance.id, to, text, idempotencyKey, offeredAt, acceptedAt: performance.now() }
-      this.accepted.push({ ...offered, messageId, phones: network ? phones : [], end })
-      if (to === ECHO) this.incoming.push({ instanceId: instance.id, text })
+      const messageId = await this.#sendUntilAccepted(recipient.to, text, idempotencyKey)
+      const offered = { instanceId: instance.id, text, idempotencyKey, offeredAt, acceptedAt: performance.now() }
+      this.accepted.push({ ...offered, ...recipient, messageId, phones: network ? phones : [] })
+      if (recipient.to === ECHO) this.incoming.push({ instanceId: instance.id, text, from: ECHO })
       onAccepted()
       await this.#pause(random.between(...this.#pace.sendEveryMs))
     }
@@ -136,29 +131,24 @@ export class Load {
     while (!this.#stopped && this.#options.isBehind?.())
   }
 
-  #recipient(random: Random): Pick<Offered, 'to' | 'phones' | 'end'> {
-    const share = random.next()
-    if (share < TO_GROUP) return { to: this.#group, phones: [this.#member], end: 'read' }
-    if (share < TO_GROUP + TO_SILENT) return { to: SILENT, phones: [SILENT], end: 'sent' }
-    const to = this.#numberThatReads(share - TO_GROUP - TO_SILENT, random)
-    return { to, phones: [to], end: 'read' }
-  }
-
-  #numberThatReads(share: number, random: Random): string {
-    if (share < TO_ECHO) return ECHO
-    if (share < TO_ECHO + TO_NEW) return `5521${this.#options.phone.slice(-4)}${String(this.#count).padStart(5, '0')}`
-    return random.pick(this.#contacts)
-  }
-
   async #write(network: Network, random: Random): Promise<void> {
-    const { phone, instance } = this.#options
     for (let n = 1; !this.#stopped; n++) {
-      const inGroup = random.next() < TO_GROUP
-      const from = inGroup ? this.#member : random.pick(this.#contacts)
-      const text = `${instance.id} incoming ${n}`
-      await network.writeAs({ from, to: phone, text, ...(inGroup && { group: this.#group }) })
-      this.incoming.push({ instanceId: instance.id, text })
+      const writer = await this.#people.pickWriter(random)
+      const line = `${this.#options.instance.id} incoming ${n}`
+      await this.#writeAs(network, writer, this.#options.hardship === null ? line : lengthen(line, random))
       await this.#pause(random.between(...this.#pace.writeEveryMs))
     }
+  }
+
+  /** A last text to the instance, behind everything that WhatsApp has kept for it. */
+  async writeLast(network: Network, random: Random): Promise<void> {
+    const { instance } = this.#options
+    await this.#writeAs(network, await this.#people.pickWriter(random), `${instance.id} incoming at last`)
+  }
+
+  async #writeAs(network: Network, { from, group }: Writer, text: string): Promise<void> {
+    const { phone, instance } = this.#options
+    const { id } = await network.writeAs({ from, to: phone, text, ...(group !== undefined && { group }) })
+    this.incoming.push({ instanceId: instance.id, text, from, whatsappId: id, ...(group !== undefined && { group }) })
   }
 }

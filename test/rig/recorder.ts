@@ -1,6 +1,7 @@
 import { type Answer, eventOf, isSigned, isStandardSigned, type ReceivedRequest, Receiver } from '../receiver.ts'
 import type { Arrival } from './facts.ts'
 import type { Random } from './random.ts'
+import { firstLineOf } from './texts.ts'
 
 /** An answer takes up to this long, so that a kill finds attempts in flight. */
 const ANSWER_WITHIN_MS = 30
@@ -53,7 +54,7 @@ export class Recorder {
       instanceId,
       eventId: String(request.headers['webhook-id']),
       kind: event,
-      subject: event === 'message.received' ? String(data['text']) : data.id,
+      subject: event === 'message.received' ? firstLineOf(String(data['text'])) : data.id,
       body: request.body.toString(),
       signed: isSigned(request, secret) && isStandardSigned(request, secret),
       attemptNumber: Number(request.headers['x-service-attempt']),

@@ -1,11 +1,15 @@
-import { type AdminClient, adminClient, type InstanceClient, instanceClient } from '../api-client.ts'
+import { type AdminClient, adminClient, instanceClient } from '../api-client.ts'
 import type { TestDatabase } from '../database.ts'
-import { type Network, type PhoneMessage, startNetwork } from '../network.ts'
+import { type Network, startNetwork } from '../network.ts'
 import { Service, ServiceDown, type ServiceOptions } from '../service.ts'
 import { until } from '../until.ts'
+import { collectFacts, type Player } from './collect-facts.ts'
+import { eachOf } from './each-of.ts'
 import type { Facts } from './facts.ts'
+import { Hardship, type HardshipCounts } from './hardship.ts'
 import { expectedKinds } from './judge.ts'
 import { Load, type LoadOptions } from './load.ts'
+import { Moments } from './moments.ts'
 import { Random } from './random.ts'
 import { Recorder } from './recorder.ts'
 
@@ -13,7 +17,6 @@ import { Recorder } from './recorder.ts'
 const SILENCE_MS = 120_000
 /** Long enough to see an attempt that is one too many. */
 const AFTERMATH_MS = 1_000
-const READS_AT_ONCE = 8
 /** A caller waits so long for a node that hangs, then asks the next one; where there is one only, it waits. */
 const CALL_TIMEOUT_MS = 4_000
 const COUNT_OWED_EVERY_MS = 500
@@ -29,6 +32,8 @@ export interface StageOptions {
   seed: number
   /** What the instances have to do; default: as much as they can. */
   load?: Pick<LoadOptions, 'pace' | 'passing'>
+  /** WhatsApp loses receipts, sends what cannot be decrypted, and names people now so, now so. */
+  hardship?: boolean
   /** Options for Node itself, in the service's processes. */
   nodeOptions?: readonly string[]
   /** More options of the simulator's program. */
@@ -39,11 +44,7 @@ export interface StageOptions {
 
 export type NodeOptions = Pick<ServiceOptions, 'env' | 'nodeOptions' | 'program'>
 
-export interface Player {
-  client: InstanceClient
-  phone: string
-  load: Load | null
-}
+export type { Player }
 
 /**
  * The service on a store of its own, between a simulated WhatsApp in another process, a receiver, and callers that
@@ -59,6 +60,9 @@ export class Stage {
   readonly #onAccepted = new Moments()
   readonly #onArrival = new Moments()
   readonly players: Player[] = []
+  #hardship: Hardship | null = null
+  /** How often WhatsApp did what; null before the load has ended. */
+  hardships: HardshipCounts | null = null
   /** Boots of nodes that were replaced, and what else may have repeated an attempt. */
   #incidents = 0
   #calls = 0
@@ -89,6 +93,7 @@ export class Stage {
       stage.startUpMs = (performance.now() - startedAt) / stage.nodes.length
       const numbers = Array.from({ length: options.instances }, (_, n) => n)
       await eachOf(numbers, LINKED_AT_ONCE, () => stage.#addPlayer())
+      if (options.hardship && stage.network) stage.#hardship = await Hardship.begin(stage.network, stage.random)
       return stage
     } catch (error) {
       await stage.dispose()
@@ -160,6 +165,7 @@ export class Stage {
         phone: player.phone,
         network: this.network,
         random: this.#random.fork(),
+        hardship: this.#hardship,
         ...this.#options.load,
         isBehind: () => this.#isBehind(),
         onAccepted: () => this.#onAccepted.happened(),
@@ -167,9 +173,15 @@ export class Stage {
     }
   }
 
-  /** Resolves once everything offered has its 202. */
+  /** Resolves once everything offered has its 202. WhatsApp then behaves well, and delivers again what was not confirmed. */
   async stopLoad(): Promise<void> {
     await Promise.all(this.loads.map(load => load.stop()))
+    if (this.#hardship === null || this.network === null) return
+    this.hardships = await this.#hardship.end()
+    for (const { phone, load } of this.players) {
+      await this.network.misbehave({ kind: 'cut', account: phone })
+      await load?.writeLast(this.network, this.random)
+    }
   }
 
   nextAccepted(withinMs: number): Promise<void> {
@@ -215,25 +227,14 @@ export class Stage {
         if (length > arrived) since = performance.now()
         arrived = length
         const quietMs = performance.now() - since
-        return quietMs > SILENCE_MS || (quietMs > AFTERMATH_MS && this.#owed === 0)
+        return quietMs > SILENCE_MS || (quietMs > AFTERMATH_MS && this.#owed <= 0)
       },
       10 * 60_000,
     )
   }
 
-  async collectFacts(): Promise<Facts> {
-    const accepted = this.loads.flatMap(load => load.accepted)
-    const phones = new Map<string, PhoneMessage[]>()
-    for (const phone of new Set(accepted.flatMap(text => text.phones))) {
-      phones.set(phone, (await this.network?.inbox(phone)) ?? [])
-    }
-    const clients = new Map(this.players.map(({ client }) => [client.id, client]))
-    const states = new Map<string, string>()
-    await eachOf(accepted, READS_AT_ONCE, async ({ instanceId, messageId }) => {
-      states.set(messageId, (await clients.get(instanceId)?.message(messageId))?.status ?? 'unknown')
-    })
-    const incoming = this.loads.flatMap(load => load.incoming)
-    return { accepted, incoming, arrivals: this.recorder.arrivals, phones, states }
+  collectFacts(): Promise<Facts> {
+    return collectFacts(this.players, this.network, this.recorder.arrivals)
   }
 
   /** Everything accepted is offered again. @returns what was not answered as a replay */
@@ -303,35 +304,4 @@ export class Stage {
     if (phone === null) throw new Error(`${id} is connected, and its number is not known.`)
     this.players.push({ client, phone, load: null })
   }
-}
-
-/** Something that happens again and again, to be waited for. */
-class Moments {
-  #waiting: (() => void)[] = []
-
-  happened(): void {
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const tell of waiting) tell()
-  }
-
-  /** Resolves, within the same turn, when it happens next; or when `withinMs` have passed without. */
-  next(withinMs: number): Promise<void> {
-    return new Promise(resolve => {
-      const timer = setTimeout(resolve, withinMs)
-      this.#waiting.push(() => {
-        clearTimeout(timer)
-        resolve()
-      })
-    })
-  }
-}
-
-async function eachOf<T>(items: readonly T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
-  const rest = items.values()
-  await Promise.all(
-    Array.from({ length: atOnce }, async () => {
-      for (const item of rest) await work(item)
-    }),
-  )
 }
