@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import type { Obeyed, Order, ScenarioState } from '@pombal/simulator'
+import type { AccountInfo, Obeyed, Order, ScenarioState } from '@pombal/simulator'
 import { endWithUs } from './end-with-us.ts'
 import { keepLog, noteBody } from './log-book.ts'
 import { until } from './until.ts'
@@ -69,6 +69,7 @@ export async function startNetwork(options: readonly string[] = []) {
     /** Makes numbers members of a group for each account among them. */
     joinGroup: (group: string, members: readonly string[]) =>
       call('POST', `/groups/${group}/members`, JSON.stringify({ members })),
+    accounts: async () => (await call<{ accounts: AccountInfo[] }>('GET', '/accounts')).accounts,
     inbox: async (number: string) =>
       (await call<{ messages: PhoneMessage[] }>('GET', `/phones/${number}/messages`)).messages,
     misbehave: (order: Order) => call<Obeyed>('POST', '/scenario', JSON.stringify(order)),

@@ -10,7 +10,9 @@ export interface KillPoint {
    * - `in an attempt`: the receiver has the event, and has not answered
    */
   kind: 'during start-up' | 'at a moment' | 'right after a 202' | 'before WhatsApp answers' | 'in an attempt'
-  /** Counted from the banner, or from the start: when it happens, or when what it waits for may begin. */
+  /** Every instance is connected again first: what goes on then takes longer than a start on a fast machine. */
+  onceConnected: boolean
+  /** Counted from the banner, the start or the connection: when it happens, or when what it waits for may begin. */
   afterMs: number
   /** From what it waited for to the kill. */
   thenMs: number
@@ -32,11 +34,15 @@ const ON_THE_WAY_MS = 80
 /** @param startUpMs how long a start takes on this machine */
 export function nextKillPoint(random: Random, startUpMs: number): KillPoint {
   const kind = random.pick(KINDS)
-  if (kind === 'during start-up') return { kind, afterMs: random.between(0, startUpMs), thenMs: 0 }
+  if (kind === 'during start-up') {
+    return { kind, onceConnected: false, afterMs: random.between(0, startUpMs), thenMs: 0 }
+  }
+  const onceConnected = random.next() < 0.5
   // Nothing is written to a silent WhatsApp before the driver has logged in and knows the recipients' devices.
   if (kind === 'before WhatsApp answers') {
-    return { kind, afterMs: random.between(FIRST_MOMENTS_MS, LONGEST_MS), thenMs: random.between(0, ON_THE_WAY_MS) }
+    const afterMs = random.between(onceConnected ? 0 : FIRST_MOMENTS_MS, LONGEST_MS)
+    return { kind, onceConnected, afterMs, thenMs: random.between(0, ON_THE_WAY_MS) }
   }
   const withinMs = random.next() < 0.5 ? FIRST_MOMENTS_MS : LONGEST_MS
-  return { kind, afterMs: random.between(0, withinMs), thenMs: 0 }
+  return { kind, onceConnected, afterMs: random.between(0, withinMs), thenMs: 0 }
 }

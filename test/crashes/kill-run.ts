@@ -7,8 +7,9 @@ import { judge, type Verdict } from '../rig/judge.ts'
 import { Stage } from '../rig/stage.ts'
 import { type KillPoint, nextKillPoint } from './kill-points.ts'
 
-/** Load after the last restart, before it ends. */
+/** Load after the last restart, once all works again, before it ends. */
 const LAST_LOAD_MS = 500
+const CONNECTED_WITHIN_MS = 60_000
 /** What a kill that follows a 202 or an attempt waits for it at most. */
 const TRIGGER_WITHIN_MS = 1_000
 
@@ -50,10 +51,13 @@ export async function runKills(options: KillRunOptions): Promise<KillReport> {
     for (let n = 1; n <= kills; n++) {
       const point = nextKillPoint(random, stage.startUpMs)
       await killAt(stage, point)
-      say(`kill ${n}/${kills} ${point.kind}, ${Math.round(point.afterMs)} + ${Math.round(point.thenMs)} ms`)
+      say(
+        `kill ${n}/${kills} ${point.kind}${point.onceConnected ? ' once connected' : ''}, ${Math.round(point.afterMs)} + ${Math.round(point.thenMs)} ms`,
+      )
       await database.expireLeases()
     }
     await stage.service.start()
+    await stage.untilRecovered(CONNECTED_WITHIN_MS)
     await sleep(LAST_LOAD_MS)
     await stage.stopLoad()
     say('load ended')
@@ -79,13 +83,14 @@ export async function runKills(options: KillRunOptions): Promise<KillReport> {
   }
 }
 
-async function killAt(stage: Stage, { kind, afterMs, thenMs }: KillPoint): Promise<void> {
+async function killAt(stage: Stage, { kind, onceConnected, afterMs, thenMs }: KillPoint): Promise<void> {
   const { service } = stage
   // The first time it is up already: then a kill during start-up is one at a moment.
   if (service.url === null) {
     service.boot()
     if (kind !== 'during start-up') await service.ready()
   }
+  if (onceConnected) await stage.untilConnected(CONNECTED_WITHIN_MS)
   await sleep(afterMs)
   if (kind === 'before WhatsApp answers') stage.pauseWhatsapp()
   if (kind === 'before WhatsApp answers' || kind === 'right after a 202') await stage.nextAccepted(TRIGGER_WITHIN_MS)

@@ -207,6 +207,18 @@ export class Stage {
     return performance.now() - startedAt
   }
 
+  /** Waits until WhatsApp has let every instance in. */
+  async untilConnected(withinMs: number): Promise<void> {
+    const { network } = this
+    if (network === null) return
+    const phones = this.players.map(({ phone }) => phone)
+    const look = async () => {
+      const accounts = await network.accounts()
+      return phones.every(phone => accounts.some(account => account.phone === phone && account.online))
+    }
+    await until('every instance to log in', look, withinMs)
+  }
+
   /** WhatsApp answers nothing until it is resumed. */
   pauseWhatsapp(): void {
     this.network?.pause()
