@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'better-sqlite3'
@@ -22,6 +23,8 @@ export interface KillRunOptions {
   easy?: boolean
   /** The same seed: the same kill points, recipients and pauses; what the machine makes of them differs. */
   seed: number
+  /** A folder for the service's log, where a promise was broken or the run broke off. */
+  logs?: string | undefined
   say(line: string): void
 }
 
@@ -42,45 +45,60 @@ export interface KillReport extends Verdict {
 
 /** Kills the service again and again under load, lets it come to rest, and counts. */
 export async function runKills(options: KillRunOptions): Promise<KillReport> {
-  const { kills, say, database } = options
-  const startedAt = performance.now()
   const stage = await Stage.open({ ...options, hardship: !options.easy && !options.sandbox })
+  let held = false
   try {
-    const random = stage.random
-    stage.startLoad()
-    for (let n = 1; n <= kills; n++) {
-      const point = nextKillPoint(random, stage.startUpMs)
-      await killAt(stage, point)
-      say(
-        `kill ${n}/${kills} ${point.kind}${point.onceConnected ? ' once connected' : ''}, ${Math.round(point.afterMs)} + ${Math.round(point.thenMs)} ms`,
-      )
-      await database.expireLeases()
-    }
-    await stage.service.start()
-    await stage.untilRecovered(CONNECTED_WITHIN_MS)
-    await sleep(LAST_LOAD_MS)
-    await stage.stopLoad()
-    say('load ended')
-    await stage.untilQuiet()
-    const facts = await stage.collectFacts()
-    const verdict = judge(facts)
-    const violations = [...verdict.violations, ...(await stage.listOwed()), ...(await stage.replay())]
-    violations.push(...(await stopAndCheck(stage, database.url === null)))
-    return {
-      ...verdict,
-      violations,
-      kills,
-      accepted: facts.accepted.length,
-      incoming: facts.incoming.length,
-      arrivals: facts.arrivals.length,
-      longTexts: facts.incoming.filter(({ text }) => text.length > 65_536).length,
-      hardships: stage.hardships,
-      retries: facts.arrivals.filter(({ attemptNumber }) => attemptNumber > 1).length,
-      durationMs: performance.now() - startedAt,
-    }
+    const report = await killAndCount(stage, options)
+    held = report.violations.length === 0 && report.lostIncoming.length === 0
+    return report
   } finally {
+    if (!held) writeLog(stage, options)
     await stage.dispose()
   }
+}
+
+async function killAndCount(stage: Stage, { kills, say, database }: KillRunOptions): Promise<KillReport> {
+  const startedAt = performance.now()
+  const random = stage.random
+  stage.startLoad()
+  for (let n = 1; n <= kills; n++) {
+    const point = nextKillPoint(random, stage.startUpMs)
+    await killAt(stage, point)
+    say(
+      `kill ${n}/${kills} ${point.kind}${point.onceConnected ? ' once connected' : ''}, ${Math.round(point.afterMs)} + ${Math.round(point.thenMs)} ms`,
+    )
+    await database.expireLeases()
+  }
+  await stage.service.start()
+  await stage.untilRecovered(CONNECTED_WITHIN_MS)
+  await sleep(LAST_LOAD_MS)
+  await stage.stopLoad()
+  say('load ended')
+  await stage.untilQuiet()
+  const facts = await stage.collectFacts()
+  const verdict = judge(facts)
+  const violations = [...verdict.violations, ...(await stage.listOwed()), ...(await stage.replay())]
+  violations.push(...(await stopAndCheck(stage, database.url === null)))
+  return {
+    ...verdict,
+    violations,
+    kills,
+    accepted: facts.accepted.length,
+    incoming: facts.incoming.length,
+    arrivals: facts.arrivals.length,
+    longTexts: facts.incoming.filter(({ text }) => text.length > 65_536).length,
+    hardships: stage.hardships,
+    retries: facts.arrivals.filter(({ attemptNumber }) => attemptNumber > 1).length,
+    durationMs: performance.now() - startedAt,
+  }
+}
+
+function writeLog(stage: Stage, { database, seed, logs, say }: KillRunOptions): void {
+  if (logs === undefined) return
+  mkdirSync(logs, { recursive: true })
+  const file = join(logs, `${database.url === null ? 'sqlite' : 'postgres'}-${seed}.log`)
+  writeFileSync(file, stage.service.wholeOutput)
+  say(`log in ${file}`)
 }
 
 async function killAt(stage: Stage, { kind, onceConnected, afterMs, thenMs }: KillPoint): Promise<void> {

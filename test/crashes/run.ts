@@ -11,7 +11,7 @@ import { type KillReport, runKills } from './kill-run.ts'
  */
 
 const USAGE =
-  'usage: npm run test:crash -- [--kills 100] [--frame-kills 200] [--seed N] [--store sqlite|postgres] [--instances 2] [--sandbox] [--easy]'
+  'usage: npm run test:crash -- [--kills 100] [--frame-kills 200] [--seed N] [--store sqlite|postgres] [--instances 2] [--sandbox] [--easy] [--logs FOLDER]'
 /** Violations printed of each store; the rest is counted. */
 const SHOWN = 20
 
@@ -24,6 +24,7 @@ interface Settings {
   sandbox: boolean
   /** WhatsApp behaves well. */
   easy: boolean
+  logs: string | undefined
 }
 
 /** Null where an argument is not as it should be. */
@@ -37,13 +38,14 @@ function readSettings(): Settings | null {
       instances: { type: 'string', default: '2' },
       sandbox: { type: 'boolean', default: false },
       easy: { type: 'boolean', default: false },
+      logs: { type: 'string' },
     },
   })
   const stores = storesNamed(values.store)
   const numbers = [values.kills, values['frame-kills'], values.seed, values.instances].map(Number)
   if (stores.length === 0 || numbers.some(number => !Number.isInteger(number) || number < 0)) return null
   const [kills = 0, frameKills = 0, seed = 0, instances = 0] = numbers
-  return { kills, frameKills, seed, stores, instances, sandbox: values.sandbox, easy: values.easy }
+  return { kills, frameKills, seed, stores, instances, sandbox: values.sandbox, easy: values.easy, logs: values.logs }
 }
 
 function underLoad(settings: Settings): Trial {
