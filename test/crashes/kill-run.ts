@@ -10,7 +10,7 @@ import { type KillPoint, nextKillPoint } from './kill-points.ts'
 
 /** Load after the last restart, once all works again, before it ends. */
 const LAST_LOAD_MS = 500
-const CONNECTED_WITHIN_MS = 60_000
+const CONNECTED_WITHIN_MS = 180_000
 /** What a kill that follows a 202 or an attempt waits for it at most. */
 const TRIGGER_WITHIN_MS = 1_000
 
