@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import type { AccountInfo, Obeyed, Order, ScenarioState } from '@pombal/simulator'
+import type { AccountInfo, ContactMessage, Obeyed, Order, ScenarioState } from '@pombal/simulator'
 import { endWithUs } from './end-with-us.ts'
 import { keepLog, noteBody } from './log-book.ts'
 import { until } from './until.ts'
@@ -62,7 +62,7 @@ export async function startNetwork(options: readonly string[] = []) {
     /** The owner of the phone types the code that the client shows. */
     typePairingCode: (code: string, phone: string) =>
       call<{ phone: string }>('POST', '/mock-phone/pairing-code', JSON.stringify({ code, phone })),
-    writeAs: (message: { from: string; to: string; text: string; group?: string }) => {
+    writeAs: (message: ContactMessage) => {
       noteBody(message)
       return call<{ id: string }>('POST', '/messages', JSON.stringify(message))
     },

@@ -5,6 +5,7 @@ import { release } from './delivery.ts'
 import { groupNotification, groupOf, otherMembers, participantNode } from './groups.ts'
 import type { Network } from './network.ts'
 import { bigEndian, type Node, node, seconds } from './nodes.ts'
+import { garbled } from './scenario/alterations.ts'
 import type { Encrypted, KeyBundle } from './signal-device.ts'
 import type { Original } from './stanza-queue.ts'
 
@@ -15,6 +16,7 @@ export interface Writing {
   from: string
   text: string
   group?: string | undefined
+  undecryptable?: boolean | undefined
   /** Milliseconds since the epoch; it does not reach the client before. */
   at: number
 }
@@ -23,7 +25,8 @@ export interface Writing {
  * A contact writes to the account: the message is on the account's phone, and encrypted and queued for its client if
  * one is linked. To be called in an event of the account.
  */
-export async function writeToAccount(network: Network, account: Account, { from, text, group, at }: Writing) {
+export async function writeToAccount(network: Network, account: Account, writing: Writing) {
+  const { from, text, group, undecryptable, at } = writing
   const id = createMessageId()
   const effects: Effect[] = []
   account.inboxes.receive(account.phone, { id, from, text, ...(group && { group }), receivedAt: at })
@@ -33,7 +36,8 @@ export async function writeToAccount(network: Network, account: Account, { from,
   const parts = group
     ? await encryptForGroup(network, account, original, effects)
     : [enc(await encryptForClient(network, account, from, original.content, effects))]
-  const entry = account.queue.add(messageStanza(account, original, id, at, parts), at, original)
+  const stanza = messageStanza(account, original, id, at, parts)
+  const entry = account.queue.add(undecryptable ? garbled(stanza) : stanza, at, original)
   effects.push(release(network, account, entry))
   return { id, effects }
 }

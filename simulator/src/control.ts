@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Order } from './scenario/order.ts'
 import type { RequestHandler } from './simulator.ts'
-import { type Simulator, SimulatorError, type SimulatorErrorCode } from './types.ts'
+import { type ContactMessage, type Simulator, SimulatorError, type SimulatorErrorCode } from './types.ts'
 
 interface Call {
   simulator: Simulator
@@ -57,7 +57,12 @@ const routes: readonly Route[] = [
     answer: ({ simulator, body }) => {
       const { from, to, text } = strings(body, 'from', 'to', 'text')
       const { group, name } = strings(body)
-      const optional = { ...(group !== undefined && { group }), ...(name !== undefined && { name }) }
+      const { undecryptable } = parseObject(body) as Pick<ContactMessage, 'undecryptable'>
+      const optional = {
+        ...(group !== undefined && { group }),
+        ...(name !== undefined && { name }),
+        ...(undecryptable !== undefined && { undecryptable }),
+      }
       return simulator.writeAs({ from: from!, to: to!, text: text!, ...optional })
     },
   },

@@ -167,12 +167,12 @@ class ListeningSimulator implements Simulator {
   async writeAs(message: ContactMessage): Promise<{ id: string }> {
     this.#checkOpen()
     this.#check(message)
-    const { from, to, text, group, name } = message
+    const { from, to, text, group, name, undecryptable } = message
     const account = this.#network.getAccount(to)
     let id = ''
     await account.applyDurably(async () => {
       if (name !== undefined) account.setContactName(from, name)
-      const written = await writeToAccount(this.#network, account, { from, text, group, at: Date.now() })
+      const written = await writeToAccount(this.#network, account, { from, text, group, undecryptable, at: Date.now() })
       id = written.id
       return written.effects
     })
@@ -229,7 +229,7 @@ class ListeningSimulator implements Simulator {
     if (this.#closing) throw new SimulatorError('closed', 'the simulator is closed')
   }
 
-  #check({ from, to, text, group, name }: ContactMessage): void {
+  #check({ from, to, text, group, name, undecryptable }: ContactMessage): void {
     const problem =
       (!isNumber(from) && '`from` must be a phone number, digits only') ||
       (!isNumber(to) && '`to` must be a phone number, digits only') ||
@@ -237,6 +237,7 @@ class ListeningSimulator implements Simulator {
         '`text` must be 1 to 10,000,000 characters') ||
       (group !== undefined && !isGroup(group) && '`group` must be the JID of a group') ||
       (name !== undefined && typeof name !== 'string' && '`name` must be a string') ||
+      (undecryptable !== undefined && typeof undecryptable !== 'boolean' && '`undecryptable` must be true or false') ||
       (!hasMeaning(from) && this.#network.findAccount(from) && '`from` is an account: write through its client')
     if (problem) throw new SimulatorError('invalid_argument', problem)
     if (group && !isMember(this.#network.getAccount(to), group))

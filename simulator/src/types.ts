@@ -58,6 +58,8 @@ export interface ContactMessage {
   group?: string
   /** The contact's push name; kept for the contact's later messages. */
   name?: string
+  /** Its ciphertext cannot be decrypted, however often it is delivered, until the client asks for another. */
+  undecryptable?: boolean
 }
 
 /** A message on a simulated phone. One per WhatsApp id, however often it arrived. */

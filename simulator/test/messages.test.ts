@@ -180,13 +180,26 @@ describe('a contact that writes', () => {
   it('is noted on the phone of the account when the client had to ask for it again', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
-    const when = { stanza: 'message', direction: 'out', times: 1 } as const
-    await simulator.misbehave({ kind: 'rule', rule: { when, do: 'garble' } })
-    for (const text of ['first', 'second']) await simulator.writeAs({ from: CONTACT, to: client.phone, text })
+    const message = { from: CONTACT, to: client.phone }
+    await simulator.writeAs({ ...message, text: 'first', undecryptable: true })
+    await simulator.writeAs({ ...message, text: 'second' })
     await until(() => client.texts().length === 2)
     const [first, second] = await simulator.inbox(client.phone)
     expect(first).toMatchObject({ text: 'first', askedFor: 1 })
     expect(second).not.toHaveProperty('askedFor')
+  })
+
+  it('stays unreadable, however often it is delivered, until the client asks for it again', async () => {
+    const simulator = await startSimulator()
+    const client = await link(simulator, 'a')
+    const when = { stanza: 'receipt', direction: 'in', times: 1 } as const
+    await simulator.misbehave({ kind: 'rule', rule: { when, do: 'cut' } })
+    const { id } = await simulator.writeAs({ from: CONTACT, to: client.phone, text: 'once', undecryptable: true })
+    await until(() => client.seen.closes.length === 1)
+    expect(client.texts()).toEqual([])
+    client.reconnect()
+    await until(() => client.texts().includes('once'))
+    expect(await simulator.inbox(client.phone)).toMatchObject([{ id, askedFor: 1 }])
   })
 
   it('asks again for a message that it cannot read, and then has it', async () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import type { TestDatabase } from '../database.ts'
+import type { Facts } from '../rig/facts.ts'
 import type { HardshipCounts } from '../rig/hardship.ts'
 import { judge, type Verdict } from '../rig/judge.ts'
 import { Stage } from '../rig/stage.ts'
@@ -10,6 +11,8 @@ import { type KillPoint, nextKillPoint } from './kill-points.ts'
 
 /** Load after the last restart, once all works again, before it ends. */
 const LAST_LOAD_MS = 500
+/** Of each text, in a log. */
+const LOGGED_UNITS = 300
 const CONNECTED_WITHIN_MS = 180_000
 /** What a kill that follows a 202 or an attempt waits for it at most. */
 const TRIGGER_WITHIN_MS = 1_000
@@ -23,7 +26,7 @@ export interface KillRunOptions {
   easy?: boolean
   /** The same seed: the same kill points, recipients and pauses; what the machine makes of them differs. */
   seed: number
-  /** A folder for the service's log, where a promise was broken or the run broke off. */
+  /** A folder for what was seen, and for the service's log where a promise was broken or the run broke off. */
   logs?: string | undefined
   say(line: string): void
 }
@@ -57,7 +60,7 @@ export async function runKills(options: KillRunOptions): Promise<KillReport> {
   }
 }
 
-async function killAndCount(stage: Stage, { kills, say, database }: KillRunOptions): Promise<KillReport> {
+async function killAndCount(stage: Stage, { kills, say, database, logs, seed }: KillRunOptions): Promise<KillReport> {
   const startedAt = performance.now()
   const random = stage.random
   stage.startLoad()
@@ -76,6 +79,7 @@ async function killAndCount(stage: Stage, { kills, say, database }: KillRunOptio
   say('load ended')
   await stage.untilQuiet()
   const facts = await stage.collectFacts()
+  if (logs !== undefined) writeFacts(facts, fileIn(logs, { database, seed }, 'facts.json'))
   const verdict = judge(facts)
   const violations = [...verdict.violations, ...(await stage.listOwed()), ...(await stage.replay())]
   violations.push(...(await stopAndCheck(stage, database.url === null)))
@@ -93,12 +97,23 @@ async function killAndCount(stage: Stage, { kills, say, database }: KillRunOptio
   }
 }
 
-function writeLog(stage: Stage, { database, seed, logs, say }: KillRunOptions): void {
-  if (logs === undefined) return
-  mkdirSync(logs, { recursive: true })
-  const file = join(logs, `${database.url === null ? 'sqlite' : 'postgres'}-${seed}.log`)
+function writeLog(stage: Stage, options: KillRunOptions): void {
+  if (options.logs === undefined) return
+  const file = fileIn(options.logs, options, 'log')
   writeFileSync(file, stage.service.wholeOutput)
-  say(`log in ${file}`)
+  options.say(`log in ${file}`)
+}
+
+/** Long texts are cut. */
+function writeFacts(facts: Facts, file: string): void {
+  const short = (_name: string, value: unknown) =>
+    value instanceof Map ? [...value] : typeof value === 'string' ? value.slice(0, LOGGED_UNITS) : value
+  writeFileSync(file, JSON.stringify(facts, short, 1))
+}
+
+function fileIn(folder: string, { database, seed }: Pick<KillRunOptions, 'database' | 'seed'>, suffix: string): string {
+  mkdirSync(folder, { recursive: true })
+  return join(folder, `${database.url === null ? 'sqlite' : 'postgres'}-${seed}.${suffix}`)
 }
 
 async function killAt(stage: Stage, { kind, onceConnected, afterMs, thenMs }: KillPoint): Promise<void> {

@@ -39,6 +39,8 @@ export interface OfferedIncoming {
   group?: string
   /** Not known of an answer. */
   whatsappId?: string
+  /** The instance could not read it before it had asked for it again. */
+  undecryptable: boolean
 }
 
 export interface IncomingText extends OfferedIncoming {

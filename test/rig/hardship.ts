@@ -2,7 +2,7 @@ import type { Action, When } from '@pombal/simulator'
 import type { Network } from '../network.ts'
 import type { Random } from './random.ts'
 
-/** Of the messages to an instance, this share cannot be decrypted when it comes first. */
+/** Of the messages to an instance, this share cannot be decrypted before it is asked for again. */
 const UNDECRYPTABLE = 0.05
 /** Of the receipts of an instance, and of its recipients, this share is lost: it is asked for, or given, again at a login. */
 const RECEIPTS_LOST = 0.2
@@ -11,8 +11,6 @@ const RECIPIENTS_RECEIPTS_LOST = 0.1
 const NAMED_BY_NUMBER = 0.15
 
 export interface HardshipCounts {
-  /** Copies of messages to an instance that could not be decrypted. */
-  undecryptable: number
   /** Receipts of instances, and of recipients, that were lost. */
   receiptsLost: number
   /** Contacts that WhatsApp named by LID alone for a while. */
@@ -25,7 +23,6 @@ export interface HardshipCounts {
  */
 export class Hardship {
   readonly #network: Network
-  readonly #undecryptable: number[] = []
   readonly #receiptsLost: number[] = []
   readonly #others: number[] = []
   readonly #hidden = new Map<string, number>()
@@ -40,10 +37,14 @@ export class Hardship {
     const hardship = new Hardship(network)
     const message = { stanza: 'message', direction: 'out' } as const
     hardship.#others.push(await hardship.#rule({ ...message, probability: NAMED_BY_NUMBER }, { address: 'pn' }))
-    hardship.#undecryptable.push(await hardship.#rule({ ...message, probability: UNDECRYPTABLE }, 'garble'))
     for (const type of ['', 'inactive']) await hardship.#loseReceipts('in', type, RECEIPTS_LOST)
     for (const type of ['', 'read']) await hardship.#loseReceipts('out', type, RECIPIENTS_RECEIPTS_LOST)
     return hardship
+  }
+
+  /** Whether the next message to an instance cannot be decrypted. */
+  spoils(random: Random): boolean {
+    return random.next() < UNDECRYPTABLE
   }
 
   /** Whoever looks up `number` finds `phone`. */
@@ -74,11 +75,10 @@ export class Hardship {
     const applied = (ids: readonly number[]) =>
       rules.filter(({ id }) => ids.includes(id)).reduce((sum, rule) => sum + rule.applied, 0)
     const counts = {
-      undecryptable: applied(this.#undecryptable),
       receiptsLost: applied(this.#receiptsLost),
       hidden: this.#hiddenCount,
     }
-    const all = [...this.#undecryptable, ...this.#receiptsLost, ...this.#others, ...this.#hidden.values()]
+    const all = [...this.#receiptsLost, ...this.#others, ...this.#hidden.values()]
     for (const id of all) await this.#network.misbehave({ kind: 'remove_rule', id })
     return counts
   }

@@ -29,7 +29,15 @@ function facts(change: Partial<Facts> = {}): Facts {
 }
 
 function incoming(text: string, place: number, more: Partial<IncomingText> = {}): IncomingText {
-  return { instanceId: INSTANCE, text, from: PHONE, whatsappId: firstLineOf(text), place, ...more }
+  return {
+    instanceId: INSTANCE,
+    text,
+    from: PHONE,
+    whatsappId: firstLineOf(text),
+    undecryptable: false,
+    place,
+    ...more,
+  }
 }
 
 /** What is reported of an incoming text. @param data what is not as it was written */
@@ -68,6 +76,7 @@ describe('the judge of a crash run', () => {
       mostRepeatedPerKill: 0,
       repeatedOnWire: 0,
       askedFor: 0,
+      undecryptable: 0,
       incomingAskedFor: 0,
     })
   })

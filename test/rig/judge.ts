@@ -25,7 +25,9 @@ export interface Verdict {
   repeatedOnWire: number
   /** Texts that a phone could not read at first, and asked for again. */
   askedFor: number
-  /** Incoming texts that the instance could not read at first, and asked for again. */
+  /** Incoming texts that nobody could decrypt at first. */
+  undecryptable: number
+  /** Others that the instance asked for again all the same. */
   incomingAskedFor: number
 }
 
@@ -59,7 +61,8 @@ export function judge(facts: Facts, { ordersIncoming = true } = {}): Verdict {
     mostRepeatedPerKill: Math.max(0, ...repeats.byKill.values()),
     repeatedOnWire: [...facts.phones.values()].flat().filter(entry => entry.copies > 1).length,
     askedFor: [...facts.phones.values()].flat().filter(entry => entry.askedFor !== undefined).length,
-    incomingAskedFor: facts.incoming.filter(({ askedFor }) => askedFor !== undefined).length,
+    undecryptable: facts.incoming.filter(({ undecryptable }) => undecryptable).length,
+    incomingAskedFor: facts.incoming.filter(text => text.askedFor !== undefined && !text.undecryptable).length,
   }
 }
 

@@ -107,7 +107,7 @@ export class Load {
       const messageId = await this.#sendUntilAccepted(recipient.to, text, idempotencyKey)
       const offered = { instanceId: instance.id, text, idempotencyKey, offeredAt, acceptedAt: performance.now() }
       this.accepted.push({ ...offered, ...recipient, messageId, phones: network ? phones : [] })
-      if (recipient.to === ECHO) this.incoming.push({ instanceId: instance.id, text, from: ECHO })
+      if (recipient.to === ECHO) this.incoming.push({ instanceId: instance.id, text, from: ECHO, undecryptable: false })
       onAccepted()
       await this.#pause(random.between(...this.#pace.sendEveryMs))
     }
@@ -135,7 +135,9 @@ export class Load {
     for (let n = 1; !this.#stopped; n++) {
       const writer = await this.#people.pickWriter(random)
       const line = `${this.#options.instance.id} incoming ${n}`
-      await this.#writeAs(network, writer, this.#options.hardship === null ? line : lengthen(line, random))
+      const { hardship } = this.#options
+      const text = hardship === null ? line : lengthen(line, random)
+      await this.#writeAs(network, writer, text, hardship?.spoils(random))
       await this.#pause(random.between(...this.#pace.writeEveryMs))
     }
   }
@@ -146,9 +148,9 @@ export class Load {
     await this.#writeAs(network, await this.#people.pickWriter(random), `${instance.id} incoming at last`)
   }
 
-  async #writeAs(network: Network, { from, group }: Writer, text: string): Promise<void> {
+  async #writeAs(network: Network, writer: Writer, text: string, undecryptable = false): Promise<void> {
     const { phone, instance } = this.#options
-    const { id } = await network.writeAs({ from, to: phone, text, ...(group !== undefined && { group }) })
-    this.incoming.push({ instanceId: instance.id, text, from, whatsappId: id, ...(group !== undefined && { group }) })
+    const { id } = await network.writeAs({ ...writer, to: phone, text, ...(undecryptable && { undecryptable }) })
+    this.incoming.push({ ...writer, instanceId: instance.id, text, whatsappId: id, undecryptable })
   }
 }
