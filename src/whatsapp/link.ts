@@ -292,7 +292,12 @@ export class Link {
     ws.prependListener('frame', frame => {
       if (!(frame instanceof Uint8Array)) dropKeyErrors(frame)
     })
-    ws.prependListener('CB:message', (node: BinaryNode) => this.#ciphertexts.note(node))
+    ws.prependListener('CB:message', (node: BinaryNode) => {
+      this.#ciphertexts.note(node)
+      // Baileys takes kept messages one after the other, and live ones beside them as soon as it knows their addresses: they
+      // would overtake one another. Marked as kept, all go through the one queue.
+      node.attrs['offline'] ??= '0'
+    })
     // Baileys tells of refusals only, and of those after the fact.
     ws.on('CB:ack', ({ attrs: { id, error, phash, ...rest } }: BinaryNode) => {
       // By the id: not every network names the class.

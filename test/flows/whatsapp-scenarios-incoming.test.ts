@@ -205,6 +205,17 @@ describe.concurrent('what WhatsApp kept while the instance was away', () => {
     expect(await stage.received(id)).toHaveLength(300)
   })
 
+  test('comes before what is written meanwhile', async () => {
+    await using world = await openStage()
+    const { stage, id, phone, connection } = world
+    await stage.stop(connection)
+    await stage.network.misbehave({ kind: 'write', from: CONTACT, to: phone, text: 'text', count: 60 })
+    await stage.connect(id)
+    await until('a first event', async () => (await stage.receivedIds(id)).length > 0)
+    for (const text of ['text 61', 'text 62']) await stage.network.writeAs({ from: CONTACT, to: phone, text })
+    expect(await texts(stage, id, 62)).toEqual(numbered('text', 62))
+  })
+
   test('receipts for messages sent before', async () => {
     await using world = await openStage()
     const { stage, id, connection } = world
@@ -217,6 +228,13 @@ describe.concurrent('what WhatsApp kept while the instance was away', () => {
     await stage.becomes(id, message, 'read')
     expect(await stage.eventsOf(id, message)).toEqual(['message.sent', 'message.delivered', 'message.read'])
   })
+})
+
+test('texts of one sender, named now by number, now by LID, are events in the order written', async () => {
+  await using world = await openStage([{ ...INCOMING, probability: 0.5 }, { address: 'pn' }])
+  const { stage, id, phone } = world
+  await stage.network.misbehave({ kind: 'write', from: CONTACT, to: phone, text: 'text', count: 60 })
+  expect(await texts(stage, id, 60)).toEqual(numbered('text', 60))
 })
 
 describe.concurrent('a stream of messages at a rate, both ways, with the socket cut in between', () => {

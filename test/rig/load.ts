@@ -9,7 +9,7 @@ import type { Random } from './random.ts'
 import { lengthen } from './texts.ts'
 
 /** As much as one instance takes. */
-const BUSY: Pace = { senders: 5, sendEveryMs: [0, 60], writeEveryMs: [100, 400] }
+export const BUSY: Pace = { senders: 5, sendEveryMs: [0, 60], writeEveryMs: [100, 400] }
 const REPEAT_AFTER_MS = 25
 
 export interface Pace {
