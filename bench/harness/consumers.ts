@@ -1,5 +1,5 @@
 import { type IncomingMessage, incomingBody } from '../../src/domain/event.ts'
-import { type InstanceId, newInstanceId } from '../../src/domain/ids.ts'
+import { type InstanceId, newInstanceId, newMessageId } from '../../src/domain/ids.ts'
 import type { Lease, Store } from '../../src/store/store.ts'
 import { newWebhookSecret } from '../../src/webhooks/signature.ts'
 
@@ -27,7 +27,7 @@ export async function createConsumer(store: Store, url: string): Promise<Consume
   return { instanceId, secret }
 }
 
-/** Records `count` incoming messages for each consumer, in turn; returns the bytes that are now owed. */
+/** Records `count` incoming messages for each consumer, in turn; returns bodies like those that are now pending. */
 export async function recordBacklog(store: Store, consumers: readonly Consumer[], count: number): Promise<string[]> {
   const leases = await acquireAll(store)
   const bodies: string[] = []
@@ -36,7 +36,7 @@ export async function recordBacklog(store: Store, consumers: readonly Consumer[]
   for (let index = 0; index < count; index += 1) {
     for (const { instanceId } of consumers) {
       const message = incomingMessage(`${now}-${index}`, now)
-      bodies.push(incomingBody(instanceId, message))
+      bodies.push(incomingBody(instanceId, newMessageId(now), message))
       recording.push(store.events.recordIncoming(leases.get(instanceId)!, message, now))
       if (recording.length < AT_ONCE) continue
       await Promise.all(recording)
@@ -61,6 +61,9 @@ export function incomingMessage(id: string, sentAt: number): IncomingMessage {
     type: 'text',
     text: 'Is my order 4711 on its way already? 🚚',
     name: 'Ana',
+    chat: '5511987650001',
+    lid: null,
+    username: null,
     sentAt,
   }
 }

@@ -9,7 +9,6 @@ export interface NewEvent {
   kind: EventKind
   timestamp: number
   createdAt: number
-  /** Null: it waits for nothing. */
   messageId: MessageId | null
   incomingDigest: Uint8Array | null
   body: string
@@ -48,7 +47,8 @@ export class Appending {
     const deliveries: NewDelivery[] = []
     const owed = new Set<InstanceId>()
     for (const event of posted) {
-      const { instanceId: instance_id, messageId: message_id, id: event_id } = event
+      const { instanceId: instance_id, id: event_id } = event
+      const message_id = chainOf(event)
       const key = `${instance_id}/${message_id}`
       const blocked_by = message_id === null ? null : (latest.get(key) ?? null)
       if (message_id !== null) latest.set(key, event_id)
@@ -91,16 +91,21 @@ export class Appending {
   /** By message: the event whose delivery the next one waits for. It cannot finish until this commit is done. */
   async #latestUnfinished(tx: Transaction, events: readonly NewEvent[]): Promise<Map<string, EventId>> {
     const messages = new Map<string, { instance_id: InstanceId; message_id: MessageId }>()
-    for (const { instanceId, messageId } of events) {
-      if (messageId !== null) {
-        messages.set(`${instanceId}/${messageId}`, { instance_id: instanceId, message_id: messageId })
-      }
+    for (const event of events) {
+      const { instanceId: instance_id } = event
+      const message_id = chainOf(event)
+      if (message_id !== null) messages.set(`${instance_id}/${message_id}`, { instance_id, message_id })
     }
     if (messages.size === 0) return new Map()
     const rows = await tx.each(this.#statements.findUnfinished, [...messages.values()])
     rows.sort((a, b) => a.seq - b.seq)
     return new Map(rows.map(row => [`${row.instance_id}/${row.message_id}`, row.event_id]))
   }
+}
+
+/** The message whose earlier events this one waits for; null: it waits for nothing. */
+function chainOf({ kind, messageId }: NewEvent): MessageId | null {
+  return kind === 'message.received' ? null : messageId
 }
 
 function prepare(statements: Statements) {

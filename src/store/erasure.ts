@@ -15,6 +15,7 @@ const TABLES = {
   finished_deliveries: ['instance_id', 'event_id', 'seq'],
   events: ['instance_id', 'id'],
   messages: ['instance_id', 'id'],
+  incoming_messages: ['instance_id', 'id'],
   idempotency_keys: ['instance_id', 'key'],
   numbers: ['instance_id', 'number'],
   contacts: ['instance_id', 'number'],

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { otherSideOf } from '../domain/event.ts'
 import type { EventId, InstanceId } from '../domain/ids.ts'
 import type { Core } from './core.ts'
 import type { Readiness } from './schema/events.ts'
@@ -35,6 +36,7 @@ export class EventDetails {
       timestamp: event.timestamp,
       createdAt: event.created_at,
       messageId: event.message_id,
+      with: otherSideOf(event.body),
       body: event.body,
       delivery: latest === undefined ? null : withoutLog(latest),
       deliveries: all,

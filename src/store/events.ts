@@ -1,25 +1,17 @@
-import { createHash } from 'node:crypto'
-import { type AliasedExpression, type Kysely, sql } from 'kysely'
+import { type AliasedExpression, type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { DeliveryState } from '../domain/delivery.ts'
-import { type EventKind, type IncomingMessage, incomingBody, incomingKey } from '../domain/event.ts'
-import { type EventId, type InstanceId, newEventId } from '../domain/ids.ts'
+import { type EventKind, type IncomingMessage, otherSideOf } from '../domain/event.ts'
+import type { EventId, InstanceId } from '../domain/ids.ts'
 import type { Appending } from './appending.ts'
-import { Contacts } from './contacts.ts'
 import type { Core } from './core.ts'
 import { idBefore, toPage } from './cursor.ts'
 import { type SummaryRow, toSummary, withLatestDelivery } from './delivery-summary.ts'
 import { EventDetails } from './event-detail.ts'
+import { digestsOf, type Incoming, type IncomingOutcome, incomingOperation, isGroup } from './incoming.ts'
 import type { Operation } from './operation.ts'
 import type { Database } from './schema/database.ts'
 import { type Slice, search } from './searching.ts'
 import type { EventDetail, EventRecord, Events, Lease, Page, PageRequest } from './store.ts'
-
-interface Incoming {
-  lease: Lease
-  message: IncomingMessage
-  digest: Uint8Array
-  now: number
-}
 
 interface EventRow extends SummaryRow {
   id: string
@@ -27,24 +19,33 @@ interface EventRow extends SummaryRow {
   timestamp: number
   created_at: number
   message_id: string | null
-  body: string
+  recipient: string | null
+  chat: string | null
+  sender: string | null
+  old_body: string | null
 }
+
+/** A longer body is not read for a list. */
+const MAX_LISTED_BODY_BYTES = 16 * 1024
 
 export class StoredEvents implements Events {
   readonly #core: Core
-  readonly #record: Operation<Incoming, { recorded: boolean; owed: boolean }>
+  readonly #record: Operation<Incoming, IncomingOutcome>
   readonly #details: EventDetails
 
   constructor(core: Core, appending: Appending) {
     this.#core = core
-    this.#record = incomingOperation(appending, new Contacts(core.statements))
+    this.#record = incomingOperation(core.statements, appending)
     this.#details = new EventDetails(core)
   }
 
   async recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'> {
-    // Digested, so that a stranger's id of any length and content fits.
-    const digest = createHash('sha256').update(incomingKey(message)).digest()
-    const { recorded, owed } = await this.#core.write(this.#record, { lease, message, digest, now })
+    const { recorded, owed } = await this.#core.write(this.#record, {
+      lease,
+      message,
+      digests: digestsOf(message),
+      now,
+    })
     if (owed) this.#core.hints.give('owed', lease.instanceId)
     if (recorded) this.#core.hints.give('log', lease.instanceId)
     return recorded ? 'recorded' : 'duplicate'
@@ -64,15 +65,8 @@ export class StoredEvents implements Events {
         .select('ids.id')
         .orderBy('ids.id', 'desc')
     const find = (part: Slice, limit: number) => {
-      let query = withLatestDelivery(statements.db.selectFrom('events'))
-        .select([
-          'events.id',
-          'events.kind',
-          'events.timestamp',
-          'events.created_at',
-          'events.message_id',
-          'events.body',
-        ])
+      let query = withOtherSide(withLatestDelivery(statements.db.selectFrom('events')))
+        .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id'])
         .where('events.instance_id', '=', instanceId)
         .orderBy('events.id', 'desc')
         .limit(limit)
@@ -138,38 +132,26 @@ function conditionOfState(state: DeliveryState) {
   return sql<boolean>`state = ${sql.lit(state)} and superseded = 0`
 }
 
-function incomingOperation(
-  appending: Appending,
-  contacts: Contacts,
-): Operation<Incoming, { recorded: boolean; owed: boolean }> {
-  return {
-    name: 'events.incoming',
-    instanceId: ({ lease }) => lease.instanceId,
-    keys: ({ digest }) => [Buffer.from(digest).toString('hex')],
-    lease: ({ lease }) => lease,
-    async run(tx, inputs) {
-      const events = inputs.map(({ lease, message, digest, now }) => ({
-        instanceId: lease.instanceId,
-        id: newEventId(now),
-        kind: 'message.received' as const,
-        timestamp: message.sentAt,
-        createdAt: now,
-        messageId: null,
-        incomingDigest: digest,
-        body: incomingBody(lease.instanceId, message),
-      }))
-      const appended = await appending.append(tx, events)
-      const talks = inputs.filter(({ message }) => message.group === undefined && message.addressing === undefined)
-      contacts.note(
-        tx,
-        talks.map(({ lease, message }) => ({ instanceId: lease.instanceId, with: message.from })),
-      )
-      return events.map(({ id, instanceId }) => {
-        const recorded = appended.events.has(id)
-        return { recorded, owed: recorded && appended.owed.has(instanceId) }
-      })
-    },
-  }
+/** Selects whom an event is about. Its body is read only where no row of a message says it, and where it is short. */
+function withOtherSide<O>(query: SelectQueryBuilder<Database, 'events', O>) {
+  return query
+    .leftJoin('messages as sent', join =>
+      join.onRef('sent.instance_id', '=', 'events.instance_id').onRef('sent.id', '=', 'events.message_id'),
+    )
+    .leftJoin('incoming_messages as received', join =>
+      join.onRef('received.instance_id', '=', 'events.instance_id').onRef('received.id', '=', 'events.message_id'),
+    )
+    .select(['sent.recipient', 'received.chat', 'received.sender'])
+    .select(
+      sql<string | null>`case when sent.id is null and received.id is null
+        and octet_length(events.body) <= ${sql.lit(MAX_LISTED_BODY_BYTES)} then events.body end`.as('old_body'),
+    )
+}
+
+function otherSide({ recipient, chat, sender, old_body }: EventRow): string {
+  if (recipient !== null) return recipient
+  if (chat !== null && sender !== null) return isGroup(chat) ? chat : sender
+  return old_body === null ? '' : otherSideOf(old_body)
 }
 
 function toRecord(row: EventRow): EventRecord {
@@ -179,7 +161,7 @@ function toRecord(row: EventRow): EventRecord {
     timestamp: row.timestamp,
     createdAt: row.created_at,
     messageId: row.message_id,
-    body: row.body,
+    with: otherSide(row),
     delivery: toSummary(row),
   }
 }

@@ -7,6 +7,7 @@ import type { Core } from './core.ts'
 import { idBefore, TOP, toPage } from './cursor.ts'
 import { toSummary, withLatestDelivery } from './delivery-summary.ts'
 import { giveAcceptedHints } from './hints.ts'
+import { findIncomingStatement, toIncoming } from './incoming.ts'
 import { messageIds } from './message-ids.ts'
 import type { Operation } from './operation.ts'
 import type { Progress, ProgressInput } from './progress.ts'
@@ -25,6 +26,7 @@ import type {
   PreparedMessage,
   ProgressOutcome,
   QueuedMessage,
+  StoredIncoming,
 } from './store.ts'
 
 interface PrepareInput {
@@ -57,6 +59,11 @@ export class StoredMessages implements Messages {
   async find(instanceId: InstanceId, id: MessageId): Promise<Message | null> {
     const [row] = await this.#core.reader.run(this.#statements.find, { instanceId, id })
     return row === undefined ? null : toMessage(row)
+  }
+
+  async findIncoming(instanceId: InstanceId, id: MessageId): Promise<StoredIncoming | null> {
+    const [row] = await this.#core.reader.run(this.#statements.findIncoming, { instanceId, id })
+    return row === undefined ? null : toIncoming(row)
   }
 
   async list(instanceId: InstanceId, page: PageRequest, filter: MessageFilter = {}): Promise<Page<Message>> {
@@ -153,6 +160,7 @@ function prepareReads({ statements }: Core) {
     find: statements.one((p: { instanceId: InstanceId; id: MessageId }) =>
       db.selectFrom('messages').selectAll().where('instance_id', '=', p.instanceId).where('id', '=', p.id),
     ),
+    findIncoming: findIncomingStatement(statements),
     listQueued: statements.one((p: { instanceId: InstanceId; limit: number; afterSeq: number }) =>
       db
         .selectFrom('messages')

@@ -85,6 +85,13 @@ function findInstances(statements: Statements) {
               .where(nothingOwed('m', 'message_id')),
           ),
           exists(
+            selectFrom('incoming_messages as i')
+              .select('i.id')
+              .whereRef('i.instance_id', '=', 'instances.id')
+              .where('i.id', '<', p.beforeMessage)
+              .where(NOTHING_OWED_OF_INCOMING),
+          ),
+          exists(
             selectFrom('events as e')
               .select('e.id')
               .whereRef('e.instance_id', '=', 'instances.id')
@@ -106,6 +113,11 @@ function nothingOwed(alias: 'm' | 'e', column: 'message_id' | 'event_id') {
       and ${sql.ref(`d.${column}`)} = ${sql.ref(`${alias}.id`)})`
 }
 
+/** No delivery of an event of the row `i` is unfinished. Deliveries of these events do not name the message. */
+const NOTHING_OWED_OF_INCOMING = sql<boolean>`not exists (select 1 from events as of_i
+    join deliveries as d on d.instance_id = of_i.instance_id and d.event_id = of_i.id
+    where of_i.instance_id = i.instance_id and of_i.message_id = i.id)`
+
 class Erasing {
   readonly #statements: Statements
   readonly #prepared
@@ -116,11 +128,12 @@ class Erasing {
   }
 
   async erase(tx: Transaction, instanceId: InstanceId, before: number): Promise<number> {
-    const candidates = await this.#findMessages(tx, instanceId, before)
+    const sent = await this.#findMessages(tx, instanceId, before)
+    const received = await this.#findIncoming(tx, instanceId, before)
     const events = [
       ...(await tx.each(
         this.#prepared.findEventsOfMessage,
-        candidates.map(({ id }) => ({ instance_id: instanceId, message_id: id })),
+        [...sent, ...received].map(({ id }) => ({ instance_id: instanceId, message_id: id })),
       )),
       ...(await this.#findOtherEvents(tx, instanceId, before)),
     ]
@@ -128,7 +141,8 @@ class Erasing {
     const keys = events.map(({ id }) => ({ instance_id: instanceId, id }))
     const open = new Set((await tx.each(this.#prepared.findOpen, keys)).map(row => row.event_id))
     const owed = new Set(events.filter(({ id }) => open.has(id)).map(event => event.message_id))
-    const messageKeys = candidates.filter(({ id }) => !owed.has(id)).map(({ id }) => ({ instance_id: instanceId, id }))
+    const keysOf = (messages: readonly { id: string }[]) =>
+      messages.filter(({ id }) => !owed.has(id)).map(({ id }) => ({ instance_id: instanceId, id }))
     const eventKeys = events
       .filter(({ id, message_id }) => (message_id === null ? !open.has(id) : !owed.has(message_id)))
       .map(({ id }) => ({ instance_id: instanceId, id }))
@@ -136,7 +150,8 @@ class Erasing {
       await tx.each(this.#prepared.removeAttempts, eventKeys),
       await tx.each(this.#prepared.removeFinished, eventKeys),
       await tx.each(this.#prepared.removeEvent, eventKeys),
-      await tx.each(this.#prepared.removeMessage, messageKeys),
+      await tx.each(this.#prepared.removeMessage, keysOf(sent)),
+      await tx.each(this.#prepared.removeIncoming, keysOf(received)),
     ]
     return gone.reduce((sum, rows) => sum + rows.length, 0)
   }
@@ -153,6 +168,18 @@ class Erasing {
       .limit(STEP)
     // A receipt that comes in now waits, and then finds the message gone; so does a redelivery, for an event.
     return tx.query(this.#statements.locking(query, 'update', 'm'))
+  }
+
+  #findIncoming(tx: Transaction, instanceId: InstanceId, before: number) {
+    const query = this.#statements.db
+      .selectFrom('incoming_messages as i')
+      .select('i.id')
+      .where('i.instance_id', '=', instanceId)
+      .where('i.id', '<', firstMessageId(before))
+      .where(NOTHING_OWED_OF_INCOMING)
+      .orderBy('i.id')
+      .limit(STEP)
+    return tx.query(this.#statements.locking(query, 'update', 'i'))
   }
 
   #findOtherEvents(tx: Transaction, instanceId: InstanceId, before: number) {
@@ -195,13 +222,14 @@ function prepare(statements: Statements) {
     removeFinished: removal(statements, 'finished_deliveries', 'event_id'),
     removeEvent: removal(statements, 'events', 'id'),
     removeMessage: removal(statements, 'messages', 'id'),
+    removeIncoming: removal(statements, 'incoming_messages', 'id'),
   }
 }
 
 /** Deletes the rows whose `key` is the given id, for each given id. */
 function removal(
   statements: Statements,
-  table: 'attempts' | 'finished_deliveries' | 'events' | 'messages',
+  table: 'attempts' | 'finished_deliveries' | 'events' | 'messages' | 'incoming_messages',
   key: string,
 ) {
   return statements.rows({ instance_id: 'text', id: 'text' }, db =>

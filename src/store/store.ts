@@ -255,6 +255,12 @@ export interface PreparedMessage {
   content: Uint8Array
 }
 
+/** An incoming message as it is stored. */
+export interface StoredIncoming extends IncomingMessage {
+  messageId: MessageId
+  createdAt: number
+}
+
 export type ProgressOutcome = 'recorded' | 'unchanged' | 'unknown_message'
 
 export interface MessageFilter {
@@ -281,6 +287,8 @@ export interface Messages {
    */
   accept(message: NewMessage, now: number): Promise<AcceptOutcome>
   find(instanceId: InstanceId, id: MessageId): Promise<Message | null>
+  /** One that `Events.recordIncoming` stored, with its whole text. */
+  findIncoming(instanceId: InstanceId, id: MessageId): Promise<StoredIncoming | null>
   list(instanceId: InstanceId, page: PageRequest, filter?: MessageFilter): Promise<Page<Message>>
   /** The events of one message, oldest first. */
   listEvents(instanceId: InstanceId, id: MessageId): Promise<MessageEvent[]>
@@ -329,9 +337,10 @@ export interface EventRecord {
   /** The timestamp in the body. */
   timestamp: number
   createdAt: number
+  /** Null for a message received before incoming messages were stored. */
   messageId: MessageId | null
-  /** The bytes posted. */
-  body: string
+  /** The number or group on the other side; empty for a long body of a message received before these were stored. */
+  with: string
   /** The latest delivery. */
   delivery: DeliverySummary | null
 }
@@ -350,12 +359,14 @@ export interface AttemptRecord {
 }
 
 export interface EventDetail extends EventRecord {
+  /** The bytes posted. */
+  body: string
   /** Oldest first. */
   deliveries: (DeliverySummary & { log: AttemptRecord[] })[]
 }
 
 export interface Events {
-  /** One event per `incomingKey`; with its delivery, in one commit. */
+  /** Stores the message with its event and delivery, in one commit; nothing where one of its `incomingKeys` is known. */
   recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'>
   list(
     instanceId: InstanceId,
@@ -597,7 +608,7 @@ export interface Sessions {
 
 export interface Retention {
   /**
-   * Erases one small step of what is older than `before`: messages that are not queued and their events once nothing
+   * Erases one small step of what is older than `before`: messages that are not queued, sent and received, and their events once nothing
    * is owed of them, finished deliveries with their attempts, expired idempotency keys, and what is out of date about numbers.
    * Returns how many rows went; 0 when nothing is left to do.
    */

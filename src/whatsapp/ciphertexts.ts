@@ -29,6 +29,10 @@ export class Ciphertexts {
       // Not for us to judge: Baileys asks the sender to send it again.
       return null
     }
-    return { ...decodeMessageNode(stanza, id, lid).fullMessage, message }
+    const { fullMessage } = decodeMessageNode(stanza, id, lid)
+    const { key } = fullMessage
+    // Baileys reads the sender's user name in groups only.
+    const username = stanza.attrs['username'] ?? key.remoteJidUsername
+    return { ...fullMessage, key: { ...key, ...(username && { remoteJidUsername: username }) }, message }
   }
 }

@@ -6,7 +6,7 @@ const NUMBER = '5511987654321'
 const LID = '990000007654321'
 const GROUP = '120363000000000777@g.us'
 const SELF = { id: '5511900000000:3@s.whatsapp.net', lid: '990000000000000:3@lid' }
-const knowsNobody = async () => null
+const knowsNobody = { getPNForLID: async () => null, getLIDForPN: async () => null }
 
 const message = (key: Partial<WAMessage['key']>, content: proto.IMessage = { conversation: 'hi' }): WAMessage => ({
   key: { id: 'ID', remoteJid: `${NUMBER}@s.whatsapp.net`, fromMe: false, ...key },
@@ -31,7 +31,7 @@ describe('who wrote it', () => {
   test('is found in the stored mapping when WhatsApp gives only a LID', async () => {
     const incoming = await parseIncoming(
       message({ remoteJid: `${LID}@lid` }),
-      async () => `${NUMBER}:0@s.whatsapp.net`,
+      { ...knowsNobody, getPNForLID: async () => `${NUMBER}:0@s.whatsapp.net` },
       SELF,
     )
     expect(incoming).toMatchObject({ from: NUMBER })
@@ -40,6 +40,47 @@ describe('who wrote it', () => {
   test('is the LID, and says so, when the number cannot be known', async () => {
     const incoming = await parseIncoming(message({ remoteJid: `${LID}:4@lid` }), knowsNobody, SELF)
     expect(incoming).toMatchObject({ from: LID, addressing: 'lid' })
+  })
+})
+
+describe('its names and its chat', () => {
+  const learned = {
+    getPNForLID: async () => `${NUMBER}:0@s.whatsapp.net`,
+    getLIDForPN: async () => `${LID}:2@lid`,
+  }
+  const both = { from: NUMBER, chat: NUMBER, lid: `${LID}@lid` }
+
+  test.each([
+    ['number', { remoteJid: `${NUMBER}@s.whatsapp.net` }, learned, both],
+    ['LID', { remoteJid: `${LID}@lid` }, learned, both],
+    ['LID beside the number', { remoteJid: `${NUMBER}@s.whatsapp.net`, remoteJidAlt: `${LID}@lid` }, knowsNobody, both],
+    ['number beside the LID', { remoteJid: `${LID}@lid`, remoteJidAlt: `${NUMBER}@s.whatsapp.net` }, knowsNobody, both],
+    ['number alone', { remoteJid: `${NUMBER}@s.whatsapp.net` }, knowsNobody, { ...both, lid: null }],
+    ['LID alone', { remoteJid: `${LID}:3@lid` }, knowsNobody, { from: LID, chat: `${LID}@lid`, lid: `${LID}@lid` }],
+    ['member', { remoteJid: GROUP, participant: `${LID}@lid` }, learned, { ...both, chat: GROUP }],
+  ])('by %s', async (_, key, mapping, expected) => {
+    expect(await parseIncoming(message(key), mapping, SELF)).toMatchObject(expected)
+  })
+
+  test('a mapping that cannot be asked for hides the LID and nothing else', async () => {
+    const getLIDForPN = () => Promise.reject(new Error('no answer'))
+    const incoming = await parseIncoming(message({}), { ...knowsNobody, getLIDForPN }, SELF)
+    expect(incoming).toMatchObject({ from: NUMBER, lid: null })
+  })
+
+  test.each(['867051314767696@bot', '867051314767696:1@bot'])(
+    'an assistant such as %s has neither number nor LID, and says so',
+    async participant => {
+      const incoming = await parseIncoming(message({ remoteJid: GROUP, participant }), knowsNobody, SELF)
+      expect(incoming).toMatchObject({ from: '867051314767696', addressing: 'other', chat: GROUP, lid: null })
+    },
+  )
+
+  test('the user name comes without its sign', async () => {
+    const username = (key: object) => parseIncoming(message(key), knowsNobody, SELF).then(found => found?.username)
+    expect(await username({ remoteJidUsername: '@ana' })).toBe('ana')
+    expect(await username({ remoteJid: GROUP, participant: `${LID}@lid`, participantUsername: 'ana' })).toBe('ana')
+    expect(await username({})).toBeNull()
   })
 })
 
@@ -104,6 +145,9 @@ test('a message carries WhatsApp’s id and time, the group and the push name', 
   expect(await parseIncoming(inGroup, knowsNobody, SELF)).toEqual({
     id: 'ID',
     from: NUMBER,
+    chat: GROUP,
+    lid: null,
+    username: null,
     type: 'text',
     text: 'hi',
     group: GROUP,

@@ -10,8 +10,11 @@ import {
 import type { IncomingMessage, IncomingType } from '../domain/event.ts'
 import { isSelf, lidOf, numberOf, type Self, userOf } from './addresses.ts'
 
-/** Finds the number behind a LID in what WhatsApp told us before; null if it never did. */
-export type ResolveLid = (lid: string) => Promise<string | null>
+/** Which LID is which number, as far as WhatsApp has said it; null where it has not. */
+export interface LidMapping {
+  getPNForLID(lid: string): Promise<string | null>
+  getLIDForPN(pn: string): Promise<string | null>
+}
 
 type Content = proto.IMessage
 
@@ -64,7 +67,7 @@ const LAST_MOMENT = Date.parse('9999-12-31T23:59:59Z')
  */
 export async function parseIncoming(
   message: WAMessage,
-  resolveLid: ResolveLid,
+  mapping: LidMapping,
   self: Self,
 ): Promise<IncomingMessage | null> {
   const { key } = message
@@ -75,12 +78,15 @@ export async function parseIncoming(
   const group = isJidGroup(chat)
   const [sender, alternate] =
     group || isJidBroadcast(chat) ? [key.participant, key.participantAlt] : [chat, key.remoteJidAlt]
-  const from = await findSender(sender, alternate, resolveLid)
+  const found = await findSender(sender, alternate, mapping)
   // Where WhatsApp has not told us our LID, or a broadcast list names it, Baileys does not find us in the sender.
-  if (!from || isSelf(sender, self) || from.from === userOf(self.id)) return null
+  if (!found || isSelf(sender, self) || found.from === userOf(self.id)) return null
+  const { address, ...from } = found
   return {
     id: key.id,
     ...from,
+    chat: group ? chat : address,
+    username: (group ? key.participantUsername : key.remoteJidUsername)?.replace(/^@/, '') || null,
     ...kind,
     ...(group && { group: chat }),
     ...(message.pushName && { name: message.pushName }),
@@ -111,16 +117,32 @@ function isSet(content: Content, field: keyof Content): boolean {
   return Object.hasOwn(content, field) && content[field] !== null && content[field] !== undefined
 }
 
-/** The number wherever it can be known: the address itself, the alternate one, or the stored mapping. */
+interface Sender extends Pick<IncomingMessage, 'from' | 'addressing' | 'lid'> {
+  /** What its chat is called. */
+  address: string
+}
+
+/** Its number and its LID, each wherever it can be known: from the address itself, the alternate one, or the mapping. */
 async function findSender(
   sender: string | null | undefined,
   alternate: string | null | undefined,
-  resolveLid: ResolveLid,
-): Promise<Pick<IncomingMessage, 'from' | 'addressing'> | null> {
-  const told = numberOf(sender) ?? numberOf(alternate)
-  if (told) return { from: told }
-  const lid = lidOf(sender)
-  if (!sender || !lid) return null
-  const mapped = numberOf(await resolveLid(sender))
-  return mapped ? { from: mapped } : { from: lid, addressing: 'lid' }
+  mapping: LidMapping,
+): Promise<Sender | null> {
+  const user = userOf(sender)
+  if (!sender || !user) return null
+  const named = numberOf(sender) ?? numberOf(alternate)
+  const namedLid = lidOf(sender) ?? lidOf(alternate)
+  const number = named ?? (namedLid && numberOf(await mapping.getPNForLID(`${namedLid}@lid`)))
+  const lid = namedLid ?? (number && (await findLid(number, mapping)))
+  const lidAddress = lid ? `${lid}@lid` : null
+  if (number) return { from: number, lid: lidAddress, address: number }
+  if (lid && lidAddress) return { from: lid, addressing: 'lid', lid: lidAddress, address: lidAddress }
+  const address = `${user}@${sender.slice(sender.indexOf('@') + 1)}`
+  return { from: user.replaceAll(/\D/g, ''), addressing: 'other', lid: null, address }
+}
+
+/** Only another name: without it the message is recorded all the same. */
+async function findLid(number: string, mapping: LidMapping): Promise<string | undefined> {
+  const found = await mapping.getLIDForPN(`${number}@s.whatsapp.net`).catch(() => null)
+  return lidOf(found)
 }

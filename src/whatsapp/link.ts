@@ -368,7 +368,7 @@ export class Link {
 
   async #receive(message: WAMessage): Promise<void> {
     const { lidMapping } = this.#socket.signalRepository
-    const incoming = await parseIncoming(message, lid => lidMapping.getPNForLID(lid), this.self)
+    const incoming = await parseIncoming(message, lidMapping, this.self)
     if (incoming) await this.#options.events.received(incoming)
   }
 

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { type IncomingMessage, incomingKey } from '../domain/event.ts'
+import { type IncomingMessage, incomingKeys } from '../domain/event.ts'
 import type { Lease, Store } from '../store/store.ts'
 import type { Gatherer } from './gatherer.ts'
 import { MemoryCache } from './memory-cache.ts'
@@ -60,12 +60,12 @@ export class Recorder {
   }
 
   async #recordIncoming(message: IncomingMessage, closed: AbortSignal): Promise<void> {
-    const key = incomingKey(message)
-    if (this.#recent.has(key)) return
+    const keys = incomingKeys(message)
+    if (keys.some(key => this.#recent.has(key))) return
     const { store, lease, logger, now } = this.#options
     const startedAt = performance.now()
     const outcome = await untilStored(() => store.events.recordIncoming(lease, message, now()), closed)
-    this.#recent.set(key, true)
+    for (const key of keys) this.#recent.set(key, true)
     if (outcome === 'duplicate') return
     const durationMs = Math.round(performance.now() - startedAt)
     logger.info(

@@ -90,9 +90,13 @@ export function idempotency(key: string, body = 'the body') {
 }
 
 export function incoming(changes: Partial<IncomingMessage> = {}): IncomingMessage {
+  const { from = '5511988880000', group } = changes
   return {
     id: randomBytes(8).toString('hex'),
-    from: '5511988880000',
+    from,
+    chat: group ?? from,
+    lid: null,
+    username: null,
     type: 'text',
     text: 'Hi',
     sentAt: 1_000,

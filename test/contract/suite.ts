@@ -5,6 +5,7 @@ import { deliveriesContract } from './deliveries.ts'
 import { eventsContract } from './events.ts'
 import type { CreateHarness } from './harness.ts'
 import { healthContract } from './health.ts'
+import { incomingContract } from './incoming.ts'
 import { instancesContract } from './instances.ts'
 import { keepingContract } from './keeping.ts'
 import { openingContract } from './opening.ts'
@@ -24,6 +25,7 @@ export function storeContract(createHarness: CreateHarness): void {
   acceptingContract(createHarness)
   progressContract(createHarness)
   eventsContract(createHarness)
+  incomingContract(createHarness)
   deliveriesContract(createHarness)
   ownershipContract(createHarness)
   keepingContract(createHarness)

@@ -16,10 +16,11 @@ export interface PreviousVersion {
 
 /**
  * The program as it was before the newest steps of the schema, out of git, in a temporary folder.
+ * @param step the number of a step, such as `0012`: the program as it was before that one
  * @throws Error where the history is not at hand
  */
-export function openPreviousVersion(): PreviousVersion {
-  const commit = findCommit()
+export function openPreviousVersion(step?: string): PreviousVersion {
+  const commit = findCommit(step)
   const folder = mkdtempSync(join(tmpdir(), 'pombal-previous-'))
   const archive = execFileSync('git', ['archive', commit], { cwd: ROOT, maxBuffer: 1 << 28 })
   execFileSync('tar', ['-x', '-C', folder], { input: archive })
@@ -33,9 +34,10 @@ export function openPreviousVersion(): PreviousVersion {
   }
 }
 
-/** The newest commit whose steps are the present ones without the last, and all there. */
-function findCommit(): string {
-  const present = listSteps('HEAD')
+/** The newest commit whose steps are the present ones without the last (without `step` and those after it), and all there. */
+function findCommit(step?: string): string {
+  const all = listSteps('HEAD')
+  const present = step === undefined ? all : all.slice(0, all.findIndex(path => path.includes(`/${step}-`)) + 1)
   const commits = git('log', '--format=%H', '--', MIGRATIONS)
   const found = commits.find(commit => {
     const steps = listSteps(commit)

@@ -214,16 +214,20 @@ describe('the events', () => {
     for (const reached of ['sent', 'delivered', 'read'] as const) check(progressBody(subject, reached, 0))
     for (const code of FAILURE_CODES) check(failureBody(subject, messageFailure(code, 421), 0))
     for (const type of INCOMING_TYPES) {
-      check(incomingBody('inst_1', { id: 'A', from: '5511987654321', type, sentAt: 0 }))
+      const sender = { chat: '5511987654321', lid: null, username: null }
+      check(incomingBody('inst_1', 'msg_1', { id: 'A', from: '5511987654321', type, sentAt: 0, ...sender }))
       check(
-        incomingBody('inst_1', {
+        incomingBody('inst_1', 'msg_1', {
           id: 'A',
           from: '12345',
           addressing: 'lid',
           type,
-          text: 'x',
+          text: 'x'.repeat(70_000),
           group: '1@g.us',
           name: 'n',
+          chat: '1@g.us',
+          lid: '12345@lid',
+          username: 'n',
           sentAt: 0,
         }),
       )

@@ -279,15 +279,34 @@ describe('events', () => {
       type: 'text',
       text: 'Hi',
       name: 'Ana',
+      chat: TO,
+      lid: null,
+      username: null,
       sentAt: Date.UTC(2026, 0, 1),
     } as const
     await api.store.events.recordIncoming(await api.lease(instance.id), message, Date.now())
     const { body } = await api.admin('GET', `/instances/${instance.id}/events`)
     expect(body.data).toMatchObject([
-      { event: 'message.received', timestamp: '2026-01-01T00:00:00.000Z', messageId: null, with: TO, delivery: null },
+      {
+        event: 'message.received',
+        timestamp: '2026-01-01T00:00:00.000Z',
+        messageId: expect.stringMatching(/^msg_/),
+        with: TO,
+        delivery: null,
+      },
     ])
     const detail = (await api.admin('GET', `/instances/${instance.id}/events/${body.data[0].id}`)).body.data
     expect(detail.deliveries).toEqual([])
-    expect(JSON.parse(detail.body).data).toEqual({ id: 'ABC', from: TO, type: 'text', text: 'Hi', name: 'Ana' })
+    const { messageId } = body.data[0]
+    const sender = { chat: TO, phone: TO, lid: null, username: null }
+    expect(JSON.parse(detail.body).data).toEqual({
+      id: 'ABC',
+      from: TO,
+      type: 'text',
+      text: 'Hi',
+      name: 'Ana',
+      messageId,
+      ...sender,
+    })
   })
 })

@@ -263,6 +263,7 @@ describe.each(STORES)('on %s', on => {
       const queued = await read()
       expect(queued).toEqual({
         id,
+        direction: 'out',
         status: 'queued',
         to: TO,
         text: 'follow me',

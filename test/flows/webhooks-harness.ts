@@ -153,7 +153,9 @@ export class Consumer {
     this.#received += 1
     const now = Date.now()
     const id = `IN${this.#received}-${randomBytes(4).toString('hex')}`
-    const message = { id, from: '351912345678', type: 'text' as const, text, sentAt: now }
+    const from = '351912345678'
+    const sender = { from, chat: from, lid: null, username: null }
+    const message = { id, ...sender, type: 'text' as const, text, sentAt: now }
     await this.#room.store.events.recordIncoming(this.#lease, message, now)
     return id
   }

@@ -14,7 +14,33 @@ test('a text to the instance is one event, with the number, the push name and th
     const events = await stage.received(id)
     return events.length > 0 && events
   })
-  expect(event).toEqual({ id: sent.id, from: CONTACT, type: 'text', text: 'hello', name: 'Ana' })
+  expect(event).toEqual({
+    id: sent.id,
+    from: CONTACT,
+    type: 'text',
+    text: 'hello',
+    name: 'Ana',
+    messageId: expect.stringMatching(/^msg_/),
+    chat: CONTACT,
+    phone: CONTACT,
+    lid: expect.stringMatching(/^\d+@lid$/),
+    username: null,
+  })
+})
+
+test('a text of 8 MB is stored whole; its event carries the beginning, and says so', async () => {
+  await using stage = await Stage.open()
+  const { id, phone } = await stage.link()
+  const text = `${'x'.repeat(65_535)}👍${'y'.repeat(8_000_000)}`
+  await stage.network.writeAs({ from: CONTACT, to: phone, text })
+  const [event] = await until('the event', async () => {
+    const events = await stage.received(id)
+    return events.length > 0 && events
+  })
+  expect(event?.['text'] === 'x'.repeat(65_535)).toBe(true)
+  expect(event?.['truncated']).toBe(true)
+  const stored = await stage.store.messages.findIncoming(id, String(event?.['messageId']))
+  expect(stored?.text === text).toBe(true)
 })
 
 test('a text in a group names the group and the number of who wrote it', async () => {

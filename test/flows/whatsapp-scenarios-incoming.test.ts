@@ -118,6 +118,23 @@ describe.concurrent('a sender', () => {
     expect((await stage.received(id))[1]).toMatchObject({ from: CONTACT, text: 'without' })
   })
 
+  test('in a group that is neither a number nor a LID, such as an assistant, is an event that says so', async () => {
+    await using world = await openStage()
+    const { stage, id, phone } = world
+    await stage.network.joinGroup(GROUP, [CONTACT, phone])
+    const group = { ...INCOMING, contact: CONTACT }
+    await misbehave(
+      stage,
+      [group, { without: ['participant_pn', 'addressing_mode'] }],
+      [group, { set: { participant: '867051314767696@bot' } }],
+    )
+    await stage.network.writeAs({ from: CONTACT, to: phone, text: 'ask me', group: GROUP })
+    expect(await texts(stage, id, 1)).toEqual(['ask me'])
+    const [event] = await stage.received(id)
+    const sender = { from: '867051314767696', addressing: 'other', phone: null, lid: null }
+    expect(event).toMatchObject({ ...sender, group: GROUP, chat: GROUP })
+  })
+
   test('named by LID in a group, without its number', async () => {
     await using world = await openStage([INCOMING, { address: 'lid', alternate: false }])
     const { stage, id, phone } = world

@@ -64,9 +64,13 @@ function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string
         </Fact>
         {event.messageId && (
           <Fact name={words.event.message}>
-            <Link to="/instances/$id/messages" params={{ id: instanceId }} search={{ open: event.messageId }}>
+            {event.event === 'message.received' ? (
               <code>{event.messageId}</code>
-            </Link>
+            ) : (
+              <Link to="/instances/$id/messages" params={{ id: instanceId }} search={{ open: event.messageId }}>
+                <code>{event.messageId}</code>
+              </Link>
+            )}
           </Fact>
         )}
       </Facts>

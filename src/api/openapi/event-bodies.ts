@@ -3,14 +3,15 @@ import {
   EVENT_KINDS,
   type EventKind,
   failureBody,
-  INCOMING_TYPES,
   incomingBody,
+  MAX_EVENT_TEXT_UNITS,
   progressBody,
 } from '../../domain/event.ts'
 import { messageFailure } from '../../domain/message.ts'
+import { senderProperties } from '../resources/incoming-message.ts'
 import { instanceIdSchema } from '../resources/instance.ts'
 import { failureSchema, messageIdSchema, recipientSchema } from '../resources/message.ts'
-import { moment, oneOf } from '../resources/schema-kit.ts'
+import { moment, nullable } from '../resources/schema-kit.ts'
 
 /** What the body of one kind of event holds (decisions §4): the reference of what `domain/event.ts` writes. */
 interface EventDoc {
@@ -29,18 +30,30 @@ const AT = Date.UTC(2026, 10, 21, 12)
 const receivedData = Type.Object(
   {
     id: Type.String({ description: "WhatsApp's id of the message." }),
-    from: Type.String({ description: "The sender's number, digits only." }),
-    addressing: Type.Optional(
-      oneOf(['lid'], {
-        description: 'Present only where the number cannot be known: `from` holds the digits of a LID.',
+    from: senderProperties.from,
+    addressing: Type.Optional(senderProperties.addressing),
+    type: senderProperties.type,
+    text: Type.Optional(
+      Type.String({
+        maxLength: MAX_EVENT_TEXT_UNITS,
+        description:
+          'The text, the caption or the reaction; absent where there is none. At most 65,536 UTF-16 units of it.',
       }),
     ),
-    type: oneOf(INCOMING_TYPES, { description: 'What was sent.' }),
-    text: Type.Optional(
-      Type.String({ description: 'The text, the caption or the reaction; absent where there is none.' }),
+    truncated: Type.Optional(
+      Type.Unsafe<true>({
+        type: 'boolean',
+        const: true,
+        description: 'Present only where `text` was cut: `GET /v1/messages/{messageId}` has all of it.',
+      }),
     ),
-    group: Type.Optional(Type.String({ description: 'The group it came in, as a JID.' })),
-    name: Type.Optional(Type.String({ description: 'The push name, when known.' })),
+    group: Type.Optional(senderProperties.group),
+    name: Type.Optional(senderProperties.name),
+    messageId: messageIdSchema,
+    chat: senderProperties.chat,
+    phone: nullable(senderProperties.phone),
+    lid: nullable(senderProperties.lid),
+    username: nullable(senderProperties.username),
   },
   { additionalProperties: false },
 )
@@ -82,12 +95,15 @@ export const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
     summary: 'A message was written to the instance',
     schema: envelope('message.received', receivedData),
     example: JSON.parse(
-      incomingBody(SUBJECT.instanceId, {
+      incomingBody(SUBJECT.instanceId, SUBJECT.messageId, {
         id: '3EB0C431C26A1916E07E',
         from: '5511987654321',
         type: 'text',
         text: 'Thank you!',
         name: 'Ana',
+        chat: '5511987654321',
+        lid: '990000007654321@lid',
+        username: null,
         sentAt: AT,
       }),
     ),

@@ -11,7 +11,19 @@ function message(id: string, to: string, createdAt: number): Message {
 }
 
 function received(id: string, createdAt: number, more: { from: string; text?: string; group?: string; name?: string }) {
-  return { id, createdAt, body: incomingBody('inst_1', { id, type: 'text', sentAt: createdAt, ...more }) }
+  return {
+    id,
+    createdAt,
+    body: incomingBody('inst_1', 'msg_0', {
+      id,
+      type: 'text',
+      sentAt: createdAt,
+      chat: more.group ?? more.from,
+      lid: null,
+      username: null,
+      ...more,
+    }),
+  }
 }
 
 test('what went out and what came in stand together by the other side, in the order of time', () => {

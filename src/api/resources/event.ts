@@ -54,7 +54,7 @@ const eventProperties = {
   event: eventKindSchema,
   timestamp: moment('The timestamp in the body.'),
   createdAt: moment('When the event was made.'),
-  messageId: nullable(messageIdSchema),
+  messageId: nullable({ ...messageIdSchema, description: 'The message that was sent or received.' }),
   with: Type.String({ description: 'The number or group on the other side.', examples: ['5511987654321'] }),
 }
 
@@ -98,15 +98,9 @@ export function eventView(event: EventRecord): EventView {
     timestamp: toIso(event.timestamp),
     createdAt: toIso(event.createdAt),
     messageId: event.messageId,
-    with: otherSide(event.body),
+    with: event.with,
     delivery: event.delivery && deliveryView(event.delivery),
   }
-}
-
-/** Whom a body, as posted, tells of. */
-function otherSide(body: string): string {
-  const { data } = JSON.parse(body) as { data: { to?: string; from?: string; group?: string } }
-  return data.to ?? data.group ?? data.from ?? ''
 }
 
 export type EventDetailView = Static<typeof eventDetailSchema>

@@ -46,13 +46,25 @@ const messageProperties = {
   error: nullable(failureSchema),
 }
 
-/** `GET /v1/messages/{id}` (decisions §1). */
 export const messageSchema = Type.Object(messageProperties, {
   title: 'Message',
   description: 'A message and how far it got. Moments are null where they were not reached.',
 })
 
 export type MessageView = Static<typeof messageSchema>
+
+/** `GET /v1/messages/{id}` of a message that was accepted (decisions §1, extensions §1). */
+export const sentMessageSchema = Type.Object(
+  { ...messageProperties, direction: oneOf(['out'], { description: 'From the instance.' }) },
+  {
+    title: 'SentMessage',
+    description: 'A message from the instance and how far it got. Moments are null where not reached.',
+  },
+)
+
+export function sentMessageView(message: Message): Static<typeof sentMessageSchema> {
+  return { ...messageView(message), direction: 'out' }
+}
 
 export function messageView(message: Message): MessageView {
   return {

@@ -2,7 +2,8 @@ import { Type } from 'typebox'
 import { Refusal } from '../../domain/refusal.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { isId } from '../input.ts'
-import { messageIdSchema, messageSchema, messageView } from '../resources/message.ts'
+import { incomingMessageSchema, incomingMessageView } from '../resources/incoming-message.ts'
+import { messageIdSchema, sentMessageSchema, sentMessageView } from '../resources/message.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 
 export function getMessage(api: Api, { store }: ApiContext): void {
@@ -12,18 +13,24 @@ export function getMessage(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'getMessage',
         summary: 'Read a message',
-        description: 'The message as it was accepted, and how far it got.',
+        description:
+          'A message that was accepted, and how far it got; or one that came in (`direction` is `in`), by the `messageId` of its ' +
+          'event, with its whole text.',
         tags: ['Messages'],
         params: Type.Object({ id: messageIdSchema }),
-        response: { 200: dataOf(messageSchema, 'The message.') },
+        response: { 200: dataOf(Type.Union([sentMessageSchema, incomingMessageSchema]), 'The message.') },
       },
       config: { refusals: ['message_not_found'] },
     },
     async request => {
       const { id } = request.params
-      const message = isId(id) ? await store.messages.find(request.instanceId, id) : null
-      if (!message) throw new Refusal('message_not_found')
-      return { data: messageView(message) }
+      const { instanceId } = request
+      if (!isId(id)) throw new Refusal('message_not_found')
+      const sent = await store.messages.find(instanceId, id)
+      if (sent) return { data: sentMessageView(sent) }
+      const received = await store.messages.findIncoming(instanceId, id)
+      if (received) return { data: incomingMessageView(received) }
+      throw new Refusal('message_not_found')
     },
   )
 }

@@ -14,6 +14,7 @@ import { betweenNodesTables } from './0008-between-nodes.ts'
 import { indexOrder } from './0009-index-order.ts'
 import { preparedMessages } from './0010-prepared-messages.ts'
 import { settledMessages } from './0011-settled-messages.ts'
+import { incomingMessages } from './0012-incoming-messages.ts'
 import { nodesDiffer } from './0014-nodes-differ.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
 import { refuseForeign } from './foreign.ts'
@@ -34,6 +35,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0009-index-order': indexOrder,
   '0010-prepared-messages': preparedMessages,
   '0011-settled-messages': settledMessages,
+  '0012-incoming-messages': incomingMessages,
   '0014-nodes-differ': nodesDiffer,
 }
 

@@ -2,7 +2,7 @@ import type { PhoneOrdersTable, WrongKeysTable } from './between-nodes.ts'
 import type { AttemptsTable, DeliveriesTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
 import type { ConnectionClosesTable, ConnectionHealthTable, ContactsTable } from './health.ts'
 import type { ConnectionsTable, InstancesTable, LeasesTable, RateWindowsTable } from './instances.ts'
-import type { IdempotencyKeysTable, MessagesTable, NumbersTable } from './messages.ts'
+import type { IdempotencyKeysTable, IncomingMessagesTable, MessagesTable, NumbersTable } from './messages.ts'
 import type { NodesTable } from './nodes.ts'
 import type { PanelSessionsTable } from './panel.ts'
 import type { CredentialsTable, MetaTable, SandboxRecordsTable } from './secrets.ts'
@@ -20,6 +20,7 @@ export interface Database {
   /** PostgreSQL only. */
   rate_windows: RateWindowsTable
   messages: MessagesTable
+  incoming_messages: IncomingMessagesTable
   idempotency_keys: IdempotencyKeysTable
   numbers: NumbersTable
   contacts: ContactsTable

@@ -8,8 +8,9 @@ export interface EventsTable {
   /** The timestamp in the body. */
   timestamp: number
   created_at: number
+  /** The message sent or received; null for one received before `incoming_messages` was there. */
   message_id: string | null
-  /** SHA-256 of an incoming message's key; null for the others. */
+  /** SHA-256 of the first key of an incoming message; null for the others. */
   incoming_digest: Uint8Array | null
   /** The text whose UTF-8 bytes are posted. */
   body: string

@@ -1,4 +1,5 @@
 import { type Generated, sql } from 'kysely'
+import type { Addressing, IncomingType } from '../../domain/event.ts'
 import type { FailureCode, MessageState } from '../../domain/message.ts'
 
 export interface MessagesTable {
@@ -22,6 +23,28 @@ export interface MessagesTable {
   /** Set together with `content`, by the first preparation. */
   address: string | null
   content: Uint8Array | null
+}
+
+export interface IncomingMessagesTable {
+  instance_id: string
+  id: string
+  created_at: number
+  /** By WhatsApp's clock. */
+  sent_at: number
+  type: IncomingType
+  /** The group, or the sender. */
+  chat: string
+  /** Digits of the sender's number, or of its other address where `addressing` is set. */
+  sender: string
+  addressing: Addressing | null
+  lid: string | null
+  /** SHA-256 of the second key of the message, where it has two; the first one is its event's. */
+  alias_digest: Uint8Array | null
+  /** A JSON string, as the next three. */
+  whatsapp_id: string
+  username: string | null
+  name: string | null
+  text: string | null
 }
 
 export interface IdempotencyKeysTable {
