@@ -1,0 +1,70 @@
+import { expect, inject, test } from 'vitest'
+import { createDatabase, STORES, type StoreKind } from '../database.ts'
+import { Service } from '../service.ts'
+
+const EVENTS = 200
+const LARGE = 1_000_000
+const ROUNDS = 5
+/** Another caller's look is as short as this beside a list of small events. */
+const PAUSE_MS = 5
+const TEST_WITHIN_MS = 120_000
+
+/** Events of an instance with texts of this length; `form`: with a row of the message, or as they were before there were any. */
+function insertEvents(store: StoreKind, instanceId: string, length: number, form: 'old' | 'new'): string[] {
+  const isSqlite = store === 'sqlite'
+  const numbers = isSqlite
+    ? `(with recursive n(i) as (select 1 union all select i + 1 from n where i < ${EVENTS}) select i from n) as n`
+    : `generate_series(1, ${EVENTS}) as n(i)`
+  const text = isSqlite ? `replace(hex(zeroblob(${length / 2})), '0', 'x')` : `repeat('x', ${length})`
+  const idOf = (prefix: string) => `'${prefix}_0' || (100000000 + i)`
+  const digest = isSqlite ? 'randomblob(32)' : "decode(md5(i::text || 'x'), 'hex')"
+  const envelope = JSON.stringify({ event: 'message.received', instanceId, timestamp: '2026-01-01T00:00:00.000Z' })
+  const body = `'${envelope.slice(0, -1)},"data":{"id":"A","from":"5511987654321","type":"text","text":"' || ${text} || '"}}'`
+  const messageId = form === 'new' ? idOf('msg') : 'null'
+  const events = `insert into events (instance_id, id, kind, timestamp, created_at, message_id, incoming_digest, body)
+    select '${instanceId}', ${idOf('evt')}, 'message.received', i, i, ${messageId}, ${digest}, ${body} from ${numbers}`
+  const messages = `insert into incoming_messages (instance_id, id, created_at, sent_at, type, chat, sender, whatsapp_id, text)
+    select '${instanceId}', ${idOf('msg')}, i, i, 'text', '5511987654321', '5511987654321', '"A"', '"' || ${text} || '"' from ${numbers}`
+  return form === 'new' ? [events, messages] : [events]
+}
+
+test.each(STORES)(
+  'on %s, to list 200 events of 1 MB takes as long as to list 200 small ones, for the caller and for others',
+  async store => {
+    const database = await createDatabase(store, inject('postgresUrl'))
+    const service = new Service({ env: { RATE_LIMIT_PER_MINUTE: '1000000', ...database.env } })
+    try {
+      await service.start()
+      const measure = async (length: number, form: 'old' | 'new') => {
+        const { id, token } = await service.admin.createInstance('whatsapp')
+        for (const statement of insertEvents(store, id, length, form)) await database.run(statement, service.dataDir)
+        const lists: number[] = []
+        const waits: number[] = []
+        for (let round = 0; round < ROUNDS; round++) {
+          const startedAt = performance.now()
+          const listed = service.admin.listEvents(id, '?limit=200')
+          await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
+          const askedAt = performance.now()
+          await service.instance(id, token).instance()
+          waits.push(performance.now() - askedAt)
+          const events = await listed
+          lists.push(performance.now() - startedAt)
+          expect(events).toHaveLength(EVENTS)
+        }
+        // The least of them: what else the machine does only adds to it.
+        return { list: Math.min(...lists), wait: Math.min(...waits) }
+      }
+      const small = await measure(100, 'new')
+      for (const form of ['new', 'old'] as const) {
+        const large = await measure(LARGE, form)
+        console.log(`${store}, ${form}: ${JSON.stringify({ small, large })}`)
+        expect(large.list).toBeLessThan(5 * small.list + 100)
+        expect(large.wait).toBeLessThan(5 * small.wait + 100)
+      }
+    } finally {
+      await service.dispose()
+      await database.dispose()
+    }
+  },
+  TEST_WITHIN_MS,
+)
