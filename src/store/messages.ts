@@ -29,6 +29,21 @@ import type {
   StoredIncoming,
 } from './store.ts'
 
+/** Without the encoded content, which may be as long as the text. */
+const SHOWN = [
+  'id',
+  'state',
+  'recipient',
+  'text',
+  'created_at',
+  'sent_at',
+  'delivered_at',
+  'read_at',
+  'failed_at',
+  'failure_code',
+  'failure_message',
+] as const
+
 interface PrepareInput {
   lease: Lease
   id: MessageId
@@ -81,7 +96,7 @@ export class StoredMessages implements Messages {
     const find = (part: Slice, limit: number) => {
       let query = statements.db
         .selectFrom('messages')
-        .selectAll()
+        .select(SHOWN)
         .where('instance_id', '=', instanceId)
         .where('id', 'in', isWhole ? ids(part).limit(limit) : ids(part))
         .orderBy('id', 'desc')
@@ -158,7 +173,7 @@ function prepareReads({ statements }: Core) {
   const { db } = statements
   return {
     find: statements.one((p: { instanceId: InstanceId; id: MessageId }) =>
-      db.selectFrom('messages').selectAll().where('instance_id', '=', p.instanceId).where('id', '=', p.id),
+      db.selectFrom('messages').select(SHOWN).where('instance_id', '=', p.instanceId).where('id', '=', p.id),
     ),
     findIncoming: findIncomingStatement(statements),
     listQueued: statements.one((p: { instanceId: InstanceId; limit: number; afterSeq: number }) =>
@@ -226,7 +241,7 @@ function prepareOperation({ statements }: Core): Operation<PrepareInput, Prepare
   }
 }
 
-function toMessage(row: Selectable<MessagesTable>): Message {
+function toMessage(row: Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>): Message {
   return {
     id: row.id,
     state: row.state,

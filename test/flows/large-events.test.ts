@@ -1,4 +1,5 @@
 import { expect, inject, test } from 'vitest'
+import { firstEventId, firstMessageId } from '../../src/domain/ids.ts'
 import { createDatabase, STORES, type StoreKind } from '../database.ts'
 import { Service } from '../service.ts'
 
@@ -16,15 +17,16 @@ function insertEvents(store: StoreKind, instanceId: string, length: number, form
     ? `(with recursive n(i) as (select 1 union all select i + 1 from n where i < ${EVENTS}) select i from n) as n`
     : `generate_series(1, ${EVENTS}) as n(i)`
   const text = isSqlite ? `replace(hex(zeroblob(${length / 2})), '0', 'x')` : `repeat('x', ${length})`
-  const idOf = (prefix: string) => `'${prefix}_0' || (100000000 + i)`
+  const now = Date.now()
+  const idOf = (first: string) => `'${first}' || (100000000 + i)`
   const digest = isSqlite ? 'randomblob(32)' : "decode(md5(i::text || 'x'), 'hex')"
   const envelope = JSON.stringify({ event: 'message.received', instanceId, timestamp: '2026-01-01T00:00:00.000Z' })
   const body = `'${envelope.slice(0, -1)},"data":{"id":"A","from":"5511987654321","type":"text","text":"' || ${text} || '"}}'`
-  const messageId = form === 'new' ? idOf('msg') : 'null'
+  const messageId = form === 'new' ? idOf(firstMessageId(now)) : 'null'
   const events = `insert into events (instance_id, id, kind, timestamp, created_at, message_id, incoming_digest, body)
-    select '${instanceId}', ${idOf('evt')}, 'message.received', i, i, ${messageId}, ${digest}, ${body} from ${numbers}`
+    select '${instanceId}', ${idOf(firstEventId(now))}, 'message.received', i, i, ${messageId}, ${digest}, ${body} from ${numbers}`
   const messages = `insert into incoming_messages (instance_id, id, created_at, sent_at, type, chat, sender, whatsapp_id, text)
-    select '${instanceId}', ${idOf('msg')}, i, i, 'text', '5511987654321', '5511987654321', '"A"', '"' || ${text} || '"' from ${numbers}`
+    select '${instanceId}', ${idOf(firstMessageId(now))}, i, i, 'text', '5511987654321', '5511987654321', '"A"', '"' || ${text} || '"' from ${numbers}`
   return form === 'new' ? [events, messages] : [events]
 }
 
