@@ -1,5 +1,6 @@
 import { describe, expect, inject, test } from 'vitest'
 import { createDatabase, STORES } from '../database.ts'
+import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { openPreviousVersion } from '../faults/previous-version.ts'
 import { startNetwork } from '../network.ts'
 import { eventOf, Receiver } from '../receiver.ts'
@@ -11,8 +12,6 @@ const GROUP = '120363000000000777@g.us'
 const INCOMING = { stanza: 'message', direction: 'out' } as const
 /** What the client says when it has a message. */
 const RECEIPTS = ['', 'inactive'].map(type => ({ stanza: 'receipt', direction: 'in', attrs: { type } }) as const)
-const WITHIN_MS = 180_000
-const EACH_WITHIN_MS = 60_000
 
 /** The last version that stored an event alone of an incoming message, by the name that was known. */
 const WITHOUT_ROWS = '0012'
@@ -49,12 +48,12 @@ describe('a message whose receipt was lost, delivered again after kill -9 under 
           await network.writeAs({ from: CONTACT, to: phone, text: 'in a group', group: GROUP }),
         ]
         for (const { id: message } of written) {
-          const [event] = await until('the event', () => told(message).length > 0 && told(message), EACH_WITHIN_MS)
+          const [event] = await until('the event', () => told(message).length > 0 && told(message))
           expect(event?.data).toMatchObject({ addressing: 'lid' })
         }
         await network.misbehave({ kind: 'remove_rule', id: rule! })
         const known = await network.writeAs({ from: CONTACT, to: phone, text: 'with number' })
-        await until('the number', () => told(known.id)[0]?.data['from'] === CONTACT, EACH_WITHIN_MS)
+        await until('the number', () => told(known.id)[0]?.data['from'] === CONTACT)
         await before.kill('SIGKILL')
 
         await network.misbehave({ kind: 'clear' })
@@ -64,12 +63,12 @@ describe('a message whose receipt was lost, delivered again after kill -9 under 
           dataDir: before.dataDir,
         })
         await after.start()
-        await after.admin.untilState(id, 'connected', EACH_WITHIN_MS)
+        await after.admin.untilState(id, 'connected')
         const last = await network.writeAs({ from: CONTACT, to: phone, text: 'the last' })
-        await until('the last event', () => told(last.id).length > 0, EACH_WITHIN_MS)
+        await until('the last event', () => told(last.id).length > 0)
         // WhatsApp hands out what it kept first, in order, and each was acknowledged: nothing is delivered any more.
         await after.restart()
-        await after.admin.untilState(id, 'connected', EACH_WITHIN_MS)
+        await after.admin.untilState(id, 'connected')
         for (const { id: message } of [...written, known, last]) {
           const ids = receiver.requests.filter(request => eventOf(request).data.id === message)
           expect(new Set(ids.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
@@ -85,6 +84,6 @@ describe('a message whose receipt was lost, delivered again after kill -9 under 
         previous?.dispose()
       }
     },
-    WITHIN_MS,
+    LONG_TEST_WITHIN_MS,
   )
 })

@@ -42,7 +42,9 @@ async function addInstance(store: Store): Promise<Lease> {
 async function fill(store: Store, lease: Lease, word: string, count: number): Promise<void> {
   for (let n = 0; n < count; n += 1) {
     const text = `${word} ${'x'.repeat((n * 97) % 5_000)} ${word}`
-    const message = { id: `IN${n}`, from: '351912345678', type: 'text' as const, text, sentAt: LONG_AGO }
+    const from = '351912345678'
+    const sender = { from, chat: from, lid: null, username: null }
+    const message = { id: `IN${n}`, ...sender, type: 'text' as const, text, sentAt: LONG_AGO }
     await store.events.recordIncoming(lease, message, LONG_AGO)
     const id = newMessageId(LONG_AGO)
     const { instanceId } = lease
