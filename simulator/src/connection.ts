@@ -14,6 +14,7 @@ import type { ServerIdentity } from './certificate.ts'
 import { FrameReader, frame } from './frames.ts'
 import { decodeNode, encodeNode, type Node } from './nodes.ts'
 import { NoiseResponder, type NoiseTransport } from './noise.ts'
+import type { Turns } from './turns.ts'
 
 /** What a connection is for, once it is known who is there. */
 export interface Role {
@@ -52,6 +53,7 @@ export class Connection {
   readonly #identity: ServerIdentity
   readonly #admit: Admit
   readonly #gate: Gate
+  readonly #turns: Turns
   readonly #log: (line: string) => void
   readonly #reader = new FrameReader(MAX_HANDSHAKE_FRAME_BYTES)
   #handshake: NoiseResponder | null = null
@@ -63,13 +65,19 @@ export class Connection {
 
   constructor(
     socket: WebSocket,
-    { identity, scenario, log }: { identity: ServerIdentity; scenario: Gate; log: (line: string) => void },
+    {
+      identity,
+      scenario,
+      turns,
+      log,
+    }: { identity: ServerIdentity; scenario: Gate; turns: Turns; log: (line: string) => void },
     admit: Admit,
   ) {
     this.#socket = socket
     this.#identity = identity
     this.#admit = admit
     this.#gate = scenario
+    this.#turns = turns
     this.#log = log
     socket.on('message', data => this.#guard(() => this.#read(data)))
     socket.on('close', () => this.#close())
@@ -167,6 +175,7 @@ export class Connection {
   }
 
   async #take(stanza: Node): Promise<void> {
+    await this.#turns.next()
     if (this.#waiting-- === MAX_WAITING) this.#socket.resume()
     if (this.#closed) return
     if (this.#gate.isSet) await this.#gate.arrive(this, stanza)

@@ -5,6 +5,7 @@ import { hasMeaning } from './behaviour.ts'
 import { createServerIdentity, type ServerIdentity } from './certificate.ts'
 import { CodeRequests } from './code-requests.ts'
 import { Scenario } from './scenario/scenario.ts'
+import { Turns } from './turns.ts'
 import { type NetworkStorage, SimulatorError, type SimulatorOptions } from './types.ts'
 
 /** A client that waits to be linked, as the phone that links it needs it. */
@@ -24,6 +25,7 @@ export class Network {
   readonly identity: ServerIdentity = createServerIdentity()
   readonly agenda = new Agenda()
   readonly scenario = new Scenario(this.agenda)
+  readonly turns = new Turns()
   readonly timings: typeof DEFAULT_TIMINGS
   readonly claimedPreKeys: number
   readonly log: (line: string) => void

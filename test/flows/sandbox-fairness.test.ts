@@ -1,0 +1,40 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { startService } from '../service.ts'
+import { until } from '../until.ts'
+
+/** To as many numbers, each of which needs keys of its own: minutes of work for the simulated network. */
+const MESSAGES = 600
+const TURNS = 20
+const WITHIN_MS = 180_000
+
+test(
+  'a sandbox with much to send does not make another one wait until it is done',
+  async () => {
+    const service = await startService({ env: { RATE_LIMIT_PER_MINUTE: '100000', LOG_LEVEL: 'info' } })
+    onTestFinished(() => service.dispose())
+    const [busy, other] = [await service.admin.createConnected(), await service.admin.createConnected()]
+    const [sender, caller] = [busy, other].map(({ id, token }) => service.instance(id, token))
+
+    /** The time of one text in and one out, of the slowest but one. */
+    async function slowest(): Promise<number> {
+      const tookMs: number[] = []
+      for (let turn = 0; turn < TURNS; turn += 1) {
+        const begunAt = performance.now()
+        await service.admin.writeAsContact(other.id, { from: '5511987650001', text: 'hello' })
+        const { id } = await caller!.send('5511987650001', 'hello')
+        await until('the text to be sent', async () => (await caller!.message(id)).sentAt !== null, WITHIN_MS)
+        tookMs.push(performance.now() - begunAt)
+      }
+      return tookMs.toSorted((a, b) => a - b).at(-2)!
+    }
+
+    const quietMs = await slowest()
+    const numbers = Array.from({ length: MESSAGES }, (_, index) => `55119${80_000_000 + index}`)
+    const sent = await Promise.all(numbers.map(number => sender!.send(number, 'hello')))
+    const besideMs = await slowest()
+    expect((await sender!.message(sent.at(-1)!.id)).sentAt).toBe(null)
+    // The thread of the connections, which both share, is as busy, and so is the machine at times.
+    expect(besideMs).toBeLessThan(Math.max(3_000, 15 * quietMs))
+  },
+  2 * WITHIN_MS,
+)
