@@ -2,6 +2,7 @@ import { expect, inject, test } from 'vitest'
 import { MAX_EVENT_TEXT_UNITS } from '../../src/domain/event.ts'
 import { firstEventId, firstMessageId } from '../../src/domain/ids.ts'
 import { createDatabase, STORES, type StoreKind } from '../database.ts'
+import { TEST_WITHIN_MS } from '../deadlines.ts'
 import { Service } from '../service.ts'
 
 const EVENTS = 200
@@ -9,7 +10,6 @@ const LARGE = 1_000_000
 const ROUNDS = 5
 /** From a list to the look of another caller. */
 const PAUSE_MS = 5
-const TEST_WITHIN_MS = 120_000
 
 /** Events of an instance with texts of this length; `form`: with a row of the message, or as they were before there were any. */
 function insertEvents(store: StoreKind, instanceId: string, length: number, form: 'old' | 'new'): string[] {
