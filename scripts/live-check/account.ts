@@ -11,6 +11,7 @@ import { CredentialStore } from '../../src/whatsapp/credential-store.ts'
 import { DeviceCache } from '../../src/whatsapp/device-cache.ts'
 import { Link, type LinkEvents } from '../../src/whatsapp/link.ts'
 import { MemoryCache } from '../../src/whatsapp/memory-cache.ts'
+import { createRetryBudgets } from '../../src/whatsapp/retry-requests.ts'
 import type { Network } from '../../src/whatsapp/socket-options.ts'
 
 const NAME = 'live check'
@@ -130,7 +131,8 @@ export class Account {
         callOfferCache: new MemoryCache(CACHED),
       },
       findGroup: () => undefined,
-      findSentContent: async () => null,
+      findSent: async () => null,
+      retryBudgets: createRetryBudgets(() => performance.now()),
       events,
       onStanza,
       logger: this.#logger,

@@ -136,8 +136,14 @@ export class StoredMessages implements Messages {
     return this.#core.write(this.#prepare, { lease, id, prepared })
   }
 
-  recordProgress(lease: Lease, whatsappId: string, reached: MessageProgress, now: number): Promise<ProgressOutcome> {
-    return this.#record({ lease, whatsappId, news: reached, now })
+  recordProgress(
+    lease: Lease,
+    whatsappId: string,
+    reached: MessageProgress,
+    now: number,
+    from?: readonly string[],
+  ): Promise<ProgressOutcome> {
+    return this.#record({ lease, whatsappId, news: reached, now, from })
   }
 
   recordFailure(
@@ -156,9 +162,9 @@ export class StoredMessages implements Messages {
     return count
   }
 
-  async findSentContent(instanceId: InstanceId, whatsappId: string): Promise<Uint8Array | null> {
-    const [row] = await this.#core.reader.run(this.#statements.findContent, { instanceId, whatsappId })
-    return row?.content ?? null
+  async findSent(instanceId: InstanceId, whatsappId: string): Promise<PreparedMessage | null> {
+    const [row] = await this.#core.reader.run(this.#statements.findSent, { instanceId, whatsappId })
+    return row?.address && row.content ? { address: row.address, content: row.content } : null
   }
 
   async #record(input: ProgressInput): Promise<ProgressOutcome> {
@@ -195,10 +201,10 @@ function prepareReads({ statements }: Core) {
         .orderBy('seq')
         .limit(p.limit),
     ),
-    findContent: statements.one((p: { instanceId: InstanceId; whatsappId: string }) =>
+    findSent: statements.one((p: { instanceId: InstanceId; whatsappId: string }) =>
       db
         .selectFrom('messages')
-        .select('content')
+        .select(['address', 'content'])
         .where('instance_id', '=', p.instanceId)
         .where('whatsapp_id', '=', p.whatsappId)
         .where(IS_PREPARED),

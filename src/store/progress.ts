@@ -26,6 +26,7 @@ const MOVING = [
   'id',
   'recipient',
   'whatsapp_id',
+  'address',
   'state',
   'sent_at',
   'delivered_at',
@@ -47,6 +48,8 @@ export interface ProgressInput {
   /** How far it got, or why it failed. */
   news: MessageProgress | MessageFailure
   now: number
+  /** Addresses of the one who says so, where that is not WhatsApp or ourselves. */
+  from?: readonly string[] | undefined
 }
 
 export interface Progressed {
@@ -87,9 +90,11 @@ export class Progress {
 
   async #record(tx: Transaction, inputs: readonly ProgressInput[]): Promise<Progressed[]> {
     const messages = await this.#find(tx, inputs)
-    const found = inputs.map(({ lease, whatsappId, news, now }) => {
+    const found = inputs.map(({ lease, whatsappId, news, now, from }) => {
       const message = messages.get(`${lease.instanceId}/${whatsappId}`)
-      return message === undefined ? null : { message, moves: movesOf(message.state, news), now }
+      if (message === undefined) return null
+      const foreign = from !== undefined && !from.includes(message.address ?? '')
+      return { message, foreign, moves: foreign ? [] : movesOf(message.state, news), now }
     })
     const owed = await this.#advance(
       tx,
@@ -103,6 +108,7 @@ export class Progress {
     )
     return found.map((change): Progressed => {
       if (change === null) return { outcome: 'unknown_message', owed: false }
+      if (change.foreign) return { outcome: 'foreign', owed: false }
       if (change.moves.length === 0) return { outcome: 'unchanged', owed: false }
       return { outcome: 'recorded', owed: owed.has(change.message.instance_id) }
     })
@@ -126,7 +132,7 @@ export class Progress {
     const written: Move[] = [{ state: 'failed', failure: messageFailure('unconfirmed') }]
     const owed = await this.#advance(
       tx,
-      queued.map(({ address, ...message }) => ({ message, moves: address === null ? unwritten : written, now })),
+      queued.map(message => ({ message, moves: message.address === null ? unwritten : written, now })),
     )
     return { count: queued.length, owed: owed.size > 0 }
   }
@@ -219,7 +225,7 @@ function prepare(statements: Statements) {
       statements.locking(
         db
           .selectFrom('messages')
-          .select([...MOVING, 'address'])
+          .select(MOVING)
           .where('instance_id', '=', p.instanceId)
           .where(IS_QUEUED)
           .orderBy('seq')

@@ -261,7 +261,8 @@ export interface StoredIncoming extends IncomingMessage {
   createdAt: number
 }
 
-export type ProgressOutcome = 'recorded' | 'unchanged' | 'unknown_message'
+/** `foreign`: the message went to another address. */
+export type ProgressOutcome = 'recorded' | 'unchanged' | 'unknown_message' | 'foreign'
 
 export interface MessageFilter {
   state?: MessageState | undefined
@@ -304,8 +305,15 @@ export interface Messages {
    * Moves the message forward as `movesTo` has it, each move with its event and delivery, in one commit.
    * An acknowledgement is `sent`. Matched by WhatsApp's id, by which it is found from its preparation on. Each event's
    * timestamp is `now`, but never before the message's previous event.
+   * @param from addresses of the one who says so: nothing changes unless the message was prepared for one of them
    */
-  recordProgress(lease: Lease, whatsappId: string, reached: MessageProgress, now: number): Promise<ProgressOutcome>
+  recordProgress(
+    lease: Lease,
+    whatsappId: string,
+    reached: MessageProgress,
+    now: number,
+    from?: readonly string[],
+  ): Promise<ProgressOutcome>
   /** `unchanged` unless the message is queued or sent (`canFail`). One that is not prepared is found by its own id only. */
   recordFailure(lease: Lease, message: MessageReference, failure: MessageFailure, now: number): Promise<ProgressOutcome>
   /**
@@ -313,8 +321,8 @@ export interface Messages {
    * prepared may have arrived: they fail as `unconfirmed`.
    */
   recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number>
-  /** The content sent under this id, for WhatsApp's requests to send it again; null if unknown or not yet prepared. */
-  findSentContent(instanceId: InstanceId, whatsappId: string): Promise<Uint8Array | null>
+  /** The message sent under this id, for WhatsApp's requests to send it again; null if unknown or not yet prepared. */
+  findSent(instanceId: InstanceId, whatsappId: string): Promise<PreparedMessage | null>
 }
 
 // ── Events and deliveries ───────────────────────────────────────────────────────────────────────────────────────

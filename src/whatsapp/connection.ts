@@ -19,6 +19,7 @@ import { untilStored, within } from './patience.ts'
 import { Pause } from './pause.ts'
 import { Recorder } from './recorder.ts'
 import { RestrictionWatch } from './restriction-watch.ts'
+import { createRetryBudgets } from './retry-requests.ts'
 import { Sender } from './sender.ts'
 import type { Network } from './socket-options.ts'
 import { NO_CODES, Status } from './status.ts'
@@ -129,6 +130,7 @@ class WhatsappConnection implements Connection {
     placeholderResendCache: new MemoryCache(RETRY_COUNTERS),
     callOfferCache: new MemoryCache(RETRY_COUNTERS),
   }
+  readonly #retryBudgets = createRetryBudgets(() => performance.now())
   readonly #openings: Openings
   readonly #pause = new Pause()
   readonly #stopped = new AbortController()
@@ -341,9 +343,10 @@ class WhatsappConnection implements Connection {
       credentials,
       devices: this.#devices,
       caches: this.#caches,
+      retryBudgets: this.#retryBudgets,
       mayAct,
       findGroup: group => this.#groups.get(group),
-      findSentContent: id => store.messages.findSentContent(lease.instanceId, id),
+      findSent: id => store.messages.findSent(lease.instanceId, id),
       logger: this.#logger.child({ instanceId: lease.instanceId }),
       events: {
         qr: text => this.#step(async () => (link === this.#link ? this.#codes?.show(link, text) : undefined)),
@@ -356,8 +359,7 @@ class WhatsappConnection implements Connection {
           this.#sender.acknowledged(ack)
         },
         receipt: async receipt => {
-          await this.#recorder.recordReceipt(receipt, link.closed)
-          this.#sender.received(receipt.whatsappIds)
+          this.#sender.received(await this.#recorder.recordReceipt(receipt, link.closed))
         },
         received: async message => {
           await this.#recorder.recordIncoming(message, link.closed)

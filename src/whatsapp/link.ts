@@ -10,9 +10,11 @@ import {
 } from 'baileys'
 import type { Logger } from 'pino'
 import type { IncomingMessage } from '../domain/event.ts'
+import type { PreparedMessage } from '../store/store.ts'
 import { type Self, userOf } from './addresses.ts'
 import { Ciphertexts } from './ciphertexts.ts'
 import { decodeContent } from './content.ts'
+import { Correspondents } from './correspondents.ts'
 import type { CredentialStore } from './credential-store.ts'
 import type { DeviceCache } from './device-cache.ts'
 import { sendDurably } from './durable-frames.ts'
@@ -25,9 +27,12 @@ import { containStanzas, LibraryScope, outsideLibrary } from './library-scope.ts
 import { LIBRARY_BROKE, type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import { type LookUp, lookUp } from './look-up.ts'
 import { MemoryCache } from './memory-cache.ts'
-import { parseReceipt, type Receipt } from './receipts.ts'
+import { untilStored } from './patience.ts'
+import { ReceiptGuard } from './receipt-guard.ts'
+import { parseReceipt, type Receipt, type SentReceipt } from './receipts.ts'
 import { dropKeyErrors, relayToDevices } from './recipient-devices.ts'
 import { recordFirst } from './record-first.ts'
+import { boundRetryRequests, type RetryBudgets } from './retry-requests.ts'
 import { createSignalRepository, sending } from './signal-repository.ts'
 import { type Network, QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
 import { noteToken } from './token-notes.ts'
@@ -66,7 +71,7 @@ export interface LinkEvents extends VitalSigns {
   closed(end: LinkEnd): void
   acknowledged(ack: Acknowledgement): void
   /** WhatsApp is told that we have the receipt once this resolves; it comes again if it rejects. */
-  receipt(receipt: Receipt): Promise<void>
+  receipt(receipt: SentReceipt): Promise<void>
   /** The same for a message. */
   received(message: IncomingMessage): Promise<void>
   groupChanged(group: string): void
@@ -80,10 +85,11 @@ export interface LinkOptions {
   credentials: CredentialStore
   devices: DeviceCache
   caches: Record<'msgRetryCounterCache' | 'placeholderResendCache' | 'callOfferCache', MemoryCache>
+  retryBudgets: RetryBudgets
   /** Asked before each frame: false once another node may have the account. By default always true. */
   mayAct?: (() => boolean) | undefined
   findGroup(group: string): GroupMetadata | undefined
-  findSentContent(whatsappId: string): Promise<Uint8Array | null>
+  findSent(whatsappId: string): Promise<PreparedMessage | null>
   events: LinkEvents
   /** Sees every stanza that WhatsApp sends, before anything is made of it: for a diagnosis. */
   onStanza?: (stanza: BinaryNode) => void
@@ -141,14 +147,15 @@ export class Link {
             onClose: () => this.#ending(),
           }),
         getMessage: async key => {
-          const content = key.id ? await options.findSentContent(key.id) : null
-          return content ? decodeContent(content) : undefined
+          const sent = key.id ? await options.findSent(key.id) : null
+          return sent ? decodeContent(sent.content) : undefined
         },
         cachedGroupMetadata: async group => options.findGroup(group),
         userDevicesCache: options.devices,
         ...caches,
       }),
     )
+    boundRetryRequests(socket, options.retryBudgets)
     // What was sent is asked of the store. Baileys would keep it too, and the transaction of its send with it.
     if (socket.messageRetryManager) socket.messageRetryManager.addRecentMessage = () => undefined
     sendDurably(
@@ -306,11 +313,40 @@ export class Link {
       const code = error === undefined ? undefined : Number.parseInt(error, 10) || UNKNOWN_ERROR
       events.acknowledged({ whatsappId: id, error: code, devicesHash: phash })
     })
+    this.#guardReceipts(socket)
+  }
+
+  #guardReceipts(socket: WASocket): void {
+    const { credentials, events, findSent, findGroup } = this.#options
+    const correspondents = new Correspondents(credentials)
+    const guard = new ReceiptGuard({
+      correspondents,
+      self: () => this.self,
+      findSent: id => untilStored(() => findSent(id), this.closed),
+      findLid: address => socket.signalRepository.lidMapping.getLIDForPN(address),
+      findGroup: async group => findGroup(group) ?? socket.groupMetadata(group),
+    })
+    const findAddress = (chat: string) => async (id: string) => (await guard.isAbout(id, chat))?.address ?? null
+    const record = async (receipt: Receipt) => {
+      const { chat } = receipt
+      const from = await correspondents.addressesOf(chat)
+      await events.receipt({ ...receipt, from, findAddress: findAddress(chat) })
+      return true
+    }
     const recordReceipt = (node: BinaryNode) => {
+      if (node.attrs['type'] === 'retry') return this.#resend(socket, guard, node)
       const receipt = parseReceipt(node, this.self)
-      return receipt && events.receipt(receipt)
+      return receipt && record(receipt)
     }
     recordFirst(socket, 'CB:receipt', recordReceipt, this.closed, error => this.#notRecorded(error))
+  }
+
+  /** What may not be sent again is acknowledged, so that WhatsApp does not deliver the request anew. */
+  async #resend(socket: WASocket, guard: ReceiptGuard, node: BinaryNode): Promise<boolean> {
+    if (await guard.mayResend(node)) return true
+    this.#options.logger.warn({ whatsappId: node.attrs['id'] }, 'receipt.foreign_retry_refused')
+    this.#inBackground('ack', () => socket.sendMessageAck(node))
+    return false
   }
 
   /**

@@ -23,11 +23,15 @@ describe('a receipt', () => {
     [{ type: 'read' }, 'read'],
     [{ type: 'played' }, 'read'],
   ] as const)('with %o says: %s', (attrs, reached) => {
-    expect(receipt(attrs)).toEqual({ whatsappIds: ['A'], reached })
+    expect(receipt(attrs)).toEqual({ whatsappIds: ['A'], reached, chat: CONTACT })
   })
 
   test('names several messages at once', () => {
-    expect(receipt({ type: 'read' }, ['B', 'C'])).toEqual({ whatsappIds: ['A', 'B', 'C'], reached: 'read' })
+    expect(receipt({ type: 'read' }, ['B', 'C'])).toEqual({
+      whatsappIds: ['A', 'B', 'C'],
+      reached: 'read',
+      chat: CONTACT,
+    })
   })
 
   test('of a group for many members counts for the messages that others tell of', () => {
@@ -38,7 +42,7 @@ describe('a receipt', () => {
     })
     const told = [part('A', CONTACT), part('B', SELF.lid), part('C', SELF.id, CONTACT), part('')]
     const node = { tag: 'receipt', attrs: { id: 'X', from: '120363000000000777@g.us', type: 'read' } }
-    expect(parseReceipt({ ...node, content: told }, SELF)).toEqual({ whatsappIds: ['A', 'C'], reached: 'read' })
+    expect(parseReceipt({ ...node, content: told }, SELF)).toMatchObject({ whatsappIds: ['A', 'C'], reached: 'read' })
     expect(parseReceipt({ ...node, content: [part('B', SELF.id)] }, SELF)).toBeNull()
   })
 

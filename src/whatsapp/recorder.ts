@@ -4,7 +4,7 @@ import type { Lease, Store } from '../store/store.ts'
 import type { Gatherer } from './gatherer.ts'
 import { MemoryCache } from './memory-cache.ts'
 import { untilStored } from './patience.ts'
-import type { Receipt } from './receipts.ts'
+import type { SentReceipt } from './receipts.ts'
 
 /** Messages that come a second time by another way within one link. */
 const RECENT = 1_000
@@ -26,14 +26,15 @@ export interface RecorderOptions {
 export class Recorder {
   readonly #options: RecorderOptions
   readonly #recent = new MemoryCache(RECENT)
-  readonly #underWay = new Set<Promise<void>>()
+  readonly #underWay = new Set<Promise<unknown>>()
 
   constructor(options: RecorderOptions) {
     this.#options = options
   }
 
   /** @param closed of the link that it came by; a store that is away is waited for only as long as that link lasts */
-  recordReceipt(receipt: Receipt, closed: AbortSignal): Promise<void> {
+  /** @returns the messages that went to whom the receipt is from */
+  recordReceipt(receipt: SentReceipt, closed: AbortSignal): Promise<readonly string[]> {
     return this.#track(this.#options.gatherer.ask(() => this.#recordReceipt(receipt, closed)))
   }
 
@@ -46,17 +47,21 @@ export class Recorder {
     await Promise.allSettled(this.#underWay)
   }
 
-  async #recordReceipt({ whatsappIds, reached }: Receipt, closed: AbortSignal): Promise<void> {
+  async #recordReceipt(receipt: SentReceipt, closed: AbortSignal): Promise<readonly string[]> {
     const { store, lease, logger, now } = this.#options
-    await Promise.all(
+    const { whatsappIds, reached, from } = receipt
+    const record = (whatsappId: string, addresses: readonly string[]) =>
+      untilStored(() => store.messages.recordProgress(lease, whatsappId, reached, now(), addresses), closed)
+    const recorded = await Promise.all(
       whatsappIds.map(async whatsappId => {
-        const outcome = await untilStored(
-          () => store.messages.recordProgress(lease, whatsappId, reached, now()),
-          closed,
-        )
+        let outcome = await record(whatsappId, from)
+        const address = outcome === 'foreign' ? await receipt.findAddress(whatsappId) : null
+        if (address !== null) outcome = await record(whatsappId, [address])
         logger.debug({ instanceId: lease.instanceId, whatsappId, reached, outcome }, 'receipt.recorded')
+        return outcome === 'foreign' ? [] : [whatsappId]
       }),
     )
+    return recorded.flat()
   }
 
   async #recordIncoming(message: IncomingMessage, closed: AbortSignal): Promise<void> {
@@ -74,7 +79,7 @@ export class Recorder {
     )
   }
 
-  #track(work: Promise<void>): Promise<void> {
+  #track<T>(work: Promise<T>): Promise<T> {
     const tracked = work.catch(error => {
       this.#options.onFailed(error)
       throw error

@@ -68,6 +68,8 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     // Baileys would fetch the URLs in a text from our network; link-preview-js is not installed either.
     generateHighQualityLinkPreview: false,
     defaultQueryTimeoutMs: queryTimeoutMs,
+    // Baileys would wait for each message that it cannot decrypt while those of all other contacts wait behind it.
+    retryRequestDelayMs: 0,
     // For each frame sent Baileys would set a timer and take down three stacks. `watchHandshake` limits the connecting.
     connectTimeoutMs: 0,
     keepAliveIntervalMs: keepAliveMs,

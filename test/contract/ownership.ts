@@ -225,7 +225,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       }
       expect((await store.credentials.get(kept.instanceId, 'session', ['a'])).size).toBe(1)
       expect((await store.credentials.get(lost.instanceId, 'session', ['a'])).size).toBe(0)
-      expect(await store.messages.findSentContent(kept.instanceId, message.whatsappId)).not.toBeNull()
+      expect(await store.messages.findSent(kept.instanceId, message.whatsappId)).not.toBeNull()
     })
 
     test('a write that fails among others, whose leases hold, fails alone', async () => {

@@ -137,12 +137,27 @@ export function progressContract(createHarness: CreateHarness): void {
       expect(await store.messages.find(lease.instanceId, message.id)).toMatchObject({ deliveredAt: 10_000 })
     })
 
+    test('only whom a message was prepared for can report progress of it', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const message = await accept(store, lease.instanceId)
+      const prepared = { address: '551199990000@s.whatsapp.net', content: Buffer.from([1]) }
+      await store.messages.recordPrepared(lease, message.id, prepared)
+      const report = (from: readonly string[]) =>
+        store.messages.recordProgress(lease, message.whatsappId, 'read', 1_000, from)
+      expect(await report([])).toBe('foreign')
+      expect(await report(['551199990001@s.whatsapp.net'])).toBe('foreign')
+      expect((await store.messages.find(lease.instanceId, message.id))?.state).toBe('queued')
+      expect(await report(['99@lid', prepared.address])).toBe('recorded')
+      expect((await store.messages.find(lease.instanceId, message.id))?.state).toBe('read')
+    })
+
     test('address and content are fixed by whoever prepares first', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const message = await accept(store, lease.instanceId)
       const { instanceId } = lease
-      expect(await store.messages.findSentContent(instanceId, message.whatsappId)).toBeNull()
+      expect(await store.messages.findSent(instanceId, message.whatsappId)).toBeNull()
       const first = { address: '551199990000@s.whatsapp.net', content: Buffer.from([1, 2, 0, 255]) }
       const second = { address: 'another@s.whatsapp.net', content: Buffer.from([9]) }
       const [one, two] = await Promise.all([
@@ -152,8 +167,8 @@ export function progressContract(createHarness: CreateHarness): void {
       expect(one).toEqual(first)
       expect(two).toEqual(first)
       expect((await store.messages.listQueued(instanceId, 1))[0]!.prepared).toEqual(first)
-      expect(await store.messages.findSentContent(instanceId, message.whatsappId)).toEqual(first.content)
-      expect(await store.messages.findSentContent(instanceId, 'ABSENT')).toBeNull()
+      expect(await store.messages.findSent(instanceId, message.whatsappId)).toEqual(first)
+      expect(await store.messages.findSent(instanceId, 'ABSENT')).toBeNull()
       await expect(store.messages.recordPrepared(lease, 'msg_absent', first)).rejects.toThrow('msg_absent')
     })
 

@@ -1,0 +1,80 @@
+import type { Action, When } from '@pombal/simulator'
+import { expect, test } from 'vitest'
+import { until } from '../until.ts'
+import { Stage } from './whatsapp-stage.ts'
+
+/** One contact sends what cannot be decrypted; the others must not notice. */
+
+const HOSTILE = '5511987654321'
+const OTHER = '5511987650000'
+const THIRD = '5511987650001'
+const FLOOD = 200
+/** More than may be asked for at once. */
+const LARGE_FLOOD = 600
+const RETRY = { stanza: 'receipt', direction: 'in', attrs: { type: 'retry' } } as const
+/** Half a second where the machine does nothing else; a wait of 250 ms for each message would be 50 s. */
+const DELAYED_LESS_THAN_MS = 10_000
+
+async function rule(stage: Stage, when: When, action: Action): Promise<number> {
+  return (await stage.network.misbehave({ kind: 'rule', rule: { when, do: action } })).rule!
+}
+
+async function garble(stage: Stage, contact: string): Promise<void> {
+  await rule(stage, { stanza: 'message', direction: 'out', contact }, 'garble')
+}
+
+/** How long it takes until a text of the contact is an event. */
+async function timeToEvent(stage: Stage, id: string, phone: string, text: string, from = OTHER): Promise<number> {
+  const startedAt = performance.now()
+  await stage.network.writeAs({ from, to: phone, text })
+  const arrived = async () => (await stage.received(id)).some(event => event['text'] === text)
+  await until(`"${text}" to be an event`, arrived, 120_000)
+  return performance.now() - startedAt
+}
+
+async function applied(stage: Stage, rule: number): Promise<number> {
+  return (await stage.network.scenario()).rules.find(({ id }) => id === rule)!.applied
+}
+
+test('200 messages of one contact that cannot be decrypted hardly delay another contact', async () => {
+  await using stage = await Stage.open()
+  const { id, phone } = await stage.link()
+  await timeToEvent(stage, id, phone, 'before')
+  await garble(stage, HOSTILE)
+  await rule(stage, RETRY, 'drop')
+  await stage.network.misbehave({ kind: 'write', from: HOSTILE, to: phone, text: 'x', count: FLOOD })
+  const delayedMs = await timeToEvent(stage, id, phone, 'behind')
+  console.log(`behind ${FLOOD} messages that cannot be decrypted: ${Math.round(delayedMs)} ms`)
+  expect(delayedMs).toBeLessThan(DELAYED_LESS_THAN_MS)
+}, 300_000)
+
+test('messages of one contact are asked for again up to a bound; those of others are still asked for', async () => {
+  await using stage = await Stage.open()
+  const { id, phone } = await stage.link()
+  await timeToEvent(stage, id, phone, 'before')
+  await garble(stage, HOSTILE)
+  const requests = await rule(stage, RETRY, 'drop')
+  await stage.network.misbehave({ kind: 'write', from: HOSTILE, to: phone, text: 'x', count: LARGE_FLOOD })
+  await timeToEvent(stage, id, phone, 'behind')
+  expect(await applied(stage, requests)).toBeGreaterThanOrEqual(FLOOD)
+  expect(await applied(stage, requests)).toBeLessThan(LARGE_FLOOD / 2)
+
+  await stage.network.misbehave({ kind: 'remove_rule', id: requests })
+  await rule(stage, { stanza: 'message', direction: 'out', contact: OTHER, times: 1 }, 'garble')
+  await timeToEvent(stage, id, phone, 'asked for')
+}, 300_000)
+
+test('a resend that waits for WhatsApp delays neither what cannot be decrypted nor what can', async () => {
+  await using stage = await Stage.open()
+  const { id, phone } = await stage.link({ settings: { messageTtlMs: 86_400_000, queryTimeoutMs: 60_000 } })
+  for (const from of [OTHER, THIRD]) await timeToEvent(stage, id, phone, `before ${from}`, from)
+  const { id: sent, whatsappId } = await stage.accept(id, HOSTILE, 'to be asked for again')
+  await stage.becomes(id, sent, 'read')
+  const queries = await rule(stage, { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' } }, 'hold')
+  await stage.network.misbehave({ kind: 'ask_again', account: phone, contact: HOSTILE, id: whatsappId })
+  await until('the resend to ask for devices', async () => (await applied(stage, queries)) > 0)
+  await rule(stage, { stanza: 'message', direction: 'out', contact: THIRD, times: 1 }, 'garble')
+  await stage.network.writeAs({ from: THIRD, to: phone, text: 'to be asked for' })
+  expect(await timeToEvent(stage, id, phone, 'behind')).toBeLessThan(30_000)
+  await stage.network.misbehave({ kind: 'clear' })
+}, 300_000)
