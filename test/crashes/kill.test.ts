@@ -15,7 +15,7 @@ async function expectAllHeld(store: StoreKind, options: Pick<KillRunOptions, 'ki
   const database = await createDatabase(store, inject('postgresUrl'))
   try {
     const said: string[] = []
-    const report = await runKills({ ...options, easy: true, database, seed, say: line => said.push(line) })
+    const report = await runKills({ ...options, database, seed, say: line => said.push(line) })
     const { violations, lostIncoming, ...counts } = report
     console.log(`${what}: ${JSON.stringify(counts)}`)
     expect(violations, said.join('\n')).toEqual([])

@@ -88,7 +88,7 @@ async function runUnderLoad(fault: FaultUnderLoad, context: FaultContext): Promi
     instances: INSTANCES[store],
     seed: context.seed,
     load: { pace: PACE },
-    hardship: false,
+    hardship: true,
     nodes,
   })
   cleanUp.defer(() => stage.dispose())

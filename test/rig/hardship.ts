@@ -7,7 +7,7 @@ const UNDECRYPTABLE = 0.05
 /** Of the receipts of an instance, and of its recipients, this share is lost: it is asked for, or given, again at a login. */
 const RECEIPTS_LOST = 0.2
 const RECIPIENTS_RECEIPTS_LOST = 0.1
-/** Of the messages to an instance, this share names the sender by number instead of LID. */
+/** Of the messages to an instance alone, this share names the sender by number instead of LID; a group names all by LID. */
 const NAMED_BY_NUMBER = 0.15
 
 export interface HardshipCounts {
@@ -35,8 +35,8 @@ export class Hardship {
   static async begin(network: Network, random: Random): Promise<Hardship> {
     await network.misbehave({ kind: 'seed', seed: random.integer(0, 2 ** 31) })
     const hardship = new Hardship(network)
-    const message = { stanza: 'message', direction: 'out' } as const
-    hardship.#others.push(await hardship.#rule({ ...message, probability: NAMED_BY_NUMBER }, { address: 'pn' }))
+    const toOne = { stanza: 'message', direction: 'out', attrs: { participant: '' } } as const
+    hardship.#others.push(await hardship.#rule({ ...toOne, probability: NAMED_BY_NUMBER }, { address: 'pn' }))
     for (const type of ['', 'inactive']) await hardship.#loseReceipts('in', type, RECEIPTS_LOST)
     for (const type of ['', 'read']) await hardship.#loseReceipts('out', type, RECIPIENTS_RECEIPTS_LOST)
     return hardship
