@@ -14,6 +14,8 @@ const sources = paths.map(path => ({ path, text: readFileSync(join(root, path), 
 const violations = findViolations(MODULES, sources)
 for (const violation of violations) console.error(violation)
 if (violations.length > 0) {
-  console.error(`${violations.length} imports cross a border. scripts/borders/modules.ts lists what each module may import.`)
+  console.error(
+    `${violations.length} imports cross a border. scripts/borders/modules.ts lists what each module may import.`,
+  )
   process.exitCode = 1
 } else console.log(`Checked the imports of ${sources.length} files.`)

@@ -2,11 +2,14 @@ import { hash } from 'node:crypto'
 import type { InstanceId, MessageId } from '../domain/ids.ts'
 import { newMessageId, newWhatsappId } from '../domain/ids.ts'
 import { Refusal } from '../domain/refusal.ts'
-import type { CallersMessage, Store } from '../store/store.ts'
+import type { NewMessage, Store } from '../store/store.ts'
 import { checkRecipient, checkText } from './input.ts'
 
+/** A message before it is known who sends it, and under which key. */
+type ComposedMessage = Omit<NewMessage, 'instanceId' | 'idempotency'>
+
 /** A message that can be accepted. @throws Refusal */
-export function composeMessage({ to, text }: { to: string; text: string }, now: number): CallersMessage {
+export function composeMessage({ to, text }: { to: string; text: string }, now: number): ComposedMessage {
   checkRecipient(to)
   checkText(text)
   return { id: newMessageId(now), to, text, whatsappId: newWhatsappId() }
@@ -16,7 +19,7 @@ export function composeMessage({ to, text }: { to: string; text: string }, now: 
 export async function acceptMessage(
   { messages }: Store,
   instanceId: InstanceId,
-  message: CallersMessage,
+  message: ComposedMessage,
   idempotencyKey: string | undefined,
   now: number,
 ): Promise<{ id: MessageId; replayed: boolean }> {
@@ -36,6 +39,6 @@ export async function acceptMessage(
 }
 
 /** Two bodies are the same when `to` and `text` are, whatever else stands in them. */
-function contentDigest({ to, text }: CallersMessage): Buffer {
+function contentDigest({ to, text }: ComposedMessage): Buffer {
   return hash('sha256', JSON.stringify([to, text]), 'buffer')
 }

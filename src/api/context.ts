@@ -104,8 +104,6 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The instance that owns the caller's token; empty outside `/v1` and before admission. */
     instanceId: InstanceId
-    /** The token's digest of a call that is to be admitted later (`v1/admit-caller.ts`); null for every other. */
-    unadmitted: string | null
     /** The panel's session that asks; empty where the admin key does, and outside `/admin/v1`. */
     sessionId: string
     /** The token, the admin key or the session of this request was accepted. */
@@ -120,8 +118,6 @@ declare module 'fastify' {
     refusals?: readonly RefusalCode[]
     /** The operation has a body, which may be left out. */
     optionalBody?: boolean
-    /** The operation accepts a message: with it, where the store can do both at once, its call is admitted. */
-    bringsMessage?: boolean
     /** Asked by machines every few seconds: its line in the log is of level debug. */
     quiet?: boolean
     /** The route is there to refuse: its methods do not count as allowed. */

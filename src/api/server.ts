@@ -73,7 +73,6 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.setErrorHandler(answerError)
   api.decorateRequest('instanceId', '')
   api.decorateRequest('refusalCode', '')
-  api.decorateRequest('unadmitted', null)
   api.decorateRequest('sessionId', '')
   api.decorateRequest('hasKey', false)
 

@@ -1,12 +1,10 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../domain/ids.ts'
-import { acceptAtOnceOperation } from './accepting-at-once.ts'
 import type { Core } from './core.ts'
-import { giveAcceptedHints } from './hints.ts'
 import type { Operation } from './operation.ts'
 import { admitted, WINDOW_MS } from './rate-window.ts'
 import type { Session } from './session.ts'
-import type { Admission, Admitted, CallersMessage } from './store.ts'
+import type { Admission, Admitted } from './store.ts'
 
 /**
  * Counts in memory, and remembers whose a token is: one process sees every call and every change of a token. Both maps
@@ -73,12 +71,10 @@ export class LocalAdmission implements Admission {
 export class SharedAdmission implements Admission {
   readonly #core: Core
   readonly #count: Operation<{ digest: string }, Admitted | null>
-  readonly #acceptAtOnce
 
   constructor(core: Core, ratePerMinute: number) {
     this.#core = core
     this.#count = countCalls(core, ratePerMinute)
-    this.#acceptAtOnce = acceptAtOnceOperation(core, ratePerMinute)
   }
 
   /** Nothing is remembered: every call asks the database. */
@@ -86,12 +82,6 @@ export class SharedAdmission implements Admission {
 
   admit(tokenDigest: string): Promise<Admitted | null> {
     return this.#core.write(this.#count, { digest: tokenDigest })
-  }
-
-  async admitAndAccept(tokenDigest: string, message: CallersMessage, now: number): Promise<Admitted | null> {
-    const accepted = await this.#core.write(this.#acceptAtOnce, { tokenDigest, message, now })
-    if (accepted !== null) giveAcceptedHints(this.#core.hints, accepted.instanceId, message.to)
-    return accepted
   }
 }
 

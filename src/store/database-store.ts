@@ -51,8 +51,6 @@ export class DatabaseStore implements Store {
   readonly #writer: Writer
   /** For what concerns no single instance. */
   readonly #commonWriter: Writer
-  /** For calls whose instance only the database knows. */
-  readonly #callWriter: Writer
   readonly #probe: Probe
   readonly #afterClose: () => void
   #closing: Promise<void> | null = null
@@ -73,11 +71,9 @@ export class DatabaseStore implements Store {
     this.#afterClose = afterClose
     const fence = new Fence(statements)
     this.#probe = new Probe(statements)
-    const { commitsAtOnce } = backend
-    this.#writer = new Writer(backend, fence, { commitsAtOnce })
+    this.#writer = new Writer(backend, fence, backend.commitsAtOnce)
     const isAlone = statements.kind === 'sqlite'
     this.#commonWriter = isAlone ? this.#writer : new Writer(backend, fence)
-    this.#callWriter = isAlone ? this.#writer : new Writer(backend, fence, { commitsAtOnce, eager: true })
     const core: Core = {
       statements,
       sealing,
@@ -114,7 +110,6 @@ export class DatabaseStore implements Store {
   }
 
   #writerOf<I>(operation: Operation<I, unknown>, input: I): Writer {
-    if (operation.isCall) return this.#callWriter
     return operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
   }
 
@@ -124,7 +119,7 @@ export class DatabaseStore implements Store {
   }
 
   async #close(): Promise<void> {
-    await Promise.all([this.#writer, this.#commonWriter, this.#callWriter].map(writer => writer.close()))
+    await Promise.all([this.#writer, this.#commonWriter].map(writer => writer.close()))
     await this.hints.close()
     await this.#backend.close()
     this.#afterClose()

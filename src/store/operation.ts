@@ -14,8 +14,6 @@ export interface Operation<I, O> {
   readonly isOneStep?: boolean
   /** Told for one input at a time, it may do anything; also move leases. */
   readonly isRare?: boolean
-  /** Of a caller whose instance only the database knows: `instanceId` tells callers apart instead. */
-  readonly isCall?: boolean
   /** Goes before all that waits and is never refused. */
   readonly urgent?: boolean
   /** @returns an outcome for each input, in their order */

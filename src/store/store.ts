@@ -88,12 +88,6 @@ export interface Admission {
    * token is unknown at once. In memory on SQLite, one round trip and the database's clock on PostgreSQL.
    */
   admit(tokenDigest: string): Promise<Admitted | null>
-  /**
-   * Admits a call and accepts its message in one commit and one round trip, where nothing speaks against it. Null:
-   * nothing was counted or stored, and the call is to be admitted, then its message accepted. Absent where admitting
-   * costs no round trip.
-   */
-  admitAndAccept?(tokenDigest: string, message: CallersMessage, now: number): Promise<Admitted | null>
 }
 
 // ── Instances ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -215,9 +209,6 @@ export interface NewMessage {
   /** The digest is over `to` and `text`; the same key with another digest is refused. */
   idempotency?: { key: string; digest: Uint8Array } | undefined
 }
-
-/** A message without a key, to be sent by the instance of its caller's token. */
-export type CallersMessage = Omit<NewMessage, 'instanceId' | 'idempotency'>
 
 export type AcceptOutcome =
   | { kind: 'accepted'; id: MessageId }

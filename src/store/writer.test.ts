@@ -5,7 +5,7 @@ import { Fence } from './fence.ts'
 import type { Operation } from './operation.ts'
 import type { Backend, Session, Transaction } from './session.ts'
 import { Statements } from './statement.ts'
-import { type Pace, Writer } from './writer.ts'
+import { Writer } from './writer.ts'
 
 interface LedgerTransaction extends Transaction {
   readonly open: string[]
@@ -50,7 +50,7 @@ class Ledger implements Backend {
   async close(): Promise<void> {}
 }
 
-function setUp(pace: Pace = { commitsAtOnce: 1 }) {
+function setUp(commitsAtOnce = 1) {
   const ledger = new Ledger()
   const runs = { failures: [] as string[] }
   const note: Operation<string, string> = {
@@ -67,7 +67,7 @@ function setUp(pace: Pace = { commitsAtOnce: 1 }) {
     },
   }
   const time = { now: 0 }
-  const writer = new Writer(ledger, new Fence(new Statements('sqlite')), pace, () => time.now)
+  const writer = new Writer(ledger, new Fence(new Statements('sqlite')), commitsAtOnce, () => time.now)
   return { ledger, writer, note, runs, time }
 }
 
@@ -144,7 +144,7 @@ describe('the writer', () => {
   })
 
   test('what waits for a commit that takes long gets one of its own, but for the same instance', async () => {
-    const { ledger, writer, note, time } = setUp({ commitsAtOnce: 2 })
+    const { ledger, writer, note, time } = setUp(2)
     const { promise, resolve } = Promise.withResolvers<void>()
     ledger.hold = promise
     const first = writer.write(note, '1/a')
@@ -165,7 +165,7 @@ describe('the writer', () => {
   })
 
   test('a whole commit’s worth that waits gets one of its own at once', async () => {
-    const { ledger, writer, note } = setUp({ commitsAtOnce: 2 })
+    const { ledger, writer, note } = setUp(2)
     const { promise, resolve } = Promise.withResolvers<void>()
     ledger.hold = promise
     const first = writer.write(note, '0/a')
@@ -176,31 +176,6 @@ describe('the writer', () => {
     expect(ledger.committed.map(units => units.length)).toEqual([128])
     resolve()
     await first
-  })
-
-  test('an eager one begins the next commit as soon as there is room', async () => {
-    const { ledger, writer, note } = setUp({ commitsAtOnce: 2, eager: true })
-    const { promise, resolve } = Promise.withResolvers<void>()
-    ledger.hold = promise
-    const first = writer.write(note, '1/a')
-    await new Promise(done => setImmediate(done))
-    ledger.hold = Promise.resolve()
-    const sameCaller = writer.write(note, '2/a')
-    expect(await writer.write(note, '3/b')).toBe('3/b!')
-    expect(ledger.committed).toEqual([['3/b']])
-    resolve()
-    await Promise.all([first, sameCaller])
-    expect(ledger.committed).toEqual([['3/b'], ['1/a'], ['2/a']])
-  })
-
-  test('of an eager one no commit takes more than its share of the units there are', async () => {
-    const { ledger, writer, note } = setUp({ commitsAtOnce: 2, eager: true })
-    const units = Array.from({ length: 100 }, (_, index) => writer.write(note, `${index}/${index}`))
-    await Promise.all(units)
-    expect(ledger.committed.map(committed => committed.length)).toEqual([50, 50])
-    ledger.committed.length = 0
-    await Promise.all(units.slice(0, 30).map((_, index) => writer.write(note, `${index}/${index}`)))
-    expect(ledger.committed.map(committed => committed.length)).toEqual([24, 6])
   })
 
   test('closing waits for what was accepted and refuses the rest', async () => {

@@ -7,8 +7,6 @@ import type { Lease } from './store.ts'
 
 /** More in one commit would keep the first ones, and on SQLite the process, waiting for the last. */
 const MAX_UNITS_PER_COMMIT = 128
-/** So many may always share a commit: smaller ones cost more than they save. */
-const UNITS_PER_SHARE = 24
 /** Above this, a new unit is refused at once: the store cannot keep up, and waiting would only hide it. */
 const MAX_WAITING = 10_000
 /** A commit that takes longer has met a disk or a database that hangs: what comes now is refused instead of waiting behind. */
@@ -18,18 +16,6 @@ const MAX_CONFLICTS = 5
 /** What comes does not wait longer for the commits under way before it gets one of its own, where there is room. */
 const JOIN_WITHIN_MS = 10
 
-/** How commits follow one another. */
-export interface Pace {
-  /** How many may be under way. */
-  readonly commitsAtOnce: number
-  /**
-   * The next one begins as soon as there is room for it, and takes no more than its share of the units there are: so
-   * neither the database nor those who called wait for a single large one. For calls, of which new ones come as these are
-   * answered. Otherwise as few commits as possible.
-   */
-  readonly eager?: boolean
-}
-
 /**
  * Writes, an instance's units in their order. Units that arrive while a commit runs share the next one, which begins when
  * that one ends; sooner where it takes long or a whole commit's worth waits, and the backend has room. A promise resolves
@@ -38,27 +24,21 @@ export interface Pace {
 export class Writer {
   readonly #backend: Backend
   readonly #fence: Fence
-  readonly #pace: Pace
+  readonly #commitsAtOnce: number
   readonly #monotonicNow: () => number
   #waiting: Unit[] = []
   /** When the commits under way began, the oldest first. */
   readonly #begunAt: number[] = []
-  #unitsUnderWay = 0
   /** Those whose units are being committed, and since when: what else they have comes after. */
   readonly #busy = new Map<InstanceId, number>()
   #startWanted = false
   #timer: NodeJS.Timeout | undefined
   #closed: PromiseWithResolvers<void> | null = null
 
-  constructor(
-    backend: Backend,
-    fence: Fence,
-    pace: Pace = { commitsAtOnce: 1 },
-    monotonicNow = () => performance.now(),
-  ) {
+  constructor(backend: Backend, fence: Fence, commitsAtOnce = 1, monotonicNow = () => performance.now()) {
     this.#backend = backend
     this.#fence = fence
-    this.#pace = pace
+    this.#commitsAtOnce = commitsAtOnce
     this.#monotonicNow = monotonicNow
   }
 
@@ -97,7 +77,7 @@ export class Writer {
   }
 
   get #hasRoom(): boolean {
-    return this.#begunAt.length < this.#pace.commitsAtOnce
+    return this.#begunAt.length < this.#commitsAtOnce
   }
 
   /** All that is ready to run in this turn of the event loop adds its units first. */
@@ -118,7 +98,7 @@ export class Writer {
         this.#timer = setTimeout(() => this.#startCommits(), waitMs)
         return
       }
-      const units = this.#take(this.#share)
+      const units = this.#take(MAX_UNITS_PER_COMMIT)
       if (units.length === 0) return
       this.#start(units)
     }
@@ -127,15 +107,8 @@ export class Writer {
   /** How long what waits goes on waiting for the commits under way. */
   get #joinForMs(): number {
     const youngest = this.#begunAt.at(-1)
-    if (youngest === undefined || this.#pace.eager || this.#waiting.length >= MAX_UNITS_PER_COMMIT) return 0
+    if (youngest === undefined || this.#waiting.length >= MAX_UNITS_PER_COMMIT) return 0
     return Math.max(0, youngest + JOIN_WITHIN_MS - this.#monotonicNow())
-  }
-
-  /** How many units the next commit takes at most. */
-  get #share(): number {
-    if (!this.#pace.eager) return MAX_UNITS_PER_COMMIT
-    const all = this.#waiting.length + this.#unitsUnderWay
-    return Math.min(MAX_UNITS_PER_COMMIT, Math.max(UNITS_PER_SHARE, Math.ceil(all / this.#pace.commitsAtOnce)))
   }
 
   /** The next ones, but for those of instances that have some under way. */
@@ -156,11 +129,9 @@ export class Writer {
     const begunAt = this.#monotonicNow()
     const instances = new Set(units.map(({ operation, input }) => operation.instanceId(input)))
     this.#begunAt.push(begunAt)
-    this.#unitsUnderWay += units.length
     for (const instanceId of instances) this.#busy.set(instanceId, begunAt)
     this.#settle(units).finally(() => {
       this.#begunAt.splice(this.#begunAt.indexOf(begunAt), 1)
-      this.#unitsUnderWay -= units.length
       for (const instanceId of instances) this.#busy.delete(instanceId)
       if (this.#waiting.length > 0) this.#startSoon()
       else if (this.#isIdle) this.#closed?.resolve()

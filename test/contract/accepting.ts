@@ -60,6 +60,15 @@ export function acceptingContract(createHarness: CreateHarness): void {
       expect(queued.map(({ id }) => id)).toEqual(messages.map(({ id }) => id))
     })
 
+    test('messages handed in together are stored as they were written', async () => {
+      const { store } = context
+      const { instanceId } = await createConnected(store)
+      const written = ['plain', '"', '\\', '{a,b}', 'NULL', ' ', 'olá 👋', '\t\n', "'", '\\"', '1,2']
+      await Promise.all(written.map(text => store.messages.accept(newMessage(instanceId, { text }), 5)))
+      const queued = await store.messages.listQueued(instanceId, 100)
+      expect(queued.map(({ text }) => text)).toEqual(written)
+    })
+
     test('accepts while connected, or away for less than five minutes, and not otherwise', async () => {
       const { harness, store } = context
       const lease = await createConnected(store)

@@ -77,7 +77,8 @@ test('and a caller among many, with what his message needs', async () => {
   const caller = hex(tokenDigest)
   await store.admission.admit(caller)
   for (let count = 0; count < MESSAGES; count += 1) {
-    expect(await store.admission.admitAndAccept!(caller, newMessage(lease.instanceId), Date.now())).not.toBeNull()
+    expect(await store.admission.admit(caller)).not.toBeNull()
+    expect(await store.messages.accept(newMessage(lease.instanceId), Date.now())).toMatchObject({ kind: 'accepted' })
   }
   const names = ['instances_token_digest_key', 'connections_pkey', 'leases_pkey', 'rate_windows_pkey']
   expect(await readTooMuch(names)).toEqual([])

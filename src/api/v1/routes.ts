@@ -1,8 +1,7 @@
-import { StoreUnavailable } from '../../store/errors.ts'
 import type { AllowedMethods } from '../allowed-methods.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../unknown-paths.ts'
-import { admitLate, createAdmission } from './admit-caller.ts'
+import { createAdmission } from './admit-caller.ts'
 import { getInstance } from './get-instance.ts'
 import { getMessage } from './get-message.ts'
 import { getWebhook } from './get-webhook.ts'
@@ -13,13 +12,7 @@ import { setWebhook } from './set-webhook.ts'
 export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethods): void {
   api.register(
     async (v1: Api) => {
-      const { admission } = context.store
-      v1.addHook('onRequest', createAdmission(admission))
-      v1.setErrorHandler(async (error, request, reply) => {
-        // A store that does not answer would not answer this either.
-        if (!(error instanceof StoreUnavailable)) await admitLate(admission, request, reply)
-        throw error
-      })
+      v1.addHook('onRequest', createAdmission(context.store.admission))
       refuseUnknownPaths(v1, allowed)
       refuseOtherMethods(v1, allowed, '/messages/text', ['GET'])
       sendText(v1, context)

@@ -1,12 +1,9 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import type { Admission, CallersMessage } from '../../store/store.ts'
 import { acceptMessage, composeMessage } from '../accept-message.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { parseIdempotencyKey } from '../input.ts'
 import { messageIdSchema, recipientSchema, textSchema } from '../resources/message.ts'
 import { dataOf, oneOf } from '../resources/schema-kit.ts'
-import { admitLate, noteAdmitted } from './admit-caller.ts'
 
 export const textToSendSchema = Type.Object({ to: recipientSchema, text: textSchema }, { title: 'TextToSend' })
 
@@ -26,7 +23,6 @@ const headersSchema = Type.Object({
 })
 
 export function sendText(api: Api, { store, now }: ApiContext): void {
-  const { admission } = store
   api.post(
     '/messages/text',
     {
@@ -42,7 +38,6 @@ export function sendText(api: Api, { store, now }: ApiContext): void {
         response: { 202: dataOf(acceptedSchema, 'Accepted: the message is stored.') },
       },
       config: {
-        bringsMessage: true,
         refusals: ['invalid_request', 'invalid_phone_number', 'instance_not_connected', 'idempotency_key_reused'],
       },
     },
@@ -50,26 +45,9 @@ export function sendText(api: Api, { store, now }: ApiContext): void {
       const acceptedAt = now()
       const message = composeMessage(request.body, acceptedAt)
       const key = parseIdempotencyKey(request.headers['x-idempotency-key'])
-      if (key === undefined && (await acceptAtOnce(admission, request, reply, message, acceptedAt)))
-        return reply.code(202).send({ data: { id: message.id, status: 'queued' } })
-      await admitLate(admission, request, reply)
       const { id, replayed } = await acceptMessage(store, request.instanceId, message, key, acceptedAt)
       if (replayed) reply.header('idempotent-replayed', 'true')
       return reply.code(202).send({ data: { id, status: 'queued' } })
     },
   )
-}
-
-/** @returns false where the call is still to be judged step by step */
-async function acceptAtOnce(
-  admission: Admission,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  message: CallersMessage,
-  now: number,
-): Promise<boolean> {
-  if (request.unadmitted === null || !admission.admitAndAccept) return false
-  const admitted = await admission.admitAndAccept(request.unadmitted, message, now)
-  if (admitted !== null) noteAdmitted(request, reply, admitted)
-  return admitted !== null
 }

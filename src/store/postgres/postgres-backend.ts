@@ -8,8 +8,8 @@ import { createPool, reach } from './pools.ts'
 
 /** A commit that has to wait for another node's lock does not hold up the other one. */
 const COMMITS_AT_ONCE = 2
-/** As many for calls, and one for what concerns no single instance. */
-const WRITING_CONNECTIONS = 2 * COMMITS_AT_ONCE + 1
+/** One more for what concerns no single instance. */
+const WRITING_CONNECTIONS = COMMITS_AT_ONCE + 1
 const READING_CONNECTIONS = 5
 
 /** Reads have connections of their own, so that a long list does not hold a write up. */

@@ -1,0 +1,3 @@
+import type { Module } from './find-violations.ts'
+
+export const MODULES: readonly Module[] = []
