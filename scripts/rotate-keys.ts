@@ -2,7 +2,7 @@
 import { BadSettings, parseMasterKey, readSettings, type Settings } from '../src/config.ts'
 import { openMasterKeyFiles } from '../src/keys.ts'
 import { StoreUnavailable, StoreUnusable } from '../src/store/errors.ts'
-import { rotateMasterKey } from '../src/store/key-rotation.ts'
+import { rotateMasterKey } from '../src/store/encryption/key-rotation.ts'
 
 const TOLD_EVERY = 0.05
 

@@ -16,7 +16,7 @@ import { Metrics } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
 import { Readiness } from './ops/readiness.ts'
 import { startRetention } from './ops/retention.ts'
-import { Sandbox } from './sandbox.ts'
+import { Sandbox } from './sandbox/sandbox.ts'
 import { openStore } from './store/open-store.ts'
 import type { ConnectionRecord, Lease } from './store/store.ts'
 import { createAddressGuard } from './webhooks/address-guard.ts'
@@ -24,8 +24,8 @@ import { systemClock } from './webhooks/clock.ts'
 import { createDispatcher } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
 import { signatureHeaders } from './webhooks/signature.ts'
-import { Openings } from './whatsapp/openings.ts'
-import { Turns } from './whatsapp/turns.ts'
+import { Openings } from './whatsapp/connection/connection-pacing.ts'
+import { Turns } from './kit/event-loop-budget.ts'
 
 export interface App {
   /** Where it listens, as a person would type it. */
@@ -44,7 +44,7 @@ export interface App {
 
 /** With the first instance: Baileys is a fifth of what a start would read and compile. */
 async function loadDriver() {
-  const driver = await import('./whatsapp/connection.ts')
+  const driver = await import('./whatsapp/connection/connection.ts')
   // For the next start: a process that is killed writes nothing at its end.
   flushCompileCache()
   return driver

@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { ADMIN_KEY_FORMAT, BadSettings, parseAdminKey, parseMasterKey, type Settings } from './config.ts'
-import { syncFolder } from './store/sync-to-disk.ts'
+import { syncFolder } from './store/engine/sync-to-disk.ts'
 
 const KEY_BYTES = 32
 const PRIVATE_FILE = 0o600

@@ -1,9 +1,9 @@
 import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { messagesTables } from '../../src/store/migrations/0002-messages.ts'
-import { preparedMessages } from '../../src/store/migrations/0010-prepared-messages.ts'
-import { settledMessages } from '../../src/store/migrations/0011-settled-messages.ts'
-import { FLAVOURS } from '../../src/store/migrations/flavour.ts'
+import { messagesTables } from '../../src/store/engine/migrations/0002-messages.ts'
+import { preparedMessages } from '../../src/store/engine/migrations/0010-prepared-messages.ts'
+import { settledMessages } from '../../src/store/engine/migrations/0011-settled-messages.ts'
+import { FLAVOURS } from '../../src/store/engine/migrations/flavour.ts'
 
 /** What a migration leaves of what was there. */
 

@@ -1,6 +1,6 @@
 import type { Action, StanzaText, When } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
-import type { ConnectionOptions } from '../../src/whatsapp/connection.ts'
+import type { ConnectionOptions } from '../../src/whatsapp/connection/connection.ts'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 

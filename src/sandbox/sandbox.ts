@@ -1,0 +1,192 @@
+import { createSimulatorWorker, SimulatorError, type SimulatorWorker } from '@pombal/simulator/worker'
+import type { Logger } from 'pino'
+import type { InstanceId } from '../domain/ids.ts'
+import { Refusal } from '../domain/refusal.ts'
+import { askOwner, OrderTaker, type PhoneOrder, type PhoneReport, type SandboxMessage } from './remote-phones.ts'
+import type { Lease, Store } from '../store/store.ts'
+
+const RESTART_AFTER_MS = 1_000
+
+const PHONE_OFF = 'The simulated phone is switched off: switch it on first.'
+
+/** A simulated phone that this node runs. */
+interface Phone {
+  readonly lease: Lease
+  readonly orders: OrderTaker
+  number: string
+  on: boolean
+}
+
+/**
+ * The simulated WhatsApp network that sandbox instances are linked to: on each node the part with the instances that it
+ * owns. It starts, in a thread of its own, with the first of them, and keeps what it must remember in the store, under
+ * the instance's lease. What is asked of another node's phone goes there through the store.
+ */
+export class Sandbox {
+  readonly #store: Pick<Store, 'sandbox' | 'phoneOrders' | 'hints'>
+  readonly #logger: Logger
+  readonly #phones = new Map<InstanceId, Phone>()
+  #worker: Promise<SimulatorWorker> | undefined
+  /** Kept when the thread has to be started again, so that the connections find it where it was. */
+  #port = 0
+  #closed = false
+
+  constructor(store: Pick<Store, 'sandbox' | 'phoneOrders' | 'hints'>, logger: Logger) {
+    this.#store = store
+    this.#logger = logger
+  }
+
+  /** Of the network, on loopback; 0 until it has started. */
+  get port(): number {
+    return this.#port
+  }
+
+  /** The network with this instance's simulated phone in it, switched on; until `leave`. */
+  async openNetwork(lease: Lease): Promise<{ url: string; scanQr(qr: string): Promise<void> }> {
+    const { instanceId } = lease
+    const worker = await this.#open()
+    await this.leave(instanceId)
+    const orders = this.#takeOrders(lease)
+    const phone: Phone = { lease, orders, number: '', on: true }
+    this.#phones.set(instanceId, phone)
+    phone.number = (await worker.openAccount(instanceId)).phone
+    return {
+      url: worker.url,
+      scanQr: async qr => {
+        await (await this.#open()).scanQr(qr, instanceId)
+      },
+    }
+  }
+
+  /** Another node may run the phone next: nothing of it stays here. */
+  async leave(instanceId: InstanceId): Promise<void> {
+    const phone = this.#phones.get(instanceId)
+    if (!phone) return
+    await phone.orders.end()
+    await (await this.#worker)?.closeAccount(instanceId).catch(() => undefined)
+    if (this.#phones.get(instanceId) === phone) this.#phones.delete(instanceId)
+  }
+
+  /** Nothing is left of the instance in the store. */
+  async forget(instanceId: InstanceId): Promise<void> {
+    await this.#phones.get(instanceId)?.orders.end()
+    this.#phones.delete(instanceId)
+    await (await this.#worker)?.removeAccount(instanceId)
+  }
+
+  /**
+   * Resolves with WhatsApp's id of the message once the network has it for good.
+   * @throws Refusal when such a contact cannot write such a message
+   */
+  async writeAs(instanceId: InstanceId, message: SandboxMessage): Promise<{ id: string }> {
+    const { id } = await this.#ask(instanceId, { kind: 'write', message })
+    return { id: id ?? '' }
+  }
+
+  async isPhoneOn(instanceId: InstanceId): Promise<boolean> {
+    return (await this.#ask(instanceId, { kind: 'look' })).on
+  }
+
+  /** While its phone is off, the network turns the instance away, and contacts cannot write to it. */
+  async switchPhone(instanceId: InstanceId, on: boolean): Promise<void> {
+    await this.#ask(instanceId, { kind: 'switch', on })
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.all([...this.#phones.values()].map(({ orders }) => orders.end()))
+    await this.#worker?.then(
+      worker => worker.close(),
+      () => undefined,
+    )
+  }
+
+  #ask(instanceId: InstanceId, order: PhoneOrder): Promise<PhoneReport> {
+    const { phoneOrders: orders, hints } = this.#store
+    const phone = this.#phones.get(instanceId)
+    return phone ? this.#obey(phone, order) : askOwner({ orders, hints }, instanceId, order)
+  }
+
+  #takeOrders(lease: Lease): OrderTaker {
+    const { phoneOrders: orders, hints } = this.#store
+    const { instanceId } = lease
+    return new OrderTaker({
+      lease,
+      orders,
+      hints,
+      obey: async order => {
+        const phone = this.#phones.get(instanceId)
+        if (!phone) throw new Refusal('service_unavailable')
+        return this.#obey(phone, order)
+      },
+      onError: error => this.#logger.warn({ err: error, instanceId }, 'sandbox.order_failed'),
+    })
+  }
+
+  async #obey(phone: Phone, order: PhoneOrder): Promise<PhoneReport> {
+    if (order.kind === 'look') return { on: phone.on }
+    if (order.kind === 'write') return this.#write(phone, order.message)
+    const worker = await this.#open()
+    const { instanceId } = phone.lease
+    phone.on = order.on
+    if (order.on) await worker.openAccount(instanceId)
+    else await worker.closeAccount(instanceId)
+    return { on: phone.on }
+  }
+
+  async #write(phone: Phone, message: SandboxMessage): Promise<PhoneReport> {
+    if (!phone.on) throw new Refusal('instance_not_connected', PHONE_OFF)
+    const worker = await this.#open()
+    const to = phone.number || (await worker.openAccount(phone.lease.instanceId)).phone
+    const { from, text, group, name } = message
+    try {
+      return { on: true, ...(await worker.writeAs({ from, to, text, ...(group && { group }), ...(name && { name }) })) }
+    } catch (error) {
+      throw asRefusal(error)
+    }
+  }
+
+  #open(): Promise<SimulatorWorker> {
+    if (this.#closed) throw new Refusal('service_unavailable')
+    this.#worker ??= this.#start().catch(error => {
+      this.#worker = undefined
+      throw error
+    })
+    return this.#worker
+  }
+
+  async #start(): Promise<SimulatorWorker> {
+    const { sandbox } = this.#store
+    const storage = {
+      read: (instanceId: InstanceId) => sandbox.read(instanceId),
+      write: async (instanceId: InstanceId, changes: Parameters<typeof sandbox.write>[1]) => {
+        const phone = this.#phones.get(instanceId)
+        // Of one that is forgotten there is nothing left to change.
+        if (phone) await sandbox.write(phone.lease, changes)
+      },
+    }
+    const worker = await createSimulatorWorker({ storage, port: this.#port })
+    this.#port = Number(new URL(worker.url).port)
+    worker.onExit(error => this.#restart(error))
+    for (const [instanceId, { on }] of this.#phones) if (on) await worker.openAccount(instanceId)
+    return worker
+  }
+
+  /** The network's thread died: a bug. It is started again where it was, and remembers what it had acknowledged. */
+  #restart(error: SimulatorError): void {
+    this.#worker = undefined
+    if (this.#closed) return
+    this.#logger.error({ err: error }, 'sandbox.crashed')
+    setTimeout(() => {
+      if (!this.#closed) this.#open().catch(again => this.#logger.error({ err: again }, 'sandbox.start_failed'))
+    }, RESTART_AFTER_MS).unref()
+  }
+}
+
+function asRefusal(error: unknown): unknown {
+  if (!(error instanceof SimulatorError)) return error
+  if (error.code === 'invalid_argument' || error.code === 'not_a_member')
+    return new Refusal('invalid_request', error.message)
+  if (error.code === 'crashed' || error.code === 'closed') return new Refusal('service_unavailable')
+  return error
+}

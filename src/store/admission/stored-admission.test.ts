@@ -1,0 +1,28 @@
+import { describe, expect, test } from 'vitest'
+import { LocalAdmission } from './stored-admission.ts'
+import type { Core } from '../engine/core.ts'
+import { Statements } from '../engine/statement.ts'
+
+function admissionAt(clock: { now: number }, ratePerMinute: number): LocalAdmission {
+  const core = {
+    statements: new Statements('sqlite'),
+    reader: { run: async () => [{ id: 'inst_1' }] },
+  } as unknown as Core
+  return new LocalAdmission(core, ratePerMinute, () => clock.now)
+}
+
+describe('the rate window', () => {
+  test('opens with the first call, lasts 60 s, and starts anew with the first call after', async () => {
+    const clock = { now: 5_000 }
+    const admission = admissionAt(clock, 2)
+    const call = () => admission.admit('00'.repeat(32))
+    expect(await call()).toEqual({ instanceId: 'inst_1', withinRate: true, limit: 2, remaining: 1, resetMs: 60_000 })
+    clock.now += 59_999
+    expect(await call()).toMatchObject({ withinRate: true, remaining: 0, resetMs: 1 })
+    expect(await call()).toMatchObject({ withinRate: false, remaining: 0, resetMs: 1 })
+    clock.now += 1
+    expect(await call()).toMatchObject({ withinRate: true, remaining: 1, resetMs: 60_000 })
+    clock.now += 10 * 60_000
+    expect(await call()).toMatchObject({ withinRate: true, remaining: 1, resetMs: 60_000 })
+  })
+})

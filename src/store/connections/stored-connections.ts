@@ -1,0 +1,176 @@
+import type { InstanceId } from '../../domain/ids.ts'
+import type { PhoneNumber } from '../../domain/recipient.ts'
+import type { Restriction } from '../../domain/restriction.ts'
+import { StoredHealth } from './connection-health.ts'
+import type { Core } from '../engine/core.ts'
+import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
+import type { ConnectionsTable } from '../engine/schema/instances.ts'
+import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport, Lease } from '../store.ts'
+
+type Change = Parameters<Connections['record']>[1]
+
+export class StoredConnections implements Connections {
+  readonly #core: Core
+  readonly #operations
+  readonly #health: StoredHealth
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#operations = operations(core)
+    this.#health = new StoredHealth(core)
+  }
+
+  async find(id: InstanceId): Promise<ConnectionRecord | null> {
+    const { db } = this.#core.statements
+    const [row] = await this.#core.reader.query(
+      db
+        .selectFrom('connections')
+        .innerJoin('instances', 'instances.id', 'connections.instance_id')
+        .selectAll('connections')
+        .select(['instances.kind', 'instances.deleted_at'])
+        .where('connections.instance_id', '=', id),
+    )
+    if (row === undefined) return null
+    return {
+      instanceId: row.instance_id,
+      kind: row.kind,
+      deleted: row.deleted_at !== null,
+      state: row.state,
+      reason: row.reason,
+      cause: row.cause,
+      since: row.since,
+      goal: row.goal,
+      goalVersion: row.goal_version,
+      pairingPhone: row.pairing_phone,
+      qr: row.qr,
+      qrExpiresAt: row.qr_expires_at,
+      pairingCode: row.pairing_code,
+      phone: row.phone,
+      lastConnectedAt: row.last_connected_at,
+      retryAt: row.retry_at,
+      restriction: toRestriction(row),
+    }
+  }
+
+  requestConnect(id: InstanceId, pairingPhone: PhoneNumber | null): Promise<boolean> {
+    return this.#request({ id, goal: 'online', pairingPhone })
+  }
+
+  requestLogout(id: InstanceId): Promise<boolean> {
+    return this.#request({ id, goal: 'logged_out', pairingPhone: null })
+  }
+
+  async record(lease: Lease, change: Change, now: number): Promise<void> {
+    await this.#core.write(this.#operations.record, { lease, change, now })
+    this.#core.hints.give('connection', lease.instanceId)
+  }
+
+  recordHealth(lease: Lease, report: HealthReport, now: number): Promise<void> {
+    return this.#health.record(lease, report, now)
+  }
+
+  findHealth(id: InstanceId, now: number): Promise<ConnectionHealth> {
+    return this.#health.find(id, now)
+  }
+
+  async #request(wish: { id: InstanceId; goal: 'online' | 'logged_out'; pairingPhone: string | null }) {
+    const asked = await this.#core.write(this.#operations.request, wish)
+    if (asked) {
+      this.#core.hints.give('goal', wish.id)
+      this.#core.hints.give('connection', wish.id)
+    }
+    return asked
+  }
+}
+
+function operations(core: Core) {
+  const { statements } = core
+  const { db } = statements
+
+  return {
+    request: oneByOne(
+      'connections.request',
+      (input: { id: InstanceId; goal: 'online' | 'logged_out'; pairingPhone: string | null }) => input.id,
+      async (tx, { id, goal, pairingPhone }): Promise<boolean> => {
+        const asked = await tx.query(
+          db
+            .updateTable('connections')
+            .set(eb => ({ goal, goal_version: eb('goal_version', '+', 1), pairing_phone: pairingPhone }))
+            .where('instance_id', '=', id)
+            .where(eb =>
+              eb.exists(
+                eb
+                  .selectFrom('instances')
+                  .select('instances.id')
+                  .where('instances.id', '=', id)
+                  .where('instances.deleted_at', 'is', null),
+              ),
+            )
+            .returning('instance_id'),
+        )
+        return asked.length > 0
+      },
+    ),
+
+    record: fencedOneByOne(
+      'connections.record',
+      async (tx, { lease, change, now }: { lease: Lease; change: Change; now: number }) => {
+        const ofInstance = db.selectFrom('connections').where('instance_id', '=', lease.instanceId)
+        const [before] = await tx.query(
+          statements.locking(
+            ofInstance.select(['state', 'goal_version', statements.now.as('now')]),
+            'update',
+            'connections',
+          ),
+        )
+        if (before === undefined) return
+        const state = change.state ?? before.state
+        await tx.query(
+          db
+            .updateTable('connections')
+            .set({
+              ...columns(change, before.goal_version),
+              state,
+              ...(state !== before.state && { since: now }),
+              ...((state === 'connected' || before.state === 'connected') && { last_connected_at: before.now }),
+            })
+            .where('instance_id', '=', lease.instanceId),
+        )
+      },
+    ),
+  }
+}
+
+function columns(change: Change, goalVersion: number) {
+  const { reason, cause, goal, ifGoalVersion = goalVersion, qr, qrExpiresAt, pairingCode, phone, retryAt } = change
+  // A newer wish stands, whatever was decided before it.
+  const settled = ifGoalVersion < goalVersion ? undefined : goal
+  const all = {
+    reason,
+    cause,
+    goal: settled,
+    qr,
+    phone,
+    qr_expires_at: qrExpiresAt,
+    pairing_code: pairingCode,
+    retry_at: retryAt,
+    ...restrictionColumns(change.restriction),
+  }
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
+}
+
+function restrictionColumns(restriction: Restriction | null | undefined) {
+  if (restriction === undefined) return {}
+  return {
+    restricted_since: restriction?.since ?? null,
+    restricted_until: restriction?.until ?? null,
+    restriction_told: restriction === null ? null : Number(restriction.told),
+  }
+}
+
+function toRestriction(
+  row: Pick<ConnectionsTable, 'restricted_since' | 'restricted_until' | 'restriction_told'>,
+): Restriction | null {
+  if (row.restricted_since === null) return null
+  return { since: row.restricted_since, until: row.restricted_until!, told: row.restriction_told === 1 }
+}

@@ -1,0 +1,113 @@
+import type { InstanceId } from '../../domain/ids.ts'
+import type { Core } from '../engine/core.ts'
+import { fencedOneByOne, type Operation } from '../engine/operation.ts'
+import { credentialPlace } from '../encryption/sealed-places.ts'
+import { ALWAYS } from '../engine/statement.ts'
+import type { Credentials, Lease } from '../store.ts'
+
+type Change = Parameters<Credentials['set']>[1][number]
+
+interface SetInput {
+  lease: Lease
+  changes: { type: string; id: string; sealed: Uint8Array | null }[]
+}
+
+export class StoredCredentials implements Credentials {
+  readonly #core: Core
+  readonly #get
+  readonly #set
+  readonly #clear
+
+  constructor(core: Core) {
+    const { statements } = core
+    this.#core = core
+    this.#get = statements.rows({ instance_id: 'text', type: 'text', id: 'text' }, db =>
+      db
+        .selectFrom('input')
+        .innerJoin('credentials', join =>
+          join
+            .onRef('credentials.instance_id', '=', 'input.instance_id')
+            .onRef('credentials.type', '=', 'input.type')
+            .onRef('credentials.id', '=', 'input.id'),
+        )
+        .select(['credentials.id', 'credentials.value']),
+    )
+    this.#set = setOperation(core)
+    this.#clear = fencedOneByOne('credentials.clear', async (tx, { lease }: { lease: Lease }) => {
+      await tx.query(statements.db.deleteFrom('credentials').where('instance_id', '=', lease.instanceId))
+      // The next account has other contacts.
+      await tx.query(statements.db.deleteFrom('contacts').where('instance_id', '=', lease.instanceId))
+    })
+  }
+
+  async get(instanceId: InstanceId, type: string, ids: readonly string[]): Promise<Map<string, Uint8Array>> {
+    const rows = await this.#core.reader.each(
+      this.#get,
+      [...new Set(ids)].map(id => ({ instance_id: instanceId, type, id })),
+    )
+    const open = (id: string, value: Uint8Array) =>
+      this.#core.sealing.open(instanceId, credentialPlace(instanceId, type, id), value)
+    return new Map(rows.map(({ id, value }) => [id, open(id, value)]))
+  }
+
+  async set(lease: Lease, changes: readonly Change[]): Promise<void> {
+    if (changes.length === 0) return
+    const { instanceId } = lease
+    const sealed = changes.map(({ type, id, value }) => ({
+      type,
+      id,
+      sealed: value === null ? null : this.#core.sealing.seal(instanceId, credentialPlace(instanceId, type, id), value),
+    }))
+    await this.#core.write(this.#set, { lease, changes: sealed })
+  }
+
+  async clear(lease: Lease): Promise<void> {
+    await this.#core.write(this.#clear, { lease })
+  }
+}
+
+function setOperation({ statements }: Core): Operation<SetInput, void> {
+  const put = statements.rows({ instance_id: 'text', type: 'text', id: 'text', value: 'blob' }, db =>
+    db
+      .insertInto('credentials')
+      .columns(['instance_id', 'type', 'id', 'value'])
+      .expression(eb => eb.selectFrom('input').select(['instance_id', 'type', 'id', 'value']).where(ALWAYS))
+      .onConflict(oc =>
+        oc.columns(['instance_id', 'type', 'id']).doUpdateSet(eb => ({ value: eb.ref('excluded.value') })),
+      ),
+  )
+  const remove = statements.rows({ instance_id: 'text', type: 'text', id: 'text' }, db =>
+    db
+      .deleteFrom('credentials')
+      .where(eb =>
+        eb(
+          eb.refTuple('instance_id', 'type', 'id'),
+          'in',
+          eb.selectFrom('input').select(['instance_id', 'type', 'id']).$asTuple('instance_id', 'type', 'id'),
+        ),
+      ),
+  )
+  return {
+    name: 'credentials.set',
+    instanceId: ({ lease }) => lease.instanceId,
+    keys: ({ changes }) => changes.map(({ type, id }) => `${type}/${id}`),
+    lease: ({ lease }) => lease,
+    isOneStep: true,
+    async run(tx, inputs) {
+      // Of several changes of one row in a unit, the last counts.
+      const rows = new Map<string, { instance_id: string; type: string; id: string; value: Uint8Array | null }>()
+      for (const { lease, changes } of inputs) {
+        for (const { type, id, sealed } of changes) {
+          const instance_id = lease.instanceId
+          rows.set(`${instance_id}/${type}/${id}`, { instance_id, type, id, value: sealed })
+        }
+      }
+      const all = [...rows.values()]
+      const kept = all.flatMap(row => (row.value === null ? [] : [{ ...row, value: row.value }]))
+      const removed = all.flatMap(({ value, ...key }) => (value === null ? [key] : []))
+      if (kept.length > 0) tx.post(put, kept)
+      if (removed.length > 0) tx.post(remove, removed)
+      return inputs.map(() => undefined)
+    },
+  }
+}

@@ -1,0 +1,194 @@
+import type { AfterAttempt } from '../../domain/delivery.ts'
+import type { Operation } from '../engine/operation.ts'
+import type { Statements } from '../engine/statement.ts'
+import type { AttemptRecord, DueDelivery, Lease } from '../store.ts'
+
+export interface AttemptInput {
+  lease: Lease
+  delivery: DueDelivery
+  attempt: AttemptRecord
+  then: AfterAttempt
+}
+
+/** An attempt's row and what follows of it; an attempt that was recorded before changes nothing. */
+export function attemptOperation(statements: Statements): Operation<AttemptInput, { unblocked: boolean }> {
+  const prepared = prepare(statements)
+  return {
+    name: 'deliveries.attempt',
+    instanceId: ({ lease }) => lease.instanceId,
+    keys: ({ delivery }) => [delivery.eventId],
+    lease: ({ lease }) => lease,
+    async run(tx, inputs) {
+      const rows = await tx.each(
+        prepared.find,
+        inputs.map(({ lease, delivery, attempt }) => ({
+          instance_id: lease.instanceId,
+          event_id: delivery.eventId,
+          seq: delivery.seq,
+          attempts: attempt.attemptNumber - 1,
+        })),
+      )
+      const open = new Map(rows.map(row => [`${row.instance_id}/${row.event_id}`, row]))
+      const made = inputs.flatMap(input => {
+        const row = open.get(`${input.lease.instanceId}/${input.delivery.eventId}`)
+        return row === undefined ? [] : [{ ...input, row }]
+      })
+      if (made.length === 0) return inputs.map(() => ({ unblocked: false }))
+
+      await tx.each(
+        prepared.insertAttempt,
+        made.map(({ attempt, row }) => ({
+          instance_id: row.instance_id,
+          delivery_seq: row.seq,
+          attempt_number: attempt.attemptNumber,
+          event_id: row.event_id,
+          url: attempt.url,
+          started_at: Math.round(attempt.startedAt),
+          duration_ms: Math.round(attempt.durationMs),
+          status: attempt.status,
+          error: attempt.error,
+          response_excerpt: attempt.responseExcerpt,
+        })),
+      )
+      const again = made.flatMap(({ attempt, row: { instance_id, event_id }, then }) =>
+        then.kind === 'retry' ? [{ instance_id, event_id, attempts: attempt.attemptNumber, ...momentsOf(then) }] : [],
+      )
+      if (again.length > 0) await tx.each(prepared.retry, again)
+
+      const finished = made.flatMap(({ attempt, row, then }) =>
+        then.kind === 'retry' ? [] : [{ ...row, attempts: attempt.attemptNumber, state: then.kind }],
+      )
+      if (finished.length === 0) return inputs.map(() => ({ unblocked: false }))
+      await tx.each(
+        prepared.remove,
+        finished.map(({ instance_id, event_id }) => ({ instance_id, event_id })),
+      )
+      await tx.each(prepared.insertFinished, finished)
+      const successors = await tx.each(
+        prepared.unblock,
+        finished.flatMap(({ instance_id, event_id, message_id }) =>
+          message_id === null ? [] : [{ instance_id, event_id, message_id }],
+        ),
+      )
+      const freed = new Set(successors.map(row => row.instance_id))
+      return inputs.map(({ lease }) => ({ unblocked: freed.has(lease.instanceId) }))
+    },
+  }
+}
+
+function momentsOf({ dueAt, failedAt }: { dueAt: number; failedAt: number }) {
+  return { due_at: Math.round(dueAt), failed_at: Math.round(failedAt) }
+}
+
+function prepare(statements: Statements) {
+  return {
+    find: statements.rows({ instance_id: 'text', event_id: 'text', seq: 'integer', attempts: 'integer' }, db =>
+      statements.locking(
+        db
+          .selectFrom('input')
+          .innerJoin('deliveries as d', join =>
+            join
+              .onRef('d.instance_id', '=', 'input.instance_id')
+              .onRef('d.event_id', '=', 'input.event_id')
+              .onRef('d.seq', '=', 'input.seq')
+              .onRef('d.attempts', '=', 'input.attempts'),
+          )
+          .select(['d.instance_id', 'd.event_id', 'd.seq', 'd.message_id', 'd.url', 'd.redelivery']),
+        'update',
+        'd',
+      ),
+    ),
+
+    insertAttempt: statements.rows(
+      {
+        instance_id: 'text',
+        delivery_seq: 'integer',
+        attempt_number: 'integer',
+        event_id: 'text',
+        url: 'text',
+        started_at: 'integer',
+        duration_ms: 'integer',
+        status: 'integer?',
+        error: 'text?',
+        response_excerpt: 'text?',
+      },
+      db =>
+        db
+          .insertInto('attempts')
+          .columns([
+            'instance_id',
+            'delivery_seq',
+            'attempt_number',
+            'event_id',
+            'url',
+            'started_at',
+            'duration_ms',
+            'status',
+            'error',
+            'response_excerpt',
+          ])
+          .expression(eb => eb.selectFrom('input').selectAll()),
+    ),
+
+    retry: statements.rows(
+      { instance_id: 'text', event_id: 'text', attempts: 'integer', due_at: 'integer', failed_at: 'integer' },
+      db =>
+        db
+          .updateTable('deliveries')
+          .from('input')
+          .set(eb => ({
+            readiness: 'retry',
+            attempts: eb.ref('input.attempts'),
+            due_at: eb.ref('input.due_at'),
+            failed_at: eb.ref('input.failed_at'),
+          }))
+          .whereRef('deliveries.instance_id', '=', 'input.instance_id')
+          .whereRef('deliveries.event_id', '=', 'input.event_id'),
+    ),
+
+    remove: statements.rows({ instance_id: 'text', event_id: 'text' }, db =>
+      db
+        .deleteFrom('deliveries')
+        .where(eb =>
+          eb(
+            eb.refTuple('instance_id', 'event_id'),
+            'in',
+            eb.selectFrom('input').select(['instance_id', 'event_id']).$asTuple('instance_id', 'event_id'),
+          ),
+        ),
+    ),
+
+    insertFinished: statements.rows(
+      {
+        instance_id: 'text',
+        event_id: 'text',
+        seq: 'integer',
+        url: 'text',
+        state: 'text',
+        attempts: 'integer',
+        redelivery: 'integer',
+      },
+      db =>
+        db
+          .insertInto('finished_deliveries')
+          .columns(['instance_id', 'event_id', 'seq', 'url', 'state', 'attempts', 'redelivery', 'superseded'])
+          .expression(eb =>
+            eb
+              .selectFrom('input')
+              .selectAll()
+              .select(lit => lit.lit(0).as('superseded')),
+          ),
+    ),
+
+    unblock: statements.rows({ instance_id: 'text', message_id: 'text', event_id: 'text' }, db =>
+      db
+        .updateTable('deliveries')
+        .from('input')
+        .set({ readiness: 'first', blocked_by: null })
+        .whereRef('deliveries.instance_id', '=', 'input.instance_id')
+        .whereRef('deliveries.message_id', '=', 'input.message_id')
+        .whereRef('deliveries.blocked_by', '=', 'input.event_id')
+        .returning('deliveries.instance_id'),
+    ),
+  }
+}

@@ -1,0 +1,135 @@
+import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
+import { isLatest, joinLatestDelivery } from './delivery-summary.ts'
+import { oneByOne } from '../engine/operation.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Statements } from '../engine/statement.ts'
+import type { RedeliverOutcome } from '../store.ts'
+
+/** Events looked at in one commit. */
+const STEP = 500
+
+export interface SinceStep {
+  instanceId: InstanceId
+  /** The last event that the step before looked at. */
+  after: EventId
+  state: 'delivered' | 'exhausted'
+  now: number
+}
+
+export function redeliverOperation(statements: Statements) {
+  const { db } = statements
+  const again = new Redelivering(statements)
+  return oneByOne(
+    'deliveries.redeliver',
+    (input: { instanceId: InstanceId; eventId: EventId; now: number }) => input.instanceId,
+    async (tx, { instanceId, eventId, now }): Promise<RedeliverOutcome> => {
+      const instance = await again.lockInstance(tx, instanceId)
+      if (instance === null) return 'no_event'
+      const query = db
+        .selectFrom('events')
+        .leftJoin('deliveries', join =>
+          join
+            .onRef('deliveries.instance_id', '=', 'events.instance_id')
+            .onRef('deliveries.event_id', '=', 'events.id'),
+        )
+        .select('deliveries.seq as open_seq')
+        .where('events.instance_id', '=', instanceId)
+        .where('events.id', '=', eventId)
+      // It cannot be erased until this is committed.
+      const [event] = await tx.query(statements.locking(query, 'key share', 'events'))
+      if (event === undefined) return 'no_event'
+      if (instance.url === null) return 'no_webhook'
+      if (event.open_seq !== null) return 'still_pending'
+      await again.deliver(tx, instanceId, [eventId], instance.url, now)
+      return 'queued'
+    },
+  )
+}
+
+export function redeliverSinceOperation(statements: Statements) {
+  const { db } = statements
+  const again = new Redelivering(statements)
+  return oneByOne(
+    'deliveries.redeliverSince',
+    (input: SinceStep) => input.instanceId,
+    async (tx, step) => {
+      const { instanceId, after, state, now } = step
+      const instance = await again.lockInstance(tx, instanceId)
+      if (instance === null || instance.url === null) return { kind: 'no_webhook' as const }
+      // Those made after the call would be chased for ever; each is looked at once.
+      const query = joinLatestDelivery(db.selectFrom('events'))
+        .select(['events.id', 'open.seq as open_seq', 'done.state'])
+        .where('events.instance_id', '=', instanceId)
+        .where('events.id', '>', after)
+        .where('events.id', '<', firstEventId(now + 1))
+        .orderBy('events.id')
+        .limit(STEP)
+      const looked = await tx.query(statements.locking(query, 'key share', 'events'))
+      const wanted = looked.filter(event => event.open_seq === null && event.state === state).map(event => event.id)
+      await again.deliver(tx, instanceId, wanted, instance.url, now)
+      const next = looked.length < STEP ? null : looked.at(-1)!.id
+      return { kind: 'queued' as const, count: wanted.length, next }
+    },
+  )
+}
+
+/** New deliveries of events that have none under way. */
+class Redelivering {
+  readonly #statements: Statements
+  readonly #supersede
+  readonly #insert
+
+  constructor(statements: Statements) {
+    this.#statements = statements
+    this.#supersede = statements.rows({ instance_id: 'text', event_id: 'text' }, db =>
+      db
+        .updateTable('finished_deliveries as f')
+        .from('input')
+        .set({ superseded: 1 })
+        .whereRef('f.instance_id', '=', 'input.instance_id')
+        .whereRef('f.event_id', '=', 'input.event_id')
+        .where(isLatest('f.superseded')),
+    )
+    this.#insert = statements.rows({ instance_id: 'text', event_id: 'text', url: 'text', due_at: 'integer' }, db =>
+      db
+        .insertInto('deliveries')
+        .columns(['instance_id', 'event_id', 'url', 'due_at', 'readiness', 'attempts', 'redelivery'])
+        .expression(eb =>
+          eb
+            .selectFrom('input')
+            .select(['instance_id', 'event_id', 'url', 'due_at'])
+            .select(lit => [lit.val('first').as('readiness'), lit.lit(0).as('attempts'), lit.lit(1).as('redelivery')]),
+        ),
+    )
+  }
+
+  /**
+   * Keeps the owner's writes out until the commit, so that the numbers of new deliveries appear in their order: a lane
+   * that has gone past a number must never have to look back.
+   */
+  async lockInstance(tx: Transaction, instanceId: InstanceId): Promise<{ url: string | null } | null> {
+    const { db } = this.#statements
+    const lease = db.selectFrom('leases').select('epoch').where('instance_id', '=', instanceId)
+    await tx.query(this.#statements.locking(lease, 'update', 'leases'))
+    const instance = db
+      .selectFrom('instances')
+      .select('webhook_url as url')
+      .where('id', '=', instanceId)
+      .where('deleted_at', 'is', null)
+    const [row] = await tx.query(this.#statements.locking(instance, 'share', 'instances'))
+    return row ?? null
+  }
+
+  async deliver(
+    tx: Transaction,
+    instanceId: InstanceId,
+    eventIds: readonly EventId[],
+    url: string,
+    now: number,
+  ): Promise<void> {
+    if (eventIds.length === 0) return
+    const rows = eventIds.map(event_id => ({ instance_id: instanceId, event_id, url, due_at: now }))
+    await tx.each(this.#supersede, rows)
+    await tx.each(this.#insert, rows)
+  }
+}

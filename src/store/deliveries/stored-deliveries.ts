@@ -1,0 +1,159 @@
+import { sql } from 'kysely'
+import type { AfterAttempt } from '../../domain/delivery.ts'
+import type { EventKind } from '../../domain/event.ts'
+import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
+import { type AttemptInput, attemptOperation } from './attempts.ts'
+import type { Core } from '../engine/core.ts'
+import type { Operation } from '../engine/operation.ts'
+import { redeliverOperation, redeliverSinceOperation, type SinceStep } from './redelivery.ts'
+import type { Readiness } from '../engine/schema/events.ts'
+import type { Statements } from '../engine/statement.ts'
+import type { AttemptRecord, Deliveries, DueDelivery, Lease, RedeliverOutcome } from '../store.ts'
+
+interface DueRow {
+  seq: number
+  instance_id: string
+  event_id: string
+  kind: EventKind
+  url: string
+  body: string
+  attempts: number
+  due_at: number
+  failed_at: number | null
+}
+
+export class StoredDeliveries implements Deliveries {
+  readonly #core: Core
+  readonly #statements
+  readonly #record: Operation<AttemptInput, { unblocked: boolean }>
+  readonly #redeliver
+  readonly #redeliverSince
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#statements = prepare(core.statements)
+    this.#record = attemptOperation(core.statements)
+    this.#redeliver = redeliverOperation(core.statements)
+    this.#redeliverSince = redeliverSinceOperation(core.statements)
+  }
+
+  async listFirst(instanceId: InstanceId, afterSeq: number, limit: number): Promise<DueDelivery[]> {
+    const rows = await this.#core.reader.run(this.#statements.listFirst, { instanceId, afterSeq, limit })
+    return rows.map(toDue)
+  }
+
+  async listRetries(
+    instanceId: InstanceId,
+    after: { dueAt: number; seq: number },
+    dueBefore: number,
+    limit: number,
+  ): Promise<DueDelivery[]> {
+    const values = { instanceId, afterDueAt: after.dueAt, afterSeq: after.seq, dueBefore, limit }
+    const rows = await this.#core.reader.run(this.#statements.listRetries, values)
+    return rows.map(toDue)
+  }
+
+  async findNextRetryAt(instanceId: InstanceId): Promise<number | null> {
+    const [row] = await this.#core.reader.run(this.#statements.findNextRetry, { instanceId })
+    return row?.due_at ?? null
+  }
+
+  async recordAttempt(lease: Lease, delivery: DueDelivery, attempt: AttemptRecord, then: AfterAttempt): Promise<void> {
+    const { unblocked } = await this.#core.write(this.#record, { lease, delivery, attempt, then })
+    if (unblocked) this.#core.hints.give('owed', lease.instanceId)
+    this.#core.hints.give('log', lease.instanceId)
+  }
+
+  async redeliver(instanceId: InstanceId, eventId: EventId, now: number): Promise<RedeliverOutcome> {
+    const outcome = await this.#core.write(this.#redeliver, { instanceId, eventId, now })
+    if (outcome === 'queued') {
+      this.#core.hints.give('owed', instanceId)
+      this.#core.hints.give('log', instanceId)
+    }
+    return outcome
+  }
+
+  async redeliverSince(
+    instanceId: InstanceId,
+    since: number,
+    state: 'delivered' | 'exhausted',
+    now: number,
+  ): Promise<{ kind: 'queued'; count: number } | { kind: 'no_webhook' }> {
+    let count = 0
+    let after: EventId | null = firstEventId(since)
+    while (after !== null) {
+      const step: SinceStep = { instanceId, after, state, now }
+      const done = await this.#core.write(this.#redeliverSince, step)
+      if (done.kind === 'no_webhook') return count === 0 ? done : { kind: 'queued', count }
+      count += done.count
+      after = done.next
+      if (done.count > 0) {
+        this.#core.hints.give('owed', instanceId)
+        this.#core.hints.give('log', instanceId)
+      }
+    }
+    return { kind: 'queued', count }
+  }
+}
+
+function prepare(statements: Statements) {
+  const { db } = statements
+  // Written out, not bound: SQLite takes a partial index only for a condition that it can read.
+  const ready = (readiness: Readiness) => sql<boolean>`deliveries.readiness = ${sql.lit(readiness)}`
+  const due = db
+    .selectFrom('deliveries')
+    .innerJoin('events', join =>
+      join.onRef('events.instance_id', '=', 'deliveries.instance_id').onRef('events.id', '=', 'deliveries.event_id'),
+    )
+    .select(['deliveries.seq', 'deliveries.instance_id', 'deliveries.event_id', 'deliveries.url'])
+    .select(['deliveries.attempts', 'deliveries.due_at', 'deliveries.failed_at', 'events.kind', 'events.body'])
+
+  return {
+    listFirst: statements.one((p: { instanceId: InstanceId; afterSeq: number; limit: number }) =>
+      due
+        .where('deliveries.instance_id', '=', p.instanceId)
+        .where(ready('first'))
+        .where('deliveries.seq', '>', p.afterSeq)
+        .orderBy('deliveries.seq')
+        .limit(p.limit),
+    ),
+
+    listRetries: statements.one(
+      (p: { instanceId: InstanceId; afterDueAt: number; afterSeq: number; dueBefore: number; limit: number }) =>
+        due
+          .where('deliveries.instance_id', '=', p.instanceId)
+          .where(ready('retry'))
+          .where(sql<boolean>`(deliveries.due_at, deliveries.seq) > (${p.afterDueAt}, ${p.afterSeq})`)
+          .where('deliveries.due_at', '<=', p.dueBefore)
+          .orderBy('deliveries.due_at')
+          .orderBy('deliveries.seq')
+          .limit(p.limit),
+    ),
+
+    findNextRetry: statements.one((p: { instanceId: InstanceId }) =>
+      db
+        .selectFrom('deliveries')
+        .select('due_at')
+        .where('instance_id', '=', p.instanceId)
+        .where(ready('retry'))
+        .orderBy('due_at')
+        .orderBy('seq')
+        .limit(1),
+    ),
+  }
+}
+
+function toDue(row: DueRow): DueDelivery {
+  return {
+    seq: row.seq,
+    id: String(row.seq),
+    instanceId: row.instance_id,
+    eventId: row.event_id,
+    kind: row.kind,
+    url: row.url,
+    body: Buffer.from(row.body),
+    attemptNumber: row.attempts + 1,
+    dueAt: row.due_at,
+    failedAt: row.failed_at,
+  }
+}

@@ -1,0 +1,161 @@
+import { sql } from 'kysely'
+import type { InstanceId } from '../../domain/ids.ts'
+import { credentialPlace, webhookSecretPlace } from './sealed-places.ts'
+import type { Sealing } from './sealing.ts'
+import type { Backend } from '../engine/backend.ts'
+import type { RowsStatement, Statement, Statements } from '../engine/statement.ts'
+
+/** Rows in one commit. */
+const STEP = 500
+
+/** How many values were seen: all, and those that open under neither key and were left as they are. */
+export interface Resealed {
+  values: number
+  unreadable: number
+}
+
+interface InstanceRow {
+  id: InstanceId
+  webhook_secret: Uint8Array
+  previous_secret: Uint8Array | null
+}
+
+interface CredentialRow {
+  instance_id: InstanceId
+  type: string
+  id: string
+  value: Uint8Array
+}
+
+/** Seals every value of a store anew, step by step. A value under the new key already is left as it is: it can be run again. */
+export class Resealing {
+  readonly #backend: Backend
+  readonly #statements: Statements
+  readonly #from: Sealing
+  readonly #to: Sealing
+  readonly #onProgress: (done: number, total: number) => void
+  #done = 0
+  #unreadable = 0
+
+  constructor(
+    backend: Backend,
+    statements: Statements,
+    from: Sealing,
+    to: Sealing,
+    onProgress: (done: number, total: number) => void = () => undefined,
+  ) {
+    this.#backend = backend
+    this.#statements = statements
+    this.#from = from
+    this.#to = to
+    this.#onProgress = onProgress
+  }
+
+  async run(): Promise<Resealed> {
+    const total = await this.#count()
+    this.#onProgress(0, total)
+    await this.#resealInstances(total)
+    await this.#resealCredentials(total)
+    return { values: this.#done, unreadable: this.#unreadable }
+  }
+
+  async #count(): Promise<number> {
+    const { db } = this.#statements
+    const count = sql<{ total: number }>`
+      select (select count(*) from instances) + (select count(*) from credentials) as total`
+    const [row] = await this.#backend.reader.query<{ total: number }>({ compile: () => count.compile(db) })
+    return Number(row?.total ?? 0)
+  }
+
+  async #resealInstances(total: number): Promise<void> {
+    const { db } = this.#statements
+    const page = this.#statements.one((after: { id: string }) =>
+      db
+        .selectFrom('instances')
+        .select(['id', 'webhook_secret', 'previous_secret'])
+        .where('id', '>', after.id)
+        .orderBy('id')
+        .limit(STEP),
+    )
+    const update = this.#statements.rows({ id: 'text', webhook_secret: 'blob', previous_secret: 'blob?' }, input =>
+      input
+        .updateTable('instances')
+        .from('input')
+        .set(eb => ({
+          webhook_secret: eb.ref('input.webhook_secret'),
+          previous_secret: eb.ref('input.previous_secret'),
+        }))
+        .whereRef('instances.id', '=', 'input.id'),
+    )
+    const reseal = (row: InstanceRow): InstanceRow => ({
+      id: row.id,
+      webhook_secret: this.#reseal(row.id, webhookSecretPlace(row.id), row.webhook_secret),
+      previous_secret: row.previous_secret && this.#reseal(row.id, webhookSecretPlace(row.id), row.previous_secret),
+    })
+    await this.#walk(page, { id: '' }, update, reseal, total)
+  }
+
+  async #resealCredentials(total: number): Promise<void> {
+    const { db } = this.#statements
+    const page = this.#statements.one((after: { instance_id: string; type: string; id: string }) =>
+      db
+        .selectFrom('credentials')
+        .select(['instance_id', 'type', 'id', 'value'])
+        .where(eb =>
+          eb(eb.refTuple('instance_id', 'type', 'id'), '>', eb.tuple(after.instance_id, after.type, after.id)),
+        )
+        .orderBy('instance_id')
+        .orderBy('type')
+        .orderBy('id')
+        .limit(STEP),
+    )
+    const update = this.#statements.rows({ instance_id: 'text', type: 'text', id: 'text', value: 'blob' }, input =>
+      input
+        .updateTable('credentials')
+        .from('input')
+        .set(eb => ({ value: eb.ref('input.value') }))
+        .whereRef('credentials.instance_id', '=', 'input.instance_id')
+        .whereRef('credentials.type', '=', 'input.type')
+        .whereRef('credentials.id', '=', 'input.id'),
+    )
+    const reseal = (row: CredentialRow): CredentialRow => ({
+      ...row,
+      value: this.#reseal(row.instance_id, credentialPlace(row.instance_id, row.type, row.id), row.value),
+    })
+    await this.#walk(page, { instance_id: '', type: '', id: '' }, update, reseal, total)
+  }
+
+  /** Page after page in the order of the key, each its own commit. */
+  async #walk<K extends object, R extends K>(
+    page: Statement<K, R>,
+    start: K,
+    update: RowsStatement<R, unknown>,
+    reseal: (row: R) => R,
+    total: number,
+  ): Promise<void> {
+    let after = start
+    for (;;) {
+      const rows = await this.#backend.reader.run(page, after)
+      const last = rows.at(-1)
+      if (last === undefined) return
+      const tx = await this.#backend.begin()
+      try {
+        await tx.each(update, rows.map(reseal))
+        await tx.commit()
+      } catch (error) {
+        await tx.rollback()
+        throw error
+      }
+      this.#done += rows.length
+      this.#onProgress(this.#done, total)
+      after = last
+    }
+  }
+
+  #reseal(scope: InstanceId, place: string, sealed: Uint8Array): Uint8Array {
+    const plain = this.#from.tryOpen(scope, place, sealed)
+    if (plain !== null) return this.#to.seal(scope, place, plain)
+    if (this.#to.tryOpen(scope, place, sealed) === null) this.#unreadable += 1
+    return sealed
+  }
+}

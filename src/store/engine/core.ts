@@ -1,0 +1,18 @@
+import type { LocalHints } from '../hints.ts'
+import type { Operation } from './operation.ts'
+import type { Sealing } from '../encryption/sealing.ts'
+import type { Session } from './backend.ts'
+import type { Statements } from './statement.ts'
+import type { Traces } from './traces.ts'
+
+/** What every part of the store works with. */
+export interface Core {
+  readonly statements: Statements
+  /** Reads what is committed; one query sees one consistent state. */
+  readonly reader: Session
+  readonly sealing: Sealing
+  readonly hints: LocalHints
+  readonly traces: Traces
+  /** Resolves after the commit. */
+  write<I, O>(operation: Operation<I, O>, input: I): Promise<O>
+}

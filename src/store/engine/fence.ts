@@ -1,0 +1,46 @@
+import type { Transaction } from './backend.ts'
+import type { RowsStatement, Statements } from './statement.ts'
+import type { Lease } from '../store.ts'
+
+/** Tells which leases still hold, and keeps them from moving on until the transaction ends. */
+export class Fence {
+  readonly #find: RowsStatement<{ instance_id: string; owner: string; epoch: number }, LeaseRow>
+
+  constructor(statements: Statements) {
+    this.#find = statements.rows({ instance_id: 'text', owner: 'text', epoch: 'integer' }, db =>
+      statements.locking(
+        db
+          .selectFrom('input')
+          .innerJoin('leases', join =>
+            join
+              .onRef('leases.instance_id', '=', 'input.instance_id')
+              .onRef('leases.owner', '=', 'input.owner')
+              .onRef('leases.epoch', '=', 'input.epoch'),
+          )
+          .select(['leases.instance_id', 'leases.owner', 'leases.epoch']),
+        // A renewal changes no key and passes; whoever takes the lease over locks the whole row and waits.
+        'key share',
+        'leases',
+      ),
+    )
+  }
+
+  async held(tx: Transaction, leases: readonly Lease[]): Promise<Set<string>> {
+    const distinct = new Map(leases.map(lease => [leaseKey(lease), lease]))
+    const rows = await tx.each(
+      this.#find,
+      [...distinct.values()].map(({ instanceId, owner, epoch }) => ({ instance_id: instanceId, owner, epoch })),
+    )
+    return new Set(rows.map(row => leaseKey({ instanceId: row.instance_id, owner: row.owner!, epoch: row.epoch })))
+  }
+}
+
+interface LeaseRow {
+  instance_id: string
+  owner: string | null
+  epoch: number
+}
+
+export function leaseKey({ instanceId, owner, epoch }: Lease): string {
+  return `${instanceId}/${epoch}/${owner}`
+}

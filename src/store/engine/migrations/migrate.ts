@@ -1,0 +1,84 @@
+import { type Kysely, sql } from 'kysely'
+import { type Migration, Migrator } from 'kysely/migration'
+import { NewerSchema } from '../../errors.ts'
+import type { KeyCheck } from '../../encryption/key-check.ts'
+import type { Database } from '../schema/database.ts'
+import { instancesTables } from './0001-instances.ts'
+import { messagesTables } from './0002-messages.ts'
+import { eventsTables } from './0003-events.ts'
+import { secretsTables } from './0004-secrets.ts'
+import { panelTables } from './0005-panel.ts'
+import { nodesTables } from './0006-nodes.ts'
+import { healthTables } from './0007-health.ts'
+import { betweenNodesTables } from './0008-between-nodes.ts'
+import { indexOrder } from './0009-index-order.ts'
+import { preparedMessages } from './0010-prepared-messages.ts'
+import { settledMessages } from './0011-settled-messages.ts'
+import { incomingMessages } from './0012-incoming-messages.ts'
+import { nodesDiffer } from './0014-nodes-differ.ts'
+import { FLAVOURS, type Flavour } from './flavour.ts'
+import { refuseForeign } from './foreign.ts'
+import { tableExists } from './table-exists.ts'
+
+const MIGRATION_TABLE = 'kysely_migration'
+
+/** Name → tables, in the order of the names. What was released is never edited: a change is a new entry. */
+const STEPS: Record<string, (flavour: Flavour) => string[]> = {
+  '0001-instances': instancesTables,
+  '0002-messages': messagesTables,
+  '0003-events': eventsTables,
+  '0004-secrets': secretsTables,
+  '0005-panel': panelTables,
+  '0006-nodes': nodesTables,
+  '0007-health': healthTables,
+  '0008-between-nodes': betweenNodesTables,
+  '0009-index-order': indexOrder,
+  '0010-prepared-messages': preparedMessages,
+  '0011-settled-messages': settledMessages,
+  '0012-incoming-messages': incomingMessages,
+  '0014-nodes-differ': nodesDiffer,
+}
+
+/**
+ * Brings the database to the present schema, in one transaction; of several processes that start at once one does it
+ * and the others wait. Before anything is written it refuses what is not ours (`ForeignDatabase`), a newer schema
+ * (`NewerSchema`) and a master key that does not fit (`WrongMasterKey`).
+ */
+export async function migrate(db: Kysely<Database>, kind: Flavour['kind'], keyCheck: KeyCheck): Promise<void> {
+  await refuseOthers(db, kind)
+  await keyCheck.verify(db, kind)
+  const migrator = new Migrator({
+    db,
+    migrationTableName: MIGRATION_TABLE,
+    provider: { getMigrations: async () => migrations(FLAVOURS[kind], keyCheck) },
+  })
+  const { error } = await migrator.migrateToLatest()
+  if (error !== undefined) throw error
+  await keyCheck.verify(db, kind)
+}
+
+function migrations(flavour: Flavour, keyCheck: KeyCheck): Record<string, Migration> {
+  const all: Record<string, Migration> = {}
+  for (const [name, tables] of Object.entries(STEPS)) {
+    all[name] = {
+      async up(db) {
+        for (const statement of tables(flavour)) await sql.raw(statement).execute(db)
+        if (name === '0004-secrets') await keyCheck.write(db)
+      },
+    }
+  }
+  return all
+}
+
+/** Reads only. Throws `ForeignDatabase` or `NewerSchema`. */
+export async function refuseOthers(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
+  await refuseForeign(db, kind, { first: Object.keys(STEPS)[0]!, table: MIGRATION_TABLE })
+  await refuseNewerSchema(db, kind)
+}
+
+async function refuseNewerSchema(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
+  if (!(await tableExists(db, kind, MIGRATION_TABLE))) return
+  const { rows } = await sql<{ name: string }>`select name from ${sql.table(MIGRATION_TABLE)}`.execute(db)
+  const unknown = rows.map(row => row.name).filter(name => !(name in STEPS))
+  if (unknown.length > 0) throw new NewerSchema(unknown)
+}

@@ -1,0 +1,191 @@
+import type { Compilable } from 'kysely'
+import pg from 'pg'
+import { StoreUnavailable } from '../../errors.ts'
+import type { StoreLogger } from '../logger.ts'
+import { type Backend, PostFailed, type Session, type Transaction } from '../backend.ts'
+import { fill, fillColumns, type RowsStatement, type Statement } from '../statement.ts'
+import { createPool, reach } from './pools.ts'
+
+/** A commit that has to wait for another node's lock does not hold up the other one. */
+const COMMITS_AT_ONCE = 2
+/** One more for what concerns no single instance. */
+const WRITING_CONNECTIONS = COMMITS_AT_ONCE + 1
+const READING_CONNECTIONS = 5
+
+/** Reads have connections of their own, so that a long list does not hold a write up. */
+export class PostgresBackend implements Backend {
+  readonly reader: Session
+  readonly autocommit: Session
+  readonly commitsAtOnce = COMMITS_AT_ONCE
+  readonly #writing: pg.Pool
+  readonly #reading: pg.Pool
+
+  constructor(url: string, logger: StoreLogger | undefined) {
+    this.#writing = createPool(url, WRITING_CONNECTIONS, logger, true)
+    this.#reading = createPool(url, READING_CONNECTIONS, logger)
+    this.reader = new PostgresSession(this.#reading)
+    this.autocommit = new PostgresSession(this.#writing)
+  }
+
+  async begin(): Promise<Transaction> {
+    return new PostgresTransaction(await reach(this.#writing.connect()))
+  }
+
+  classify(error: unknown): 'unavailable' | 'conflict' | 'unit' {
+    if (error instanceof StoreUnavailable) return 'unavailable'
+    if (!(error instanceof pg.DatabaseError)) return 'unit'
+    const code = error.code ?? ''
+    if (CONFLICTS.has(code)) return 'conflict'
+    return UNAVAILABLE.test(code) ? 'unavailable' : 'unit'
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#writing.end(), this.#reading.end()])
+  }
+}
+
+/** Serialization failure and deadlock (SQLSTATE). */
+const CONFLICTS = new Set(['40001', '40P01'])
+/**
+ * SQLSTATE classes: connection, refused login, no such database, resources, operator intervention (shutdown, timeout),
+ * system; and read-only, a session ended for idling in a transaction, a lock not to be had.
+ */
+const UNAVAILABLE = /^(08|28|3D|53|57|58)|^(25006|25P03|55P03)$/
+
+class PostgresSession implements Session {
+  protected broken = false
+  /** Settled before any statement sent after it is answered; no result is given out unless it succeeded. */
+  protected begun: Promise<unknown> = Promise.resolve()
+  readonly #connection: pg.Pool | pg.PoolClient
+
+  constructor(connection: pg.Pool | pg.PoolClient) {
+    this.#connection = connection
+  }
+
+  async query<O>(query: Compilable<O>): Promise<O[]> {
+    const { sql, parameters } = query.compile()
+    return this.#send<O>({ text: sql, values: parameters.map(storable) })
+  }
+
+  run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
+    return this.#send<O>({
+      name: nameOf(statement),
+      text: statement.sql,
+      values: fill(statement, values).map(storable),
+    })
+  }
+
+  async each<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): Promise<O[]> {
+    if (rows.length === 0) return []
+    const values = fillColumns(statement, rows).map(storable)
+    return this.#send<O>({ name: nameOf(statement), text: statement.sql, values })
+  }
+
+  async #send<O>(config: pg.QueryConfig): Promise<O[]> {
+    try {
+      const { rows } = await reach(this.#connection.query(config))
+      await this.begun
+      return rows as O[]
+    } catch (error) {
+      this.broken ||= error instanceof StoreUnavailable
+      throw this.causeOf(error)
+    }
+  }
+
+  protected causeOf(error: unknown): unknown {
+    return error
+  }
+}
+
+/**
+ * Statements are sent without waiting for the ones before (the connection is pipelined): `begin` goes out with the first
+ * statement, and `commit` with the last one where that is posted.
+ */
+class PostgresTransaction extends PostgresSession implements Transaction {
+  readonly #client: pg.PoolClient
+  readonly #posted: Promise<unknown>[] = []
+  /** Of the first statement that failed: all that were sent after it fail because of it. */
+  #failure: unknown
+
+  constructor(client: pg.PoolClient) {
+    super(client)
+    this.#client = client
+    this.begun = this.#send('begin')
+  }
+
+  post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void {
+    const posted = this.each(statement, rows)
+    posted.catch(() => undefined)
+    this.#posted.push(posted)
+  }
+
+  protected override causeOf(error: unknown): unknown {
+    this.#failure ??= error
+    return this.#failure
+  }
+
+  async commit(): Promise<void> {
+    const committed = this.#send('commit')
+    // Where a posted statement failed, the server has answered the commit by rolling back.
+    for (const posted of this.#posted) {
+      await posted.catch(error => {
+        throw error instanceof StoreUnavailable ? error : new PostFailed('A posted statement failed.', { cause: error })
+      })
+    }
+    await this.begun
+    const { command } = await committed
+    if (command !== 'COMMIT') throw new Error(`The server answered ${command} to the commit.`)
+    this.#client.release()
+  }
+
+  async rollback(): Promise<void> {
+    // A connection that did not answer would not answer this either.
+    const rolledBack =
+      !this.broken &&
+      (await this.#send('rollback').then(
+        () => true,
+        () => false,
+      ))
+    this.#client.release(!rolledBack)
+  }
+
+  #send(command: 'begin' | 'commit' | 'rollback'): Promise<pg.QueryResult> {
+    const answer = reach(this.#client.query(command))
+    answer.catch(() => {
+      this.broken = true
+    })
+    return answer
+  }
+}
+
+function nameOf(statement: { id: number }): string {
+  return `pombal_${statement.id}`
+}
+
+/** A value as it is sent. Arrays are written out here: the driver goes over each element several times. */
+function storable(value: unknown): unknown {
+  if (typeof value === 'string') return storableText(value)
+  return Array.isArray(value) ? arrayLiteral(value) : value
+}
+
+/** PostgreSQL's text cannot hold U+0000: no row has it, and what a stranger sends with it is kept without. */
+function storableText(text: string): string {
+  return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text
+}
+
+/** In PostgreSQL's notation ("Array Input and Output Syntax"): JSON's, but for brackets, bytes and what a backslash means. */
+function arrayLiteral(values: readonly unknown[]): string {
+  if (values.some(value => value instanceof Uint8Array)) return `{${values.map(elementOf).join()}}`
+  const json = JSON.stringify(values)
+  return `{${json.includes('\\') ? values.map(elementOf).join() : json.slice(1, -1)}}`
+}
+
+function elementOf(value: unknown): string {
+  if (typeof value === 'string') return `"${storableText(value).replace(/["\\]/g, '\\$&')}"`
+  if (value instanceof Uint8Array) return `"\\\\x${hexOf(value)}"`
+  return String(value ?? null)
+}
+
+function hexOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('hex')
+}

@@ -1,0 +1,226 @@
+import type pg from 'pg'
+import type { InstanceId } from '../../../domain/ids.ts'
+import { HINT_TOPICS, type HintTopic, LocalHints } from '../../hints.ts'
+import type { StoreLogger } from '../logger.ts'
+import { createClient } from './pools.ts'
+
+const CHANNEL = 'pombal_hints'
+/** PostgreSQL takes payloads below 8,000 bytes. */
+const MAX_PAYLOAD_LENGTH = 7_500
+/** What only people look at is gathered: a busy instance is told of a few times a second, not a thousand. */
+const GATHER_LOG_MS = 200
+const ALIVE_EVERY_MS = 5_000
+const FIRST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 5_000
+/** How long the last hints of a node that stops are given to go out. */
+const CLOSE_WITHIN_MS = 1_000
+
+/** Only the owner looks: when it is this node nobody else is told. */
+const OWNERS_ONLY: ReadonlySet<HintTopic> = new Set(['queued', 'owed'])
+
+type Payload = Partial<Record<HintTopic, InstanceId[]>>
+
+/**
+ * Hints to and from the other nodes, by NOTIFY on a connection of its own: after the commit, never in it, for a
+ * transaction that notifies holds a lock of the whole database while it commits. What is given while one statement is
+ * under way goes out with the next. A connection that ends or falls silent is made anew; what happened meanwhile is not
+ * told.
+ */
+export class SharedHints extends LocalHints {
+  override readonly shared = true
+  readonly #url: string
+  readonly #logger: StoreLogger | undefined
+  #client: pg.Client | null = null
+  #waiting = new Map<HintTopic, Set<InstanceId>>()
+  #changedLogs = new Set<InstanceId>()
+  #sending: Promise<void> | null = null
+  #logTimer: NodeJS.Timeout | undefined
+  #aliveTimer: NodeJS.Timeout | undefined
+  #connectTimer: NodeJS.Timeout | undefined
+  #pauseMs = FIRST_PAUSE_MS
+  #closed = false
+
+  constructor(url: string, logger: StoreLogger | undefined) {
+    super()
+    this.#url = url
+    this.#logger = logger
+  }
+
+  /** Resolves when it listens; later losses of the connection heal by themselves. */
+  async open(): Promise<void> {
+    await this.#connect()
+  }
+
+  override give(topic: HintTopic, instanceId: InstanceId, about?: string): void {
+    const ownerKnows = this.tell(topic, instanceId, 'here', about)
+    if (this.#client === null || (ownerKnows && OWNERS_ONLY.has(topic))) return
+    if (topic === 'log') {
+      this.#changedLogs.add(instanceId)
+      this.#logTimer ??= setTimeout(() => this.#sendLogs(), GATHER_LOG_MS)
+      return
+    }
+    const ids = this.#waiting.get(topic) ?? new Set()
+    this.#waiting.set(topic, ids.add(instanceId))
+    this.#send()
+  }
+
+  override async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#connectTimer)
+    clearTimeout(this.#aliveTimer)
+    clearTimeout(this.#logTimer)
+    this.#sendLogs()
+    await within(CLOSE_WITHIN_MS, this.#sending)
+    const client = this.#client
+    this.#client = null
+    await within(CLOSE_WITHIN_MS, client?.end())
+  }
+
+  #sendLogs(): void {
+    this.#logTimer = undefined
+    if (this.#changedLogs.size > 0) this.#waiting.set('log', this.#changedLogs)
+    this.#changedLogs = new Set()
+    this.#send()
+  }
+
+  #send(): void {
+    if (this.#sending !== null) return
+    // At the end of this turn: what one commit gives goes out together.
+    this.#sending = new Promise(resolve => setImmediate(resolve))
+      .then(() => this.#sendAll())
+      .finally(() => {
+        this.#sending = null
+      })
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#client !== null && this.#waiting.size > 0) {
+      const client = this.#client
+      const payloads = payloadsOf(this.#waiting)
+      this.#waiting = new Map()
+      try {
+        await client.query(`select pg_notify('${CHANNEL}', payload) from unnest($1::text[]) as payloads(payload)`, [
+          payloads,
+        ])
+      } catch (error) {
+        this.#lose(client, error)
+      }
+    }
+  }
+
+  async #connect(): Promise<void> {
+    const client = createClient(this.#url)
+    client.on('error', error => this.#lose(client, error))
+    client.on('end', () => this.#lose(client, new Error('The connection ended.')))
+    client.on('notification', ({ processId, payload }) => {
+      if (processId !== own) this.#receive(payload ?? '')
+    })
+    let own = 0
+    try {
+      await client.connect()
+      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+      own = rows[0]!.pid
+      // A hint that a crash takes back is no loss, and this way no commit of one waits for the disk.
+      await client.query(`set synchronous_commit = off; listen ${CHANNEL}`)
+    } catch (error) {
+      this.#discard(client)
+      throw error
+    }
+    if (this.#closed) return this.#discard(client)
+    this.#client = client
+    this.#pauseMs = FIRST_PAUSE_MS
+    this.#stayAlive(client)
+  }
+
+  /** A network that swallows everything is noticed by the answer that does not come. */
+  #stayAlive(client: pg.Client): void {
+    this.#aliveTimer = setTimeout(() => {
+      client.query('select 1').then(
+        () => this.#client === client && !this.#closed && this.#stayAlive(client),
+        error => this.#lose(client, error),
+      )
+    }, ALIVE_EVERY_MS)
+  }
+
+  #lose(client: pg.Client, error: unknown): void {
+    if (this.#client !== client) return
+    this.#client = null
+    this.#waiting = new Map()
+    clearTimeout(this.#aliveTimer)
+    this.#discard(client)
+    if (this.#closed) return
+    this.#logger?.warn({ error: (error as Error).message }, 'hints.connection_lost')
+    this.#connectLater()
+  }
+
+  #connectLater(): void {
+    this.#connectTimer = setTimeout(() => {
+      this.#connect().then(
+        () => this.#logger?.warn({}, 'hints.connected_again'),
+        () => !this.#closed && this.#connectLater(),
+      )
+    }, this.#pauseMs)
+    this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS)
+  }
+
+  #discard(client: pg.Client): void {
+    within(CLOSE_WITHIN_MS, client.end())
+      .then(() => {
+        // pg waits for the peer to end the connection too, which a dead one never does.
+        ;(client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()
+      })
+      .catch(() => undefined)
+  }
+
+  #receive(payload: string): void {
+    for (const [topic, ids] of Object.entries(parsePayload(payload))) {
+      for (const instanceId of ids) this.tell(topic as HintTopic, instanceId, 'elsewhere')
+    }
+  }
+}
+
+/** As few as hold them all. */
+function payloadsOf(waiting: ReadonlyMap<HintTopic, ReadonlySet<InstanceId>>): string[] {
+  const payloads: string[] = []
+  let payload: Payload = {}
+  let length = 0
+  for (const [topic, ids] of waiting) {
+    for (const instanceId of ids) {
+      if (length > MAX_PAYLOAD_LENGTH - 100) {
+        payloads.push(JSON.stringify(payload))
+        payload = {}
+        length = 0
+      }
+      payload[topic] ??= []
+      payload[topic].push(instanceId)
+      length += instanceId.length + 3
+    }
+  }
+  payloads.push(JSON.stringify(payload))
+  return payloads
+}
+
+/** Anybody who may log in to the database may notify: what is not ours is passed over. */
+function parsePayload(text: string): Payload {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    return {}
+  }
+  const payload: Payload = {}
+  for (const topic of HINT_TOPICS) {
+    const ids = (parsed as Record<string, unknown> | null)?.[topic]
+    if (Array.isArray(ids)) payload[topic] = ids.filter(id => typeof id === 'string')
+  }
+  return payload
+}
+
+async function within(limitMs: number, work: Promise<unknown> | null | undefined): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise(resolve => {
+    timer = setTimeout(resolve, limitMs)
+  })
+  await Promise.race([work?.catch(() => undefined), limit])
+  clearTimeout(timer)
+}

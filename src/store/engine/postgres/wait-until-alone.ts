@@ -1,0 +1,34 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { StillInUse } from '../../errors.ts'
+
+const LOOK_EVERY_MS = 200
+/** For the connections of a process that has just ended. */
+const CONNECTIONS_GONE_WITHIN_MS = 3_000
+/** A lease lapses after 15 s. */
+const LEASES_LAPSED_WITHIN_MS = 20_000
+
+/**
+ * Waits until no other process works on the database: none is connected, and no lease of one that was cut off still
+ * holds. Throws `StillInUse`.
+ *
+ * @param pool of a single connection
+ */
+export async function waitUntilAlone(pool: pg.Pool): Promise<void> {
+  for (let waitedMs = 0; ; waitedMs += LOOK_EVERY_MS) {
+    const { connections, leases } = await look(pool)
+    if (connections === 0 && leases === 0) return
+    if (waitedMs >= (connections > 0 ? CONNECTIONS_GONE_WITHIN_MS : LEASES_LAPSED_WITHIN_MS)) throw new StillInUse()
+    await sleep(LOOK_EVERY_MS)
+  }
+}
+
+async function look(pool: pg.Pool): Promise<{ connections: number; leases: number }> {
+  const { rows } = await pool.query<{ connections: number; leases: number }>(`
+    select
+      (select count(*) from pg_stat_activity where datname = current_database()
+        and application_name = current_setting('application_name') and pid <> pg_backend_pid()) as connections,
+      (select count(*) from leases where owner is not null
+        and lease_until > extract(epoch from clock_timestamp()) * 1000) as leases`)
+  return rows[0]!
+}

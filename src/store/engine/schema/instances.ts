@@ -1,0 +1,58 @@
+import type { Generated } from 'kysely'
+import type { ConnectionCause, ConnectionGoal, StoredConnectionState } from '../../../domain/connection.ts'
+import type { InstanceKind } from '../../../domain/instance.ts'
+
+export interface InstancesTable {
+  seq: Generated<number>
+  id: string
+  name: string
+  kind: InstanceKind
+  /** SHA-256 of the token; null once the instance is deleted. */
+  token_digest: Uint8Array | null
+  webhook_url: string | null
+  /** Sealed. */
+  webhook_secret: Uint8Array
+  /** Sealed; signs beside the current one until `previous_secret_until`. */
+  previous_secret: Uint8Array | null
+  previous_secret_until: number | null
+  created_at: number
+  deleted_at: number | null
+}
+
+export interface ConnectionsTable {
+  instance_id: string
+  state: StoredConnectionState
+  reason: string
+  cause: ConnectionCause | null
+  since: number
+  goal: ConnectionGoal
+  goal_version: number
+  pairing_phone: string | null
+  qr: string | null
+  qr_expires_at: number | null
+  pairing_code: string | null
+  phone: string | null
+  last_connected_at: number | null
+  retry_at: number | null
+  /** Set together. */
+  restricted_since: number | null
+  restricted_until: number | null
+  /** 1: WhatsApp said until when. */
+  restriction_told: number | null
+}
+
+export interface LeasesTable {
+  instance_id: string
+  /** Null: free. */
+  owner: string | null
+  epoch: number
+  /** On the database's clock. */
+  lease_until: number
+}
+
+export interface RateWindowsTable {
+  instance_id: string
+  /** On the database's clock. */
+  opened_at: number
+  calls: number
+}

@@ -1,0 +1,74 @@
+import { type Generated, sql } from 'kysely'
+import type { Addressing, IncomingType } from '../../../domain/event.ts'
+import type { FailureCode, MessageState } from '../../../domain/message.ts'
+
+export interface MessagesTable {
+  seq: Generated<number>
+  instance_id: string
+  id: string
+  /** As the caller wrote it. */
+  recipient: string
+  text: string
+  whatsapp_id: string
+  state: MessageState
+  created_at: number
+  sent_at: number | null
+  delivered_at: number | null
+  read_at: number | null
+  failed_at: number | null
+  failure_code: FailureCode | null
+  failure_message: string | null
+  /** Timestamp of the latest event. */
+  last_event_at: number | null
+  /** Set together with `content`, by the first preparation. */
+  address: string | null
+  content: Uint8Array | null
+}
+
+export interface IncomingMessagesTable {
+  instance_id: string
+  id: string
+  created_at: number
+  /** By WhatsApp's clock. */
+  sent_at: number
+  type: IncomingType
+  /** The group, or the sender. */
+  chat: string
+  /** Digits of the sender's number, or of its other address where `addressing` is set. */
+  sender: string
+  addressing: Addressing | null
+  lid: string | null
+  /** SHA-256 of the second key of the message, where it has two; the first one is its event's. */
+  alias_digest: Uint8Array | null
+  /** A JSON string, as the next three. */
+  whatsapp_id: string
+  username: string | null
+  name: string | null
+  text: string | null
+}
+
+export interface IdempotencyKeysTable {
+  instance_id: string
+  key: string
+  digest: Uint8Array
+  message_id: string
+  /** On the database's clock. */
+  expires_at: number
+}
+
+export interface NumbersTable {
+  instance_id: string
+  number: string
+  address: string | null
+  expires_at: number
+}
+
+/** Written out, not bound: SQLite takes a partial index only for a condition that it can read. */
+export const IS_QUEUED = sql<boolean>`messages.state = 'queued'`
+
+export const IS_SETTLED = sql<boolean>`messages.state <> 'queued'`
+
+export const IS_FAILED = sql<boolean>`messages.state = 'failed'`
+
+/** Only these can be found by WhatsApp's id. */
+export const IS_PREPARED = sql<boolean>`messages.address is not null`

@@ -1,0 +1,108 @@
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { StoreUnusable } from '../../errors.ts'
+import { syncFile, syncFolder } from '../sync-to-disk.ts'
+import { lockDataDir } from './data-dir-lock.ts'
+import { explained } from './unusable.ts'
+
+/** All pages in one step: a backup in several begins anew whenever somebody writes in between. */
+const ALL_PAGES = 0x7fff_ffff
+const DATABASE = 'pombal.db'
+/** What SQLite keeps beside a database. */
+const BESIDE = ['-wal', '-shm'] as const
+
+export interface BackupReport {
+  file: string
+  bytes: number
+}
+
+/**
+ * Copies the database as it is at one moment, while the service writes to it or stands still; nobody waits. The file
+ * appears under its name only once it is whole, checked and synced. It holds no key.
+ * @throws StoreUnusable when there is nothing to copy, `file` exists, or the copy is damaged
+ */
+export async function backUp(dataDir: string, file: string): Promise<BackupReport> {
+  const source = join(dataDir, DATABASE)
+  if (!existsSync(source)) throw new StoreUnusable(`${source} does not exist: there is nothing to back up.`)
+  if (existsSync(file)) throw new StoreUnusable(`${file} exists already.`)
+  const draft = `${file}.partial`
+  try {
+    await copy(source, draft)
+    check(draft)
+    renameSync(draft, file)
+    syncFolder(dirname(file))
+  } catch (error) {
+    throw explained(error, file)
+  } finally {
+    remove(draft)
+  }
+  return { file, bytes: statSync(file).size }
+}
+
+/**
+ * Puts a backup into the place of the database, which is kept under another name. The service must be stopped.
+ * @returns where the former database is now; null: there was none
+ * @throws StoreUnusable when the backup is damaged, DataDirInUse while the service runs
+ */
+export async function restore(dataDir: string, backup: string, now: Date): Promise<string | null> {
+  const unlock = lockDataDir(dataDir)
+  try {
+    if (!existsSync(backup)) throw new StoreUnusable(`${backup} does not exist.`)
+    const file = join(dataDir, DATABASE)
+    const draft = `${file}.restored`
+    // Killed in here: the former database is in its place, or put aside, or the restored one is; never half of one.
+    remove(draft)
+    await copy(backup, draft)
+    check(draft)
+    const former = existsSync(file) ? putAside(file, `${file}.before-${stampOf(now)}`) : null
+    renameSync(draft, file)
+    syncFolder(dataDir)
+    return former
+  } catch (error) {
+    throw explained(error, backup)
+  } finally {
+    unlock()
+  }
+}
+
+/** A name for what is made at a moment, without characters that file systems refuse. */
+export function stampOf(moment: Date): string {
+  return moment.toISOString().slice(0, 19).replaceAll(':', '-')
+}
+
+async function copy(from: string, to: string): Promise<void> {
+  const source = new Sqlite(from, { readonly: true })
+  try {
+    await source.backup(to, { progress: () => ALL_PAGES })
+  } finally {
+    source.close()
+  }
+  // The copy is a file by itself, which needs none beside it.
+  const made = new Sqlite(to)
+  made.pragma('journal_mode = DELETE')
+  made.close()
+  syncFile(to)
+}
+
+function check(file: string): void {
+  const database = new Sqlite(file, { readonly: true })
+  try {
+    const found = database.pragma('integrity_check', { simple: true })
+    if (found !== 'ok') throw new StoreUnusable(`The copy of the database is damaged: ${found}`)
+  } finally {
+    database.close()
+  }
+}
+
+/** The log first: without its database it means nothing, and beside another one it would be taken for that one's. */
+function putAside(file: string, name: string): string {
+  for (const suffix of [...BESIDE, '']) {
+    if (existsSync(file + suffix)) renameSync(file + suffix, name + suffix)
+  }
+  return name
+}
+
+function remove(file: string): void {
+  for (const suffix of ['', ...BESIDE, '-journal']) rmSync(file + suffix, { force: true })
+}

@@ -1,0 +1,167 @@
+import { fdatasync, fstatSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { promisify } from 'node:util'
+import Sqlite from 'better-sqlite3'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Session } from '../backend.ts'
+import { Statements } from '../statement.ts'
+import { openSqlite, SqliteBackend, type SyncFile } from './sqlite-backend.ts'
+
+describe('the SQLite backend', () => {
+  const { db } = new Statements('sqlite')
+  let folder: string
+  let backend: SqliteBackend
+  let syncFile: SyncFile
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'pombal-sqlite-'))
+    syncFile = promisify(fdatasync)
+    backend = new SqliteBackend(join(folder, 'pombal.db'), descriptor => syncFile(descriptor))
+  })
+  afterEach(async () => {
+    await backend.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const run = (session: Session, text: string) =>
+    session.query<Record<string, unknown>>({
+      compile: () => sql<Record<string, unknown>>`${sql.raw(text)}`.compile(db),
+    })
+
+  test('a commit is told only when the log that holds it has been synced', async () => {
+    const synced = Promise.withResolvers<void>()
+    const files: number[] = []
+    syncFile = async descriptor => {
+      files.push(fstatSync(descriptor).ino)
+      await synced.promise
+    }
+    const tx = await backend.begin()
+    expect(await run(tx, 'pragma journal_mode')).toEqual([{ journal_mode: 'wal' }])
+    await run(tx, 'create table t (x)')
+    let told = false
+    const committed = tx.commit().then(() => {
+      told = true
+    })
+    await new Promise(resolve => setTimeout(resolve, 20))
+    expect(told).toBe(false)
+    expect(files).toEqual([statSync(join(folder, 'pombal.db-wal')).ino])
+    synced.resolve()
+    await committed
+  })
+
+  test('a query that is asked again is not prepared again; of many that are asked once, the latest stay', async () => {
+    const prepare = vi.spyOn(Sqlite.prototype, 'prepare')
+    try {
+      for (let n = 0; n < 1_000; n += 1) {
+        await run(backend.reader, 'select 1')
+        await run(backend.reader, `select ${n} as n`)
+      }
+      expect(prepare).toHaveBeenCalledTimes(1_001)
+      expect(await run(backend.reader, 'select 999 as n')).toEqual([{ n: 999 }])
+      expect(prepare).toHaveBeenCalledTimes(1_001)
+      expect(await run(backend.reader, 'select 0 as n')).toEqual([{ n: 0 }])
+      expect(prepare).toHaveBeenCalledTimes(1_002)
+    } finally {
+      prepare.mockRestore()
+    }
+  })
+
+  test('a log that cannot be synced fails the commit', async () => {
+    syncFile = () => Promise.reject(new Error('the disk is gone'))
+    const tx = await backend.begin()
+    await run(tx, 'create table t (x)')
+    await expect(tx.commit()).rejects.toThrow('the disk is gone')
+    await tx.rollback()
+  })
+
+  test('the log stays the same file over checkpoints', async () => {
+    const fill = async () => {
+      const tx = await backend.begin()
+      await run(tx, 'create table if not exists t (x)')
+      await run(tx, 'insert into t values (randomblob(100000))')
+      await tx.commit()
+    }
+    const { ino } = statSync(join(folder, 'pombal.db-wal'))
+    await fill()
+    const other = new Sqlite(join(folder, 'pombal.db'))
+    other.pragma('wal_checkpoint(truncate)')
+    other.close()
+    await fill()
+    expect(statSync(join(folder, 'pombal.db-wal')).ino).toBe(ino)
+  })
+
+  test.each([
+    { of: 'a new database', pageBytes: undefined, expected: 2_048 },
+    { of: 'one that has larger pages', pageBytes: 4_096, expected: 4_096 },
+  ])('the log of $of is written back at 64 MiB', ({ pageBytes, expected }) => {
+    const file = join(folder, 'other.db')
+    if (pageBytes !== undefined) {
+      const former = new Sqlite(file)
+      former.exec(`pragma page_size = ${pageBytes}; create table t (x)`)
+      former.close()
+    }
+    const db = openSqlite(file)
+    try {
+      db.exec('create table if not exists t (x)')
+      expect(db.pragma('page_size', { simple: true })).toBe(expected)
+      expect(Number(db.pragma('wal_autocheckpoint', { simple: true })) * expected).toBe(64 * 1024 * 1024)
+    } finally {
+      db.close()
+    }
+  })
+
+  test('a full disk is told as unavailable, and leaves the store usable', async () => {
+    const first = await backend.begin()
+    await run(first, 'create table t (x blob)')
+    await first.commit()
+    const second = await backend.begin()
+    await run(second, 'pragma max_page_count = 10')
+    const error = await run(second, 'insert into t values (randomblob(1000000))').catch(caught => caught)
+    expect(backend.classify(error)).toBe('unavailable')
+    await second.rollback()
+    const third = await backend.begin()
+    await run(third, 'insert into t values (1)')
+    await third.commit()
+    expect(await run(backend.reader, 'select count(*) as count from t')).toEqual([{ count: 1 }])
+  })
+
+  test('a broken rule concerns its unit only', async () => {
+    const tx = await backend.begin()
+    await run(tx, 'create table t (x integer unique)')
+    await run(tx, 'insert into t values (1)')
+    const error = await run(tx, 'insert into t values (1)').catch(caught => caught)
+    expect(backend.classify(error)).toBe('unit')
+    await tx.rollback()
+  })
+
+  test('a lock that another connection holds is waited for beside the event loop', async () => {
+    const other = new Sqlite(join(folder, 'pombal.db'))
+    other.exec('begin immediate')
+    const loop = monitorEventLoopDelay({ resolution: 5 })
+    loop.enable()
+    let begun = false
+    const transaction = backend.begin().then(tx => {
+      begun = true
+      return tx
+    })
+    for (let turn = 0; turn < 20; turn += 1) await new Promise(resolve => setTimeout(resolve, 5))
+    loop.disable()
+    expect(begun).toBe(false)
+    expect(loop.max / 1e6).toBeLessThan(2_000)
+    other.exec('rollback')
+    other.close()
+    await (await transaction).rollback()
+  })
+
+  test('readers see nothing that is not committed, and cannot write', async () => {
+    const tx = await backend.begin()
+    await run(tx, 'create table t (x)')
+    await expect(run(backend.reader, 'select * from t')).rejects.toThrow('no such table')
+    await tx.commit()
+    expect(await run(backend.reader, 'select * from t')).toEqual([])
+    await expect(run(backend.reader, 'insert into t values (1)')).rejects.toThrow('readonly')
+  })
+})

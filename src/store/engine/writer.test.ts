@@ -1,0 +1,190 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { StoreUnavailable } from '../errors.ts'
+import { Fence } from './fence.ts'
+import type { Operation } from './operation.ts'
+import type { Backend, Session, Transaction } from './backend.ts'
+import { Statements } from './statement.ts'
+import { Writer } from './writer.ts'
+
+interface LedgerTransaction extends Transaction {
+  readonly open: string[]
+}
+
+/** A database that keeps what was committed, and fails when told to. */
+class Ledger implements Backend {
+  readonly commitsAtOnce = 1
+  readonly reader = {} as Session
+  readonly autocommit = null
+  readonly committed: string[][] = []
+  /** Thrown by the next commits, in turn. */
+  readonly commitErrors: Error[] = []
+  /** The commits of what begins now wait for it. */
+  hold: Promise<void> = Promise.resolve()
+
+  async begin(): Promise<LedgerTransaction> {
+    const { hold } = this
+    const open: string[] = []
+    const unused = () => Promise.reject(new Error('This ledger takes no queries.'))
+    return {
+      open,
+      query: unused,
+      run: unused,
+      each: unused,
+      post: unused,
+      commit: async () => {
+        await hold
+        const error = this.commitErrors.shift()
+        if (error !== undefined) throw error
+        this.committed.push(open)
+      },
+      rollback: async () => undefined,
+    }
+  }
+
+  classify(error: unknown): 'unavailable' | 'conflict' | 'unit' {
+    if (error instanceof Error && error.message === 'conflict') return 'conflict'
+    return error instanceof Error && error.message === 'gone' ? 'unavailable' : 'unit'
+  }
+
+  async close(): Promise<void> {}
+}
+
+function setUp(commitsAtOnce = 1) {
+  const ledger = new Ledger()
+  const runs = { failures: [] as string[] }
+  const note: Operation<string, string> = {
+    name: 'note',
+    instanceId: input => input.split('/')[1] ?? 'a',
+    keys: () => [],
+    async run(tx, inputs) {
+      for (const input of inputs) {
+        const failure = runs.failures[0]
+        if (input === 'bad' || failure !== undefined) throw new Error(runs.failures.shift() ?? 'bad')
+        ;(tx as LedgerTransaction).open.push(input)
+      }
+      return inputs.map(input => `${input}!`)
+    },
+  }
+  const time = { now: 0 }
+  const writer = new Writer(ledger, new Fence(new Statements('sqlite')), commitsAtOnce, () => time.now)
+  return { ledger, writer, note, runs, time }
+}
+
+describe('the writer', () => {
+  test('commits together what arrives together, and resolves only then', async () => {
+    const { ledger, writer, note } = setUp()
+    const outcomes = await Promise.all(['1', '2', '3'].map(input => writer.write(note, input)))
+    expect(outcomes).toEqual(['1!', '2!', '3!'])
+    expect(ledger.committed).toEqual([['1', '2', '3']])
+  })
+
+  test('what arrives while a commit runs shares the next one', async () => {
+    const { ledger, writer, note } = setUp()
+    const first = writer.write(note, '1').then(() => Promise.all([writer.write(note, '2'), writer.write(note, '3')]))
+    await first
+    expect(ledger.committed).toEqual([['1'], ['2', '3']])
+  })
+
+  test('a unit that fails rejects alone; the others are committed in their order', async () => {
+    const { ledger, writer, note } = setUp()
+    const inputs = ['1', '2', 'bad', '3', 'bad', '4', '5']
+    const outcomes = await Promise.allSettled(inputs.map(input => writer.write(note, input)))
+    expect(outcomes.map(({ status }) => status === 'fulfilled')).toEqual(inputs.map(input => input !== 'bad'))
+    expect(ledger.committed.flat()).toEqual(['1', '2', '3', '4', '5'])
+  })
+
+  test('a commit that fails leaves every unit in the unknown, and is not tried again', async () => {
+    const { ledger, writer, note } = setUp()
+    ledger.commitErrors.push(new Error('disk full'))
+    const outcomes = await Promise.allSettled(['1', '2'].map(input => writer.write(note, input)))
+    for (const outcome of outcomes) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'StoreUnavailable' } })
+    }
+    expect(ledger.committed).toEqual([])
+    expect(await writer.write(note, '3')).toBe('3!')
+  })
+
+  test('a database that is gone rejects all that was in the commit', async () => {
+    const { ledger, writer, note, runs } = setUp()
+    runs.failures.push('gone')
+    const outcomes = await Promise.allSettled(['1', '2'].map(input => writer.write(note, input)))
+    for (const outcome of outcomes) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'StoreUnavailable' } })
+    }
+    expect(ledger.committed).toEqual([])
+  })
+
+  test('a conflict with another node is repeated', async () => {
+    const { ledger, writer, note, runs } = setUp()
+    runs.failures.push('conflict', 'conflict')
+    expect(await Promise.all(['1', '2'].map(input => writer.write(note, input)))).toEqual(['1!', '2!'])
+    expect(ledger.committed).toEqual([['1', '2']])
+  })
+
+  test('what is urgent goes first', async () => {
+    const { ledger, writer, note } = setUp()
+    await Promise.all([writer.write(note, '1'), writer.write({ ...note, urgent: true }, 'urgent')])
+    expect(ledger.committed.flat()).toEqual(['urgent', '1'])
+  })
+
+  test('while a commit hangs, what comes is refused instead of waiting behind, but for what is urgent', async () => {
+    const { ledger, writer, note, time } = setUp()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    ledger.hold = promise
+    const first = writer.write(note, '1')
+    await new Promise(done => setImmediate(done))
+    const second = writer.write(note, '2')
+    time.now = 5_001
+    await expect(writer.write(note, '3')).rejects.toThrow(StoreUnavailable)
+    const urgent = writer.write({ ...note, urgent: true }, '4')
+    resolve()
+    expect(await Promise.all([first, second, urgent])).toEqual(['1!', '2!', '4!'])
+    expect(await writer.write(note, '5')).toBe('5!')
+  })
+
+  test('what waits for a commit that takes long gets one of its own, but for the same instance', async () => {
+    const { ledger, writer, note, time } = setUp(2)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    ledger.hold = promise
+    const first = writer.write(note, '1/a')
+    await new Promise(done => setImmediate(done))
+    ledger.hold = Promise.resolve()
+    const later = Promise.all([writer.write(note, '2/a'), writer.write(note, '3/b')])
+    await sleep(30)
+    expect(ledger.committed).toEqual([])
+    time.now = 10
+    await expect.poll(() => ledger.committed).toEqual([['3/b']])
+    time.now = 5_011
+    await expect(writer.write(note, '5/a')).rejects.toThrow(StoreUnavailable)
+    const fourth = writer.write(note, '4/c')
+    resolve()
+    await Promise.all([first, later, fourth])
+    expect(ledger.committed.flat().sort()).toEqual(['1/a', '2/a', '3/b', '4/c'])
+    expect(ledger.committed.flat().indexOf('1/a')).toBeLessThan(ledger.committed.flat().indexOf('2/a'))
+  })
+
+  test('a whole commit’s worth that waits gets one of its own at once', async () => {
+    const { ledger, writer, note } = setUp(2)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    ledger.hold = promise
+    const first = writer.write(note, '0/a')
+    await new Promise(done => setImmediate(done))
+    ledger.hold = Promise.resolve()
+    const others = Array.from({ length: 128 }, (_, index) => writer.write(note, `${index + 1}/b`))
+    await Promise.all(others)
+    expect(ledger.committed.map(units => units.length)).toEqual([128])
+    resolve()
+    await first
+  })
+
+  test('closing waits for what was accepted and refuses the rest', async () => {
+    const { ledger, writer, note } = setUp()
+    const accepted = writer.write(note, '1')
+    const closed = writer.close()
+    await expect(writer.write(note, '2')).rejects.toThrow(StoreUnavailable)
+    await closed
+    expect(await accepted).toBe('1!')
+    expect(ledger.committed).toEqual([['1']])
+  })
+})

@@ -1,0 +1,274 @@
+import type { InstanceId } from '../../domain/ids.ts'
+import { LeaseLost, StoreUnavailable } from '../errors.ts'
+import { type Fence, leaseKey } from './fence.ts'
+import { arrange, type Group, type Operation, type Unit } from './operation.ts'
+import { type Backend, PostFailed, type Transaction } from './backend.ts'
+import type { Lease } from '../store.ts'
+
+/** More in one commit would keep the first ones, and on SQLite the process, waiting for the last. */
+const MAX_UNITS_PER_COMMIT = 128
+/** Above this, a new unit is refused at once: the store cannot keep up, and waiting would only hide it. */
+const MAX_WAITING = 10_000
+/** A commit that takes longer has met a disk or a database that hangs: what comes now is refused instead of waiting behind. */
+const STALLED_AFTER_MS = 5_000
+const MAX_CONFLICTS = 5
+
+/** What comes does not wait longer for the commits under way before it gets one of its own, where there is room. */
+const JOIN_WITHIN_MS = 10
+
+/**
+ * Writes, an instance's units in their order. Units that arrive while a commit runs share the next one, which begins when
+ * that one ends; sooner where it takes long or a whole commit's worth waits, and the backend has room. A promise resolves
+ * only after the commit. A unit that fails rejects alone: the others are committed without it.
+ */
+export class Writer {
+  readonly #backend: Backend
+  readonly #fence: Fence
+  readonly #commitsAtOnce: number
+  readonly #monotonicNow: () => number
+  #waiting: Unit[] = []
+  /** When the commits under way began, the oldest first. */
+  readonly #begunAt: number[] = []
+  /** Those whose units are being committed, and since when: what else they have comes after. */
+  readonly #busy = new Map<InstanceId, number>()
+  #startWanted = false
+  #timer: NodeJS.Timeout | undefined
+  #closed: PromiseWithResolvers<void> | null = null
+
+  constructor(backend: Backend, fence: Fence, commitsAtOnce = 1, monotonicNow = () => performance.now()) {
+    this.#backend = backend
+    this.#fence = fence
+    this.#commitsAtOnce = commitsAtOnce
+    this.#monotonicNow = monotonicNow
+  }
+
+  write<I, O>(operation: Operation<I, O>, input: I): Promise<O> {
+    const urgent = operation.urgent === true
+    if (this.#closed !== null) return Promise.reject(new StoreUnavailable('The store is closing.'))
+    if (!urgent && this.#cannotKeepUp(operation.instanceId(input)))
+      return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
+    return new Promise<O>((resolve, reject) => {
+      const unit: Unit = {
+        operation: operation as Operation<unknown, unknown>,
+        input,
+        resolve: resolve as (outcome: unknown) => void,
+        reject,
+      }
+      if (urgent) this.#waiting.unshift(unit)
+      else this.#waiting.push(unit)
+      this.#startSoon()
+    })
+  }
+
+  /** Resolves when everything accepted so far is settled. */
+  close(): Promise<void> {
+    this.#closed ??= Promise.withResolvers()
+    if (this.#isIdle) this.#closed.resolve()
+    return this.#closed.promise
+  }
+
+  get #isIdle(): boolean {
+    return this.#waiting.length === 0 && this.#begunAt.length === 0
+  }
+
+  #cannotKeepUp(instanceId: InstanceId): boolean {
+    const behind = this.#busy.get(instanceId) ?? (this.#hasRoom ? Number.POSITIVE_INFINITY : this.#begunAt.at(-1)!)
+    return this.#waiting.length >= MAX_WAITING || this.#monotonicNow() - behind > STALLED_AFTER_MS
+  }
+
+  get #hasRoom(): boolean {
+    return this.#begunAt.length < this.#commitsAtOnce
+  }
+
+  /** All that is ready to run in this turn of the event loop adds its units first. */
+  #startSoon(): void {
+    if (this.#startWanted || !this.#hasRoom) return
+    this.#startWanted = true
+    setImmediate(() => {
+      this.#startWanted = false
+      this.#startCommits()
+    })
+  }
+
+  #startCommits(): void {
+    clearTimeout(this.#timer)
+    while (this.#waiting.length > 0 && this.#hasRoom) {
+      const waitMs = this.#joinForMs
+      if (waitMs > 0) {
+        this.#timer = setTimeout(() => this.#startCommits(), waitMs)
+        return
+      }
+      const units = this.#take(MAX_UNITS_PER_COMMIT)
+      if (units.length === 0) return
+      this.#start(units)
+    }
+  }
+
+  /** How long what waits goes on waiting for the commits under way. */
+  get #joinForMs(): number {
+    const youngest = this.#begunAt.at(-1)
+    if (youngest === undefined || this.#waiting.length >= MAX_UNITS_PER_COMMIT) return 0
+    return Math.max(0, youngest + JOIN_WITHIN_MS - this.#monotonicNow())
+  }
+
+  /** The next ones, but for those of instances that have some under way. */
+  #take(atMost: number): Unit[] {
+    if (this.#busy.size === 0) return this.#waiting.splice(0, atMost)
+    const units: Unit[] = []
+    const left: Unit[] = []
+    for (const unit of this.#waiting) {
+      const isFree = !this.#busy.has(unit.operation.instanceId(unit.input))
+      if (isFree && units.length < atMost) units.push(unit)
+      else left.push(unit)
+    }
+    this.#waiting = left
+    return units
+  }
+
+  #start(units: readonly Unit[]): void {
+    const begunAt = this.#monotonicNow()
+    const instances = new Set(units.map(({ operation, input }) => operation.instanceId(input)))
+    this.#begunAt.push(begunAt)
+    for (const instanceId of instances) this.#busy.set(instanceId, begunAt)
+    this.#settle(units).finally(() => {
+      this.#begunAt.splice(this.#begunAt.indexOf(begunAt), 1)
+      for (const instanceId of instances) this.#busy.delete(instanceId)
+      if (this.#waiting.length > 0) this.#startSoon()
+      else if (this.#isIdle) this.#closed?.resolve()
+    })
+  }
+
+  async #settle(units: readonly Unit[], conflicts = 0): Promise<void> {
+    try {
+      const settlements = await this.#commit(units)
+      for (const settle of settlements) settle()
+    } catch (error) {
+      const meaning = error instanceof StoreUnavailable ? 'unavailable' : this.#backend.classify(error)
+      if (meaning === 'unavailable') {
+        const unavailable =
+          error instanceof StoreUnavailable ? error : new StoreUnavailable('The write failed.', { cause: error })
+        for (const unit of units) unit.reject(unavailable)
+      } else if (meaning === 'conflict' && conflicts < MAX_CONFLICTS) {
+        await this.#settle(units, conflicts + 1)
+      } else if (units.length === 1) {
+        units[0]!.reject(error)
+      } else {
+        const middle = Math.ceil(units.length / 2)
+        await this.#settle(units.slice(0, middle))
+        await this.#settle(units.slice(middle))
+      }
+    }
+  }
+
+  /** @returns what to do once the caller may know */
+  async #commit(units: readonly Unit[], trustLeases = true): Promise<(() => void)[]> {
+    const { autocommit } = this.#backend
+    const { operation } = units[0]!
+    if (autocommit !== null && operation.runAlone && units.every(unit => unit.operation === operation)) {
+      const inputs = units.map(unit => unit.input)
+      return settlementsOf(units, await operation.runAlone(autocommit, inputs))
+    }
+    const groups = arrange(units)
+    const tx = await this.#backend.begin()
+    // What moves leases itself is told the truth from the start.
+    const trusts = trustLeases && !groups.some(group => group.operation.isRare)
+    let settlements: (() => void)[]
+    try {
+      settlements = trusts
+        ? await this.#runOnTrust(tx, groups, units)
+        : await this.#runGroups(tx, groups, () => this.#heldLeases(tx, units))
+    } catch (error) {
+      await tx.rollback()
+      if (error instanceof LeasesMoved) return this.#commit(units, false)
+      throw error
+    }
+    try {
+      await tx.commit()
+    } catch (error) {
+      await tx.rollback()
+      if (error instanceof PostFailed) throw error.cause
+      throw new StoreUnavailable('The commit failed.', { cause: error })
+    }
+    return settlements
+  }
+
+  /**
+   * Takes it that all leases hold, as they nearly always do: what is written need not wait for the answer.
+   * @throws LeasesMoved: one does not
+   */
+  async #runOnTrust(tx: Transaction, groups: readonly Group[], units: readonly Unit[]): Promise<(() => void)[]> {
+    const trusted = new Set(leasesOf(units).map(leaseKey))
+    const run = () => this.#runGroups(tx, groups, async () => trusted)
+    if (trusted.size === 0) return run()
+    // Asked for, and locked, before anything is written.
+    const held = this.#heldLeases(tx, units)
+    held.catch(() => undefined)
+    const makeSure = async () => {
+      const holding = await held
+      if ([...trusted].some(key => !holding.has(key))) throw new LeasesMoved()
+    }
+    const settlements = await run().catch(async error => {
+      // Without its lease it may have found nothing where it had to.
+      await makeSure()
+      throw error
+    })
+    await makeSure()
+    return settlements
+  }
+
+  async #runGroups(
+    tx: Transaction,
+    groups: readonly Group[],
+    findHeld: () => Promise<ReadonlySet<string>>,
+  ): Promise<(() => void)[]> {
+    const runs: Promise<(() => void)[]>[] = []
+    let held: ReadonlySet<string> | null = null
+    for (const group of groups) {
+      const { lease, isOneStep, isRare } = group.operation
+      if (lease !== undefined) held ??= await findHeld()
+      const run = this.#run(tx, group, held)
+      runs.push(run)
+      if (isOneStep) run.catch(() => undefined)
+      else await run
+      if (isRare) held = null
+    }
+    return (await Promise.all(runs)).flat()
+  }
+
+  /**
+   * Of the leases that the units are written under, those that still hold, and will until this commit is done: nobody else
+   * can move them, but a unit of this commit can.
+   */
+  #heldLeases(tx: Transaction, units: readonly Unit[]): Promise<ReadonlySet<string>> {
+    return this.#fence.held(tx, leasesOf(units))
+  }
+
+  async #run(tx: Transaction, { operation, units }: Group, held: ReadonlySet<string> | null): Promise<(() => void)[]> {
+    const settlements: (() => void)[] = []
+    const granted: Unit[] = []
+    for (const unit of units) {
+      const lease = operation.lease?.(unit.input)
+      if (lease === undefined || held?.has(leaseKey(lease))) granted.push(unit)
+      else settlements.push(() => unit.reject(new LeaseLost(lease.instanceId)))
+    }
+    if (granted.length === 0) return settlements
+    const outcomes = await operation.run(
+      tx,
+      granted.map(unit => unit.input),
+    )
+    return settlements.concat(settlementsOf(granted, outcomes))
+  }
+}
+
+function leasesOf(units: readonly Unit[]): Lease[] {
+  return units.flatMap(({ operation, input }) => operation.lease?.(input) ?? [])
+}
+
+/** A lease that was trusted does not hold: nothing that was written under it may stay. */
+class LeasesMoved extends Error {
+  override readonly name = 'LeasesMoved'
+}
+
+function settlementsOf(units: readonly Unit[], outcomes: readonly unknown[]): (() => void)[] {
+  return units.map((unit, index) => () => unit.resolve(outcomes[index]))
+}

@@ -1,0 +1,193 @@
+import type { EventKind } from '../../domain/event.ts'
+import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
+import type { Transaction } from '../engine/backend.ts'
+import { ALWAYS, type Statements } from '../engine/statement.ts'
+
+export interface NewEvent {
+  instanceId: InstanceId
+  id: EventId
+  kind: EventKind
+  timestamp: number
+  createdAt: number
+  messageId: MessageId | null
+  incomingDigest: Uint8Array | null
+  body: string
+}
+
+export interface Appended {
+  /** Without those that were recorded before. */
+  events: ReadonlySet<EventId>
+  /** Instances that have a delivery which may start now. */
+  owed: ReadonlySet<InstanceId>
+}
+
+interface NewDelivery {
+  instance_id: InstanceId
+  event_id: EventId
+  message_id: MessageId | null
+  url: string
+  readiness: 'first' | 'blocked'
+  blocked_by: EventId | null
+  due_at: number
+}
+
+/** Writes events and what is owed of them to the webhook, inside a commit that holds what they tell of. */
+export class Appending {
+  readonly #statements
+
+  constructor(statements: Statements) {
+    this.#statements = prepare(statements)
+  }
+
+  /** @param events those of one message in their order */
+  async append(tx: Transaction, events: readonly NewEvent[]): Promise<Appended> {
+    const [recorded, urls] = await Promise.all([this.#insertEvents(tx, events), this.#urls(tx, events)])
+    const posted = recorded.filter(event => urls.has(event.instanceId))
+    const latest = await this.#latestUnfinished(tx, posted)
+    const deliveries: NewDelivery[] = []
+    const owed = new Set<InstanceId>()
+    for (const event of posted) {
+      const { instanceId: instance_id, id: event_id } = event
+      const message_id = chainOf(event)
+      const key = `${instance_id}/${message_id}`
+      const blocked_by = message_id === null ? null : (latest.get(key) ?? null)
+      if (message_id !== null) latest.set(key, event_id)
+      if (blocked_by === null) owed.add(instance_id)
+      const readiness = blocked_by === null ? 'first' : 'blocked'
+      const url = urls.get(instance_id)!
+      deliveries.push({ instance_id, event_id, message_id, url, readiness, blocked_by, due_at: event.createdAt })
+    }
+    if (deliveries.length > 0) tx.post(this.#statements.insertDelivery, deliveries)
+    return { events: new Set(recorded.map(event => event.id)), owed }
+  }
+
+  async #insertEvents(tx: Transaction, events: readonly NewEvent[]): Promise<NewEvent[]> {
+    const rows = events.map(event => ({
+      instance_id: event.instanceId,
+      id: event.id,
+      kind: event.kind,
+      timestamp: event.timestamp,
+      created_at: event.createdAt,
+      message_id: event.messageId,
+      incoming_digest: event.incomingDigest,
+      body: event.body,
+    }))
+    const inserted = await tx.each(this.#statements.insertEvent, rows)
+    const ids = new Set(inserted.map(row => row.id))
+    return events.filter(event => ids.has(event.id))
+  }
+
+  /** The URLs in force; they cannot change until this commit is done. */
+  async #urls(tx: Transaction, events: readonly NewEvent[]): Promise<Map<InstanceId, string>> {
+    const ids = new Set(events.map(event => event.instanceId))
+    if (ids.size === 0) return new Map()
+    const rows = await tx.each(
+      this.#statements.findUrl,
+      [...ids].map(instance_id => ({ instance_id })),
+    )
+    return new Map(rows.flatMap(({ id, webhook_url }) => (webhook_url === null ? [] : [[id, webhook_url] as const])))
+  }
+
+  /** By message: the event whose delivery the next one waits for. It cannot finish until this commit is done. */
+  async #latestUnfinished(tx: Transaction, events: readonly NewEvent[]): Promise<Map<string, EventId>> {
+    const messages = new Map<string, { instance_id: InstanceId; message_id: MessageId }>()
+    for (const event of events) {
+      const { instanceId: instance_id } = event
+      const message_id = chainOf(event)
+      if (message_id !== null) messages.set(`${instance_id}/${message_id}`, { instance_id, message_id })
+    }
+    if (messages.size === 0) return new Map()
+    const rows = await tx.each(this.#statements.findUnfinished, [...messages.values()])
+    rows.sort((a, b) => a.seq - b.seq)
+    return new Map(rows.map(row => [`${row.instance_id}/${row.message_id}`, row.event_id]))
+  }
+}
+
+/** The message whose earlier events this one waits for; null: it waits for nothing. */
+function chainOf({ kind, messageId }: NewEvent): MessageId | null {
+  return kind === 'message.received' ? null : messageId
+}
+
+function prepare(statements: Statements) {
+  return {
+    insertEvent: statements.rows(
+      {
+        instance_id: 'text',
+        id: 'text',
+        kind: 'text',
+        timestamp: 'integer',
+        created_at: 'integer',
+        message_id: 'text?',
+        incoming_digest: 'blob?',
+        body: 'text',
+      },
+      db =>
+        db
+          .insertInto('events')
+          .columns(['instance_id', 'id', 'kind', 'timestamp', 'created_at', 'message_id', 'incoming_digest', 'body'])
+          .expression(eb => eb.selectFrom('input').selectAll().where(ALWAYS))
+          .onConflict(oc =>
+            oc.columns(['instance_id', 'incoming_digest']).where('incoming_digest', 'is not', null).doNothing(),
+          )
+          .returning('id'),
+    ),
+
+    findUrl: statements.rows({ instance_id: 'text' }, db =>
+      statements.locking(
+        db
+          .selectFrom('input')
+          .innerJoin('instances', 'instances.id', 'input.instance_id')
+          .select(['instances.id', 'instances.webhook_url']),
+        'share',
+        'instances',
+      ),
+    ),
+
+    findUnfinished: statements.rows({ instance_id: 'text', message_id: 'text' }, db =>
+      statements.locking(
+        db
+          .selectFrom('input')
+          .innerJoin('deliveries', join =>
+            join
+              .onRef('deliveries.instance_id', '=', 'input.instance_id')
+              .onRef('deliveries.message_id', '=', 'input.message_id'),
+          )
+          .select(['deliveries.instance_id', 'deliveries.message_id', 'deliveries.event_id', 'deliveries.seq']),
+        'update',
+        'deliveries',
+      ),
+    ),
+
+    insertDelivery: statements.rows(
+      {
+        instance_id: 'text',
+        event_id: 'text',
+        message_id: 'text?',
+        url: 'text',
+        readiness: 'text',
+        blocked_by: 'text?',
+        due_at: 'integer',
+      },
+      db =>
+        db
+          .insertInto('deliveries')
+          .columns([
+            'instance_id',
+            'event_id',
+            'message_id',
+            'url',
+            'readiness',
+            'blocked_by',
+            'due_at',
+            'attempts',
+            'redelivery',
+          ])
+          .expression(eb =>
+            eb
+              .selectFrom('input')
+              .select(['instance_id', 'event_id', 'message_id', 'url', 'readiness', 'blocked_by', 'due_at'])
+              .select(lit => [lit.lit(0).as('attempts'), lit.lit(0).as('redelivery')]),
+          ),
+    ),
+  }
+}

@@ -1,0 +1,139 @@
+import { sql } from 'kysely'
+import { otherSideOf } from '../../domain/event.ts'
+import type { EventId, InstanceId } from '../../domain/ids.ts'
+import type { Core } from '../engine/core.ts'
+import type { Readiness } from '../engine/schema/events.ts'
+import type { AttemptRecord, DeliverySummary, EventDetail } from '../store.ts'
+
+type Delivery = DeliverySummary & { log: AttemptRecord[] }
+
+/** One event with all its deliveries and their attempts. */
+export class EventDetails {
+  readonly #core: Core
+  readonly #find
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#find = prepare(core)
+  }
+
+  async find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null> {
+    const rows = await this.#core.reader.run(this.#find, { instanceId, id })
+    const [event] = rows
+    if (event === undefined) return null
+    const deliveries = new Map<number, Delivery>()
+    for (const row of rows) {
+      if (row.seq === null) continue
+      const delivery = deliveries.get(row.seq) ?? toDelivery({ ...row, seq: row.seq })
+      deliveries.set(row.seq, delivery)
+      if (row.attempt_number !== null) delivery.log.push(toAttempt({ ...row, attempt_number: row.attempt_number }))
+    }
+    const all = [...deliveries.values()]
+    const latest = all.at(-1)
+    return {
+      id: event.id,
+      kind: event.kind,
+      timestamp: event.timestamp,
+      createdAt: event.created_at,
+      messageId: event.message_id,
+      with: otherSideOf(event.body),
+      body: event.body,
+      delivery: latest === undefined ? null : withoutLog(latest),
+      deliveries: all,
+    }
+  }
+}
+
+function prepare({ statements }: Core) {
+  const { db } = statements
+  return statements.one((p: { instanceId: InstanceId; id: EventId }) =>
+    db
+      .with('owed', qb =>
+        qb
+          .selectFrom('deliveries')
+          .select(['seq', 'url', sql<State>`readiness`.as('state'), 'attempts', 'due_at', 'redelivery'])
+          .where('instance_id', '=', p.instanceId)
+          .where('event_id', '=', p.id)
+          .unionAll(
+            qb
+              .selectFrom('finished_deliveries')
+              .select([
+                'seq',
+                'url',
+                sql<State>`state`.as('state'),
+                'attempts',
+                sql<number>`null`.as('due_at'),
+                'redelivery',
+              ])
+              .where('instance_id', '=', p.instanceId)
+              .where('event_id', '=', p.id),
+          ),
+      )
+      .selectFrom('events')
+      .leftJoin('owed', join => join.onTrue())
+      .leftJoin('attempts', join =>
+        join
+          .onRef('attempts.instance_id', '=', 'events.instance_id')
+          .onRef('attempts.event_id', '=', 'events.id')
+          .onRef('attempts.delivery_seq', '=', 'owed.seq'),
+      )
+      .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id', 'events.body'])
+      .select(['owed.seq', 'owed.url', 'owed.state', 'owed.attempts', 'owed.due_at', 'owed.redelivery'])
+      .select(['attempts.attempt_number', 'attempts.url as attempt_url', 'attempts.started_at', 'attempts.duration_ms'])
+      .select(['attempts.status', 'attempts.error', 'attempts.response_excerpt'])
+      .where('events.instance_id', '=', p.instanceId)
+      .where('events.id', '=', p.id)
+      .orderBy('owed.seq')
+      .orderBy('attempts.attempt_number'),
+  )
+}
+
+type State = Readiness | 'delivered' | 'exhausted'
+
+interface DeliveryRow {
+  seq: number
+  url: string | null
+  state: State | null
+  attempts: number | null
+  due_at: number | null
+  redelivery: number | null
+}
+
+function toDelivery(row: DeliveryRow): Delivery {
+  const waiting = row.state === 'first' || row.state === 'retry'
+  return {
+    id: String(row.seq),
+    url: row.url!,
+    state: row.state === 'first' || row.state === 'retry' ? 'pending' : row.state!,
+    attempts: row.attempts!,
+    nextAttemptAt: waiting ? row.due_at : null,
+    redelivery: row.redelivery === 1,
+    log: [],
+  }
+}
+
+interface AttemptRow {
+  attempt_number: number
+  attempt_url: string | null
+  started_at: number | null
+  duration_ms: number | null
+  status: number | null
+  error: string | null
+  response_excerpt: string | null
+}
+
+function toAttempt(row: AttemptRow): AttemptRecord {
+  return {
+    attemptNumber: row.attempt_number,
+    url: row.attempt_url!,
+    startedAt: row.started_at!,
+    durationMs: row.duration_ms!,
+    status: row.status,
+    error: row.error,
+    responseExcerpt: row.response_excerpt,
+  }
+}
+
+function withoutLog({ log: _, ...summary }: Delivery): DeliverySummary {
+  return summary
+}

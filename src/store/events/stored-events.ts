@@ -1,0 +1,167 @@
+import { type AliasedExpression, type Kysely, type SelectQueryBuilder, sql } from 'kysely'
+import type { DeliveryState } from '../../domain/delivery.ts'
+import { type EventKind, type IncomingMessage, otherSideOf } from '../../domain/event.ts'
+import type { EventId, InstanceId } from '../../domain/ids.ts'
+import type { Appending } from './appending.ts'
+import type { Core } from '../engine/core.ts'
+import { idBefore, toPage } from '../engine/cursor.ts'
+import { type SummaryRow, toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
+import { EventDetails } from './event-detail.ts'
+import { digestsOf, type Incoming, type IncomingOutcome, incomingOperation, isGroup } from '../messages/incoming.ts'
+import type { Operation } from '../engine/operation.ts'
+import type { Database } from '../engine/schema/database.ts'
+import { type Slice, search } from '../messages/searching.ts'
+import type { EventDetail, EventRecord, Events, Lease, Page, PageRequest } from '../store.ts'
+
+interface EventRow extends SummaryRow {
+  id: string
+  kind: EventKind
+  timestamp: number
+  created_at: number
+  message_id: string | null
+  recipient: string | null
+  chat: string | null
+  sender: string | null
+  old_body: string | null
+}
+
+/** A longer body is not read for a list. */
+const MAX_LISTED_BODY_BYTES = 16 * 1024
+
+export class StoredEvents implements Events {
+  readonly #core: Core
+  readonly #record: Operation<Incoming, IncomingOutcome>
+  readonly #details: EventDetails
+
+  constructor(core: Core, appending: Appending) {
+    this.#core = core
+    this.#record = incomingOperation(core.statements, appending)
+    this.#details = new EventDetails(core)
+  }
+
+  async recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'> {
+    const { recorded, owed } = await this.#core.write(this.#record, {
+      lease,
+      message,
+      digests: digestsOf(message),
+      now,
+    })
+    if (owed) this.#core.hints.give('owed', lease.instanceId)
+    if (recorded) this.#core.hints.give('log', lease.instanceId)
+    return recorded ? 'recorded' : 'duplicate'
+  }
+
+  async list(
+    instanceId: InstanceId,
+    page: PageRequest,
+    filter: { state?: DeliveryState | undefined; kind?: EventKind | undefined } = {},
+  ): Promise<Page<EventRecord>> {
+    const { reader, statements } = this.#core
+    const { state, kind } = filter
+    const slice: Slice = { below: idBefore(page, 'evt'), from: '' }
+    const ids = (part: Slice) =>
+      statements.db
+        .selectFrom(idsOfState(statements.db, instanceId, state, part))
+        .select('ids.id')
+        .orderBy('ids.id', 'desc')
+    const find = (part: Slice, limit: number) => {
+      let query = withOtherSide(withLatestDelivery(statements.db.selectFrom('events')))
+        .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id'])
+        .where('events.instance_id', '=', instanceId)
+        .orderBy('events.id', 'desc')
+        .limit(limit)
+      if (kind !== undefined) query = query.where('events.kind', '=', kind)
+      const shown = kind === undefined ? ids(part).limit(limit) : ids(part)
+      return reader.query(query.where('events.id', 'in', shown))
+    }
+    const edge = async (part: Slice, distance: number) => {
+      const [row] = await reader.query(ids(part).offset(distance).limit(1))
+      return row?.id ?? null
+    }
+    const limit = page.limit + 1
+    const rows = kind === undefined ? await find(slice, limit) : await search(slice, limit, edge, find)
+    return toPage(rows, page.limit, row => row.id, toRecord)
+  }
+
+  find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null> {
+    return this.#details.find(instanceId, id)
+  }
+
+  async listReceived(
+    instanceId: InstanceId,
+    limit: number,
+  ): Promise<{ id: EventId; createdAt: number; body: string }[]> {
+    return this.#core.reader.query(
+      this.#core.statements.db
+        .selectFrom('events')
+        .select(['id', 'created_at as createdAt', 'body'])
+        .where('instance_id', '=', instanceId)
+        .where('kind', '=', 'message.received')
+        .orderBy('id', 'desc')
+        .limit(limit),
+    )
+  }
+}
+
+/** The ids of the events whose latest delivery is in a state, each state by an index of its own. */
+function idsOfState(
+  db: Kysely<Database>,
+  instanceId: InstanceId,
+  state: DeliveryState | undefined,
+  { below, from }: Slice,
+): AliasedExpression<{ id: EventId }, 'ids'> {
+  if (state === undefined) {
+    const all = db.selectFrom('events').select('id').where('instance_id', '=', instanceId)
+    return all.where('id', '<', below).where('id', '>=', from).as('ids')
+  }
+  const open = state === 'pending' || state === 'blocked'
+  return db
+    .selectFrom(open ? 'deliveries' : 'finished_deliveries')
+    .select('event_id as id')
+    .where('instance_id', '=', instanceId)
+    .where('event_id', '<', below)
+    .where('event_id', '>=', from)
+    .where(conditionOfState(state))
+    .as('ids')
+}
+
+/** Written out, not bound: SQLite takes a partial index only for a condition that it can read. */
+function conditionOfState(state: DeliveryState) {
+  if (state === 'pending') return sql<boolean>`readiness <> 'blocked'`
+  if (state === 'blocked') return sql<boolean>`readiness = 'blocked'`
+  return sql<boolean>`state = ${sql.lit(state)} and superseded = 0`
+}
+
+/** Selects whom an event is about. Its body is read only where no row of a message says it, and where it is short. */
+function withOtherSide<O>(query: SelectQueryBuilder<Database, 'events', O>) {
+  return query
+    .leftJoin('messages as sent', join =>
+      join.onRef('sent.instance_id', '=', 'events.instance_id').onRef('sent.id', '=', 'events.message_id'),
+    )
+    .leftJoin('incoming_messages as received', join =>
+      join.onRef('received.instance_id', '=', 'events.instance_id').onRef('received.id', '=', 'events.message_id'),
+    )
+    .select(['sent.recipient', 'received.chat', 'received.sender'])
+    .select(
+      sql<string | null>`case when sent.id is null and received.id is null
+        and octet_length(events.body) <= ${sql.lit(MAX_LISTED_BODY_BYTES)} then events.body end`.as('old_body'),
+    )
+}
+
+function otherSide({ recipient, chat, sender, old_body }: EventRow): string {
+  if (recipient !== null) return recipient
+  if (chat !== null && sender !== null) return isGroup(chat) ? chat : sender
+  return old_body === null ? '' : otherSideOf(old_body)
+}
+
+function toRecord(row: EventRow): EventRecord {
+  return {
+    id: row.id,
+    kind: row.kind,
+    timestamp: row.timestamp,
+    createdAt: row.created_at,
+    messageId: row.message_id,
+    with: otherSide(row),
+    delivery: toSummary(row),
+  }
+}

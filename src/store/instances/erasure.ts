@@ -1,0 +1,104 @@
+import { sql } from 'kysely'
+import type { Core } from '../engine/core.ts'
+import { fencedOneByOne } from '../engine/operation.ts'
+import { IS_QUEUED, IS_SETTLED } from '../engine/schema/messages.ts'
+import type { Transaction } from '../engine/backend.ts'
+import { ALWAYS } from '../engine/statement.ts'
+import type { Lease } from '../store.ts'
+
+/** Rows of a table that go in one commit. */
+const STEP = 500
+
+/** What an instance leaves behind, and the columns that tell its rows apart. */
+const TABLES = {
+  attempts: ['instance_id', 'event_id', 'delivery_seq', 'attempt_number'],
+  finished_deliveries: ['instance_id', 'event_id', 'seq'],
+  events: ['instance_id', 'id'],
+  messages: ['instance_id', 'id'],
+  incoming_messages: ['instance_id', 'id'],
+  idempotency_keys: ['instance_id', 'key'],
+  numbers: ['instance_id', 'number'],
+  contacts: ['instance_id', 'number'],
+  connection_closes: ['instance_id', 'at', 'code'],
+  connection_health: ['instance_id'],
+  credentials: ['instance_id', 'type', 'id'],
+  sandbox_records: ['instance_id', 'key'],
+  phone_orders: ['instance_id', 'id'],
+} as const
+
+type Step = 'owed' | 'more' | 'gone'
+
+/** Erases every row of a deleted instance, a few at a time. */
+export class Erasure {
+  readonly #core: Core
+  readonly #step
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#step = fencedOneByOne('instances.erase', (tx, { lease }: { lease: Lease }) => this.#erase(tx, lease))
+  }
+
+  /** False, and nothing erased, unless the instance is deleted and owes nothing. */
+  async erase(lease: Lease): Promise<boolean> {
+    let step: Step
+    do step = await this.#core.write(this.#step, { lease })
+    while (step === 'more')
+    if (step === 'gone') await this.#eraseTraces()
+    return step === 'gone'
+  }
+
+  /** While another process reads the file this fails: the next round of retention does it. */
+  async #eraseTraces(): Promise<void> {
+    this.#core.traces.note()
+    await this.#core.traces.erase().catch(() => undefined)
+  }
+
+  async #erase(tx: Transaction, { instanceId }: Lease): Promise<Step> {
+    if (!(await this.#mayGo(tx, instanceId))) return 'owed'
+    for (const [table, columns] of Object.entries(TABLES)) {
+      const key = sql.join(columns.map(column => sql.ref(column)))
+      // None is queued any more.
+      const indexed = table === 'messages' ? IS_SETTLED : ALWAYS
+      const removal = sql<{ instance_id: string }>`delete from ${sql.table(table)} where (${key}) in
+        (select ${key} from ${sql.table(table)} where instance_id = ${instanceId} and ${indexed} limit ${sql.lit(STEP)})
+        returning instance_id`
+      const rows = await tx.query({ compile: () => removal.compile(this.#core.statements.db) })
+      if (rows.length > 0) return 'more'
+    }
+    const { db, kind } = this.#core.statements
+    if (kind === 'postgres') await tx.query(db.deleteFrom('rate_windows').where('instance_id', '=', instanceId))
+    await tx.query(db.deleteFrom('connections').where('instance_id', '=', instanceId))
+    await tx.query(db.deleteFrom('leases').where('instance_id', '=', instanceId))
+    await tx.query(db.deleteFrom('instances').where('id', '=', instanceId))
+    return 'gone'
+  }
+
+  async #mayGo(tx: Transaction, instanceId: string): Promise<boolean> {
+    const { db } = this.#core.statements
+    const rows = await tx.query(
+      db
+        .selectFrom('instances')
+        .select('id')
+        .where('id', '=', instanceId)
+        .where('deleted_at', 'is not', null)
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('messages')
+                .select('messages.id')
+                .where('messages.instance_id', '=', instanceId)
+                .where(IS_QUEUED),
+            ),
+          ),
+        )
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('deliveries').select('deliveries.event_id').where('deliveries.instance_id', '=', instanceId),
+            ),
+          ),
+        ),
+    )
+    return rows.length > 0
+  }
+}

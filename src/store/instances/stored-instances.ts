@@ -1,0 +1,313 @@
+import { type QueryCreator, sql } from 'kysely'
+import { currentState, type StoredConnectionState } from '../../domain/connection.ts'
+import type { InstanceId } from '../../domain/ids.ts'
+import type { Instance, InstanceKind, SigningSecrets, Webhook } from '../../domain/instance.ts'
+import type { Core } from '../engine/core.ts'
+import { seqBefore, toPage } from '../engine/cursor.ts'
+import { Erasure } from './erasure.ts'
+import { oneByOne } from '../engine/operation.ts'
+import type { Database } from '../engine/schema/database.ts'
+import { webhookSecretPlace } from '../encryption/sealed-places.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Instances, Lease, NewInstance, Page, PageRequest } from '../store.ts'
+
+/** How long a replaced webhook secret keeps signing beside the new one (decisions §5). */
+const PREVIOUS_SECRET_MS = 24 * 60 * 60_000
+const NEVER_LINKED = 'No WhatsApp number is linked yet.'
+
+interface InstanceRow {
+  seq: number
+  id: string
+  name: string
+  kind: InstanceKind
+  created_at: number
+  state: StoredConnectionState
+  reason: string
+  phone: string | null
+  last_connected_at: number | null
+  lease_until: number
+  now: number
+}
+
+export class StoredInstances implements Instances {
+  readonly #core: Core
+  readonly #forgetToken: (id: InstanceId) => void
+  readonly #erasure: Erasure
+  readonly #operations
+  readonly #findSecrets
+
+  /** @param forgetToken called before anybody is told that an instance's token changed */
+  constructor(core: Core, forgetToken: (id: InstanceId) => void) {
+    this.#core = core
+    this.#forgetToken = forgetToken
+    this.#erasure = new Erasure(core)
+    this.#operations = operations(core)
+    this.#findSecrets = core.statements.one((p: { id: InstanceId }) =>
+      core.statements.db
+        .selectFrom('instances')
+        .select(['id', 'webhook_secret', 'previous_secret', 'previous_secret_until'])
+        .where('id', '=', p.id),
+    )
+  }
+
+  async create(instance: NewInstance, now: number): Promise<Instance> {
+    await this.#core.write(this.#operations.create, { ...instance, now })
+    this.#core.hints.give('goal', instance.id)
+    this.#core.hints.give('free', instance.id)
+    const { id, name, kind } = instance
+    return { id, name, kind, state: 'unlinked', reason: NEVER_LINKED, phone: null, createdAt: now }
+  }
+
+  async find(id: InstanceId): Promise<Instance | null> {
+    const [row] = await this.#core.reader.query(this.#select().where('instances.id', '=', id))
+    return row === undefined ? null : toInstance(row)
+  }
+
+  async list(page: PageRequest, filter: { search?: string | undefined } = {}): Promise<Page<Instance>> {
+    let query = this.#select().where('instances.seq', '<', seqBefore(page))
+    if (filter.search !== undefined) query = query.where(matches(filter.search))
+    const rows = await this.#core.reader.query(query.orderBy('instances.seq', 'desc').limit(page.limit + 1))
+    return toPage(rows, page.limit, row => row.seq, toInstance)
+  }
+
+  async rename(id: InstanceId, name: string): Promise<Instance | null> {
+    if (!(await this.#core.write(this.#operations.change, { id, set: { name } }))) return null
+    this.#core.hints.give('connection', id)
+    return this.find(id)
+  }
+
+  async replaceToken(id: InstanceId, tokenDigest: Uint8Array): Promise<boolean> {
+    const replaced = this.#core.write(this.#operations.change, { id, set: { token_digest: tokenDigest } })
+    const row = await replaced.finally(() => this.#forgetToken(id))
+    return row !== null
+  }
+
+  async delete(id: InstanceId, now: number): Promise<boolean> {
+    const deleted = await this.#core.write(this.#operations.delete, { id, now }).finally(() => this.#forgetToken(id))
+    if (deleted) {
+      this.#core.hints.give('goal', id)
+      this.#core.hints.give('connection', id)
+    }
+    return deleted
+  }
+
+  async listDeleted(): Promise<InstanceId[]> {
+    const { db } = this.#core.statements
+    const rows = await this.#core.reader.query(
+      db.selectFrom('instances').select('id').where('deleted_at', 'is not', null).orderBy('id'),
+    )
+    return rows.map(row => row.id)
+  }
+
+  erase(lease: Lease): Promise<boolean> {
+    return this.#erasure.erase(lease)
+  }
+
+  async findWebhook(id: InstanceId): Promise<Webhook | null> {
+    const { db } = this.#core.statements
+    const [row] = await this.#core.reader.query(
+      db
+        .selectFrom('instances')
+        .select(['id', 'webhook_url', 'webhook_secret'])
+        .where('id', '=', id)
+        .where('deleted_at', 'is', null),
+    )
+    return row === undefined ? null : this.#toWebhook(row)
+  }
+
+  async setWebhookUrl(id: InstanceId, url: string | null): Promise<Webhook | null> {
+    return this.#webhookAfter(await this.#core.write(this.#operations.change, { id, set: { webhook_url: url } }))
+  }
+
+  async replaceWebhookSecret(id: InstanceId, secret: string, now: number): Promise<Webhook | null> {
+    const sealed = sealSecret(this.#core, id, secret)
+    return this.#webhookAfter(await this.#core.write(this.#operations.replaceSecret, { id, sealed, now }))
+  }
+
+  async findSecretChangedAt(id: InstanceId): Promise<number | null> {
+    const [row] = await this.#core.reader.run(this.#findSecrets, { id })
+    return row?.previous_secret_until == null ? null : row.previous_secret_until - PREVIOUS_SECRET_MS
+  }
+
+  async findSigningSecrets(id: InstanceId, now: number): Promise<SigningSecrets | null> {
+    const [row] = await this.#core.reader.run(this.#findSecrets, { id })
+    if (row === undefined) return null
+    const previousCounts = row.previous_secret !== null && now < (row.previous_secret_until ?? 0)
+    return {
+      current: openSecret(this.#core, id, row.webhook_secret),
+      previous: previousCounts ? openSecret(this.#core, id, row.previous_secret!) : null,
+    }
+  }
+
+  #select() {
+    const { db, now } = this.#core.statements
+    return db
+      .selectFrom('instances')
+      .innerJoin('connections', 'connections.instance_id', 'instances.id')
+      .innerJoin('leases', 'leases.instance_id', 'instances.id')
+      .select([
+        'instances.seq',
+        'instances.id',
+        'instances.name',
+        'instances.kind',
+        'instances.created_at',
+        'connections.state',
+        'connections.reason',
+        'connections.phone',
+        'connections.last_connected_at',
+        'leases.lease_until',
+        now.as('now'),
+      ])
+      .where('instances.deleted_at', 'is', null)
+  }
+
+  #webhookAfter(row: WebhookRow | null): Webhook | null {
+    if (row === null) return null
+    this.#core.hints.give('webhook', row.id)
+    return this.#toWebhook(row)
+  }
+
+  #toWebhook(row: WebhookRow): Webhook {
+    return { instanceId: row.id, url: row.webhook_url, secret: openSecret(this.#core, row.id, row.webhook_secret) }
+  }
+}
+
+interface WebhookRow {
+  id: string
+  webhook_url: string | null
+  webhook_secret: Uint8Array
+}
+
+function operations(core: Core) {
+  const { db, kind, now } = core.statements
+
+  return {
+    create: oneByOne(
+      'instances.create',
+      (input: NewInstance & { now: number }) => input.id,
+      async (tx, { id, name, kind, tokenDigest, webhookSecret, goal, now: createdAt }) => {
+        const instance = {
+          id,
+          name,
+          kind,
+          token_digest: tokenDigest,
+          webhook_secret: sealSecret(core, id, webhookSecret),
+          created_at: createdAt,
+        }
+        const connection = {
+          instance_id: id,
+          state: 'unlinked' as const,
+          reason: NEVER_LINKED,
+          cause: 'never_linked' as const,
+          since: createdAt,
+          goal,
+          goal_version: 0,
+        }
+        await tx.query(db.insertInto('leases').values({ instance_id: id, epoch: 0, lease_until: now }))
+        await tx.query(db.insertInto('instances').values(instance))
+        await tx.query(db.insertInto('connections').values(connection))
+      },
+    ),
+
+    change: oneByOne(
+      'instances.change',
+      (input: { id: InstanceId; set: { name?: string; token_digest?: Uint8Array; webhook_url?: string | null } }) =>
+        input.id,
+      async (tx, { id, set }): Promise<WebhookRow | null> => {
+        const [row] = await tx.query(
+          db
+            .updateTable('instances')
+            .set(set)
+            .where('id', '=', id)
+            .where('deleted_at', 'is', null)
+            .returning(['id', 'webhook_url', 'webhook_secret']),
+        )
+        return row ?? null
+      },
+    ),
+
+    replaceSecret: oneByOne(
+      'instances.replaceSecret',
+      (input: { id: InstanceId; sealed: Uint8Array; now: number }) => input.id,
+      async (tx, { id, sealed, now: replacedAt }): Promise<WebhookRow | null> => {
+        const [row] = await tx.query(
+          db
+            .updateTable('instances')
+            .set(eb => ({
+              webhook_secret: sealed,
+              previous_secret: eb.ref('webhook_secret'),
+              previous_secret_until: replacedAt + PREVIOUS_SECRET_MS,
+            }))
+            .where('id', '=', id)
+            .where('deleted_at', 'is', null)
+            .returning(['id', 'webhook_url', 'webhook_secret']),
+        )
+        return row ?? null
+      },
+    ),
+
+    delete: oneByOne(
+      'instances.delete',
+      (input: { id: InstanceId; now: number }) => input.id,
+      async (tx: Transaction, { id, now: deletedAt }): Promise<boolean> => {
+        // These locks wait for the writes in flight, and keep later ones out until this is committed.
+        const lock = kind === 'postgres' ? sql`for update` : sql``
+        await tx.query(db.selectFrom('leases').select('epoch').where('instance_id', '=', id).modifyEnd(lock))
+        await tx.query(db.selectFrom('instances').select('id').where('id', '=', id).modifyEnd(lock))
+        if (kind === 'postgres') await closeWindow(tx, db, id)
+        const [marked] = await tx.query(
+          db
+            .updateTable('instances')
+            .set({ deleted_at: deletedAt, token_digest: null })
+            .where('id', '=', id)
+            .where('deleted_at', 'is', null)
+            .returning('id'),
+        )
+        if (marked === undefined) return false
+        await tx.query(
+          db
+            .updateTable('leases')
+            .set(eb => ({ owner: null, epoch: eb('epoch', '+', 1), lease_until: now }))
+            .where('instance_id', '=', id),
+        )
+        await tx.query(db.deleteFrom('credentials').where('instance_id', '=', id))
+        return true
+      },
+    ),
+  }
+}
+
+/** Calls that are accepted at once are counted in a window that is there: it is made so that it can be locked, and taken away. */
+async function closeWindow(tx: Transaction, db: QueryCreator<Database>, id: InstanceId): Promise<void> {
+  await tx.query(
+    db
+      .insertInto('rate_windows')
+      .values({ instance_id: id, opened_at: 0, calls: 0 })
+      .onConflict(oc => oc.column('instance_id').doUpdateSet({ calls: 0 })),
+  )
+  await tx.query(db.deleteFrom('rate_windows').where('instance_id', '=', id))
+}
+
+function sealSecret(core: Core, id: InstanceId, secret: string): Uint8Array {
+  return core.sealing.seal(id, webhookSecretPlace(id), Buffer.from(secret))
+}
+
+function openSecret(core: Core, id: InstanceId, sealed: Uint8Array): string {
+  return core.sealing.open(id, webhookSecretPlace(id), sealed).toString()
+}
+
+/** By name, id or number, without regard to case; `%` and `_` stand for themselves. */
+function matches(search: string) {
+  // SQLite reads a pattern up to its first U+0000; no name holds one.
+  const text = search.toLowerCase().replaceAll('\0', '\uFFFD')
+  const pattern = `%${text.replace(/[\\%_]/g, '\\$&')}%`
+  return sql<boolean>`(lower(instances.name) like ${pattern} escape '\\'
+    or instances.id like ${pattern} escape '\\' or connections.phone like ${pattern} escape '\\')`
+}
+
+function toInstance(row: InstanceRow): Instance {
+  const { id, name, kind, reason, phone } = row
+  const stored = { state: row.state, lastConnectedAt: row.last_connected_at }
+  const state = currentState(stored, row.lease_until > row.now, row.now)
+  return { id, name, kind, state, reason, phone, createdAt: row.created_at }
+}

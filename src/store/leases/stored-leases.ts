@@ -1,0 +1,243 @@
+import { sql } from 'kysely'
+import { INSTANCE_KINDS, type InstanceKind } from '../../domain/instance.ts'
+import type { Core } from '../engine/core.ts'
+import { oneByOne } from '../engine/operation.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Statements } from '../engine/statement.ts'
+import type { Attendance, HeldLease, Lease, Leases } from '../store.ts'
+
+const LEASE_MS = 15_000
+/** A node that has not been heard of for so long gets no share; renewals come every 5 s. */
+const NODE_SEEN_MS = 8_000
+/** What nobody took whose share it is goes to whoever comes first. */
+const LEFT_OVER_AFTER_MS = 5_000
+
+interface LeaseRow {
+  instance_id: string
+  owner: string | null
+  epoch: number
+  kind: InstanceKind
+}
+
+interface Acquisition {
+  owner: string
+  limit: number
+  kinds: readonly InstanceKind[]
+  freeForMs: number
+}
+
+export class StoredLeases implements Leases {
+  readonly #core: Core
+  readonly #operations
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#operations = operations(core.statements)
+  }
+
+  acquire(owner: string, limit: number, kinds = INSTANCE_KINDS): Promise<HeldLease[]> {
+    return this.#acquire({ owner, limit, kinds, freeForMs: 0 })
+  }
+
+  acquireLeftOver(owner: string, limit: number, kinds = INSTANCE_KINDS): Promise<HeldLease[]> {
+    return this.#acquire({ owner, limit, kinds, freeForMs: LEFT_OVER_AFTER_MS })
+  }
+
+  async #acquire(acquisition: Acquisition): Promise<HeldLease[]> {
+    const taken = await this.#core.write(this.#operations.acquire, acquisition)
+    for (const { instanceId } of taken) this.#core.hints.give('connection', instanceId)
+    return taken
+  }
+
+  attend(owner: string, runs = INSTANCE_KINDS): Promise<Attendance> {
+    return this.#core.write(this.#operations.attend, { owner, runs })
+  }
+
+  async leave(owner: string): Promise<void> {
+    await this.#core.write(this.#operations.leave, { owner })
+  }
+
+  renew(owner: string): Promise<HeldLease[]> {
+    return this.#core.write(this.#operations.renew, { owner })
+  }
+
+  async release(lease: Lease): Promise<void> {
+    await this.#core.write(this.#operations.release, { lease })
+    this.#core.hints.give('free', lease.instanceId)
+  }
+}
+
+function operations({ db, now, kind }: Statements) {
+  const until = sql<number>`${now} + ${sql.lit(LEASE_MS)}`
+  const seenUntil = sql<number>`${now} + ${sql.lit(NODE_SEEN_MS)}`
+  /** What somebody else is writing right now is passed over. */
+  const free = kind === 'postgres' ? sql`for update skip locked` : sql``
+
+  /** SQLite returns columns of the changed table only, and subqueries. */
+  const kindOf = sql<InstanceKind>`(select i.kind from instances as i where i.id = leases.instance_id)`.as('kind')
+
+  async function renew(tx: Transaction, { owner }: { owner: string }): Promise<HeldLease[]> {
+    const rows = await tx.query(
+      db
+        .updateTable('leases')
+        .set({ lease_until: until })
+        .where('owner', '=', owner)
+        .where('lease_until', '>', now)
+        .returning(['instance_id', 'owner', 'epoch', kindOf]),
+    )
+    // A connection being recorded at this moment is passed over: the record says when it was last open.
+    await tx.query(
+      db
+        .with('open', qb =>
+          qb
+            .selectFrom('connections')
+            .select('instance_id')
+            .where('state', '=', 'connected')
+            .where('instance_id', 'in', eb =>
+              eb
+                .selectFrom('leases')
+                .select('leases.instance_id')
+                .where('owner', '=', owner)
+                .where('lease_until', '>', now),
+            )
+            .modifyEnd(free),
+        )
+        .updateTable('connections')
+        .set({ last_connected_at: now })
+        .where('instance_id', 'in', eb => eb.selectFrom('open').select('open.instance_id')),
+    )
+    return rows.map(toLease)
+  }
+
+  /** Connections whose owner is gone: when they were last open is what that owner said last. */
+  async function orphan(tx: Transaction, rows: readonly LeaseRow[]): Promise<void> {
+    if (rows.length === 0) return
+    const instanceIds = rows.map(row => row.instance_id)
+    await tx.query(
+      db
+        .updateTable('connections')
+        .set({
+          state: 'reconnecting',
+          cause: 'owner_gone',
+          reason: 'Whoever kept the connection is gone; it is made anew.',
+          since: now,
+        })
+        .where('instance_id', 'in', instanceIds)
+        .where('state', '=', 'connected'),
+    )
+  }
+
+  /** The eldest first, so that one that comes changes the fewest shares. */
+  async function attend(
+    tx: Transaction,
+    { owner, runs }: { owner: string; runs: readonly InstanceKind[] },
+  ): Promise<Attendance> {
+    const sandbox = runs.includes('sandbox') ? 1 : 0
+    await tx.query(db.deleteFrom('nodes').where('seen_until', '<=', now))
+    await tx.query(
+      db
+        .insertInto('nodes')
+        .values({ id: owner, started_at: now, seen_until: seenUntil, sandbox })
+        .onConflict(oc => oc.column('id').doUpdateSet({ seen_until: seenUntil, sandbox })),
+    )
+    const nodes = await tx.query(db.selectFrom('nodes').select(['id', 'sandbox']).orderBy('started_at').orderBy('id'))
+    const foreign = sql<number>`case when owner <> ${owner} and lease_until > ${now} then lease_until end`
+    const leases = await tx.query(
+      db
+        .selectFrom('leases')
+        .innerJoin('instances', 'instances.id', 'leases.instance_id')
+        .select(eb => ['kind', eb.fn.countAll<number>().as('count'), eb.fn.min(foreign).as('lapse'), now.as('now')])
+        .groupBy('kind'),
+    )
+    const count = (kind: InstanceKind) => leases.find(row => row.kind === kind)?.count ?? 0
+    const ids = (some: typeof nodes) => some.map(({ id }) => id)
+    const sandboxes = nodes.filter(node => node.sandbox === 1)
+    const runners = { whatsapp: ids(nodes), sandbox: ids(sandboxes.length > 0 ? sandboxes : nodes) }
+    const lapses = leases.flatMap(({ lapse, now: countedAt }) => (lapse === null ? [] : [lapse - countedAt]))
+    return {
+      shares: {
+        whatsapp: shareOf(owner, runners.whatsapp, count('whatsapp')),
+        sandbox: shareOf(owner, runners.sandbox, count('sandbox')),
+      },
+      leftOver: INSTANCE_KINDS.filter(kind => runners[kind].includes(owner)),
+      nodes: nodes.length,
+      nextLapseMs: lapses.length === 0 ? null : Math.min(...lapses),
+    }
+  }
+
+  return {
+    acquire: oneByOne(
+      'leases.acquire',
+      () => '',
+      async (tx, { owner, limit, kinds, freeForMs }: Acquisition) => {
+        const rows = await tx.query(
+          db
+            .with('free', qb =>
+              qb
+                .selectFrom('leases')
+                .select('instance_id')
+                .where('lease_until', '<=', sql<number>`${now} - cast(${freeForMs} as bigint)`)
+                .where(({ exists, selectFrom }) =>
+                  exists(
+                    selectFrom('instances')
+                      .select('instances.id')
+                      .whereRef('instances.id', '=', 'leases.instance_id')
+                      .where('instances.kind', 'in', kinds),
+                  ),
+                )
+                .orderBy('instance_id')
+                .limit(limit)
+                .modifyEnd(free),
+            )
+            .updateTable('leases')
+            .set(eb => ({ owner, epoch: eb('epoch', '+', 1), lease_until: until }))
+            .where('instance_id', 'in', eb => eb.selectFrom('free').select('free.instance_id'))
+            .returning(['instance_id', 'owner', 'epoch', kindOf]),
+        )
+        await orphan(tx, rows)
+        return rows.map(toLease)
+      },
+    ),
+
+    attend: oneByOne('leases.attend', () => '', attend),
+
+    leave: oneByOne(
+      'leases.leave',
+      () => '',
+      async (tx, { owner }: { owner: string }) => {
+        await tx.query(db.deleteFrom('nodes').where('id', '=', owner))
+      },
+    ),
+
+    renew: {
+      ...oneByOne('leases.renew', () => '', renew),
+      urgent: true,
+    },
+
+    release: oneByOne(
+      'leases.release',
+      ({ lease }: { lease: Lease }) => lease.instanceId,
+      async (tx, { lease }: { lease: Lease }) => {
+        await tx.query(
+          db
+            .updateTable('leases')
+            .set({ owner: null, lease_until: now })
+            .where('instance_id', '=', lease.instanceId)
+            .where('owner', '=', lease.owner)
+            .where('epoch', '=', lease.epoch),
+        )
+      },
+    ),
+  }
+}
+
+/** @param nodes the eldest first: where the instances do not come out even, these have one more */
+function shareOf(owner: string, nodes: readonly string[], count: number): number {
+  const place = nodes.indexOf(owner)
+  if (place < 0) return 0
+  return Math.floor(count / nodes.length) + (place < count % nodes.length ? 1 : 0)
+}
+
+function toLease({ instance_id, owner, epoch, kind }: LeaseRow): HeldLease {
+  return { instanceId: instance_id, owner: owner!, epoch, kind }
+}

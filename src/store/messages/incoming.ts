@@ -1,0 +1,217 @@
+import { createHash } from 'node:crypto'
+import { type Selectable, sql } from 'kysely'
+import { type IncomingMessage, incomingBody, incomingKeys } from '../../domain/event.ts'
+import { type InstanceId, type MessageId, newEventId, newMessageId } from '../../domain/ids.ts'
+import type { Appending } from '../events/appending.ts'
+import { Contacts } from '../numbers/contacts.ts'
+import type { Operation } from '../engine/operation.ts'
+import type { IncomingMessagesTable } from '../engine/schema/messages.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Statement, Statements } from '../engine/statement.ts'
+import type { Lease, StoredIncoming } from '../store.ts'
+
+export interface Incoming {
+  lease: Lease
+  message: IncomingMessage
+  /** SHA-256 of its keys: a stranger's id of any length and content fits. */
+  digests: readonly Uint8Array[]
+  now: number
+}
+
+export interface IncomingOutcome {
+  recorded: boolean
+  owed: boolean
+}
+
+export function digestsOf(message: IncomingMessage): Uint8Array[] {
+  return incomingKeys(message).map(key => createHash('sha256').update(key).digest())
+}
+
+/** The message's row, its event and its delivery; nothing of a message that one of its keys says was recorded. */
+export function incomingOperation(statements: Statements, appending: Appending): Operation<Incoming, IncomingOutcome> {
+  const contacts = new Contacts(statements)
+  const prepared = prepare(statements)
+  return {
+    name: 'events.incoming',
+    instanceId: ({ lease }) => lease.instanceId,
+    keys: ({ digests }) => digests.map(hex),
+    lease: ({ lease }) => lease,
+    async run(tx, inputs) {
+      const known = await findKnown(tx, inputs)
+      const made = new Map(inputs.filter(input => !known.has(input)).map(input => [input, makeIds(input.now)]))
+      const events = Array.from(
+        made,
+        ([
+          {
+            lease: { instanceId },
+            message,
+            digests,
+            now,
+          },
+          { eventId, messageId },
+        ]) => ({
+          instanceId,
+          id: eventId,
+          kind: 'message.received' as const,
+          timestamp: message.sentAt,
+          createdAt: now,
+          messageId,
+          incomingDigest: digests[0]!,
+          body: incomingBody(instanceId, messageId, message),
+        }),
+      )
+      const appended = await appending.append(tx, events)
+      const rows = Array.from(made).filter(([, { eventId }]) => appended.events.has(eventId))
+      if (rows.length > 0)
+        tx.post(
+          prepared.insert,
+          rows.map(([input, { messageId }]) => toRow(input, messageId)),
+        )
+      const talks = inputs.filter(({ message }) => message.group === undefined && message.addressing === undefined)
+      contacts.note(
+        tx,
+        talks.map(({ lease, message }) => ({ instanceId: lease.instanceId, with: message.from })),
+      )
+      return inputs.map(input => {
+        const ids = made.get(input)
+        const recorded = ids !== undefined && appended.events.has(ids.eventId)
+        return { recorded, owed: recorded && appended.owed.has(input.lease.instanceId) }
+      })
+    },
+  }
+
+  /** Those of which a key was recorded before. */
+  async function findKnown(tx: Transaction, inputs: readonly Incoming[]): Promise<ReadonlySet<Incoming>> {
+    const asked = inputs.flatMap(({ lease, digests }) =>
+      digests.map(digest => ({ instance_id: lease.instanceId, digest })),
+    )
+    const rows = await tx.each(prepared.findKnown, asked)
+    const known = new Set(rows.map(row => `${row.instance_id}/${hex(row.digest)}`))
+    return new Set(
+      inputs.filter(({ lease, digests }) => digests.some(digest => known.has(`${lease.instanceId}/${hex(digest)}`))),
+    )
+  }
+}
+
+/** By its id, with its whole text. */
+export function findIncomingStatement(
+  statements: Statements,
+): Statement<{ instanceId: InstanceId; id: MessageId }, Selectable<IncomingMessagesTable>> {
+  return statements.one((p: { instanceId: InstanceId; id: MessageId }) =>
+    statements.db
+      .selectFrom('incoming_messages')
+      .selectAll()
+      .where('instance_id', '=', p.instanceId)
+      .where('id', '=', p.id),
+  )
+}
+
+export function toIncoming(row: Selectable<IncomingMessagesTable>): StoredIncoming {
+  const { chat, sender, addressing, text, name } = row
+  return {
+    messageId: row.id,
+    createdAt: row.created_at,
+    id: JSON.parse(row.whatsapp_id),
+    from: sender,
+    ...(addressing !== null && { addressing }),
+    chat,
+    lid: row.lid,
+    username: row.username === null ? null : JSON.parse(row.username),
+    type: row.type,
+    ...(text !== null && { text: JSON.parse(text) }),
+    ...(isGroup(chat) && { group: chat }),
+    ...(name !== null && { name: JSON.parse(name) }),
+    sentAt: row.sent_at,
+  }
+}
+
+/** Whether a chat is a group. */
+export function isGroup(chat: string): boolean {
+  return chat.endsWith('@g.us')
+}
+
+function makeIds(now: number) {
+  return { eventId: newEventId(now), messageId: newMessageId(now) }
+}
+
+function toRow({ lease, message, digests, now }: Incoming, messageId: MessageId) {
+  const { id, from, addressing, chat, lid, username, type, text, name, sentAt } = message
+  return {
+    instance_id: lease.instanceId,
+    id: messageId,
+    created_at: now,
+    sent_at: sentAt,
+    type,
+    chat,
+    sender: from,
+    addressing: addressing ?? null,
+    lid,
+    alias_digest: digests[1] ?? null,
+    whatsapp_id: JSON.stringify(id),
+    username: username === null ? null : JSON.stringify(username),
+    name: name === undefined ? null : JSON.stringify(name),
+    text: text === undefined ? null : JSON.stringify(text),
+  }
+}
+
+function hex(digest: Uint8Array): string {
+  return Buffer.from(digest).toString('hex')
+}
+
+function prepare(statements: Statements) {
+  return {
+    // Events hold the keys also of messages that came before these had rows.
+    findKnown: statements.rows({ instance_id: 'text', digest: 'blob' }, db =>
+      db
+        .selectFrom('input')
+        .select(['input.instance_id', 'input.digest'])
+        .where(({ or, exists }) =>
+          or([
+            exists(sql`(select 1 from events as e
+              where e.instance_id = input.instance_id and e.incoming_digest = input.digest)`),
+            exists(sql`(select 1 from incoming_messages as i
+              where i.instance_id = input.instance_id and i.alias_digest = input.digest)`),
+          ]),
+        ),
+    ),
+
+    insert: statements.rows(
+      {
+        instance_id: 'text',
+        id: 'text',
+        created_at: 'integer',
+        sent_at: 'integer',
+        type: 'text',
+        chat: 'text',
+        sender: 'text',
+        addressing: 'text?',
+        lid: 'text?',
+        alias_digest: 'blob?',
+        whatsapp_id: 'text',
+        username: 'text?',
+        name: 'text?',
+        text: 'text?',
+      },
+      db =>
+        db
+          .insertInto('incoming_messages')
+          .columns([
+            'instance_id',
+            'id',
+            'created_at',
+            'sent_at',
+            'type',
+            'chat',
+            'sender',
+            'addressing',
+            'lid',
+            'alias_digest',
+            'whatsapp_id',
+            'username',
+            'name',
+            'text',
+          ])
+          .expression(eb => eb.selectFrom('input').selectAll()),
+    ),
+  }
+}

@@ -1,0 +1,269 @@
+import type { Selectable } from 'kysely'
+import { failureBody, progressBody } from '../../domain/event.ts'
+import { type InstanceId, type MessageId, newEventId } from '../../domain/ids.ts'
+import {
+  canFail,
+  type MessageFailure,
+  type MessageProgress,
+  type MessageState,
+  messageFailure,
+  movesTo,
+} from '../../domain/message.ts'
+import type { Appending, NewEvent } from '../events/appending.ts'
+import { Contacts } from '../numbers/contacts.ts'
+import type { Operation } from '../engine/operation.ts'
+import { fencedOneByOne } from '../engine/operation.ts'
+import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Statements } from '../engine/statement.ts'
+import type { Lease, ProgressOutcome } from '../store.ts'
+
+type Move = { state: MessageProgress } | { state: 'failed'; failure: MessageFailure }
+
+/** What moves of a message. */
+const MOVING = [
+  'instance_id',
+  'id',
+  'recipient',
+  'whatsapp_id',
+  'address',
+  'state',
+  'sent_at',
+  'delivered_at',
+  'read_at',
+  'failed_at',
+  'failure_code',
+  'failure_message',
+  'last_event_at',
+] as const
+type MovingMessage = Pick<Selectable<MessagesTable>, (typeof MOVING)[number]>
+
+const STAMP = { sent: 'sent_at', delivered: 'delivered_at', read: 'read_at', failed: 'failed_at' } as const
+
+export interface ProgressInput {
+  lease: Lease
+  /** Where it is known: the message need not be prepared. */
+  id?: MessageId | undefined
+  whatsappId: string
+  /** How far it got, or why it failed. */
+  news: MessageProgress | MessageFailure
+  now: number
+  /** Addresses of the one who says so, where that is not WhatsApp or ourselves. */
+  from?: readonly string[] | undefined
+}
+
+export interface Progressed {
+  outcome: ProgressOutcome
+  /** A delivery may start now. */
+  owed: boolean
+}
+
+interface QueueFailure {
+  lease: Lease
+  /** Of messages that were never written to a socket. */
+  failure: MessageFailure
+  now: number
+  limit: number
+}
+
+/** Moves messages forward, each move with its event and what is owed of it. */
+export class Progress {
+  readonly record: Operation<ProgressInput, Progressed>
+  readonly failQueue: Operation<QueueFailure, { count: number; owed: boolean }>
+  readonly #appending: Appending
+  readonly #contacts: Contacts
+  readonly #statements
+
+  constructor(statements: Statements, appending: Appending) {
+    this.#appending = appending
+    this.#contacts = new Contacts(statements)
+    this.#statements = prepare(statements)
+    this.record = {
+      name: 'messages.progress',
+      instanceId: ({ lease }) => lease.instanceId,
+      keys: ({ whatsappId }) => [whatsappId],
+      lease: ({ lease }) => lease,
+      run: (tx, inputs) => this.#record(tx, inputs),
+    }
+    this.failQueue = fencedOneByOne('messages.failQueue', (tx, input) => this.#failQueue(tx, input))
+  }
+
+  async #record(tx: Transaction, inputs: readonly ProgressInput[]): Promise<Progressed[]> {
+    const messages = await this.#find(tx, inputs)
+    const found = inputs.map(({ lease, whatsappId, news, now, from }) => {
+      const message = messages.get(`${lease.instanceId}/${whatsappId}`)
+      if (message === undefined) return null
+      const foreign = from !== undefined && !from.includes(message.address ?? '')
+      return { message, foreign, moves: foreign ? [] : movesOf(message.state, news), now }
+    })
+    const owed = await this.#advance(
+      tx,
+      found.filter(change => change !== null && change.moves.length > 0).map(change => change!),
+    )
+    this.#contacts.note(
+      tx,
+      found
+        .filter(change => change?.moves.some(({ state }) => state === 'sent'))
+        .map(change => ({ instanceId: change!.message.instance_id, with: change!.message.recipient })),
+    )
+    return found.map((change): Progressed => {
+      if (change === null) return { outcome: 'unknown_message', owed: false }
+      if (change.foreign) return { outcome: 'foreign', owed: false }
+      if (change.moves.length === 0) return { outcome: 'unchanged', owed: false }
+      return { outcome: 'recorded', owed: owed.has(change.message.instance_id) }
+    })
+  }
+
+  /** By instance and WhatsApp's id. */
+  async #find(tx: Transaction, inputs: readonly ProgressInput[]): Promise<ReadonlyMap<string, MovingMessage>> {
+    const byId = inputs.flatMap(({ lease, id }) => (id === undefined ? [] : [{ instance_id: lease.instanceId, id }]))
+    const byWhatsappId = inputs
+      .filter(({ id }) => id === undefined)
+      .map(({ lease, whatsappId }) => ({ instance_id: lease.instanceId, whatsapp_id: whatsappId }))
+    const rows: MovingMessage[] = []
+    if (byWhatsappId.length > 0) rows.push(...(await tx.each(this.#statements.findPrepared, byWhatsappId)))
+    if (byId.length > 0) rows.push(...(await tx.each(this.#statements.find, byId)))
+    return new Map(rows.map(row => [`${row.instance_id}/${row.whatsapp_id}`, row]))
+  }
+
+  async #failQueue(tx: Transaction, { lease, failure, now, limit }: QueueFailure) {
+    const queued = await tx.run(this.#statements.findQueued, { instanceId: lease.instanceId, limit })
+    const unwritten: Move[] = [{ state: 'failed', failure }]
+    const written: Move[] = [{ state: 'failed', failure: messageFailure('unconfirmed') }]
+    const owed = await this.#advance(
+      tx,
+      queued.map(message => ({ message, moves: message.address === null ? unwritten : written, now })),
+    )
+    return { count: queued.length, owed: owed.size > 0 }
+  }
+
+  /** @returns the instances that have a delivery which may start now */
+  async #advance(
+    tx: Transaction,
+    changes: readonly { message: MovingMessage; moves: readonly Move[]; now: number }[],
+  ): Promise<ReadonlySet<InstanceId>> {
+    if (changes.length === 0) return new Set()
+    const events: NewEvent[] = []
+    const messages: MovingMessage[] = []
+    for (const { message, moves, now } of changes) {
+      let moved = message
+      for (const move of moves) {
+        moved = after(moved, move, now)
+        events.push(eventOf(moved, move, now))
+      }
+      messages.push(moved)
+    }
+    tx.post(this.#statements.update, messages)
+    const { owed } = await this.#appending.append(tx, events)
+    return owed
+  }
+}
+
+function movesOf(state: MessageState, news: MessageProgress | MessageFailure): readonly Move[] {
+  if (typeof news === 'string') return movesTo(state, news).map(reached => ({ state: reached }))
+  return canFail(state) ? [{ state: 'failed', failure: news }] : []
+}
+
+function after(message: MovingMessage, move: Move, now: number): MovingMessage {
+  const at = Math.max(now, message.last_event_at ?? 0)
+  const failure =
+    move.state === 'failed' ? { failure_code: move.failure.code, failure_message: move.failure.message } : {}
+  return { ...message, ...failure, state: move.state, [STAMP[move.state]]: at, last_event_at: at }
+}
+
+function eventOf(message: MovingMessage, move: Move, now: number): NewEvent {
+  const subject = { instanceId: message.instance_id, messageId: message.id, to: message.recipient }
+  const timestamp = message.last_event_at!
+  return {
+    instanceId: message.instance_id,
+    id: newEventId(now),
+    kind: `message.${move.state}`,
+    timestamp,
+    createdAt: now,
+    messageId: message.id,
+    incomingDigest: null,
+    body:
+      move.state === 'failed'
+        ? failureBody(subject, move.failure, timestamp)
+        : progressBody(subject, move.state, timestamp),
+  }
+}
+
+function prepare(statements: Statements) {
+  const { db } = statements
+  return {
+    find: statements.rows({ instance_id: 'text', id: 'text' }, qb =>
+      statements.locking(
+        qb
+          .selectFrom('input')
+          .innerJoin('messages', join =>
+            join.onRef('messages.instance_id', '=', 'input.instance_id').onRef('messages.id', '=', 'input.id'),
+          )
+          .select(MOVING.map(column => `messages.${column}` as const)),
+        'update',
+        'messages',
+      ),
+    ),
+
+    findPrepared: statements.rows({ instance_id: 'text', whatsapp_id: 'text' }, qb =>
+      statements.locking(
+        qb
+          .selectFrom('input')
+          .innerJoin('messages', join =>
+            join
+              .onRef('messages.instance_id', '=', 'input.instance_id')
+              .onRef('messages.whatsapp_id', '=', 'input.whatsapp_id'),
+          )
+          .select(MOVING.map(column => `messages.${column}` as const))
+          .where(IS_PREPARED),
+        'update',
+        'messages',
+      ),
+    ),
+
+    findQueued: statements.one((p: { instanceId: InstanceId; limit: number }) =>
+      statements.locking(
+        db
+          .selectFrom('messages')
+          .select(MOVING)
+          .where('instance_id', '=', p.instanceId)
+          .where(IS_QUEUED)
+          .orderBy('seq')
+          .limit(p.limit),
+        'update',
+        'messages',
+      ),
+    ),
+
+    update: statements.rows(
+      {
+        instance_id: 'text',
+        id: 'text',
+        state: 'text',
+        sent_at: 'integer?',
+        delivered_at: 'integer?',
+        read_at: 'integer?',
+        failed_at: 'integer?',
+        failure_code: 'text?',
+        failure_message: 'text?',
+        last_event_at: 'integer?',
+      },
+      qb =>
+        qb
+          .updateTable('messages')
+          .from('input')
+          .set(eb => ({
+            state: eb.ref('input.state').$castTo<MessageState>(),
+            sent_at: eb.ref('input.sent_at'),
+            delivered_at: eb.ref('input.delivered_at'),
+            read_at: eb.ref('input.read_at'),
+            failed_at: eb.ref('input.failed_at'),
+            failure_code: eb.ref('input.failure_code').$castTo<MessagesTable['failure_code']>(),
+            failure_message: eb.ref('input.failure_message'),
+            last_event_at: eb.ref('input.last_event_at'),
+          }))
+          .whereRef('messages.instance_id', '=', 'input.instance_id')
+          .whereRef('messages.id', '=', 'input.id'),
+    ),
+  }
+}

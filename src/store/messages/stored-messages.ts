@@ -1,0 +1,282 @@
+import { type Selectable, sql } from 'kysely'
+import { EVENT_KINDS } from '../../domain/event.ts'
+import { firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
+import type { Message, MessageFailure, MessageProgress } from '../../domain/message.ts'
+import { acceptOperation } from './accepting.ts'
+import type { Core } from '../engine/core.ts'
+import { idBefore, TOP, toPage } from '../engine/cursor.ts'
+import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
+import { giveAcceptedHints } from '../hints.ts'
+import { findIncomingStatement, toIncoming } from './incoming.ts'
+import { messageIds } from './message-ids.ts'
+import type { Operation } from '../engine/operation.ts'
+import type { Progress, ProgressInput } from './progress.ts'
+import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
+import { type Slice, search } from './searching.ts'
+import type {
+  AcceptOutcome,
+  Lease,
+  MessageEvent,
+  MessageFilter,
+  MessageReference,
+  Messages,
+  NewMessage,
+  Page,
+  PageRequest,
+  PreparedMessage,
+  ProgressOutcome,
+  QueuedMessage,
+  StoredIncoming,
+} from '../store.ts'
+
+/** Without the encoded content, which may be as long as the text. */
+const SHOWN = [
+  'id',
+  'state',
+  'recipient',
+  'text',
+  'created_at',
+  'sent_at',
+  'delivered_at',
+  'read_at',
+  'failed_at',
+  'failure_code',
+  'failure_message',
+] as const
+
+interface PrepareInput {
+  lease: Lease
+  id: MessageId
+  prepared: PreparedMessage
+}
+
+export class StoredMessages implements Messages {
+  readonly #core: Core
+  readonly #progress: Progress
+  readonly #accept
+  readonly #prepare
+  readonly #statements
+
+  constructor(core: Core, progress: Progress) {
+    this.#core = core
+    this.#progress = progress
+    this.#accept = acceptOperation(core)
+    this.#prepare = prepareOperation(core)
+    this.#statements = prepareReads(core)
+  }
+
+  async accept(message: NewMessage, now: number): Promise<AcceptOutcome> {
+    const outcome = await this.#core.write(this.#accept, { message, now })
+    if (outcome.kind === 'accepted') giveAcceptedHints(this.#core.hints, message.instanceId, message.to)
+    return outcome
+  }
+
+  async find(instanceId: InstanceId, id: MessageId): Promise<Message | null> {
+    const [row] = await this.#core.reader.run(this.#statements.find, { instanceId, id })
+    return row === undefined ? null : toMessage(row)
+  }
+
+  async findIncoming(instanceId: InstanceId, id: MessageId): Promise<StoredIncoming | null> {
+    const [row] = await this.#core.reader.run(this.#statements.findIncoming, { instanceId, id })
+    return row === undefined ? null : toIncoming(row)
+  }
+
+  async list(instanceId: InstanceId, page: PageRequest, filter: MessageFilter = {}): Promise<Page<Message>> {
+    const { reader, statements } = this.#core
+    const { state, to, since = 0, until } = filter
+    const top = until === undefined ? TOP : firstMessageId(until)
+    const before = idBefore(page, 'msg')
+    const slice: Slice = { below: before < top ? before : top, from: firstMessageId(since) }
+    const isWhole = state === undefined && to === undefined
+    const ids = ({ below, from }: Slice) =>
+      statements.db
+        .selectFrom(messageIds(sql.val(instanceId), sql`id < ${below} and id >= ${from}`, state).as('ids'))
+        .select('ids.id')
+        .orderBy('ids.id', 'desc')
+    const find = (part: Slice, limit: number) => {
+      let query = statements.db
+        .selectFrom('messages')
+        .select(SHOWN)
+        .where('instance_id', '=', instanceId)
+        .where('id', 'in', isWhole ? ids(part).limit(limit) : ids(part))
+        .orderBy('id', 'desc')
+        .limit(limit)
+      if (state !== undefined) query = query.where('state', '=', sql.lit(state))
+      if (to !== undefined) query = query.where('recipient', '=', to)
+      return reader.query(query)
+    }
+    const edge = async (part: Slice, distance: number) => {
+      const [row] = await reader.query(ids(part).offset(distance).limit(1))
+      return row?.id ?? null
+    }
+    const limit = page.limit + 1
+    const rows = isWhole ? await find(slice, limit) : await search(slice, limit, edge, find)
+    return toPage(rows, page.limit, row => row.id, toMessage)
+  }
+
+  async listEvents(instanceId: InstanceId, id: MessageId): Promise<MessageEvent[]> {
+    const { db } = this.#core.statements
+    const rows = await this.#core.reader.query(
+      withLatestDelivery(db.selectFrom('events'))
+        .select(['events.id', 'events.kind', 'events.timestamp'])
+        .where('events.instance_id', '=', instanceId)
+        .where('events.message_id', '=', id),
+    )
+    // A message has one event of a kind at most, and they happen in the order of the kinds, whatever the clocks say.
+    rows.sort((one, other) => EVENT_KINDS.indexOf(one.kind) - EVENT_KINDS.indexOf(other.kind))
+    return rows.map(row => ({ id: row.id, kind: row.kind, timestamp: row.timestamp, delivery: toSummary(row) }))
+  }
+
+  async listQueued(instanceId: InstanceId, limit: number, afterSeq = 0): Promise<QueuedMessage[]> {
+    const rows = await this.#core.reader.run(this.#statements.listQueued, { instanceId, limit, afterSeq })
+    return rows.map(toQueued)
+  }
+
+  recordPrepared(lease: Lease, id: MessageId, prepared: PreparedMessage): Promise<PreparedMessage> {
+    return this.#core.write(this.#prepare, { lease, id, prepared })
+  }
+
+  recordProgress(
+    lease: Lease,
+    whatsappId: string,
+    reached: MessageProgress,
+    now: number,
+    from?: readonly string[],
+  ): Promise<ProgressOutcome> {
+    return this.#record({ lease, whatsappId, news: reached, now, from })
+  }
+
+  recordFailure(
+    lease: Lease,
+    { id, whatsappId }: MessageReference,
+    failure: MessageFailure,
+    now: number,
+  ): Promise<ProgressOutcome> {
+    return this.#record({ lease, id, whatsappId, news: failure, now })
+  }
+
+  async recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number> {
+    const { count, owed } = await this.#core.write(this.#progress.failQueue, { lease, failure, now, limit })
+    if (owed) this.#core.hints.give('owed', lease.instanceId)
+    if (count > 0) this.#core.hints.give('log', lease.instanceId)
+    return count
+  }
+
+  async findSent(instanceId: InstanceId, whatsappId: string): Promise<PreparedMessage | null> {
+    const [row] = await this.#core.reader.run(this.#statements.findSent, { instanceId, whatsappId })
+    return row?.address && row.content ? { address: row.address, content: row.content } : null
+  }
+
+  async #record(input: ProgressInput): Promise<ProgressOutcome> {
+    const { outcome, owed } = await this.#core.write(this.#progress.record, input)
+    if (owed) this.#core.hints.give('owed', input.lease.instanceId)
+    if (outcome === 'recorded') this.#core.hints.give('log', input.lease.instanceId)
+    return outcome
+  }
+}
+
+function prepareReads({ statements }: Core) {
+  const { db } = statements
+  return {
+    find: statements.one((p: { instanceId: InstanceId; id: MessageId }) =>
+      db.selectFrom('messages').select(SHOWN).where('instance_id', '=', p.instanceId).where('id', '=', p.id),
+    ),
+    findIncoming: findIncomingStatement(statements),
+    listQueued: statements.one((p: { instanceId: InstanceId; limit: number; afterSeq: number }) =>
+      db
+        .selectFrom('messages')
+        .select(['seq', 'id', 'instance_id', 'recipient', 'text', 'whatsapp_id', 'created_at', 'address', 'content'])
+        // Not a join: for each row one look at the key, whatever the planner knows of the tables.
+        .select(eb =>
+          eb
+            .selectFrom('numbers')
+            .select('numbers.address')
+            .whereRef('numbers.instance_id', '=', 'messages.instance_id')
+            .whereRef('numbers.number', '=', 'messages.recipient')
+            .as('found_address'),
+        )
+        .where('instance_id', '=', p.instanceId)
+        .where(IS_QUEUED)
+        .where('seq', '>', p.afterSeq)
+        .orderBy('seq')
+        .limit(p.limit),
+    ),
+    findSent: statements.one((p: { instanceId: InstanceId; whatsappId: string }) =>
+      db
+        .selectFrom('messages')
+        .select(['address', 'content'])
+        .where('instance_id', '=', p.instanceId)
+        .where('whatsapp_id', '=', p.whatsappId)
+        .where(IS_PREPARED),
+    ),
+  }
+}
+
+function prepareOperation({ statements }: Core): Operation<PrepareInput, PreparedMessage> {
+  // Address and content are set together, so that whoever comes first fixes both.
+  const fix = statements.rows({ instance_id: 'text', id: 'text', address: 'text', content: 'blob' }, db =>
+    db
+      .updateTable('messages')
+      .from('input')
+      .set(eb => ({
+        address: eb.fn.coalesce('messages.address', 'input.address'),
+        content: eb.fn.coalesce('messages.content', 'input.content'),
+      }))
+      .whereRef('messages.instance_id', '=', 'input.instance_id')
+      .whereRef('messages.id', '=', 'input.id')
+      .returning(['messages.instance_id', 'messages.id', 'messages.address', 'messages.content']),
+  )
+  return {
+    name: 'messages.prepare',
+    instanceId: ({ lease }) => lease.instanceId,
+    keys: ({ id }) => [id],
+    lease: ({ lease }) => lease,
+    isOneStep: true,
+    async run(tx, inputs) {
+      const rows = await tx.each(
+        fix,
+        inputs.map(({ lease, id, prepared }) => ({ instance_id: lease.instanceId, id, ...prepared })),
+      )
+      const fixed = new Map(rows.map(row => [`${row.instance_id}/${row.id}`, row]))
+      return inputs.map(({ lease, id }) => {
+        const row = fixed.get(`${lease.instanceId}/${id}`)
+        if (row === undefined) throw new Error(`There is no message ${id} to prepare.`)
+        return { address: row.address!, content: row.content! }
+      })
+    },
+  }
+}
+
+function toMessage(row: Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>): Message {
+  return {
+    id: row.id,
+    state: row.state,
+    to: row.recipient,
+    text: row.text,
+    createdAt: row.created_at,
+    sentAt: row.sent_at,
+    deliveredAt: row.delivered_at,
+    readAt: row.read_at,
+    failedAt: row.failed_at,
+    failure: row.failure_code === null ? null : { code: row.failure_code, message: row.failure_message! },
+  }
+}
+
+function toQueued(row: QueuedRow): QueuedMessage {
+  return {
+    seq: row.seq,
+    id: row.id,
+    instanceId: row.instance_id,
+    to: row.recipient,
+    text: row.text,
+    whatsappId: row.whatsapp_id,
+    createdAt: row.created_at,
+    foundAddress: row.found_address,
+    prepared: row.address === null ? null : { address: row.address, content: row.content! },
+  }
+}
+
+type QueuedRow = Pick<
+  Selectable<MessagesTable>,
+  'seq' | 'id' | 'instance_id' | 'recipient' | 'text' | 'whatsapp_id' | 'created_at' | 'address' | 'content'
+> & { found_address: string | null }

@@ -1,0 +1,31 @@
+import type { InstanceId } from '../../domain/ids.ts'
+import { parseRecipient } from '../../domain/recipient.ts'
+import type { Transaction } from '../engine/backend.ts'
+import { ALWAYS, type Statements } from '../engine/statement.ts'
+
+/** Notes who is no stranger to an instance, inside the commit that makes it so. */
+export class Contacts {
+  readonly #insert
+
+  constructor(statements: Statements) {
+    this.#insert = statements.rows({ instance_id: 'text', number: 'text' }, db =>
+      db
+        .insertInto('contacts')
+        .columns(['instance_id', 'number'])
+        .expression(eb => eb.selectFrom('input').select(['instance_id', 'number']).where(ALWAYS))
+        .onConflict(oc => oc.doNothing()),
+    )
+  }
+
+  /** @param talks recipients or senders as the API writes them; groups among them are passed over */
+  note(tx: Transaction, talks: readonly { instanceId: InstanceId; with: string }[]): void {
+    const rows = new Map<string, { instance_id: InstanceId; number: string }>()
+    for (const { instanceId, with: other } of talks) {
+      const recipient = parseRecipient(other)
+      if (recipient?.kind === 'number') {
+        rows.set(`${instanceId}/${recipient.number}`, { instance_id: instanceId, number: recipient.number })
+      }
+    }
+    if (rows.size > 0) tx.post(this.#insert, [...rows.values()])
+  }
+}

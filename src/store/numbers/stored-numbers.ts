@@ -1,0 +1,67 @@
+import type { InstanceId } from '../../domain/ids.ts'
+import type { PhoneNumber } from '../../domain/recipient.ts'
+import type { Core } from '../engine/core.ts'
+import { fencedOneByOne } from '../engine/operation.ts'
+import type { Lease, LookedUpNumber, Numbers } from '../store.ts'
+
+const FOUND_MS = 7 * 24 * 60 * 60_000
+const NOT_FOUND_MS = 60 * 60_000
+
+export class StoredNumbers implements Numbers {
+  readonly #core: Core
+  readonly #find
+  readonly #record
+  readonly #findContact
+
+  constructor(core: Core) {
+    const { db } = core.statements
+    this.#core = core
+    this.#find = core.statements.one((p: { instanceId: InstanceId; number: PhoneNumber; now: number }) =>
+      db
+        .selectFrom('numbers')
+        .select(['address', 'expires_at'])
+        .where('instance_id', '=', p.instanceId)
+        .where('number', '=', p.number)
+        .where('expires_at', '>', p.now),
+    )
+    this.#findContact = core.statements.rows({ instance_id: 'text', number: 'text' }, qb =>
+      qb
+        .selectFrom('input')
+        .innerJoin('contacts', join =>
+          join.onRef('contacts.instance_id', '=', 'input.instance_id').onRef('contacts.number', '=', 'input.number'),
+        )
+        .select('contacts.number'),
+    )
+    this.#record = fencedOneByOne(
+      'numbers.record',
+      async (tx, { lease, ...row }: { lease: Lease; number: string; address: string | null; expires_at: number }) => {
+        await tx.query(
+          db
+            .insertInto('numbers')
+            .values({ ...row, instance_id: lease.instanceId })
+            .onConflict(oc =>
+              oc.columns(['instance_id', 'number']).doUpdateSet(eb => ({
+                address: eb.ref('excluded.address'),
+                expires_at: eb.ref('excluded.expires_at'),
+              })),
+            ),
+        )
+      },
+    )
+  }
+
+  async find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null> {
+    const [row] = await this.#core.reader.run(this.#find, { instanceId, number, now })
+    return row ? { address: row.address, expiresAt: row.expires_at } : null
+  }
+
+  async isContact(instanceId: InstanceId, numbers: readonly PhoneNumber[]): Promise<boolean> {
+    const asked = numbers.map(number => ({ instance_id: instanceId, number }))
+    return (await this.#core.reader.each(this.#findContact, asked)).length > 0
+  }
+
+  async record(lease: Lease, number: PhoneNumber, address: string | null, now: number): Promise<void> {
+    const expires_at = now + (address === null ? NOT_FOUND_MS : FOUND_MS)
+    await this.#core.write(this.#record, { lease, number, address, expires_at })
+  }
+}

@@ -1,0 +1,241 @@
+import { sql } from 'kysely'
+import { type EventId, firstEventId, firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
+import type { Core } from '../engine/core.ts'
+import { type Operation, oneByOne } from '../engine/operation.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Statements } from '../engine/statement.ts'
+import type { Retention } from '../store.ts'
+
+/** Messages or events in one commit; each brings a few events, deliveries and attempts along. */
+const STEP = 50
+/** Idempotency keys, and looked-up numbers, in one commit. */
+const EXPIRED_STEP = 500
+/** Instances looked up at a time. */
+const INSTANCES_STEP = 50
+/** Enough for one call. */
+const ROWS_PER_CALL = 500
+
+export class StoredRetention implements Retention {
+  readonly #core: Core
+  readonly #findInstances
+  readonly #erase
+  readonly #eraseExpired: Operation<{ now: number }, number>
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#findInstances = findInstances(core.statements)
+    const erasing = new Erasing(core.statements)
+    this.#erase = oneByOne(
+      'retention.step',
+      (input: { instanceId: InstanceId; before: number }) => input.instanceId,
+      (tx, { instanceId, before }) => erasing.erase(tx, instanceId, before),
+    )
+    this.#eraseExpired = eraseExpiredOperation(core.statements)
+  }
+
+  async step(before: number, now: number): Promise<number> {
+    const instances = await this.#core.reader.run(this.#findInstances, {
+      beforeMessage: firstMessageId(before),
+      beforeEvent: firstEventId(before),
+    })
+    let rows = await this.#core.write(this.#eraseExpired, { now })
+    for (const { id } of instances) {
+      rows += await this.#core.write(this.#erase, { instanceId: id, before })
+      if (rows >= ROWS_PER_CALL) break
+    }
+    if (rows > 0) this.#core.traces.note()
+    else await this.#core.traces.erase()
+    return rows
+  }
+}
+
+/** Idempotency keys go by the store's clock, looked-up numbers by the caller's, as they were written. */
+function eraseExpiredOperation({ db, now, kind }: Statements): Operation<{ now: number }, number> {
+  // What another node erases right now is passed over.
+  const lock = sql.raw(kind === 'postgres' ? 'for update skip locked' : '')
+  const erase = async (tx: Transaction, table: string, column: string, at: unknown) => {
+    const key = sql`instance_id, ${sql.ref(column)}`
+    const removal = sql`with expired as (select ${key} from ${sql.table(table)} where expires_at <= ${at}
+      limit ${sql.lit(EXPIRED_STEP)} ${lock})
+      delete from ${sql.table(table)} where (${key}) in (select ${key} from expired) returning instance_id`
+    return (await tx.query({ compile: () => removal.compile(db) })).length
+  }
+  return oneByOne(
+    'retention.expired',
+    () => '',
+    async (tx, input) =>
+      (await erase(tx, 'idempotency_keys', 'key', now)) + (await erase(tx, 'numbers', 'number', input.now)),
+  )
+}
+
+/** Instances that have something to erase. */
+function findInstances(statements: Statements) {
+  return statements.one((p: { beforeMessage: MessageId; beforeEvent: EventId }) =>
+    statements.db
+      .selectFrom('instances')
+      .select('id')
+      .where(({ or, exists, selectFrom }) =>
+        or([
+          exists(
+            selectFrom('messages as m')
+              .select('m.id')
+              .whereRef('m.instance_id', '=', 'instances.id')
+              .where('m.id', '<', p.beforeMessage)
+              .where('m.state', '!=', sql.lit('queued'))
+              .where(nothingOwed('m', 'message_id')),
+          ),
+          exists(
+            selectFrom('incoming_messages as i')
+              .select('i.id')
+              .whereRef('i.instance_id', '=', 'instances.id')
+              .where('i.id', '<', p.beforeMessage)
+              .where(NOTHING_OWED_OF_INCOMING),
+          ),
+          exists(
+            selectFrom('events as e')
+              .select('e.id')
+              .whereRef('e.instance_id', '=', 'instances.id')
+              .where('e.id', '<', p.beforeEvent)
+              .where('e.message_id', 'is', null)
+              .where(nothingOwed('e', 'event_id')),
+          ),
+        ]),
+      )
+      .orderBy('id')
+      .limit(INSTANCES_STEP),
+  )
+}
+
+/** No delivery of the row's message or event is unfinished. */
+function nothingOwed(alias: 'm' | 'e', column: 'message_id' | 'event_id') {
+  return sql<boolean>`not exists (select 1 from deliveries as d
+    where d.instance_id = ${sql.ref(`${alias}.instance_id`)}
+      and ${sql.ref(`d.${column}`)} = ${sql.ref(`${alias}.id`)})`
+}
+
+/** No delivery of an event of the row `i` is unfinished. Deliveries of these events do not name the message. */
+const NOTHING_OWED_OF_INCOMING = sql<boolean>`not exists (select 1 from events as of_i
+    join deliveries as d on d.instance_id = of_i.instance_id and d.event_id = of_i.id
+    where of_i.instance_id = i.instance_id and of_i.message_id = i.id)`
+
+class Erasing {
+  readonly #statements: Statements
+  readonly #prepared
+
+  constructor(statements: Statements) {
+    this.#statements = statements
+    this.#prepared = prepare(statements)
+  }
+
+  async erase(tx: Transaction, instanceId: InstanceId, before: number): Promise<number> {
+    const sent = await this.#findMessages(tx, instanceId, before)
+    const received = await this.#findIncoming(tx, instanceId, before)
+    const events = [
+      ...(await tx.each(
+        this.#prepared.findEventsOfMessage,
+        [...sent, ...received].map(({ id }) => ({ instance_id: instanceId, message_id: id })),
+      )),
+      ...(await this.#findOtherEvents(tx, instanceId, before)),
+    ]
+    // Looked at again, now that nobody can make a delivery of them any more.
+    const keys = events.map(({ id }) => ({ instance_id: instanceId, id }))
+    const open = new Set((await tx.each(this.#prepared.findOpen, keys)).map(row => row.event_id))
+    const owed = new Set(events.filter(({ id }) => open.has(id)).map(event => event.message_id))
+    const keysOf = (messages: readonly { id: string }[]) =>
+      messages.filter(({ id }) => !owed.has(id)).map(({ id }) => ({ instance_id: instanceId, id }))
+    const eventKeys = events
+      .filter(({ id, message_id }) => (message_id === null ? !open.has(id) : !owed.has(message_id)))
+      .map(({ id }) => ({ instance_id: instanceId, id }))
+    const gone = [
+      await tx.each(this.#prepared.removeAttempts, eventKeys),
+      await tx.each(this.#prepared.removeFinished, eventKeys),
+      await tx.each(this.#prepared.removeEvent, eventKeys),
+      await tx.each(this.#prepared.removeMessage, keysOf(sent)),
+      await tx.each(this.#prepared.removeIncoming, keysOf(received)),
+    ]
+    return gone.reduce((sum, rows) => sum + rows.length, 0)
+  }
+
+  #findMessages(tx: Transaction, instanceId: InstanceId, before: number) {
+    const query = this.#statements.db
+      .selectFrom('messages as m')
+      .select('m.id')
+      .where('m.instance_id', '=', instanceId)
+      .where('m.id', '<', firstMessageId(before))
+      .where('m.state', '!=', sql.lit('queued'))
+      .where(nothingOwed('m', 'message_id'))
+      .orderBy('m.id')
+      .limit(STEP)
+    // A receipt that comes in now waits, and then finds the message gone; so does a redelivery, for an event.
+    return tx.query(this.#statements.locking(query, 'update', 'm'))
+  }
+
+  #findIncoming(tx: Transaction, instanceId: InstanceId, before: number) {
+    const query = this.#statements.db
+      .selectFrom('incoming_messages as i')
+      .select('i.id')
+      .where('i.instance_id', '=', instanceId)
+      .where('i.id', '<', firstMessageId(before))
+      .where(NOTHING_OWED_OF_INCOMING)
+      .orderBy('i.id')
+      .limit(STEP)
+    return tx.query(this.#statements.locking(query, 'update', 'i'))
+  }
+
+  #findOtherEvents(tx: Transaction, instanceId: InstanceId, before: number) {
+    const query = this.#statements.db
+      .selectFrom('events as e')
+      .select(['e.id', 'e.message_id'])
+      .where('e.instance_id', '=', instanceId)
+      .where('e.id', '<', firstEventId(before))
+      .where('e.message_id', 'is', null)
+      .where(nothingOwed('e', 'event_id'))
+      .orderBy('e.id')
+      .limit(STEP)
+    return tx.query(this.#statements.locking(query, 'update', 'e'))
+  }
+}
+
+function prepare(statements: Statements) {
+  return {
+    findEventsOfMessage: statements.rows({ instance_id: 'text', message_id: 'text' }, db =>
+      statements.locking(
+        db
+          .selectFrom('input')
+          .innerJoin('events as e', join =>
+            join.onRef('e.instance_id', '=', 'input.instance_id').onRef('e.message_id', '=', 'input.message_id'),
+          )
+          .select(['e.id', 'e.message_id']),
+        'update',
+        'e',
+      ),
+    ),
+    findOpen: statements.rows({ instance_id: 'text', id: 'text' }, db =>
+      db
+        .selectFrom('input')
+        .innerJoin('deliveries as d', join =>
+          join.onRef('d.instance_id', '=', 'input.instance_id').onRef('d.event_id', '=', 'input.id'),
+        )
+        .select('d.event_id'),
+    ),
+    removeAttempts: removal(statements, 'attempts', 'event_id'),
+    removeFinished: removal(statements, 'finished_deliveries', 'event_id'),
+    removeEvent: removal(statements, 'events', 'id'),
+    removeMessage: removal(statements, 'messages', 'id'),
+    removeIncoming: removal(statements, 'incoming_messages', 'id'),
+  }
+}
+
+/** Deletes the rows whose `key` is the given id, for each given id. */
+function removal(
+  statements: Statements,
+  table: 'attempts' | 'finished_deliveries' | 'events' | 'messages' | 'incoming_messages',
+  key: string,
+) {
+  return statements.rows({ instance_id: 'text', id: 'text' }, db =>
+    db
+      .deleteFrom(table)
+      .where(sql<boolean>`(instance_id, ${sql.ref(key)}) in (select instance_id, id from input)`)
+      .returning('instance_id'),
+  )
+}

@@ -1,0 +1,74 @@
+import type { InstanceId } from '../../domain/ids.ts'
+import type { Core } from '../engine/core.ts'
+import type { Operation } from '../engine/operation.ts'
+import { ALWAYS } from '../engine/statement.ts'
+import type { Lease, SandboxStorage } from '../store.ts'
+
+type Change = Parameters<SandboxStorage['write']>[1][number]
+
+interface WriteInput {
+  lease: Lease
+  changes: readonly Change[]
+}
+
+export class StoredSandbox implements SandboxStorage {
+  readonly #core: Core
+  readonly #write: Operation<WriteInput, void>
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#write = writeOperation(core)
+  }
+
+  async read(instanceId: InstanceId): Promise<ReadonlyMap<string, Uint8Array>> {
+    const { db } = this.#core.statements
+    const rows = await this.#core.reader.query(
+      db.selectFrom('sandbox_records').select(['key', 'value']).where('instance_id', '=', instanceId),
+    )
+    return new Map(rows.map(({ key, value }) => [key, value]))
+  }
+
+  async write(lease: Lease, changes: readonly Change[]): Promise<void> {
+    if (changes.length > 0) await this.#core.write(this.#write, { lease, changes })
+  }
+}
+
+function writeOperation({ statements }: Core): Operation<WriteInput, void> {
+  const put = statements.rows({ instance_id: 'text', key: 'text', value: 'blob' }, db =>
+    db
+      .insertInto('sandbox_records')
+      .columns(['instance_id', 'key', 'value'])
+      .expression(eb => eb.selectFrom('input').select(['instance_id', 'key', 'value']).where(ALWAYS))
+      .onConflict(oc => oc.columns(['instance_id', 'key']).doUpdateSet(eb => ({ value: eb.ref('excluded.value') }))),
+  )
+  const remove = statements.rows({ instance_id: 'text', key: 'text' }, db =>
+    db
+      .deleteFrom('sandbox_records')
+      .where(eb =>
+        eb(
+          eb.refTuple('instance_id', 'key'),
+          'in',
+          eb.selectFrom('input').select(['instance_id', 'key']).$asTuple('instance_id', 'key'),
+        ),
+      ),
+  )
+  return {
+    name: 'sandbox.write',
+    instanceId: ({ lease }) => lease.instanceId,
+    lease: ({ lease }) => lease,
+    keys: ({ changes }) => changes.map(({ key }) => key),
+    async run(tx, inputs) {
+      const rows = new Map<string, { instance_id: string; key: string; value: Uint8Array | null }>()
+      for (const { lease, changes } of inputs) {
+        const { instanceId } = lease
+        for (const { key, value } of changes) rows.set(`${instanceId}/${key}`, { instance_id: instanceId, key, value })
+      }
+      const all = [...rows.values()]
+      const kept = all.flatMap(row => (row.value === null ? [] : [{ ...row, value: row.value }]))
+      const removed = all.flatMap(({ value, ...key }) => (value === null ? [key] : []))
+      if (kept.length > 0) await tx.each(put, kept)
+      if (removed.length > 0) await tx.each(remove, removed)
+      return inputs.map(() => undefined)
+    },
+  }
+}

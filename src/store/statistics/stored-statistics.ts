@@ -1,0 +1,205 @@
+import { type AliasedExpression, type RawBuilder, sql } from 'kysely'
+import { type EventId, firstEventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
+import type { Core } from '../engine/core.ts'
+import { joinLatestDelivery } from '../deliveries/delivery-summary.ts'
+import { messageIds } from '../messages/message-ids.ts'
+import type { Readiness } from '../engine/schema/events.ts'
+import type { RowsStatement, Statement } from '../engine/statement.ts'
+import {
+  type DeliveryOutcomes,
+  type InstanceActivity,
+  LATENCY_BOUNDS_MS,
+  MAX_COUNTED,
+  MAX_RECENT,
+  type Statistics,
+  type StoreTotals,
+} from '../store.ts'
+import { readTotals } from './totals.ts'
+
+/** Counts for people. Each query is bounded by an index range or by `MAX_COUNTED`. */
+export class StoredStatistics implements Statistics {
+  readonly #core: Core
+  readonly #activity
+  readonly #outcomes
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#activity = activityStatement(core)
+    this.#outcomes = outcomesStatement(core)
+  }
+
+  totals(): Promise<StoreTotals> {
+    return readTotals(this.#core)
+  }
+
+  async activity(ids: readonly InstanceId[], since: number, givenUpSince: number): Promise<InstanceActivity[]> {
+    const first = {
+      first_message: firstMessageId(since),
+      first_event: firstEventId(since),
+      first_given_up: firstEventId(givenUpSince),
+    }
+    const rows = await this.#core.reader.each(
+      this.#activity,
+      ids.map(id => ({ instance_id: id, ...first })),
+    )
+    return rows.map(row => {
+      const owed = [row.first, row.retry, row.blocked].filter(at => at !== null)
+      return {
+        instanceId: row.instance_id,
+        sent: Number(row.sent),
+        received: Number(row.received),
+        oldestOwedAt: owed.length === 0 ? null : Math.min(...owed),
+        deliveries: {
+          retrying: Number(row.retrying),
+          givenUp: Number(row.given_up),
+          lastDeliveredAt: row.last_delivered,
+          lastGivenUpAt: row.last_given_up,
+        },
+      }
+    })
+  }
+
+  async outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes> {
+    const range = { from: firstEventId(since), below: firstEventId(until) }
+    const [row] = await this.#core.reader.run(this.#outcomes, { instanceId, ...range })
+    const count = (name: string) => Number(row?.[name] ?? 0)
+    return {
+      first: count('first'),
+      retried: count('retried'),
+      exhausted: count('exhausted'),
+      waiting: count('waiting'),
+      notPosted: count('not_posted'),
+      latencies: Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) => count(`latency_${index}`)),
+    }
+  }
+
+  async countEnded(instanceId: InstanceId, since: number, state: 'delivered' | 'exhausted'): Promise<number> {
+    const { db } = this.#core.statements
+    const ended = db
+      .selectFrom('finished_deliveries as f')
+      .select('f.seq')
+      .where('f.instance_id', '=', instanceId)
+      .where('f.state', '=', state)
+      .where('f.superseded', '=', sql.lit(0))
+      .where('f.event_id', '>=', firstEventId(since))
+      .limit(MAX_COUNTED)
+    return this.#count(ended.as('found'))
+  }
+
+  async countRedelivering(instanceId: InstanceId): Promise<number> {
+    const { db } = this.#core.statements
+    const open = db
+      .selectFrom('deliveries')
+      .select('seq')
+      .where('instance_id', '=', instanceId)
+      .where('redelivery', '=', 1)
+      .limit(MAX_COUNTED)
+    return this.#count(open.as('found'))
+  }
+
+  /** @param rows at most `MAX_COUNTED` */
+  async #count(rows: AliasedExpression<{ seq: number }, 'found'>): Promise<number> {
+    const { db } = this.#core.statements
+    const [row] = await this.#core.reader.query(db.selectFrom(rows).select(sql<number>`count(*)`.as('count')))
+    return Number(row?.count ?? 0)
+  }
+}
+
+type ActivityInput = { instance_id: string; first_message: string; first_event: string; first_given_up: string }
+type ActivityRow = { instance_id: string; sent: number; received: number } & Record<Readiness, number | null> & {
+    retrying: number
+    given_up: number
+    last_delivered: number | null
+    last_given_up: number | null
+  }
+
+function activityStatement({ statements }: Core): RowsStatement<ActivityInput, ActivityRow> {
+  const ids = messageIds(sql`input.instance_id`, sql`id >= input.first_message`)
+  const sent = sql<number>`(select count(*) from ${ids} ids)`
+  const received = sql<number>`(select count(*) from events e
+    where e.instance_id = input.instance_id and e.id >= input.first_event and e.kind = 'message.received')`
+  const retrying = counted(sql`deliveries d where d.instance_id = input.instance_id and d.readiness = 'retry'`)
+  const givenUp = counted(sql`${ended('exhausted')} and f.event_id >= input.first_given_up`)
+  const columns = { instance_id: 'text', first_message: 'text', first_event: 'text', first_given_up: 'text' } as const
+  return statements.rows(columns, db =>
+    db
+      .selectFrom('input')
+      .select('input.instance_id')
+      .select([
+        sent.as('sent'),
+        received.as('received'),
+        oldest('first', sql`d.seq`).as('first'),
+        oldest('retry', sql`d.event_id`).as('retry'),
+        oldest('blocked', sql`d.event_id`).as('blocked'),
+        retrying.as('retrying'),
+        givenUp.as('given_up'),
+        lastEnd(ended('delivered')).as('last_delivered'),
+        lastEnd(sql`${ended('exhausted')} and f.event_id >= input.first_given_up`).as('last_given_up'),
+      ]),
+  )
+}
+
+function counted(rows: RawBuilder<unknown>): RawBuilder<number> {
+  return sql<number>`(select count(*) from (select 1 from ${rows} limit ${sql.lit(MAX_RECENT)}) as counted)`
+}
+
+/** The events of an instance whose latest delivery ended so: what their own index holds. */
+function ended(state: 'delivered' | 'exhausted'): RawBuilder<unknown> {
+  return sql`finished_deliveries f
+    where f.instance_id = input.instance_id and f.state = ${sql.lit(state)} and f.superseded = 0`
+}
+
+/** When the last attempt of the newest event among them ended. Asks for columns of the index only, or SQLite reads the table. */
+function lastEnd(events: RawBuilder<unknown>): RawBuilder<number | null> {
+  const attemptEnd = sql`(select a.started_at + a.duration_ms from attempts a
+    where a.instance_id = f.instance_id and a.event_id = f.event_id
+      and a.delivery_seq = f.seq order by a.attempt_number desc limit 1)`
+  return sql<number | null>`(select ${attemptEnd} from ${events} order by f.event_id desc limit 1)`
+}
+
+/** Of those never tried the first of an index; of the others there are no more than the schedule of attempts allows. */
+function oldest(readiness: Readiness, order: RawBuilder<unknown>): RawBuilder<number | null> {
+  return sql<number | null>`(select e.created_at from deliveries d
+    join events e on e.instance_id = d.instance_id and e.id = d.event_id
+    where d.instance_id = input.instance_id and d.readiness = ${sql.lit(readiness)} order by ${order} limit 1)`
+}
+
+interface OutcomesInput {
+  instanceId: InstanceId
+  from: EventId
+  below: EventId
+}
+
+function outcomesStatement({ statements }: Core) {
+  const { db } = statements
+  const sum = (condition: RawBuilder<unknown>) => sql<number>`sum(case when ${condition} then 1 else 0 end)`
+  const latency = sql`(a.started_at + a.duration_ms - events.created_at)`
+  const isTimely = sql`done.state = 'delivered' and done.redelivery = 0`
+  const latencies = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) => {
+    const above = index === 0 ? sql`1 = 1` : sql`${latency} > ${sql.lit(LATENCY_BOUNDS_MS[index - 1])}`
+    const bound = LATENCY_BOUNDS_MS[index]
+    const within = bound === undefined ? sql`1 = 1` : sql`${latency} <= ${sql.lit(bound)}`
+    return sum(sql`${isTimely} and ${above} and ${within}`).as(`latency_${index}`)
+  })
+  return statements.one((p: OutcomesInput) =>
+    joinLatestDelivery(db.selectFrom('events'))
+      .leftJoin('attempts as a', join =>
+        join
+          .onRef('a.instance_id', '=', 'done.instance_id')
+          .onRef('a.event_id', '=', 'done.event_id')
+          .onRef('a.delivery_seq', '=', 'done.seq')
+          .onRef('a.attempt_number', '=', 'done.attempts'),
+      )
+      .select([
+        sum(sql`${isTimely} and done.attempts = 1`).as('first'),
+        sum(sql`done.state = 'delivered' and (done.attempts > 1 or done.redelivery = 1)`).as('retried'),
+        sum(sql`done.state = 'exhausted'`).as('exhausted'),
+        sum(sql`open.seq is not null`).as('waiting'),
+        sum(sql`open.seq is null and done.seq is null`).as('not_posted'),
+        ...latencies,
+      ])
+      .where('events.instance_id', '=', p.instanceId)
+      .where('events.id', '>=', p.from)
+      .where('events.id', '<', p.below),
+  ) as Statement<OutcomesInput, Record<string, number | string | null>>
+}

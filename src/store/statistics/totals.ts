@@ -1,0 +1,95 @@
+import { type RawBuilder, sql } from 'kysely'
+import { CONNECTION_STATES, type ConnectionState, RECONNECTING_MS } from '../../domain/connection.ts'
+import type { Core } from '../engine/core.ts'
+import { MAX_TOTAL, type StoreTotals } from '../store.ts'
+
+/** Reads the totals of the whole store. */
+export async function readTotals({ statements, reader }: Core): Promise<StoreTotals> {
+  const { db, now, kind } = statements
+  const ask = <O>(query: RawBuilder<O>) => reader.query<O>({ compile: () => query.compile(db) })
+  const [[waiting], states, [size]] = await Promise.all([
+    ask(waitingQuery(now)),
+    ask(connectionsQuery(now)),
+    ask(kind === 'sqlite' ? SQLITE_BYTES : POSTGRES_BYTES),
+  ])
+  const age = (at: number | null | undefined) => (at == null ? 0 : Math.max(0, Number(waiting!.now) - at))
+  return {
+    queued: Number(waiting!.queued),
+    oldestQueuedMs: age(waiting!.oldest_queued_at),
+    deliveries: {
+      first: Number(waiting!.first),
+      retry: Number(waiting!.retry),
+      blocked: Number(waiting!.blocked),
+    },
+    oldestDueMs: Math.max(age(waiting!.oldest_first_at), age(waiting!.oldest_retry_at)),
+    connections: countStates(states),
+    unowned: states.reduce((sum, { instances, is_owned }) => sum + (is_owned ? 0 : Number(instances)), 0),
+    bytes: Number(size?.bytes ?? 0),
+  }
+}
+
+/** The same number as `pombal.db` has bytes; its log is written back at 16 MiB. */
+const SQLITE_BYTES = sql<{ bytes: number }>`
+  select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()`
+const POSTGRES_BYTES = sql<{ bytes: number }>`select pg_database_size(current_database()) as bytes`
+
+interface WaitingRow {
+  now: number
+  queued: number
+  first: number
+  retry: number
+  blocked: number
+  oldest_queued_at: number | null
+  oldest_first_at: number | null
+  oldest_retry_at: number | null
+}
+
+/** Counts go along partial indexes; the oldest is the oldest of the first that each instance's index shows. */
+function waitingQuery(now: RawBuilder<number>): RawBuilder<WaitingRow> {
+  const count = (rows: RawBuilder<unknown>) =>
+    sql`(select count(*) from (select 1 from ${rows} limit ${sql.lit(MAX_TOTAL)}) as counted)`
+  const oldest = (first: RawBuilder<unknown>) =>
+    sql`(select min(heads.at) from (select (${first}) as at from leases as l) as heads)`
+  return sql<WaitingRow>`select ${now} as now,
+    ${count(sql`messages where state = 'queued'`)} as queued,
+    ${count(sql`deliveries where readiness = 'first'`)} as first,
+    ${count(sql`deliveries where readiness = 'retry'`)} as retry,
+    ${count(sql`deliveries where readiness = 'blocked'`)} as blocked,
+    ${oldest(sql`select m.created_at from messages as m
+      where m.instance_id = l.instance_id and m.state = 'queued' order by m.seq limit 1`)} as oldest_queued_at,
+    ${oldest(sql`select d.due_at from deliveries as d
+      where d.instance_id = l.instance_id and d.readiness = 'first' order by d.seq limit 1`)} as oldest_first_at,
+    ${oldest(sql`select d.due_at from deliveries as d
+      where d.instance_id = l.instance_id and d.readiness = 'retry' order by d.due_at, d.seq limit 1`)} as oldest_retry_at`
+}
+
+interface StateRow {
+  state: ConnectionState
+  is_owned: number
+  instances: number
+}
+
+/** As `currentState` has it, in SQL: what counts here is how many, and not which. */
+function connectionsQuery(now: RawBuilder<number>): RawBuilder<StateRow> {
+  return sql<StateRow>`
+    select state, is_owned, count(*) as instances from (
+      select
+        case when l.lease_until > ${now} then 1 else 0 end as is_owned,
+        case
+          when c.state = 'reconnecting' or (c.state = 'connected' and l.lease_until <= ${now}) then
+            case when ${now} - coalesce(c.last_connected_at, 0) < ${sql.lit(RECONNECTING_MS)}
+              then 'reconnecting' else 'disconnected' end
+          else c.state
+        end as state
+      from connections as c
+      join leases as l on l.instance_id = c.instance_id
+      join instances as i on i.id = c.instance_id
+      where i.deleted_at is null
+    ) as current_states group by state, is_owned`
+}
+
+function countStates(rows: readonly StateRow[]): Record<ConnectionState, number> {
+  const count = (state: ConnectionState) =>
+    rows.reduce((sum, row) => sum + (row.state === state ? Number(row.instances) : 0), 0)
+  return Object.fromEntries(CONNECTION_STATES.map(state => [state, count(state)])) as Record<ConnectionState, number>
+}

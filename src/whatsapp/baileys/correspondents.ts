@@ -1,0 +1,44 @@
+import { isJidGroup, jidNormalizedUser, S_WHATSAPP_NET } from 'baileys'
+import { lidOf, numberOf } from './addresses.ts'
+import type { CredentialStore } from './signal/credential-store.ts'
+
+/** Finds the LID of a number; it may ask WhatsApp. */
+type FindLid = (address: string) => Promise<string | null>
+
+/** A person has two addresses on WhatsApp, number and LID; a group has one. */
+export class Correspondents {
+  readonly #rows: Pick<CredentialStore, 'read'>
+
+  /** @param rows what WhatsApp has said about numbers and LIDs */
+  constructor(rows: Pick<CredentialStore, 'read'>) {
+    this.#rows = rows
+  }
+
+  /** All addresses of whom a JID names, as far as they are known here; whatever the device. */
+  async addressesOf(jid: string): Promise<readonly string[]> {
+    if (isJidGroup(jid)) return [jid]
+    const number = numberOf(jid)
+    if (number !== undefined) {
+      const lid = await this.#mapped(number)
+      return [`${number}${S_WHATSAPP_NET}`, ...(lid ? [`${lid}@lid`] : [])]
+    }
+    const lid = lidOf(jid)
+    if (lid === undefined) return [jidNormalizedUser(jid)]
+    const mapped = await this.#mapped(`${lid}_reverse`)
+    return [`${lid}@lid`, ...(mapped ? [`${mapped}${S_WHATSAPP_NET}`] : [])]
+  }
+
+  /** Whether a JID names the one at this address; asked of WhatsApp where nothing is known of the LID. */
+  async isSame(jid: string, address: string, findLid: FindLid): Promise<boolean> {
+    const known = await this.addressesOf(jid)
+    if (known.includes(address)) return true
+    const lid = lidOf(jid)
+    if (lid === undefined || known.length > 1 || numberOf(address) === undefined) return false
+    return lidOf(await findLid(address).catch(() => null)) === lid
+  }
+
+  async #mapped(id: string): Promise<string | undefined> {
+    const value = (await this.#rows.read('lid-mapping', [id])).get(id)
+    return typeof value === 'string' ? value : undefined
+  }
+}

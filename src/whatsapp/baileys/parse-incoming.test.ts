@@ -1,0 +1,172 @@
+import type { proto, WAMessage } from 'baileys'
+import { describe, expect, test } from 'vitest'
+import { parseContent, parseIncoming } from './parse-incoming.ts'
+
+const NUMBER = '5511987654321'
+const LID = '990000007654321'
+const GROUP = '120363000000000777@g.us'
+const SELF = { id: '5511900000000:3@s.whatsapp.net', lid: '990000000000000:3@lid' }
+const knowsNobody = { getPNForLID: async () => null, getLIDForPN: async () => null }
+
+const message = (key: Partial<WAMessage['key']>, content: proto.IMessage = { conversation: 'hi' }): WAMessage => ({
+  key: { id: 'ID', remoteJid: `${NUMBER}@s.whatsapp.net`, fromMe: false, ...key },
+  message: content,
+  messageTimestamp: 1_700_000_000,
+})
+
+describe('who wrote it', () => {
+  test.each([
+    ['the number', { remoteJid: `${NUMBER}@s.whatsapp.net` }],
+    ['the number of a device', { remoteJid: `${NUMBER}:12@s.whatsapp.net` }],
+    ['a LID with the number beside it', { remoteJid: `${LID}@lid`, remoteJidAlt: `${NUMBER}@s.whatsapp.net` }],
+    ['a LID with a device’s number beside it', { remoteJid: `${LID}@lid`, remoteJidAlt: `${NUMBER}:3@s.whatsapp.net` }],
+    ['a member of a group', { remoteJid: GROUP, participant: `${NUMBER}@s.whatsapp.net` }],
+    ['a LID in a group', { remoteJid: GROUP, participant: `${LID}:2@lid`, participantAlt: `${NUMBER}@s.whatsapp.net` }],
+  ])('is known from %s', async (_, key) => {
+    const incoming = await parseIncoming(message(key), knowsNobody, SELF)
+    expect(incoming).toMatchObject({ from: NUMBER })
+    expect(incoming).not.toHaveProperty('addressing')
+  })
+
+  test('is found in the stored mapping when WhatsApp gives only a LID', async () => {
+    const incoming = await parseIncoming(
+      message({ remoteJid: `${LID}@lid` }),
+      { ...knowsNobody, getPNForLID: async () => `${NUMBER}:0@s.whatsapp.net` },
+      SELF,
+    )
+    expect(incoming).toMatchObject({ from: NUMBER })
+  })
+
+  test('is the LID, and says so, when the number cannot be known', async () => {
+    const incoming = await parseIncoming(message({ remoteJid: `${LID}:4@lid` }), knowsNobody, SELF)
+    expect(incoming).toMatchObject({ from: LID, addressing: 'lid' })
+  })
+})
+
+describe('its names and its chat', () => {
+  const learned = {
+    getPNForLID: async () => `${NUMBER}:0@s.whatsapp.net`,
+    getLIDForPN: async () => `${LID}:2@lid`,
+  }
+  const both = { from: NUMBER, chat: NUMBER, lid: `${LID}@lid` }
+
+  test.each([
+    ['number', { remoteJid: `${NUMBER}@s.whatsapp.net` }, learned, both],
+    ['LID', { remoteJid: `${LID}@lid` }, learned, both],
+    ['LID beside the number', { remoteJid: `${NUMBER}@s.whatsapp.net`, remoteJidAlt: `${LID}@lid` }, knowsNobody, both],
+    ['number beside the LID', { remoteJid: `${LID}@lid`, remoteJidAlt: `${NUMBER}@s.whatsapp.net` }, knowsNobody, both],
+    ['number alone', { remoteJid: `${NUMBER}@s.whatsapp.net` }, knowsNobody, { ...both, lid: null }],
+    ['LID alone', { remoteJid: `${LID}:3@lid` }, knowsNobody, { from: LID, chat: `${LID}@lid`, lid: `${LID}@lid` }],
+    ['member', { remoteJid: GROUP, participant: `${LID}@lid` }, learned, { ...both, chat: GROUP }],
+  ])('by %s', async (_, key, mapping, expected) => {
+    expect(await parseIncoming(message(key), mapping, SELF)).toMatchObject(expected)
+  })
+
+  test('a mapping that cannot be asked for hides the LID and nothing else', async () => {
+    const getLIDForPN = () => Promise.reject(new Error('no answer'))
+    const incoming = await parseIncoming(message({}), { ...knowsNobody, getLIDForPN }, SELF)
+    expect(incoming).toMatchObject({ from: NUMBER, lid: null })
+  })
+
+  test.each(['867051314767696@bot', '867051314767696:1@bot'])(
+    'an assistant such as %s has neither number nor LID, and says so',
+    async participant => {
+      const incoming = await parseIncoming(message({ remoteJid: GROUP, participant }), knowsNobody, SELF)
+      expect(incoming).toMatchObject({ from: '867051314767696', addressing: 'other', chat: GROUP, lid: null })
+    },
+  )
+
+  test('the user name comes without its sign', async () => {
+    const username = (key: object) => parseIncoming(message(key), knowsNobody, SELF).then(found => found?.username)
+    expect(await username({ remoteJidUsername: '@ana' })).toBe('ana')
+    expect(await username({ remoteJid: GROUP, participant: `${LID}@lid`, participantUsername: 'ana' })).toBe('ana')
+    expect(await username({})).toBeNull()
+  })
+})
+
+describe('what is no event', () => {
+  test.each([
+    ['our own message', { fromMe: true }],
+    ['ours, in a broadcast list', { remoteJid: '1700000000@broadcast', participant: '990000000000000@lid' }],
+    [
+      'ours, in a group that names a LID which nobody told us is ours',
+      { remoteJid: GROUP, participant: '990000000000009@lid', participantAlt: '5511900000000@s.whatsapp.net' },
+    ],
+    ['a status', { remoteJid: 'status@broadcast', participant: `${NUMBER}@s.whatsapp.net` }],
+    ['a newsletter', { remoteJid: '120363000000000001@newsletter' }],
+  ])('%s', async (_, key) => {
+    expect(await parseIncoming(message(key), knowsNobody, SELF)).toBeNull()
+  })
+
+  test.each([
+    ['a stub', null],
+    ['nothing', {}],
+    ['a deletion', { protocolMessage: { type: 0 } }],
+    ['an edit', { editedMessage: { message: { protocolMessage: { type: 14 } } } }],
+    ['a group’s key', { senderKeyDistributionMessage: {}, messageContextInfo: {} }],
+  ] as [string, proto.IMessage | null][])('%s', async (_, content) => {
+    expect(await parseIncoming({ ...message({}), message: content }, knowsNobody, SELF)).toBeNull()
+  })
+})
+
+describe('what it is', () => {
+  test.each([
+    [{ conversation: 'hi' }, { type: 'text', text: 'hi' }],
+    [{ extendedTextMessage: { text: 'hi' } }, { type: 'text', text: 'hi' }],
+    [
+      { conversation: 'hi', senderKeyDistributionMessage: {} },
+      { type: 'text', text: 'hi' },
+    ],
+    [{ ephemeralMessage: { message: { conversation: 'gone soon' } } }, { type: 'text', text: 'gone soon' }],
+    [{ viewOnceMessageV2: { message: { imageMessage: { caption: 'once' } } } }, { type: 'image', text: 'once' }],
+    [
+      { documentWithCaptionMessage: { message: { documentMessage: { caption: 'bill' } } } },
+      { type: 'document', text: 'bill' },
+    ],
+    [{ imageMessage: {} }, { type: 'image' }],
+    [{ videoMessage: { caption: 'look' } }, { type: 'video', text: 'look' }],
+    [{ ptvMessage: {} }, { type: 'video' }],
+    [{ audioMessage: {} }, { type: 'audio' }],
+    [{ stickerMessage: {} }, { type: 'sticker' }],
+    [{ locationMessage: {} }, { type: 'location' }],
+    [{ contactMessage: { displayName: 'Ana' } }, { type: 'contact' }],
+    [{ contactsArrayMessage: {} }, { type: 'contact' }],
+    [{ reactionMessage: { text: '👍' } }, { type: 'reaction', text: '👍' }],
+    [{ reactionMessage: { text: '' } }, { type: 'reaction' }],
+    [{ pollCreationMessageV3: { name: 'Lunch?' } }, { type: 'poll' }],
+    [{ buttonsResponseMessage: {} }, { type: 'other' }],
+  ] as [proto.IMessage, object][])('%o', (content, expected) => {
+    expect(parseContent(content)).toEqual(expected)
+  })
+})
+
+test('a message carries WhatsApp’s id and time, the group and the push name', async () => {
+  const inGroup = { ...message({ remoteJid: GROUP, participant: `${NUMBER}@s.whatsapp.net` }), pushName: 'Ana' }
+  expect(await parseIncoming(inGroup, knowsNobody, SELF)).toEqual({
+    id: 'ID',
+    from: NUMBER,
+    chat: GROUP,
+    lid: null,
+    username: null,
+    type: 'text',
+    text: 'hi',
+    group: GROUP,
+    name: 'Ana',
+    sentAt: 1_700_000_000_000,
+  })
+})
+
+test.each([null, 0, -5, Number.NaN, 253_402_300_800, 1e20, 0.5])(
+  'a message that WhatsApp dates %j bears the time of its arrival',
+  async messageTimestamp => {
+    const before = Date.now()
+    const incoming = await parseIncoming({ ...message({}), messageTimestamp }, knowsNobody, SELF)
+    expect(incoming?.sentAt).toBeGreaterThanOrEqual(before)
+    expect(incoming?.sentAt).toBeLessThanOrEqual(Date.now())
+  },
+)
+
+test('the last second that an event can bear is kept', async () => {
+  const incoming = await parseIncoming({ ...message({}), messageTimestamp: 253_402_300_799 }, knowsNobody, SELF)
+  expect(new Date(incoming!.sentAt).toISOString()).toBe('9999-12-31T23:59:59.000Z')
+})

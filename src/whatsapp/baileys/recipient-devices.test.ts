@@ -1,0 +1,92 @@
+import type { BinaryNode, WASocket } from 'baileys'
+import { describe, expect, test, vi } from 'vitest'
+import { DeviceCache } from './signal/device-cache.ts'
+import { dropKeyErrors, relayToDevices } from './recipient-devices.ts'
+
+const OWN = '5511900000000'
+const CONTACT = '5511987654321'
+const jidOf = (user: string, device: number) => `${user}${device ? `:${device}` : ''}@s.whatsapp.net`
+const allFailed = Object.assign(new Error('All encryptions failed'), { output: { statusCode: 500 }, data: null })
+
+/** Writes to whom the cache lists; fails as Baileys does when one side of the conversation has no device with keys. */
+function stage(listed: Record<string, number[]>, keyless: string[]) {
+  const devices = new DeviceCache(() => 0)
+  const writtenTo: string[][] = []
+  const list = async () => {
+    const found = await devices.mget<{ user: string; device: number }[]>([OWN, CONTACT])
+    return [...(found[OWN] ?? []), ...(found[CONTACT] ?? [])].map(one => ({ ...one, jid: jidOf(one.user, one.device) }))
+  }
+  const socket = {
+    getUSyncDevices: vi.fn(async () => {
+      for (const [user, ids] of Object.entries(listed)) {
+        if (!(await devices.get(user)) && ids.length > 0) {
+          await devices.set(
+            user,
+            ids.map(device => ({ user, device, server: 's.whatsapp.net' })),
+          )
+        }
+      }
+      return list()
+    }),
+    signalRepository: { validateSession: async (jid: string) => ({ exists: !keyless.includes(jid) }) },
+    relayMessage: vi.fn(async () => {
+      const to = await list()
+      const reached = to.filter(({ jid }) => !keyless.includes(jid))
+      const without = [OWN, CONTACT].some(
+        user => to.some(one => one.user === user) && !reached.some(one => one.user === user),
+      )
+      if (without) throw allFailed
+      writtenTo.push(reached.map(({ jid }) => jid))
+    }),
+  }
+  const relay = { socket: socket as unknown as WASocket, devices, self: { id: jidOf(OWN, 1) } }
+  return { writtenTo, send: () => relayToDevices(relay, `${CONTACT}@s.whatsapp.net`, {}, 'id'), socket }
+}
+
+describe('a message is written to', () => {
+  test('every device that is listed', async () => {
+    const { send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0, 2] }, [])
+    await send()
+    expect(writtenTo).toEqual([[jidOf(OWN, 0), jidOf(CONTACT, 0), jidOf(CONTACT, 2)]])
+  })
+
+  test('the phone of a recipient of whom no device is listed, and the list is asked for again', async () => {
+    const { send, writtenTo, socket } = stage({ [OWN]: [0], [CONTACT]: [] }, [])
+    await send()
+    await send()
+    expect(writtenTo).toEqual([
+      [jidOf(OWN, 0), jidOf(CONTACT, 0)],
+      [jidOf(OWN, 0), jidOf(CONTACT, 0)],
+    ])
+    expect(socket.relayMessage).toHaveBeenCalledTimes(2)
+  })
+
+  test('the recipient, when our own phone has no keys', async () => {
+    const { send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0] }, [jidOf(OWN, 0)])
+    await send()
+    expect(writtenTo).toEqual([[jidOf(CONTACT, 0)]])
+  })
+
+  test('nobody, when no device of the recipient has keys', async () => {
+    const { send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0, 2] }, [jidOf(CONTACT, 0), jidOf(CONTACT, 2)])
+    await expect(send()).rejects.toBe(allFailed)
+    expect(writtenTo).toEqual([])
+  })
+})
+
+test('a device without keys is taken out of the answer; other answers stay as they are', () => {
+  const user = (jid: string, ...content: BinaryNode[]): BinaryNode => ({ tag: 'user', attrs: { jid }, content })
+  const answer = (...content: BinaryNode[]): BinaryNode => ({
+    tag: 'iq',
+    attrs: { type: 'result' },
+    content: [{ tag: 'list', attrs: {}, content }],
+  })
+  const bad = user('b', { tag: 'error', attrs: { code: '404' } })
+  const given = answer(user('a'), bad, user('c'))
+  dropKeyErrors(given)
+  expect(given).toEqual(answer(user('a'), user('c')))
+  const error: BinaryNode = { tag: 'iq', attrs: { type: 'error' }, content: [{ tag: 'error', attrs: { code: '404' } }] }
+  const before = structuredClone(error)
+  dropKeyErrors(error)
+  expect(error).toEqual(before)
+})

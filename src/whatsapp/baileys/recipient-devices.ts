@@ -1,0 +1,90 @@
+import { type BinaryNode, isJidGroup, jidDecode, jidNormalizedUser, type proto, type WASocket } from 'baileys'
+import { isSelf, lidOf, type Self } from './addresses.ts'
+import type { DeviceCache } from './signal/device-cache.ts'
+
+/*
+ * Baileys writes to the devices that WhatsApp lists, with the keys that WhatsApp gives out. Where no device is listed it
+ * writes to our own phone alone, which WhatsApp acknowledges like any message; where one device has no keys it may write
+ * to nobody.
+ */
+
+/** The phone of an account. */
+const PHONE = 0
+/** Baileys' "All encryptions failed"; what WhatsApp refused has WhatsApp's code in `data`. */
+const NOT_ENCRYPTED = 500
+
+export interface Relay {
+  socket: WASocket
+  devices: DeviceCache
+  self: Self
+}
+
+/** Writes a message to the devices of a recipient that can be reached, and to one of them at least. */
+export async function relayToDevices(
+  relay: Relay,
+  address: string,
+  content: proto.IMessage,
+  messageId: string,
+): Promise<void> {
+  const write = () => relay.socket.relayMessage(address, content, { messageId })
+  if (isJidGroup(address)) {
+    await write()
+    return
+  }
+  const undo = await ensureDevices(relay, address)
+  try {
+    await write().catch(async error => {
+      if (!isNotEncrypted(error) || !(await leaveOutUnreachable(relay, address))) throw error
+      return write()
+    })
+  } finally {
+    await undo()
+  }
+}
+
+/**
+ * Somebody on WhatsApp has a phone, listed or not.
+ * @returns undoes what was only for this message
+ */
+async function ensureDevices(relay: Relay, address: string): Promise<() => Promise<void>> {
+  const { recipients } = await listDevices(relay, address)
+  const { user, server } = jidDecode(address) ?? {}
+  if (recipients.length > 0 || !user) return async () => undefined
+  await relay.devices.set(user, [{ user, server, device: PHONE }])
+  return () => relay.devices.del(user)
+}
+
+/** For a while nothing is written to devices without keys. @returns whether that helps */
+async function leaveOutUnreachable(relay: Relay, address: string): Promise<boolean> {
+  const { all, recipients } = await listDevices(relay, address)
+  const reached = new Set<string>()
+  for (const { jid } of all) if ((await relay.socket.signalRepository.validateSession(jid)).exists) reached.add(jid)
+  if (!recipients.some(({ jid }) => reached.has(jid))) return false
+  const rest = all.filter(({ jid }) => !reached.has(jid))
+  for (const { user, device } of rest) relay.devices.leaveOut(user, device ?? PHONE)
+  return rest.length > 0
+}
+
+/** Our own devices and the recipient's: the very question that Baileys asks next, so that the answer is in the cache. */
+async function listDevices({ socket, self }: Relay, address: string) {
+  const own = jidNormalizedUser((lidOf(address) && self.lid) || self.id)
+  const all = await socket.getUSyncDevices([own, address], true, false)
+  const toSelf = isSelf(address, self)
+  return { all, recipients: all.filter(({ jid }) => toSelf || !isSelf(jid, self)) }
+}
+
+function isNotEncrypted(error: unknown): boolean {
+  const { output, data } = (error ?? {}) as { output?: { statusCode?: number }; data?: unknown }
+  return output?.statusCode === NOT_ENCRYPTED && typeof data !== 'number'
+}
+
+/** Takes the devices without keys out of an answer, which Baileys would take for a refusal of all keys asked for. */
+export function dropKeyErrors({ tag, attrs, content }: BinaryNode): void {
+  const [list] = tag === 'iq' && attrs['type'] === 'result' && Array.isArray(content) ? content : []
+  if (list?.tag !== 'list' || !Array.isArray(list.content)) return
+  list.content = list.content.filter(user => user.tag !== 'user' || !hasError(user))
+}
+
+function hasError({ content }: BinaryNode): boolean {
+  return Array.isArray(content) && content.some(({ tag }) => tag === 'error')
+}

@@ -1,0 +1,90 @@
+import type { PossiblyExtendedCacheStore } from 'baileys'
+import { MemoryCache } from '../../../kit/bounded-map.ts'
+
+/**
+ * Baileys keeps device lists for 5 minutes; each expiry costs a query and throws a healthy Signal session away. It is
+ * told of changes by notifications, so a list may stay much longer; a week bounds what a missed one costs.
+ */
+const FRESH_MS = 7 * 86_400_000
+const IN_MEMORY = 4_000
+/** A device whose keys WhatsApp did not give out may have some later. */
+const LEFT_OUT_MS = 3_600_000
+
+interface Entry {
+  at: number
+  devices: unknown
+}
+
+/** Where the lists are kept: the credential store of the socket that is open. */
+export interface DeviceRows {
+  read(type: 'devices', ids: readonly string[]): Promise<Map<string, unknown>>
+  write(changes: readonly { type: 'devices'; id: string; value: unknown }[]): Promise<void>
+}
+
+/** The devices of each contact; it outlives the socket and the process. */
+export class DeviceCache implements PossiblyExtendedCacheStore {
+  readonly #memory = new MemoryCache(IN_MEMORY)
+  /** Until when, by user and device; on the clock that never jumps. */
+  readonly #leftOut = new MemoryCache(IN_MEMORY)
+  readonly #now: () => number
+  #rows: DeviceRows | null = null
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  attach(rows: DeviceRows): void {
+    this.#rows = rows
+  }
+
+  async get<T>(user: string): Promise<T> {
+    // Baileys' type does not say that a list may be absent; its code does.
+    return (await this.mget<T>([user]))[user] as T
+  }
+
+  async mget<T>(users: string[]): Promise<Record<string, T | undefined>> {
+    const missing = users.filter(user => !this.#memory.has(user))
+    if (missing.length > 0) {
+      const rows = await this.#rows?.read('devices', missing)
+      for (const user of missing) if (!this.#memory.has(user)) this.#memory.set(user, rows?.get(user) ?? null)
+    }
+    const found: Record<string, T | undefined> = {}
+    for (const user of users) {
+      const entry = this.#memory.get<Entry | null>(user)
+      if (entry && this.#now() - entry.at < FRESH_MS) found[user] = this.#reachable(user, entry.devices) as T
+    }
+    return found
+  }
+
+  async set<T>(user: string, devices: T): Promise<void> {
+    await this.mset([{ key: user, value: devices }])
+  }
+
+  async mset<T>(lists: { key: string; value: T }[]): Promise<void> {
+    const entries = lists.map(({ key, value }) => ({ id: key, value: { at: this.#now(), devices: value } }))
+    for (const { id, value } of entries) this.#memory.set(id, value)
+    await this.#rows?.write(entries.map(entry => ({ type: 'devices', ...entry })))
+  }
+
+  async del(user: string): Promise<void> {
+    this.#memory.set(user, null)
+    await this.#rows?.write([{ type: 'devices', id: user, value: null }])
+  }
+
+  /** For a while the device is not written to. */
+  leaveOut(user: string, device: number): void {
+    this.#leftOut.set(`${user}:${device}`, performance.now() + LEFT_OUT_MS)
+  }
+
+  #reachable(user: string, devices: unknown): unknown {
+    if (!Array.isArray(devices)) return devices
+    const now = performance.now()
+    return devices.filter(({ device = 0 }) => now >= (this.#leftOut.get<number>(`${user}:${device}`) ?? 0))
+  }
+
+  /** Only what is in memory: no list outlives an account's logout in the store. */
+  flushAll(): void {
+    this.#memory.flushAll()
+    this.#leftOut.flushAll()
+  }
+}

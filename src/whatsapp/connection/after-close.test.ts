@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'vitest'
+import { afterClose, nextStep, pauseBefore } from './after-close.ts'
+import { parseLinkEnd } from '../baileys/link-end.ts'
+
+const ended = (code: number, deviceRemoved = false) => afterClose({ code, deviceRemoved })
+
+describe('what follows the end of a socket', () => {
+  test('only a removal by the phone erases credentials', () => {
+    const codes = Array.from({ length: 600 }, (_, code) => code)
+    expect(codes.filter(code => ended(code).kind === 'logged_out')).toEqual([401])
+    expect(ended(440, true).kind).toBe('logged_out')
+  })
+
+  test.each([402, 403, 405, 406, 409, 411, 440])('after %i nothing is tried until a person has looked', code => {
+    expect(ended(code).kind).toBe('stop')
+  })
+
+  test.each([408, 428, 500, 503, 516, 999])('after %i it is tried again', code => {
+    expect(ended(code).kind).toBe('retry')
+  })
+
+  test('a refused version names the setting', () => {
+    expect(ended(405)).toMatchObject({ reason: expect.stringContaining('WHATSAPP_VERSION') })
+  })
+
+  test('515 asks for a new socket at once', () => {
+    expect(ended(515)).toEqual({ kind: 'restart' })
+  })
+})
+
+describe('the next step', () => {
+  const situation = { linked: true, codesRanOut: false, linksItself: false, failures: 0, restarts: 0 }
+  const next = (code: number, more: Partial<typeof situation> = {}) =>
+    nextStep({ code, deviceRemoved: false }, { ...situation, ...more })
+
+  test('restarts are slowed down when they repeat themselves', () => {
+    expect(next(515, { restarts: 1 }).kind).toBe('restart')
+    expect(next(515, { restarts: 5 })).toMatchObject({ kind: 'pause', state: 'reconnecting' })
+  })
+
+  test('a refusal rests: stopped with credentials, unlinked without', () => {
+    expect(next(405)).toMatchObject({ kind: 'rest', state: 'stopped' })
+    expect(next(405, { linked: false })).toMatchObject({ kind: 'rest', state: 'unlinked' })
+  })
+
+  test('codes that ran out rest, but a cut while they are on show (408 too) does not', () => {
+    expect(next(408, { linked: false, codesRanOut: true })).toMatchObject({ kind: 'rest', state: 'unlinked' })
+    expect(next(408, { linked: false })).toMatchObject({ kind: 'pause', state: 'linking' })
+  })
+
+  test('an attempt to link that fails again and again rests, except where no person is needed', () => {
+    expect(next(428, { linked: false, failures: 5 })).toMatchObject({ kind: 'rest', state: 'unlinked' })
+    expect(next(428, { linked: false, failures: 50, linksItself: true }).kind).toBe('pause')
+  })
+
+  test('without credentials nothing can be logged out', () => {
+    expect(next(401, { linked: false }).kind).toBe('pause')
+    expect(next(401).kind).toBe('logged_out')
+  })
+})
+
+describe('the pause before the next socket', () => {
+  test('doubles up to five minutes and is never shorter than half of that', () => {
+    for (let failures = 1; failures < 40; failures += 1) {
+      const fullMs = Math.min(1_000 * 2 ** (failures - 1), 300_000)
+      expect(pauseBefore(failures, false, 0)).toBe(fullMs / 2)
+      expect(pauseBefore(failures, false, 1)).toBe(fullMs)
+    }
+  })
+
+  test('starts longer when WhatsApp is not available', () => {
+    expect(pauseBefore(1, true, 0)).toBeGreaterThan(pauseBefore(1, false, 1))
+  })
+})
+
+describe('why a socket ended', () => {
+  test('is the status code of the error', () => {
+    expect(parseLinkEnd({ output: { statusCode: 428 } })).toEqual({ code: 428, deviceRemoved: false })
+  })
+
+  test.each([undefined, null, 1006, new Error('socket hang up'), {}])('is unknown for %o', error => {
+    expect(parseLinkEnd(error)).toEqual({ code: 500, deviceRemoved: false })
+  })
+
+  test.each([
+    ['ECONNREFUSED', 'unreachable', 'WhatsApp could not be reached (ECONNREFUSED).'],
+    ['ENOTFOUND', 'unreachable', 'WhatsApp could not be reached (ENOTFOUND).'],
+    ['CERT_HAS_EXPIRED', 'unreachable', 'WhatsApp could not be reached (CERT_HAS_EXPIRED).'],
+    ['ECONNRESET', 'cut', 'The connection to WhatsApp was cut.'],
+    ['ETIMEDOUT', 'no_answer', 'WhatsApp did not answer in time.'],
+    ['WS_ERR_INVALID_OPCODE', 'no_answer', 'WhatsApp did not answer in time.'],
+  ])('tells what the system says: %s', (code, cause, reason) => {
+    const data = Object.assign(new Error('what Baileys calls a time-out'), { code })
+    expect(afterClose(parseLinkEnd({ output: { statusCode: 408 }, data }))).toEqual({ kind: 'retry', cause, reason })
+  })
+
+  test('tells a removal from a replacement, which share a code', () => {
+    const conflict = (type: string) => ({ output: { statusCode: 440 }, data: { tag: 'conflict', attrs: { type } } })
+    expect(parseLinkEnd(conflict('device_removed')).deviceRemoved).toBe(true)
+    expect(parseLinkEnd(conflict('replaced')).deviceRemoved).toBe(false)
+  })
+})

@@ -1,0 +1,158 @@
+import { type ConnectionCause, RECONNECTING_MS } from '../../domain/connection.ts'
+import { LIBRARY_BROKE, type LinkEnd, NOT_REACHED, NOT_RECORDED } from '../baileys/link-end.ts'
+
+/**
+ * What follows the end of a socket.
+ *
+ * - `restart`: WhatsApp asked for a new socket (after linking); at once, no error.
+ * - `retry`: the line or the server failed; a new socket after a pause that doubles, with jitter. `slow` starts longer.
+ * - `stop`: trying again would not help or would harm; a person is needed. Credentials stay.
+ * - `logged_out`: the phone removed this device. The only end that erases credentials.
+ */
+export type AfterClose =
+  | { kind: 'restart' }
+  | { kind: 'retry'; cause: ConnectionCause; reason: string; slow?: true }
+  | { kind: 'stop'; cause: ConnectionCause; reason: string }
+  | { kind: 'logged_out' }
+
+/**
+ * Every code that is known (Baileys `DisconnectReason`; WhatsApp's `<failure reason>`; whatsmeow's names for them).
+ * One that is not here is a `retry`.
+ */
+const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
+  515: { kind: 'restart' },
+  401: { kind: 'logged_out' },
+  402: {
+    kind: 'stop',
+    cause: 'banned',
+    reason: 'WhatsApp has banned the number for some time. Look at the phone, then connect again.',
+  },
+  403: {
+    kind: 'stop',
+    cause: 'banned',
+    reason: 'WhatsApp refused the number: it may be banned. Look at the phone, then connect again.',
+  },
+  405: {
+    kind: 'stop',
+    cause: 'version_refused',
+    reason:
+      'WhatsApp refused this version of WhatsApp Web. Set WHATSAPP_VERSION to a current one (such as 2.3000.1043857760), ' +
+      'restart, and connect again.',
+  },
+  406: {
+    kind: 'stop',
+    cause: 'login_refused',
+    reason: 'WhatsApp refused the login. Look at the phone, then connect again.',
+  },
+  409: {
+    kind: 'stop',
+    cause: 'version_refused',
+    reason: 'WhatsApp refused this client as unknown. Set WHATSAPP_VERSION, restart, connect again.',
+  },
+  411: {
+    kind: 'stop',
+    cause: 'no_linked_devices',
+    reason: 'The phone does not take part in linked devices. Update WhatsApp on it, then connect again.',
+  },
+  440: {
+    kind: 'stop',
+    cause: 'replaced',
+    reason: 'The connection was opened elsewhere with the same credentials. Close it there, connect again.',
+  },
+  408: { kind: 'retry', cause: 'no_answer', reason: 'WhatsApp did not answer in time.' },
+  428: { kind: 'retry', cause: 'cut', reason: 'The connection to WhatsApp was cut.' },
+  500: { kind: 'retry', cause: 'ended', reason: 'WhatsApp ended the connection without saying why.' },
+  503: { kind: 'retry', cause: 'unavailable', reason: 'WhatsApp is not available right now.', slow: true },
+  516: { kind: 'retry', cause: 'new_connection_asked', reason: 'WhatsApp asked for a new connection.' },
+  [LIBRARY_BROKE]: {
+    kind: 'retry',
+    cause: 'ended',
+    reason: 'The connection ended because of an error in the WhatsApp library.',
+  },
+  [NOT_RECORDED]: {
+    kind: 'retry',
+    cause: 'not_recorded',
+    reason: 'What WhatsApp delivered could not be recorded; it comes again.',
+  },
+}
+
+export function afterClose(end: LinkEnd): AfterClose {
+  if (end.deviceRemoved) return { kind: 'logged_out' }
+  if (end.code === NOT_REACHED) {
+    return { kind: 'retry', cause: 'unreachable', reason: `WhatsApp could not be reached (${end.systemCode}).` }
+  }
+  const unknown = `WhatsApp ended the connection (code ${end.code}).`
+  return AFTER_CLOSE[end.code] ?? { kind: 'retry', cause: 'ended', reason: unknown }
+}
+
+/** In a row without a connection that lasted: more is a loop, and is slowed down like any failure. */
+const MAX_RESTARTS = 5
+const MAX_LINKING_FAILURES = 5
+const KEEPS_ASKING = {
+  cause: 'new_connection_asked',
+  reason: 'WhatsApp keeps asking for a new connection.',
+} as const
+
+/** What the close code alone does not tell. */
+export interface Situation {
+  linked: boolean
+  /** The last code on show has expired. */
+  codesRanOut: boolean
+  /** The sandbox's phone scans by itself: no person has to ask for a new code. */
+  linksItself: boolean
+  /** Ends in a row without a connection that lasted. */
+  failures: number
+  restarts: number
+}
+
+export type NextStep =
+  | { kind: 'restart' }
+  | { kind: 'pause'; state: 'linking' | 'reconnecting'; cause: ConnectionCause; reason: string; slow: boolean }
+  | { kind: 'rest'; state: 'unlinked' | 'stopped'; cause: ConnectionCause; reason: string }
+  | { kind: 'logged_out' }
+
+export function nextStep(end: LinkEnd, situation: Situation): NextStep {
+  const { linked, failures, restarts, linksItself } = situation
+  const after = afterClose(end)
+  if (after.kind === 'stop') {
+    const { cause, reason } = after
+    return { kind: 'rest', state: linked ? 'stopped' : 'unlinked', cause, reason }
+  }
+  const { cause, reason } = after.kind === 'retry' ? after : KEEPS_ASKING
+  if (linked) {
+    if (after.kind === 'logged_out') return after
+    if (after.kind === 'restart' && restarts < MAX_RESTARTS) return after
+    return { kind: 'pause', state: 'reconnecting', cause, reason, slow: after.kind === 'retry' && after.slow === true }
+  }
+  if (!linksItself && situation.codesRanOut) {
+    return {
+      kind: 'rest',
+      state: 'unlinked',
+      cause: 'code_expired',
+      reason: 'Nobody linked the number in time. Connect again for a new code.',
+    }
+  }
+  if (!linksItself && failures >= MAX_LINKING_FAILURES) {
+    return {
+      kind: 'rest',
+      state: 'unlinked',
+      cause: 'unreachable',
+      reason: 'WhatsApp could not be reached to link the number. Connect again.',
+    }
+  }
+  return { kind: 'pause', state: 'linking', cause, reason, slow: false }
+}
+
+const FIRST_PAUSE_MS = 1_000
+const SLOW_FIRST_PAUSE_MS = 10_000
+const LONGEST_PAUSE_MS = RECONNECTING_MS
+
+/**
+ * The pause before the next socket: doubles up to 5 minutes; at random between half of it and all, so that many
+ * instances that were cut together do not come back together.
+ * @param failures ends in a row without a connection that lasted, from 1
+ */
+export function pauseBefore(failures: number, slow: boolean, random: number): number {
+  const fullMs = Math.min((slow ? SLOW_FIRST_PAUSE_MS : FIRST_PAUSE_MS) * 2 ** (failures - 1), LONGEST_PAUSE_MS)
+  return fullMs * (0.5 + random / 2)
+}

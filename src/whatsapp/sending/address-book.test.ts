@@ -1,0 +1,69 @@
+import { expect, test, vi } from 'vitest'
+import type { LookedUpNumber, Numbers } from '../../store/store.ts'
+import { AddressBook } from './address-book.ts'
+import { GroupDirectory } from './group-directory.ts'
+import type { LookUp } from '../baileys/look-up.ts'
+
+const NUMBER = '5511987654321'
+const FOUND_MS = 1_000
+
+/** A store that remembers what was looked up for a second, and a WhatsApp that knows this address of the number. */
+function stage(address: string | null) {
+  const clock = { now: 0 }
+  const rows = new Map<string, LookedUpNumber>()
+  const numbers = {
+    find: vi.fn(async (_: string, number: string, now: number) => {
+      const row = rows.get(number)
+      return row && row.expiresAt > now ? row : null
+    }),
+    record: async (_: unknown, number: string, found: string | null, now: number) => {
+      rows.set(number, { address: found, expiresAt: now + FOUND_MS })
+    },
+    isContact: async () => false,
+  }
+  const link = {
+    lookUp: vi.fn(async (): Promise<LookUp> => (address === null ? { kind: 'absent' } : { kind: 'found', address })),
+    queryGroup: vi.fn(),
+    self: {},
+  }
+  const book = new AddressBook({
+    lease: { instanceId: 'inst_1', owner: 'node', epoch: 1 },
+    numbers: numbers as Numbers,
+    groups: new GroupDirectory(),
+    now: () => clock.now,
+    stored: work => work(),
+  })
+  return { book, link, numbers, clock }
+}
+
+test('the store is asked once for a number that is written to again, and WhatsApp once its answer is too old', async () => {
+  const { book, link, numbers, clock } = stage('551187654321@s.whatsapp.net')
+  const found = { kind: 'found', address: '551187654321@s.whatsapp.net' }
+  for (let count = 0; count < 5; count += 1) expect(await book.find(NUMBER, link)).toEqual(found)
+  expect(link.lookUp).toHaveBeenCalledTimes(1)
+  // Before the look-up and after it.
+  expect(numbers.find).toHaveBeenCalledTimes(2)
+  clock.now = FOUND_MS - 1
+  await book.find(NUMBER, link)
+  expect(link.lookUp).toHaveBeenCalledTimes(1)
+  clock.now = FOUND_MS
+  expect(await book.find(NUMBER, link)).toEqual(found)
+  expect(link.lookUp).toHaveBeenCalledTimes(2)
+})
+
+test('a number that was not on WhatsApp is refused until it is looked up anew', async () => {
+  const { book, link, clock } = stage(null)
+  const refused = { kind: 'refused', failure: { code: 'recipient_not_on_whatsapp' } }
+  for (let count = 0; count < 3; count += 1) expect(await book.find(NUMBER, link)).toMatchObject(refused)
+  expect(link.lookUp).toHaveBeenCalledTimes(1)
+  clock.now = FOUND_MS
+  link.lookUp.mockResolvedValue({ kind: 'found', address: `${NUMBER}@s.whatsapp.net` })
+  expect(await book.find(NUMBER, link)).toMatchObject({ kind: 'found' })
+})
+
+test('who an answer may come from includes the number at which WhatsApp knows the recipient', async () => {
+  const { book, link, numbers } = stage('551187654321@s.whatsapp.net')
+  await book.find(NUMBER, link)
+  expect(await book.findStanding(NUMBER)).toEqual({ known: false, numbers: [NUMBER, '551187654321'] })
+  expect(numbers.find).toHaveBeenCalledTimes(2)
+})

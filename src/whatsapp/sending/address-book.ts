@@ -1,0 +1,92 @@
+import { type MessageFailure, messageFailure } from '../../domain/message.ts'
+import { parseRecipient } from '../../domain/recipient.ts'
+import type { Lease, LookedUpNumber, Numbers } from '../../store/store.ts'
+import { numberOf } from '../baileys/addresses.ts'
+import type { GroupDirectory, GroupSource } from './group-directory.ts'
+import type { Link } from '../baileys/link.ts'
+import { MemoryCache } from '../../kit/bounded-map.ts'
+
+/** Recipients who are written to again and again; for more of them the store is asked. */
+const KEPT_NUMBERS = 1_000
+
+/** Where a message goes on WhatsApp. */
+export type FoundAddress =
+  | { kind: 'found'; address: string }
+  /** WhatsApp gave no answer: ask again later. */
+  | { kind: 'unanswered'; why: string }
+  | { kind: 'refused'; failure: MessageFailure }
+
+export interface AddressBookOptions {
+  lease: Lease
+  numbers: Numbers
+  groups: GroupDirectory
+  now: () => number
+  /** Repeats what the store refuses while it is away. */
+  stored<T>(work: () => Promise<T>): Promise<T>
+}
+
+/**
+ * Finds the address of a recipient. A number is looked up first and written to at the address that WhatsApp returns,
+ * which may be another (Brazil's ninth digit); without a look-up a message to nobody would seem to be sent.
+ */
+export class AddressBook {
+  readonly #options: AddressBookOptions
+  /** What is stored of a number, which nobody but the instance's owner changes. */
+  readonly #kept = new MemoryCache(KEPT_NUMBERS)
+
+  constructor(options: AddressBookOptions) {
+    this.#options = options
+  }
+
+  async find(to: string, link: GroupSource & Pick<Link, 'lookUp'>): Promise<FoundAddress> {
+    const recipient = parseRecipient(to)
+    return recipient?.kind === 'group'
+      ? this.#findGroup(recipient.group, link)
+      : this.#findNumber(recipient?.number ?? to, link)
+  }
+
+  /** Whether a message to this recipient approaches nobody new; and the numbers that an answer may come from. */
+  async findStanding(to: string): Promise<{ known: boolean; numbers: readonly string[] }> {
+    if (parseRecipient(to)?.kind === 'group') return { known: true, numbers: [] }
+    const { numbers, lease, stored } = this.#options
+    const found = await this.#recall(to)
+    const asked = [to, numberOf(found?.address)].filter(number => number !== undefined)
+    return { known: await stored(() => numbers.isContact(lease.instanceId, asked)), numbers: asked }
+  }
+
+  async #findGroup(group: string, link: GroupSource): Promise<FoundAddress> {
+    const { groups } = this.#options
+    const found = await groups.find(group, link)
+    if (found.kind === 'member') return { kind: 'found', address: group }
+    if (found.kind === 'silent') return { kind: 'unanswered', why: 'group_query' }
+    groups.forget(group)
+    return { kind: 'refused', failure: messageFailure('not_a_group_member') }
+  }
+
+  async #findNumber(number: string, link: Pick<Link, 'lookUp'>): Promise<FoundAddress> {
+    const { numbers, lease, now, stored } = this.#options
+    const known = await this.#recall(number)
+    if (known) return toFound(known.address)
+    const answer = await link.lookUp(number).catch(() => ({ kind: 'silent' as const }))
+    if (answer.kind === 'silent') return { kind: 'unanswered', why: 'look_up' }
+    const address = answer.kind === 'found' ? answer.address : null
+    await stored(() => numbers.record(lease, number, address, now()))
+    return toFound(address)
+  }
+
+  /** What WhatsApp said last, unless that is too long ago. */
+  async #recall(number: string): Promise<LookedUpNumber | null> {
+    const { numbers, lease, now, stored } = this.#options
+    const kept = this.#kept.get<LookedUpNumber>(number)
+    if (kept && kept.expiresAt > now()) return kept
+    const found = await stored(() => numbers.find(lease.instanceId, number, now()))
+    if (found) this.#kept.set(number, found)
+    return found
+  }
+}
+
+function toFound(address: string | null): FoundAddress {
+  return address === null
+    ? { kind: 'refused', failure: messageFailure('recipient_not_on_whatsapp') }
+    : { kind: 'found', address }
+}

@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import type { QueuedMessage } from '../../store/store.ts'
+import { Outbox } from './send-queue.ts'
+import { QueueReader } from './queue-reader.ts'
+
+/** Longer than reads of one burst are apart. */
+const PAUSE_MS = 60
+
+function setUp() {
+  const queue: QueuedMessage[] = []
+  const reads: number[] = []
+  const outbox = new Outbox()
+  const reader = new QueueReader({
+    outbox,
+    async readPage(limit, afterSeq) {
+      reads.push(afterSeq)
+      return queue.filter(({ seq }) => seq > afterSeq).slice(0, limit)
+    },
+    canSend: () => true,
+    onRead: () => undefined,
+    onFailed: error => {
+      throw error
+    },
+  })
+  const add = (to: string) => {
+    const seq = queue.length + 1
+    const id = `msg_${seq}`
+    queue.push({
+      seq,
+      id,
+      instanceId: 'inst',
+      to,
+      text: '',
+      whatsappId: id,
+      createdAt: 0,
+      foundAddress: null,
+      prepared: null,
+    })
+  }
+  return { outbox, reader, reads, add }
+}
+
+test('a message behind others that had to stay in their rows is no reason to read; one to somebody else is', async () => {
+  const { outbox, reader, reads, add } = setUp()
+  for (let index = 0; index < 100; index += 1) add('stuck')
+  reader.look('start')
+  await sleep(PAUSE_MS)
+  expect([...outbox.chats()].map(({ overflowFrom }) => overflowFrom)).toEqual([65])
+  const before = reads.length
+  add('stuck')
+  reader.look('on', 'stuck')
+  await sleep(PAUSE_MS)
+  expect(reads).toHaveLength(before)
+  add('free')
+  reader.look('on', 'free')
+  await expect.poll(() => [...outbox.chats()].map(({ key }) => key)).toEqual(['stuck', 'free'])
+  await reader.stop()
+})
+
+test('a poll reads all from the start, the less often the more there is that cannot be kept', async () => {
+  const { reader, reads, add } = setUp()
+  for (let index = 0; index < 10; index += 1) add('one')
+  reader.look('start')
+  await sleep(PAUSE_MS)
+  reader.poll()
+  await expect.poll(() => reads).toEqual([0, 0])
+  for (let index = 0; index < 90; index += 1) add('one')
+  reader.look('start')
+  await expect.poll(() => reads).toEqual([0, 0, 0])
+  for (let index = 0; index < 1_500; index += 1) {
+    add('one')
+    reader.look('on', 'one')
+  }
+  const before = reads.length
+  reader.poll()
+  reader.poll()
+  await sleep(4 * PAUSE_MS)
+  expect(reads).toHaveLength(before)
+  reader.poll()
+  await expect.poll(() => reads.at(-1)).toBeGreaterThan(1_500)
+  reader.poll()
+  reader.poll()
+  await sleep(4 * PAUSE_MS)
+  expect(reads.filter(seq => seq === 0)).toHaveLength(4)
+  reader.poll()
+  await expect.poll(() => reads.filter(seq => seq === 0)).toHaveLength(5)
+  await reader.stop()
+})
+
+test('however many cannot be kept, one poll in two minutes reads them', async () => {
+  const { outbox, reader, reads, add } = setUp()
+  for (let index = 0; index < 65; index += 1) add('one')
+  reader.look('start')
+  await sleep(PAUSE_MS)
+  for (let index = 0; index < 100_000; index += 1) outbox.passOver('one', 'on')
+  for (let polls = 1; polls < 24; polls += 1) reader.poll()
+  await sleep(4 * PAUSE_MS)
+  expect(reads).toEqual([0])
+  reader.poll()
+  await expect.poll(() => reads).toEqual([0, 0])
+  await reader.stop()
+})

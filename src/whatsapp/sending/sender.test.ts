@@ -1,0 +1,343 @@
+import { pino } from 'pino'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { LocalHints } from '../../store/hints.ts'
+import type { LookedUpNumber, MessageReference, Messages, Numbers, QueuedMessage } from '../../store/store.ts'
+import { Gatherer } from '../../kit/batcher.ts'
+import { GroupDirectory } from './group-directory.ts'
+import type { Acknowledgement } from '../baileys/link.ts'
+import { Sender } from './sender.ts'
+import type { SendingLink } from './transmitter.ts'
+import { Turns } from '../../kit/event-loop-budget.ts'
+
+const LEASE = { instanceId: 'inst_test', owner: 'test', epoch: 1 }
+const ADDRESS = '5511987654321@s.whatsapp.net'
+
+interface Row extends QueuedMessage {
+  ended?: string
+}
+
+/** The sender with its rows in memory and a link whose answers the test decides. */
+function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) {
+  const hints = new LocalHints()
+  const rows: Row[] = []
+  const expiresAt = Date.now() + 3_600_000
+  const numbers = new Map<string, LookedUpNumber>([['5511987654321', { address: ADDRESS, expiresAt }]])
+  const findPrepared = (whatsappId: string) => rows.find(row => row.prepared && row.whatsappId === whatsappId)
+  const messages = {
+    listQueued: async (_: string, limit: number, afterSeq = 0) =>
+      rows
+        .filter(row => !row.ended && row.seq > afterSeq)
+        .slice(0, limit)
+        .map(row => ({ ...row })),
+    async recordPrepared(_: unknown, id: string, prepared: QueuedMessage['prepared']) {
+      const row = rows.find(one => one.id === id)!
+      row.prepared ??= prepared
+      return row.prepared!
+    },
+    async recordProgress(_: unknown, whatsappId: string, reached: string) {
+      const row = findPrepared(whatsappId)
+      if (row) row.ended = reached
+      return row ? 'recorded' : 'unknown_message'
+    },
+    async recordFailure(_: unknown, message: MessageReference, failure: { code: string; message: string }) {
+      const row = message.id ? rows.find(({ id }) => id === message.id) : findPrepared(message.whatsappId)
+      if (row) row.ended = `${failure.code}: ${failure.message}`
+      return 'recorded'
+    },
+  } as unknown as Messages
+  const store = {
+    hints,
+    messages,
+    numbers: {
+      find: async (_: string, number: string) => numbers.get(number) ?? null,
+      record: async (_: unknown, number: string, address: string | null) =>
+        void numbers.set(number, { address, expiresAt }),
+      isContact: async () => true,
+    } as Numbers,
+  }
+  const failed = vi.fn()
+  const sender = new Sender({
+    lease: LEASE,
+    store,
+    groups: new GroupDirectory(),
+    gatherer: new Gatherer(2),
+    turns: new Turns(),
+    messageTtlMs: settings.messageTtlMs ?? 86_400_000,
+    ackTimeoutMs: settings.ackTimeoutMs ?? 1_000,
+    logger: pino({ level: 'silent' }),
+    now: Date.now,
+    onFailed: failed,
+  })
+  const written: { address: string; content: string; whatsappId: string }[] = []
+  const closing = new AbortController()
+  const link = {
+    isOpen: true,
+    closed: closing.signal,
+    self: {},
+    write: vi.fn(async (address: string, content: Uint8Array, whatsappId: string, recorded: Promise<void>) => {
+      await recorded
+      written.push({ address, content: Buffer.from(content).toString('hex'), whatsappId })
+    }),
+    lookUp: vi.fn(async (): ReturnType<SendingLink['lookUp']> => ({ kind: 'silent' })),
+    queryGroup: vi.fn(async () => {
+      throw Object.assign(new Error('item-not-found'), { data: 404 })
+    }),
+    forgetDevices: vi.fn(async () => undefined),
+    shareKeyAgain: vi.fn(),
+  } satisfies SendingLink
+  const accept = (to = '5511987654321', createdAt = Date.now()) => {
+    const seq = rows.length + 1
+    const row: Row = {
+      seq,
+      id: `msg_${seq}`,
+      instanceId: LEASE.instanceId,
+      to,
+      text: `text ${seq}`,
+      whatsappId: `3EB0${seq}`,
+      createdAt,
+      foundAddress: null,
+      prepared: null,
+    }
+    rows.push(row)
+    hints.give('queued', LEASE.instanceId)
+    return row
+  }
+  const answer = (whatsappId: string, more: Partial<Acknowledgement> = {}) =>
+    sender.acknowledged({ whatsappId, error: undefined, devicesHash: undefined, ...more })
+  cleanUps.push(() => {
+    closing.abort()
+    return sender.stop()
+  })
+  return { sender, rows, written, link, accept, answer, numbers, expiresAt, failed, close: () => closing.abort() }
+}
+
+const cleanUps: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp()
+})
+
+describe('an acknowledgement', () => {
+  test('ends the message, and the next one to the recipient goes out only then', async () => {
+    const { sender, accept, answer, written, link } = stage()
+    sender.start()
+    sender.attach(link)
+    const first = accept()
+    const second = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    answer(first.whatsappId)
+    await vi.waitFor(() => expect(written.map(({ whatsappId }) => whatsappId)).toEqual(['3EB01', '3EB02']))
+    answer(second.whatsappId)
+    await vi.waitFor(() => expect([first.ended, second.ended]).toEqual(['sent', 'sent']))
+  })
+
+  test('that stays away is answered with the same id and the same content, over the next link', async () => {
+    const { sender, accept, answer, written, link, close } = stage({ ackTimeoutMs: 60_000 })
+    sender.start()
+    sender.attach(link)
+    const message = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    sender.detach()
+    close()
+    sender.attach({ ...link, closed: new AbortController().signal })
+    await vi.waitFor(() => expect(written).toHaveLength(2))
+    expect(written[1]).toEqual(written[0])
+    answer(message.whatsappId)
+    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  })
+
+  test('delays only its recipient', async () => {
+    const { sender, accept, answer, written, link, numbers, expiresAt } = stage({ ackTimeoutMs: 60_000 })
+    numbers.set('5511900000002', { address: '5511900000002@s.whatsapp.net', expiresAt })
+    sender.start()
+    sender.attach(link)
+    for (let count = 0; count < 300; count += 1) accept()
+    const other = accept('5511900000002')
+    await vi.waitFor(() => expect(written).toHaveLength(2))
+    answer(other.whatsappId)
+    await vi.waitFor(() => expect(other.ended).toBe('sent'))
+  })
+
+  test.each(['acknowledgement', 'receipt'])(
+    'that comes late, or a late %s: it counts, and the next one goes out',
+    async kind => {
+      const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
+      sender.start()
+      sender.attach(link)
+      const first = accept()
+      const second = accept()
+      await vi.waitFor(() => expect(written).toHaveLength(1))
+      await new Promise(resolve => setTimeout(resolve, 50))
+      if (kind === 'receipt') {
+        first.ended = 'delivered'
+        sender.received([first.whatsappId])
+      } else answer(first.whatsappId)
+      await vi.waitFor(() => expect(first.ended).toBeDefined())
+      await vi.waitFor(() => expect(written.map(({ whatsappId }) => whatsappId)).toEqual(['3EB01', '3EB02']))
+      answer(second.whatsappId)
+    },
+  )
+
+  test('is not needed once a receipt has come', async () => {
+    const { sender, accept, written, link } = stage({ ackTimeoutMs: 60_000 })
+    sender.start()
+    sender.attach(link)
+    const message = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    sender.received([message.whatsappId])
+    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  })
+})
+
+describe('a refusal', () => {
+  test.each([463, 421, 500])('with %i is final', async error => {
+    const { sender, accept, answer, written, link } = stage()
+    sender.start()
+    sender.attach(link)
+    const message = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    answer(message.whatsappId, { error })
+    await vi.waitFor(() =>
+      expect(message.ended).toContain(`rejected_by_whatsapp: WhatsApp refused the message (code ${error})`),
+    )
+    expect(written).toHaveLength(1)
+  })
+
+  test('for stale devices is tried once more with new ones, and is final then', async () => {
+    const { sender, accept, answer, written, link } = stage()
+    sender.start()
+    sender.attach(link)
+    const message = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    answer(message.whatsappId, { error: 479 })
+    await vi.waitFor(() => expect(written).toHaveLength(2))
+    expect(link.forgetDevices).toHaveBeenCalledWith(ADDRESS)
+    answer(message.whatsappId, { error: 479 })
+    await vi.waitFor(() => expect(message.ended).toContain('479'))
+  })
+})
+
+test('a hash of the recipient’s devices is a reason to ask for them once, however often it is told', async () => {
+  const { sender, accept, answer, written, link } = stage()
+  sender.start()
+  sender.attach(link)
+  for (const [n, devicesHash] of ['2:a', '2:a', '2:b', undefined].entries()) {
+    const message = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(n + 1))
+    answer(message.whatsappId, { devicesHash })
+    await vi.waitFor(() => expect(message.ended).toBeDefined())
+  }
+  expect(link.forgetDevices).toHaveBeenCalledTimes(2)
+})
+
+describe('a recipient', () => {
+  const hung: ((error: Error) => void)[] = []
+
+  test.each([
+    ['whom WhatsApp never answers about', 60, () => new Promise<never>((_, reject) => hung.push(reject))],
+    ['whom WhatsApp says nothing about', 2_500, async () => ({ kind: 'silent' as const })],
+  ])('%s holds up nobody else, however many there are', async (_, count, lookUp) => {
+    const { sender, accept, written, link } = stage()
+    for (let n = 0; n < count; n++) accept(`55110000${10_000 + n}`)
+    const known = accept()
+    sender.start()
+    sender.attach({ ...link, lookUp })
+    await vi.waitFor(() => expect(written.map(({ whatsappId }) => whatsappId)).toEqual([known.whatsappId]), 8_000)
+    // As the link does when it closes.
+    for (const reject of hung.splice(0)) reject(new Error('closed'))
+  })
+
+  test('that WhatsApp does not know fails, and is not asked for again', async () => {
+    const { sender, accept, link, written } = stage()
+    link.lookUp.mockResolvedValue({ kind: 'absent' })
+    sender.start()
+    sender.attach(link)
+    const messages = [accept('5511900000009'), accept('5511900000009')]
+    await vi.waitFor(() => {
+      for (const message of messages) expect(message.ended).toContain('recipient_not_on_whatsapp')
+    })
+    expect(link.lookUp).toHaveBeenCalledTimes(1)
+    expect(written).toEqual([])
+  })
+
+  test('that WhatsApp gives no answer about does not fail: it is asked again', async () => {
+    const { sender, accept, link, answer, written } = stage()
+    sender.start()
+    sender.attach(link)
+    const message = accept('5511900000009')
+    await vi.waitFor(() => expect(link.lookUp).toHaveBeenCalledTimes(1))
+    link.lookUp.mockResolvedValue({ kind: 'found', address: '551190000009@s.whatsapp.net' })
+    sender.attach(link)
+    await vi.waitFor(() => expect(written[0]?.address).toBe('551190000009@s.whatsapp.net'))
+    answer(message.whatsappId)
+    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  })
+
+  test('that is still looked up when the time of the message is up gets it: nothing is both failed and sent', async () => {
+    const { sender, accept, answer, link, written } = stage({ messageTtlMs: 1_000 })
+    const found = Promise.withResolvers<Awaited<ReturnType<SendingLink['lookUp']>>>()
+    sender.start()
+    sender.attach({ ...link, lookUp: () => found.promise })
+    const message = accept('5511900000009')
+    const behind = accept('5511900000009')
+    await vi.waitFor(() => expect(behind.ended).toContain('expired'), { timeout: 20_000 })
+    expect(message.ended).toBeUndefined()
+    found.resolve({ kind: 'found', address: '5511900000009@s.whatsapp.net' })
+    await vi.waitFor(() => expect(written).toHaveLength(1))
+    answer(message.whatsappId)
+    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  })
+
+  test('that is a group we are not in fails', async () => {
+    const { sender, accept, link } = stage()
+    sender.start()
+    sender.attach(link)
+    const message = accept('120363000000000001@g.us')
+    await vi.waitFor(() => expect(message.ended).toContain('not_a_group_member'))
+  })
+})
+
+describe('age', () => {
+  test('fails what was never handed on as expired, and what was as unconfirmed, with no link at all', async () => {
+    const { sender, accept } = stage({ messageTtlMs: 1_000 })
+    const never = accept('5511987654321', Date.now() - 2_000)
+    const maybe = accept('5511987654321', Date.now() - 2_000)
+    maybe.prepared = { address: ADDRESS, content: Buffer.from('x') }
+    const young = accept('5511987654321', Date.now() + 60_000)
+    sender.start()
+    await vi.waitFor(() => {
+      expect(never.ended).toContain('expired')
+      expect(maybe.ended).toContain('unconfirmed')
+    })
+    expect(young.ended).toBeUndefined()
+  })
+})
+
+test('nothing is written before it is recorded as prepared, and what was stored first goes out', async () => {
+  const { sender, accept, link, answer, written, rows } = stage()
+  const message = accept()
+  sender.start()
+  // The row that was read does not show it: an earlier attempt's record came through late.
+  const read = { ...rows[0]! }
+  sender.attach(link)
+  message.prepared = { address: ADDRESS, content: Buffer.from('0a0166', 'hex') }
+  expect(read.prepared).toBeNull()
+  await vi.waitFor(() => expect(link.write).toHaveBeenCalled())
+  sender.attach(link)
+  await vi.waitFor(() => expect(written.map(({ content }) => content)).toEqual(['0a0166']))
+  answer(message.whatsappId)
+  await vi.waitFor(() => expect(message.ended).toBe('sent'))
+})
+
+test('a write that goes wrong is tried again and is nobody’s unhandled rejection', async () => {
+  const { sender, accept, link, answer, written, failed } = stage()
+  link.write.mockRejectedValueOnce(1006)
+  sender.start()
+  sender.attach(link)
+  const message = accept()
+  await vi.waitFor(() => expect(link.write).toHaveBeenCalledTimes(1))
+  sender.attach(link)
+  await vi.waitFor(() => expect(written).toHaveLength(1))
+  answer(message.whatsappId)
+  await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  expect(failed).not.toHaveBeenCalled()
+})
