@@ -2,8 +2,8 @@
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { BadSettings, readSettings } from '../src/config.ts'
-import { StoreUnusable } from '../src/store/errors.ts'
 import { backUp, stampOf } from '../src/store/engine/sqlite/backup.ts'
+import { StoreUnusable } from '../src/store/errors.ts'
 
 const USAGE = 'usage: npm run backup -- FOLDER'
 const PRIVATE_FOLDER = 0o700

@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { BadSettings, readSettings } from '../src/config.ts'
-import { StoreUnusable } from '../src/store/errors.ts'
 import { restore } from '../src/store/engine/sqlite/backup.ts'
+import { StoreUnusable } from '../src/store/errors.ts'
 
 const USAGE = 'usage: npm run restore -- FILE'
 

@@ -1,8 +1,8 @@
 // Puts all that is encrypted under a new master key, with the service stopped. docs/security.md says when and how.
 import { BadSettings, parseMasterKey, readSettings, type Settings } from '../src/config.ts'
 import { openMasterKeyFiles } from '../src/keys.ts'
-import { StoreUnavailable, StoreUnusable } from '../src/store/errors.ts'
 import { rotateMasterKey } from '../src/store/encryption/key-rotation.ts'
+import { StoreUnavailable, StoreUnusable } from '../src/store/errors.ts'
 
 const TOLD_EVERY = 0.05
 

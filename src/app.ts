@@ -12,6 +12,7 @@ import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
 import { openKeys } from './keys.ts'
+import { Turns } from './kit/event-loop-budget.ts'
 import { Metrics } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
 import { Readiness } from './ops/readiness.ts'
@@ -25,7 +26,6 @@ import { createDispatcher } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
 import { signatureHeaders } from './webhooks/signature.ts'
 import { Openings } from './whatsapp/connection/connection-pacing.ts'
-import { Turns } from './kit/event-loop-budget.ts'
 
 export interface App {
   /** Where it listens, as a person would type it. */

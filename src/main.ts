@@ -4,8 +4,8 @@ import { type App, startApp } from './app.ts'
 import { BadSettings, readSettings, type Settings } from './config.ts'
 import { logDestination } from './log-destination.ts'
 import { StoreUnavailable, StoreUnusable } from './store/errors.ts'
-import { giveKeysAsObjects } from './whatsapp/baileys/signal/keys-as-objects.ts'
 import { containLibraryErrors } from './whatsapp/baileys/library-errors.ts'
+import { giveKeysAsObjects } from './whatsapp/baileys/signal/keys-as-objects.ts'
 import { silenceSignalConsole } from './whatsapp/baileys/signal/quiet-libsignal.ts'
 
 /** A stop that takes longer is cut off: the store is consistent at every moment. */

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { callerAddress } from './admin/caller-address.ts'
+import { callerAddress } from './admin/sign-in/caller-address.ts'
 
 /** Operations that destroy, unlink, post again, or change who may do so. */
 const AUDITED: ReadonlySet<string> = new Set([

@@ -1,4 +1,4 @@
-import type { EventStream } from './event-stream.ts'
+import type { EventStream } from './http/event-stream.ts'
 
 export interface Source {
   /** Tells the stream what is the case now, if it changed. Never runs twice at a time. */

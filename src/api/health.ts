@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from './context.ts'
-import { unavailable } from './errors.ts'
+import { unavailable } from './http/error-handler.ts'
 import { oneOf } from './resources/schema-kit.ts'
 
 export function registerHealth(api: Api, context: ApiContext): void {

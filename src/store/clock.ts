@@ -1,5 +1,5 @@
-import type { StoreLogger } from './engine/logger.ts'
 import type { Session } from './engine/backend.ts'
+import type { StoreLogger } from './engine/logger.ts'
 import type { Statements } from './engine/statement.ts'
 
 /** What time it is, the same for all nodes, whatever their machines' clocks say. Milliseconds since 1970. */

@@ -1,78 +1,78 @@
-import type { AllowedMethods } from '../allowed-methods.ts'
 import type { Api, ApiContext } from '../context.ts'
+import type { AllowedMethods } from '../http/allowed-methods.ts'
+import { refuseOtherMethods, refuseUnknownPaths } from '../http/unknown-paths.ts'
 import { registerMetrics } from '../metrics.ts'
-import { refuseOtherMethods, refuseUnknownPaths } from '../unknown-paths.ts'
-import { connectInstance } from './connect-instance.ts'
-import { countDeliveries } from './count-deliveries.ts'
-import { createInstance } from './create-instance.ts'
-import { deleteInstance } from './delete-instance.ts'
-import { endSession } from './end-session.ts'
-import { listActivity } from './list-activity.ts'
-import { listConversations } from './list-conversations.ts'
-import { listEvents } from './list-events.ts'
-import { listInstances } from './list-instances.ts'
-import { listMessages } from './list-messages.ts'
-import { listSessions } from './list-sessions.ts'
-import { logoutInstance } from './logout-instance.ts'
-import { readConnection } from './read-connection.ts'
-import { readEvent } from './read-event.ts'
-import { readHealth } from './read-health.ts'
-import { readInstance } from './read-instance.ts'
-import { readInstanceWebhook } from './read-instance-webhook.ts'
-import { readMessage } from './read-message.ts'
-import { readSandboxPhone } from './read-sandbox-phone.ts'
-import { readSession } from './read-session.ts'
-import { readStatistics } from './read-statistics.ts'
-import { redeliverEvent } from './redeliver-event.ts'
-import { redeliverEvents } from './redeliver-events.ts'
-import { renameInstance } from './rename-instance.ts'
-import { replaceToken } from './replace-token.ts'
-import { replaceWebhookSecret } from './replace-webhook-secret.ts'
-import { createAdminCheck, createKeyCheck } from './require-admin.ts'
-import { sendMessage } from './send-message.ts'
-import { setInstanceWebhook } from './set-instance-webhook.ts'
-import { setPassword } from './set-password.ts'
-import { signIn } from './sign-in.ts'
-import { signOut } from './sign-out.ts'
+import { connectInstance } from './connection/connect-instance.ts'
+import { getConnection } from './connection/get-connection.ts'
+import { getHealth } from './connection/get-health.ts'
+import { logoutInstance } from './connection/logout-instance.ts'
+import { streamConnection } from './connection/stream-connection.ts'
+import { countDeliveries } from './events/count-deliveries.ts'
+import { getInstanceEvent } from './events/get-instance-event.ts'
+import { listEvents } from './events/list-events.ts'
+import { redeliverEvent } from './events/redeliver-event.ts'
+import { redeliverEvents } from './events/redeliver-events.ts'
+import { createInstance } from './instances/create-instance.ts'
+import { deleteInstance } from './instances/delete-instance.ts'
+import { getInstanceById } from './instances/get-instance-by-id.ts'
+import { getStatistics } from './instances/get-statistics.ts'
+import { listActivity } from './instances/list-activity.ts'
+import { listInstances } from './instances/list-instances.ts'
+import { renameInstance } from './instances/rename-instance.ts'
+import { replaceToken } from './instances/replace-token.ts'
+import { getInstanceMessage } from './messages/get-instance-message.ts'
+import { listConversations } from './messages/list-conversations.ts'
+import { listMessages } from './messages/list-messages.ts'
+import { sendMessage } from './messages/send-message.ts'
+import { getSandboxPhone } from './sandbox/get-sandbox-phone.ts'
+import { switchSandboxPhone } from './sandbox/switch-sandbox-phone.ts'
+import { writeAsContact } from './sandbox/write-as-contact.ts'
+import { endSession } from './sign-in/end-session.ts'
+import { getSession } from './sign-in/get-session.ts'
+import { listSessions } from './sign-in/list-sessions.ts'
+import { createAdminCheck, createKeyCheck } from './sign-in/require-admin.ts'
+import { setPassword } from './sign-in/set-password.ts'
+import { signIn } from './sign-in/sign-in.ts'
+import { signOut } from './sign-in/sign-out.ts'
+import { WrongKeys } from './sign-in/wrong-keys.ts'
 import { streamChanges } from './stream-changes.ts'
-import { streamConnection } from './stream-connection.ts'
-import { switchSandboxPhone } from './switch-sandbox-phone.ts'
-import { testWebhook } from './test-webhook.ts'
-import { writeAsContact } from './write-as-contact.ts'
-import { WrongKeys } from './wrong-keys.ts'
+import { getInstanceWebhook } from './webhook/get-instance-webhook.ts'
+import { replaceWebhookSecret } from './webhook/replace-webhook-secret.ts'
+import { setInstanceWebhook } from './webhook/set-instance-webhook.ts'
+import { testWebhook } from './webhook/test-webhook.ts'
 
 const OPERATIONS = [
   createInstance,
   listInstances,
-  readInstance,
+  getInstanceById,
   renameInstance,
   deleteInstance,
   replaceToken,
   connectInstance,
   logoutInstance,
-  readConnection,
+  getConnection,
   streamConnection,
-  readHealth,
-  readInstanceWebhook,
+  getHealth,
+  getInstanceWebhook,
   setInstanceWebhook,
   replaceWebhookSecret,
   listMessages,
-  readMessage,
+  getInstanceMessage,
   listEvents,
-  readEvent,
+  getInstanceEvent,
   redeliverEvent,
   redeliverEvents,
   writeAsContact,
   sendMessage,
   testWebhook,
   listActivity,
-  readStatistics,
+  getStatistics,
   countDeliveries,
   listConversations,
-  readSandboxPhone,
+  getSandboxPhone,
   switchSandboxPhone,
   streamChanges,
-  readSession,
+  getSession,
   signOut,
   listSessions,
   endSession,

@@ -3,8 +3,8 @@ import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { HintTopic } from '../../store/hints.ts'
 import type { Api, ApiContext } from '../context.ts'
-import { EventStream } from '../event-stream.ts'
-import { sessionDigest, sessionToken } from './session-cookie.ts'
+import { EventStream } from '../http/event-stream.ts'
+import { sessionDigest, sessionToken } from './sign-in/session-cookie.ts'
 
 /** What is told of the store's hints. */
 const TOLD = {

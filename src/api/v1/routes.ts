@@ -1,6 +1,6 @@
-import type { AllowedMethods } from '../allowed-methods.ts'
 import type { Api, ApiContext } from '../context.ts'
-import { refuseOtherMethods, refuseUnknownPaths } from '../unknown-paths.ts'
+import type { AllowedMethods } from '../http/allowed-methods.ts'
+import { refuseOtherMethods, refuseUnknownPaths } from '../http/unknown-paths.ts'
 import { createAdmission } from './admit-caller.ts'
 import { getInstance } from './get-instance.ts'
 import { getMessage } from './get-message.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { LocalAdmission } from './stored-admission.ts'
 import type { Core } from '../engine/core.ts'
 import { Statements } from '../engine/statement.ts'
+import { LocalAdmission } from './stored-admission.ts'
 
 function admissionAt(clock: { now: number }, ratePerMinute: number): LocalAdmission {
   const core = {

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
+import type { Session } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
-import { admitted, WINDOW_MS } from './rate-window.ts'
-import type { Session } from '../engine/backend.ts'
 import type { Admission, Admitted } from '../store.ts'
+import { admitted, WINDOW_MS } from './rate-window.ts'
 
 /**
  * Counts in memory, and remembers whose a token is: one process sees every call and every change of a token. Both maps

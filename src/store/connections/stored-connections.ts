@@ -1,11 +1,11 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { PhoneNumber } from '../../domain/recipient.ts'
 import type { Restriction } from '../../domain/restriction.ts'
-import { StoredHealth } from './connection-health.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
 import type { ConnectionsTable } from '../engine/schema/instances.ts'
 import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport, Lease } from '../store.ts'
+import { StoredHealth } from './connection-health.ts'
 
 type Change = Parameters<Connections['record']>[1]
 

@@ -1,7 +1,7 @@
 import type { InstanceId } from '../../domain/ids.ts'
+import { credentialPlace } from '../encryption/sealed-places.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, type Operation } from '../engine/operation.ts'
-import { credentialPlace } from '../encryption/sealed-places.ts'
 import { ALWAYS } from '../engine/statement.ts'
 import type { Credentials, Lease } from '../store.ts'
 

@@ -2,13 +2,13 @@ import { sql } from 'kysely'
 import type { AfterAttempt } from '../../domain/delivery.ts'
 import type { EventKind } from '../../domain/event.ts'
 import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
-import { type AttemptInput, attemptOperation } from './attempts.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
-import { redeliverOperation, redeliverSinceOperation, type SinceStep } from './redelivery.ts'
 import type { Readiness } from '../engine/schema/events.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { AttemptRecord, Deliveries, DueDelivery, Lease, RedeliverOutcome } from '../store.ts'
+import { type AttemptInput, attemptOperation } from './attempts.ts'
+import { redeliverOperation, redeliverSinceOperation, type SinceStep } from './redelivery.ts'
 
 interface DueRow {
   seq: number

@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely'
-import { KeyRotationUnfinished, WrongMasterKey } from '../errors.ts'
 import type { Flavour } from '../engine/migrations/flavour.ts'
 import { tableExists } from '../engine/migrations/table-exists.ts'
 import type { Database } from '../engine/schema/database.ts'
+import { KeyRotationUnfinished, WrongMasterKey } from '../errors.ts'
 import type { Sealing } from './sealing.ts'
 
 const PLACE = 'meta:key_check'

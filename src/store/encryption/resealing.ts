@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import { credentialPlace, webhookSecretPlace } from './sealed-places.ts'
-import type { Sealing } from './sealing.ts'
 import type { Backend } from '../engine/backend.ts'
 import type { RowsStatement, Statement, Statements } from '../engine/statement.ts'
+import { credentialPlace, webhookSecretPlace } from './sealed-places.ts'
+import type { Sealing } from './sealing.ts'
 
 /** Rows in one commit. */
 const STEP = 500

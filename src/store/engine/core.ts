@@ -1,7 +1,7 @@
-import type { LocalHints } from '../hints.ts'
-import type { Operation } from './operation.ts'
 import type { Sealing } from '../encryption/sealing.ts'
+import type { LocalHints } from '../hints.ts'
 import type { Session } from './backend.ts'
+import type { Operation } from './operation.ts'
 import type { Statements } from './statement.ts'
 import type { Traces } from './traces.ts'
 

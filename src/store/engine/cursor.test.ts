@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { idBefore, seqBefore, TOP, toPage } from './cursor.ts'
 import { InvalidCursor } from '../errors.ts'
+import { idBefore, seqBefore, TOP, toPage } from './cursor.ts'
 
 const ROWS = ['evt_3', 'evt_2', 'evt_1']
 const page = (rows: string[], limit: number) =>

@@ -1,6 +1,6 @@
+import type { Lease } from '../store.ts'
 import type { Transaction } from './backend.ts'
 import type { RowsStatement, Statements } from './statement.ts'
-import type { Lease } from '../store.ts'
 
 /** Tells which leases still hold, and keeps them from moving on until the transaction ends. */
 export class Fence {

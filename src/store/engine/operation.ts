@@ -1,6 +1,6 @@
 import type { InstanceId } from '../../domain/ids.ts'
-import type { Session, Transaction } from './backend.ts'
 import type { Lease } from '../store.ts'
+import type { Session, Transaction } from './backend.ts'
 
 /** A kind of write, told for many inputs at once so that a busy moment costs few statements. */
 export interface Operation<I, O> {

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { StoreUnavailable } from '../errors.ts'
+import type { Backend, Session, Transaction } from './backend.ts'
 import { Fence } from './fence.ts'
 import type { Operation } from './operation.ts'
-import type { Backend, Session, Transaction } from './backend.ts'
 import { Statements } from './statement.ts'
 import { Writer } from './writer.ts'
 

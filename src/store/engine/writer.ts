@@ -1,9 +1,9 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import { LeaseLost, StoreUnavailable } from '../errors.ts'
+import type { Lease } from '../store.ts'
+import { type Backend, PostFailed, type Transaction } from './backend.ts'
 import { type Fence, leaseKey } from './fence.ts'
 import { arrange, type Group, type Operation, type Unit } from './operation.ts'
-import { type Backend, PostFailed, type Transaction } from './backend.ts'
-import type { Lease } from '../store.ts'
 
 /** More in one commit would keep the first ones, and on SQLite the process, waiting for the last. */
 const MAX_UNITS_PER_COMMIT = 128

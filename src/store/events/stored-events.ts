@@ -2,16 +2,16 @@ import { type AliasedExpression, type Kysely, type SelectQueryBuilder, sql } fro
 import type { DeliveryState } from '../../domain/delivery.ts'
 import { type EventKind, type IncomingMessage, otherSideOf } from '../../domain/event.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
-import type { Appending } from './appending.ts'
+import { type SummaryRow, toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
 import { idBefore, toPage } from '../engine/cursor.ts'
-import { type SummaryRow, toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
-import { EventDetails } from './event-detail.ts'
-import { digestsOf, type Incoming, type IncomingOutcome, incomingOperation, isGroup } from '../messages/incoming.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { Database } from '../engine/schema/database.ts'
+import { digestsOf, type Incoming, type IncomingOutcome, incomingOperation, isGroup } from '../messages/incoming.ts'
 import { type Slice, search } from '../messages/searching.ts'
 import type { EventDetail, EventRecord, Events, Lease, Page, PageRequest } from '../store.ts'
+import type { Appending } from './appending.ts'
+import { EventDetails } from './event-detail.ts'
 
 interface EventRow extends SummaryRow {
   id: string

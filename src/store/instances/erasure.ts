@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
+import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
 import { IS_QUEUED, IS_SETTLED } from '../engine/schema/messages.ts'
-import type { Transaction } from '../engine/backend.ts'
 import { ALWAYS } from '../engine/statement.ts'
 import type { Lease } from '../store.ts'
 

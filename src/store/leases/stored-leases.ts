@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { INSTANCE_KINDS, type InstanceKind } from '../../domain/instance.ts'
+import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
-import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { Attendance, HeldLease, Lease, Leases } from '../store.ts'
 

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { acceptsMessages, currentState } from '../../domain/connection.ts'
 import type { MessageState } from '../../domain/message.ts'
+import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
-import type { Transaction } from '../engine/backend.ts'
 import { ALWAYS, type Statements } from '../engine/statement.ts'
 import type { AcceptOutcome, NewMessage } from '../store.ts'
 

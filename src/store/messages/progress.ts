@@ -9,13 +9,13 @@ import {
   messageFailure,
   movesTo,
 } from '../../domain/message.ts'
-import type { Appending, NewEvent } from '../events/appending.ts'
-import { Contacts } from '../numbers/contacts.ts'
+import type { Transaction } from '../engine/backend.ts'
 import type { Operation } from '../engine/operation.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
-import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'
+import type { Appending, NewEvent } from '../events/appending.ts'
+import { Contacts } from '../numbers/contacts.ts'
 import type { Lease, ProgressOutcome } from '../store.ts'
 
 type Move = { state: MessageProgress } | { state: 'failed'; failure: MessageFailure }

@@ -2,17 +2,12 @@ import { type Selectable, sql } from 'kysely'
 import { EVENT_KINDS } from '../../domain/event.ts'
 import { firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
 import type { Message, MessageFailure, MessageProgress } from '../../domain/message.ts'
-import { acceptOperation } from './accepting.ts'
+import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
 import { idBefore, TOP, toPage } from '../engine/cursor.ts'
-import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
-import { giveAcceptedHints } from '../hints.ts'
-import { findIncomingStatement, toIncoming } from './incoming.ts'
-import { messageIds } from './message-ids.ts'
 import type { Operation } from '../engine/operation.ts'
-import type { Progress, ProgressInput } from './progress.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
-import { type Slice, search } from './searching.ts'
+import { giveAcceptedHints } from '../hints.ts'
 import type {
   AcceptOutcome,
   Lease,
@@ -28,6 +23,11 @@ import type {
   QueuedMessage,
   StoredIncoming,
 } from '../store.ts'
+import { acceptOperation } from './accepting.ts'
+import { findIncomingStatement, toIncoming } from './incoming.ts'
+import { messageIds } from './message-ids.ts'
+import type { Progress, ProgressInput } from './progress.ts'
+import { type Slice, search } from './searching.ts'
 
 /** Without the encoded content, which may be as long as the text. */
 const SHOWN = [

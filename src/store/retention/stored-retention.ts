@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { type EventId, firstEventId, firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
+import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { type Operation, oneByOne } from '../engine/operation.ts'
-import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { Retention } from '../store.ts'
 

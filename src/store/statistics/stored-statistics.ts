@@ -1,10 +1,10 @@
 import { type AliasedExpression, type RawBuilder, sql } from 'kysely'
 import { type EventId, firstEventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
-import type { Core } from '../engine/core.ts'
 import { joinLatestDelivery } from '../deliveries/delivery-summary.ts'
-import { messageIds } from '../messages/message-ids.ts'
+import type { Core } from '../engine/core.ts'
 import type { Readiness } from '../engine/schema/events.ts'
 import type { RowsStatement, Statement } from '../engine/statement.ts'
+import { messageIds } from '../messages/message-ids.ts'
 import {
   type DeliveryOutcomes,
   type InstanceActivity,

@@ -1,7 +1,7 @@
 import type { BinaryNode, WASocket } from 'baileys'
 import { describe, expect, test, vi } from 'vitest'
-import { DeviceCache } from './signal/device-cache.ts'
 import { dropKeyErrors, relayToDevices } from './recipient-devices.ts'
+import { DeviceCache } from './signal/device-cache.ts'
 
 const OWN = '5511900000000'
 const CONTACT = '5511987654321'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { afterClose, nextStep, pauseBefore } from './after-close.ts'
 import { parseLinkEnd } from '../baileys/link-end.ts'
+import { afterClose, nextStep, pauseBefore } from './after-close.ts'
 
 const ended = (code: number, deviceRemoved = false) => afterClose({ code, deviceRemoved })
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { UNTOLD_RESTRICTION_MS } from '../../domain/restriction.ts'
-import { RestrictionWatch } from './restriction-watch.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
+import { RestrictionWatch } from './restriction-watch.ts'
 
 const DAY_MS = 86_400_000
 

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
 import { type IncomingMessage, incomingKeys } from '../../domain/event.ts'
-import type { Lease, Store } from '../../store/store.ts'
 import type { Gatherer } from '../../kit/batcher.ts'
 import { MemoryCache } from '../../kit/bounded-map.ts'
+import type { Lease, Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import type { SentReceipt } from '../baileys/parse-receipt.ts'
 

@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest'
 import type { LookedUpNumber, Numbers } from '../../store/store.ts'
+import type { LookUp } from '../baileys/look-up.ts'
 import { AddressBook } from './address-book.ts'
 import { GroupDirectory } from './group-directory.ts'
-import type { LookUp } from '../baileys/look-up.ts'
 
 const NUMBER = '5511987654321'
 const FOUND_MS = 1_000

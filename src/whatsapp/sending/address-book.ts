@@ -1,10 +1,10 @@
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
 import { parseRecipient } from '../../domain/recipient.ts'
+import { MemoryCache } from '../../kit/bounded-map.ts'
 import type { Lease, LookedUpNumber, Numbers } from '../../store/store.ts'
 import { numberOf } from '../baileys/addresses.ts'
-import type { GroupDirectory, GroupSource } from './group-directory.ts'
 import type { Link } from '../baileys/link.ts'
-import { MemoryCache } from '../../kit/bounded-map.ts'
+import type { GroupDirectory, GroupSource } from './group-directory.ts'
 
 /** Recipients who are written to again and again; for more of them the store is asked. */
 const KEPT_NUMBERS = 1_000

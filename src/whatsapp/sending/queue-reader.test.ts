@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { QueuedMessage } from '../../store/store.ts'
-import { Outbox } from './send-queue.ts'
 import { QueueReader } from './queue-reader.ts'
+import { Outbox } from './send-queue.ts'
 
 /** Longer than reads of one burst are apart. */
 const PAUSE_MS = 60

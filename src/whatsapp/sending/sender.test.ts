@@ -1,13 +1,13 @@
 import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { Gatherer } from '../../kit/batcher.ts'
+import { Turns } from '../../kit/event-loop-budget.ts'
 import { LocalHints } from '../../store/hints.ts'
 import type { LookedUpNumber, MessageReference, Messages, Numbers, QueuedMessage } from '../../store/store.ts'
-import { Gatherer } from '../../kit/batcher.ts'
-import { GroupDirectory } from './group-directory.ts'
 import type { Acknowledgement } from '../baileys/link.ts'
+import { GroupDirectory } from './group-directory.ts'
 import { Sender } from './sender.ts'
 import type { SendingLink } from './transmitter.ts'
-import { Turns } from '../../kit/event-loop-budget.ts'
 
 const LEASE = { instanceId: 'inst_test', owner: 'test', epoch: 1 }
 const ADDRESS = '5511987654321@s.whatsapp.net'

@@ -1,15 +1,15 @@
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
 import { parseRecipient } from '../../domain/recipient.ts'
+import { MemoryCache } from '../../kit/bounded-map.ts'
+import type { Turns } from '../../kit/event-loop-budget.ts'
 import type { Lease, PreparedMessage, QueuedMessage, Store } from '../../store/store.ts'
+import { encodeText } from '../baileys/content.ts'
+import type { Acknowledgement, Link } from '../baileys/link.ts'
+import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 import { Acknowledgements } from './acknowledgements.ts'
 import type { AddressBook } from './address-book.ts'
-import { encodeText } from '../baileys/content.ts'
 import type { Expiry } from './expiry.ts'
 import type { GroupDirectory } from './group-directory.ts'
-import type { Acknowledgement, Link } from '../baileys/link.ts'
-import { MemoryCache } from '../../kit/bounded-map.ts'
-import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
-import type { Turns } from '../../kit/event-loop-budget.ts'
 
 const HASHES = 2_000
 /** Messages remembered as refused once; one that is forgotten is tried once more. */

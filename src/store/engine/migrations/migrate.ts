@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
-import { NewerSchema } from '../../errors.ts'
 import type { KeyCheck } from '../../encryption/key-check.ts'
+import { NewerSchema } from '../../errors.ts'
 import type { Database } from '../schema/database.ts'
 import { instancesTables } from './0001-instances.ts'
 import { messagesTables } from './0002-messages.ts'

@@ -1,8 +1,8 @@
 import type { Compilable } from 'kysely'
 import pg from 'pg'
 import { StoreUnavailable } from '../../errors.ts'
-import type { StoreLogger } from '../logger.ts'
 import { type Backend, PostFailed, type Session, type Transaction } from '../backend.ts'
+import type { StoreLogger } from '../logger.ts'
 import { fill, fillColumns, type RowsStatement, type Statement } from '../statement.ts'
 import { createPool, reach } from './pools.ts'
 

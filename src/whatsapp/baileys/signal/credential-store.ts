@@ -6,11 +6,11 @@ import {
   type SignalDataTypeMap,
   type SignalKeyStore,
 } from 'baileys'
-import type { Credentials, Lease } from '../../../store/store.ts'
-import { outsideLibrary } from '../library-scope.ts'
 import { MemoryCache } from '../../../kit/bounded-map.ts'
-import { ownBytes } from './own-bytes.ts'
+import type { Credentials, Lease } from '../../../store/store.ts'
 import { untilStored } from '../../../store/until-stored.ts'
+import { outsideLibrary } from '../library-scope.ts'
+import { ownBytes } from './own-bytes.ts'
 
 /** Our own types among the Signal keys' rows. */
 export type RowType = keyof SignalDataTypeMap | 'creds' | 'devices' | 'journal' | 'journal-large'

@@ -1,6 +1,6 @@
 import type { BinaryNode } from 'baileys'
-import { userOf } from '../addresses.ts'
 import { MemoryCache } from '../../../kit/bounded-map.ts'
+import { userOf } from '../addresses.ts'
 
 const CONTACTS = 2_000
 /** More than wait for their turn to be decrypted. */

@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { ProtocolAddress, SessionBuilder, SessionCipher, SessionRecord, type SignalStorage } from 'libsignal'
 import * as curve from 'libsignal/src/curve.js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { keepSessionsWhole } from './session-attempts.ts'
 import { silenceSignalConsole } from './quiet-libsignal.ts'
+import { keepSessionsWhole } from './session-attempts.ts'
 
 let speakAgain: () => void
 beforeAll(() => {

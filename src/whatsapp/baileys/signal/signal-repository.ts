@@ -7,9 +7,9 @@ import {
   type SignalRepositoryWithLIDStore,
 } from 'baileys'
 import type { ILogger } from 'baileys/lib/Utils/logger.js'
+import { MemoryCache } from '../../../kit/bounded-map.ts'
 import { userOf } from '../addresses.ts'
 import type { Journal } from './journal.ts'
-import { MemoryCache } from '../../../kit/bounded-map.ts'
 import { keepSessionsWhole } from './session-attempts.ts'
 
 type LIDMappingStore = SignalRepositoryWithLIDStore['lidMapping']

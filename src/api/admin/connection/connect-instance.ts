@@ -1,0 +1,49 @@
+import { Type } from 'typebox'
+import { Refusal } from '../../../domain/refusal.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { checkNumber } from '../../input.ts'
+import { connectionSchema } from '../../resources/connection.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { getInstanceOrRefuse, instanceParams, orNotFound } from '../instances/instance-params.ts'
+import { findConnection } from './find-connection.ts'
+
+const bodySchema = Type.Object(
+  {
+    phone: Type.Optional(
+      Type.String({
+        description: 'The number to link, digits only: asks for a pairing code in place of a QR code.',
+        examples: ['5511987654321'],
+      }),
+    ),
+  },
+  { title: 'ConnectOptions' },
+)
+
+export function connectInstance(api: Api, context: ApiContext): void {
+  const { store, sandbox } = context
+  api.post(
+    '/instances/:id/connect',
+    {
+      schema: {
+        operationId: 'connectInstance',
+        summary: 'Link the instance, or resume it',
+        description:
+          'Starts linking by QR code, or by pairing code when `phone` is given; resumes a `stopped` instance.',
+        tags: ['Connection'],
+        params: instanceParams,
+        body: bodySchema,
+        response: { 202: dataOf(connectionSchema, 'Asked for. What comes of it is told by the connection.') },
+      },
+      config: { refusals: ['instance_not_found', 'invalid_request', 'sandbox_disabled'], optionalBody: true },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      const { phone } = request.body
+      if (phone !== undefined) checkNumber('phone', phone)
+      const instance = await getInstanceOrRefuse(store, id)
+      if (instance.kind === 'sandbox' && !sandbox.enabled) throw new Refusal('sandbox_disabled')
+      if (!(await store.connections.requestConnect(id, phone ?? null))) throw new Refusal('instance_not_found')
+      return reply.code(202).send({ data: orNotFound(await findConnection(context, id)) })
+    },
+  )
+}

@@ -1,0 +1,30 @@
+import { Refusal } from '../../../domain/refusal.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { isId } from '../../input.ts'
+import { connectionSchema } from '../../resources/connection.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { instanceParams, orNotFound } from '../instances/instance-params.ts'
+import { findConnection } from './find-connection.ts'
+
+export function logoutInstance(api: Api, context: ApiContext): void {
+  const { store } = context
+  api.post(
+    '/instances/:id/logout',
+    {
+      schema: {
+        operationId: 'logoutInstance',
+        summary: 'Unlink the number',
+        description: 'Queued messages fail with `instance_logged_out`.',
+        tags: ['Connection'],
+        params: instanceParams,
+        response: { 202: dataOf(connectionSchema, 'Asked for. What comes of it is told by the connection.') },
+      },
+      config: { refusals: ['instance_not_found'] },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      if (!isId(id) || !(await store.connections.requestLogout(id))) throw new Refusal('instance_not_found')
+      return reply.code(202).send({ data: orNotFound(await findConnection(context, id)) })
+    },
+  )
+}

@@ -1,0 +1,63 @@
+import type { Readable } from 'node:stream'
+import { Type } from 'typebox'
+import type { InstanceId } from '../../../domain/ids.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { follow } from '../../follow.ts'
+import { EventStream } from '../../http/event-stream.ts'
+import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
+import { findConnection } from './find-connection.ts'
+
+const POLL_MS = 3_000
+
+const streamSchema = Type.Unsafe<Readable>({
+  type: 'string',
+  description: 'Events as they come.',
+  examples: ['event: connection\ndata: {"data":{"state":"linking","qr":"2@…"}}\n\n'],
+})
+
+export function streamConnection(api: Api, context: ApiContext): void {
+  api.get(
+    '/instances/:id/connection/stream',
+    {
+      exposeHeadRoute: false,
+      schema: {
+        operationId: 'streamConnection',
+        summary: 'Follow the connection',
+        description:
+          'Server-sent events: `connection` at once and after every change, its data as `getConnection` answers it. ' +
+          'Ends with `deleted` when the instance is.',
+        tags: ['Connection'],
+        params: instanceParams,
+        produces: ['text/event-stream'],
+        response: { 200: streamSchema },
+      },
+      config: { refusals: ['instance_not_found'] },
+    },
+    async (request, reply) => {
+      const { id } = await getInstanceOrRefuse(context.store, request.params.id)
+      const stream = new EventStream(context.closing)
+      followConnection(stream, context, id)
+      return reply.type('text/event-stream').header('x-accel-buffering', 'no').send(stream.body)
+    },
+  )
+}
+
+function followConnection(stream: EventStream, context: ApiContext, id: InstanceId): void {
+  const { store, logger, settings } = context
+  let told = ''
+  follow(stream, {
+    async tell() {
+      const view = await findConnection(context, id)
+      const seen = JSON.stringify(view)
+      if (seen === told) return
+      if (view && stream.send('connection', { data: view })) told = seen
+      if (!view) {
+        stream.send('deleted', { data: { instanceId: id } })
+        stream.end()
+      }
+    },
+    onHint: look => store.hints.on('connection', look, id),
+    pollMs: settings.streamPollMs ?? POLL_MS,
+    onError: error => logger.warn({ err: error, instanceId: id }, 'stream.failed'),
+  })
+}

@@ -1,0 +1,34 @@
+import { Type } from 'typebox'
+import type { Api, ApiContext } from '../../context.ts'
+import { parseMoment } from '../../input.ts'
+import { dataOf, moment } from '../../resources/schema-kit.ts'
+import { deliveryCountsSchema } from '../../resources/statistics.ts'
+import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
+
+export function countDeliveries(api: Api, { store }: ApiContext): void {
+  api.get(
+    '/instances/:id/deliveries/counts',
+    {
+      schema: {
+        operationId: 'countDeliveries',
+        summary: 'Count how deliveries ended, and redeliveries on their way',
+        description: 'What `redeliverEvents` would queue again, and how far that got.',
+        tags: ['Event log'],
+        params: instanceParams,
+        querystring: Type.Object({ since: moment('Events made at or after this moment.') }),
+        response: { 200: dataOf(deliveryCountsSchema, 'Up to 10,000 of each.') },
+      },
+      config: { refusals: ['instance_not_found', 'invalid_request'] },
+    },
+    async request => {
+      const since = parseMoment('since', request.query.since)
+      const { id } = await getInstanceOrRefuse(store, request.params.id)
+      const [delivered, exhausted, redelivering] = await Promise.all([
+        store.statistics.countEnded(id, since, 'delivered'),
+        store.statistics.countEnded(id, since, 'exhausted'),
+        store.statistics.countRedelivering(id),
+      ])
+      return { data: { delivered, exhausted, redelivering } }
+    },
+  )
+}

@@ -1,0 +1,38 @@
+import { Type } from 'typebox'
+import { DELIVERY_STATES } from '../../../domain/delivery.ts'
+import { EVENT_KINDS } from '../../../domain/event.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { eventSchema, eventView } from '../../resources/event.ts'
+import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
+import { oneOf } from '../../resources/schema-kit.ts'
+import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
+
+const querySchema = Type.Object({
+  ...pageQuery,
+  state: Type.Optional(oneOf(DELIVERY_STATES, { description: 'Only events whose latest delivery is in this state.' })),
+  kind: Type.Optional(oneOf(EVENT_KINDS, { description: 'Only events of this kind.' })),
+})
+
+export function listEvents(api: Api, { store }: ApiContext): void {
+  api.get(
+    '/instances/:id/events',
+    {
+      schema: {
+        operationId: 'listEvents',
+        summary: 'List events',
+        description: 'The log of what was told, newest first, each event with its latest delivery.',
+        tags: ['Event log'],
+        params: instanceParams,
+        querystring: querySchema,
+        response: { 200: pageOf(eventSchema, 'One page of events.') },
+      },
+      config: { refusals: ['instance_not_found', 'invalid_request'] },
+    },
+    async request => {
+      const { state, kind } = request.query
+      const { id } = await getInstanceOrRefuse(store, request.params.id)
+      const page = await store.events.list(id, pageRequest(request.query), { state, kind })
+      return { data: page.data.map(eventView), nextCursor: page.nextCursor }
+    },
+  )
+}

@@ -1,0 +1,29 @@
+import { Type } from 'typebox'
+import { Refusal } from '../../../domain/refusal.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { isId } from '../../input.ts'
+import { instanceParams } from './instance-params.ts'
+
+export function deleteInstance(api: Api, { store, now }: ApiContext): void {
+  api.delete(
+    '/instances/:id',
+    {
+      schema: {
+        operationId: 'deleteInstance',
+        summary: 'Delete an instance',
+        description:
+          'The token is dead and the credentials are erased at once; WhatsApp is logged out. Queued messages fail with ' +
+          '`instance_deleted`; what is owed to the webhook runs to its end.',
+        tags: ['Instances'],
+        params: instanceParams,
+        response: { 204: Type.Null({ description: 'Deleted.' }) },
+      },
+      config: { refusals: ['instance_not_found'] },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      if (!isId(id) || !(await store.instances.delete(id, now()))) throw new Refusal('instance_not_found')
+      return reply.code(204).send(null)
+    },
+  )
+}

@@ -1,0 +1,70 @@
+import { Type } from 'typebox'
+import type { DeliveryOutcomes } from '../../../store/store.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { statisticsSchema, statisticsView } from '../../resources/statistics.ts'
+import { getInstanceOrRefuse, instanceParams } from './instance-params.ts'
+
+const MINUTE_MS = 60_000
+/** Spans of time that give some fifty bars. */
+const BUCKET_MS: Readonly<Record<number, number>> = { 1: MINUTE_MS, 24: 30 * MINUTE_MS, 168: 180 * MINUTE_MS }
+const HOUR_MS = 60 * MINUTE_MS
+/** A bucket that is over and waits for nothing changes only by a redelivery: it is counted again after this. */
+const KEPT_MS = 5 * MINUTE_MS
+const MAX_KEPT = 5_000
+
+interface Kept {
+  outcomes: DeliveryOutcomes
+  until: number
+}
+
+export function getStatistics(api: Api, { store, now }: ApiContext): void {
+  const kept = new Map<string, Kept>()
+
+  /** One bucket after the other, so that other calls get their turn in between. */
+  async function count(instanceId: string, at: number, bucketMs: number): Promise<DeliveryOutcomes> {
+    const key = `${instanceId} ${at} ${bucketMs}`
+    const known = kept.get(key)
+    if (known && known.until > now()) return known.outcomes
+    const outcomes = await store.statistics.outcomes(instanceId, at, at + bucketMs)
+    kept.delete(key)
+    if (at + bucketMs < now() && outcomes.waiting === 0) kept.set(key, { outcomes, until: now() + KEPT_MS })
+    for (const oldest of kept.keys()) {
+      if (kept.size <= MAX_KEPT) break
+      kept.delete(oldest)
+    }
+    return outcomes
+  }
+
+  api.get(
+    '/instances/:id/statistics',
+    {
+      schema: {
+        operationId: 'getStatistics',
+        summary: 'Deliveries by outcome and latency over time',
+        tags: ['Statistics'],
+        params: instanceParams,
+        querystring: Type.Object({
+          hours: Type.Unsafe<number>({
+            type: 'integer',
+            enum: [1, 24, 168],
+            description: 'How far back: 1, 24 or 168.',
+          }),
+        }),
+        response: { 200: dataOf(statisticsSchema, 'By the time at which the events were made.') },
+      },
+      config: { refusals: ['instance_not_found', 'invalid_request'] },
+    },
+    async request => {
+      const { hours } = request.query
+      const { id } = await getInstanceOrRefuse(store, request.params.id)
+      const bucketMs = BUCKET_MS[hours]!
+      const last = Math.floor(now() / bucketMs) * bucketMs
+      const buckets: { at: number; outcomes: DeliveryOutcomes }[] = []
+      for (let at = last - hours * HOUR_MS + bucketMs; at <= last; at += bucketMs) {
+        buckets.push({ at, outcomes: await count(id, at, bucketMs) })
+      }
+      return { data: statisticsView(buckets) }
+    },
+  )
+}

@@ -1,0 +1,34 @@
+import { Type } from 'typebox'
+import { Refusal } from '../../../domain/refusal.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { isId } from '../../input.ts'
+import { tokenSchema } from '../../resources/instance.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { tokenDigest } from '../../token.ts'
+import { newToken } from '../secrets.ts'
+import { instanceParams } from './instance-params.ts'
+
+export function replaceToken(api: Api, { store }: ApiContext): void {
+  api.post(
+    '/instances/:id/token',
+    {
+      schema: {
+        operationId: 'replaceToken',
+        summary: 'Make a new token',
+        description: 'The old token is invalid at once, on every node.',
+        tags: ['Instances'],
+        params: instanceParams,
+        response: { 200: dataOf(Type.Object({ token: tokenSchema }), 'The new token, shown this once.') },
+      },
+      config: { refusals: ['instance_not_found'] },
+    },
+    async request => {
+      const { id } = request.params
+      const token = newToken()
+      if (!isId(id) || !(await store.instances.replaceToken(id, Buffer.from(tokenDigest(token), 'hex')))) {
+        throw new Refusal('instance_not_found')
+      }
+      return { data: { token } }
+    },
+  )
+}

@@ -1,0 +1,32 @@
+import { Type } from 'typebox'
+import { Refusal } from '../../../domain/refusal.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { isId } from '../../input.ts'
+import { instanceIdSchema } from '../../resources/instance.ts'
+import { messageIdSchema } from '../../resources/message.ts'
+import { messageLifeSchema, messageLifeView } from '../../resources/message-life.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { getInstanceOrRefuse } from '../instances/instance-params.ts'
+
+export function getInstanceMessage(api: Api, { store }: ApiContext): void {
+  api.get(
+    '/instances/:id/messages/:messageId',
+    {
+      schema: {
+        operationId: 'getInstanceMessage',
+        summary: 'Read a message and its time line',
+        tags: ['Message log'],
+        params: Type.Object({ id: instanceIdSchema, messageId: messageIdSchema }),
+        response: { 200: dataOf(messageLifeSchema, 'The message with its events.') },
+      },
+      config: { refusals: ['instance_not_found', 'message_not_found'] },
+    },
+    async request => {
+      const { messageId } = request.params
+      const { id } = await getInstanceOrRefuse(store, request.params.id)
+      const message = isId(messageId) ? await store.messages.find(id, messageId) : null
+      if (!message) throw new Refusal('message_not_found')
+      return { data: messageLifeView(message, await store.messages.listEvents(id, messageId)) }
+    },
+  )
+}

@@ -1,0 +1,35 @@
+import { Type } from 'typebox'
+import type { Api, ApiContext } from '../../context.ts'
+import { conversationSchema, conversationViews } from '../../resources/conversation.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { instanceParams } from '../instances/instance-params.ts'
+import { getSandboxOrRefuse } from '../sandbox/get-sandbox.ts'
+
+/** The latest lines, in each direction. */
+const MAX_LINES = 200
+
+export function listConversations(api: Api, context: ApiContext): void {
+  const { store } = context
+  api.get(
+    '/instances/:id/sandbox/conversations',
+    {
+      schema: {
+        operationId: 'listConversations',
+        summary: 'What a sandbox instance and its simulated contacts wrote to each other',
+        description: 'From the latest 200 messages sent and the latest 200 received; the latest conversation first.',
+        tags: ['Sandbox'],
+        params: instanceParams,
+        response: { 200: dataOf(Type.Array(conversationSchema), 'The conversations.') },
+      },
+      config: { refusals: ['instance_not_found', 'not_a_sandbox'] },
+    },
+    async request => {
+      const { id } = await getSandboxOrRefuse(context, request.params.id)
+      const [sent, received] = await Promise.all([
+        store.messages.list(id, { limit: MAX_LINES }),
+        store.events.listReceived(id, MAX_LINES),
+      ])
+      return { data: conversationViews(sent.data, received) }
+    },
+  )
+}

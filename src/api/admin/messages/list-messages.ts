@@ -1,0 +1,49 @@
+import { Type } from 'typebox'
+import { MESSAGE_STATES } from '../../../domain/message.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { checkFilterText, parseMoment } from '../../input.ts'
+import { messageSchema, messageView } from '../../resources/message.ts'
+import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
+import { oneOf } from '../../resources/schema-kit.ts'
+import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
+
+const querySchema = Type.Object({
+  ...pageQuery,
+  state: Type.Optional(oneOf(MESSAGE_STATES, { description: 'Only messages in this state.' })),
+  to: Type.Optional(
+    Type.String({ maxLength: 64, description: 'Only messages to this recipient, as the caller wrote it.' }),
+  ),
+  since: Type.Optional(Type.String({ description: 'Accepted at or after this moment (ISO 8601).' })),
+  until: Type.Optional(Type.String({ description: 'Accepted before this moment (ISO 8601).' })),
+})
+
+export function listMessages(api: Api, { store }: ApiContext): void {
+  api.get(
+    '/instances/:id/messages',
+    {
+      schema: {
+        operationId: 'listMessages',
+        summary: 'List messages',
+        description: 'The log of what was sent, newest first.',
+        tags: ['Message log'],
+        params: instanceParams,
+        querystring: querySchema,
+        response: { 200: pageOf(messageSchema, 'One page of messages.') },
+      },
+      config: { refusals: ['instance_not_found', 'invalid_request'] },
+    },
+    async request => {
+      const { state, to, since, until } = request.query
+      if (to !== undefined) checkFilterText('to', to)
+      const filter = {
+        state,
+        to,
+        since: since === undefined ? undefined : parseMoment('since', since),
+        until: until === undefined ? undefined : parseMoment('until', until),
+      }
+      const { id } = await getInstanceOrRefuse(store, request.params.id)
+      const page = await store.messages.list(id, pageRequest(request.query), filter)
+      return { data: page.data.map(messageView), nextCursor: page.nextCursor }
+    },
+  )
+}

@@ -1,0 +1,33 @@
+import { Refusal } from '../../../domain/refusal.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { sandboxPhoneSchema } from '../../resources/conversation.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { instanceParams } from '../instances/instance-params.ts'
+import { getSandboxOrRefuse } from './get-sandbox.ts'
+
+export function switchSandboxPhone(api: Api, context: ApiContext): void {
+  const { sandbox } = context
+  api.put(
+    '/instances/:id/sandbox/phone',
+    {
+      schema: {
+        operationId: 'switchSandboxPhone',
+        summary: 'Switch the simulated phone on or off',
+        description:
+          'While it is off the simulated WhatsApp turns the instance away: it is `reconnecting`, then `disconnected`. A ' +
+          'restart of the service, or a move to another node, switches it on.',
+        tags: ['Sandbox'],
+        params: instanceParams,
+        body: sandboxPhoneSchema,
+        response: { 200: dataOf(sandboxPhoneSchema, 'The phone as it is now.') },
+      },
+      config: { refusals: ['instance_not_found', 'invalid_request', 'not_a_sandbox', 'sandbox_disabled'] },
+    },
+    async request => {
+      const { id } = await getSandboxOrRefuse(context, request.params.id)
+      if (!sandbox.enabled) throw new Refusal('sandbox_disabled')
+      await sandbox.switchPhone(id, request.body.on)
+      return { data: { on: request.body.on } }
+    },
+  )
+}

@@ -1,0 +1,23 @@
+import { Type } from 'typebox'
+import type { Api, ApiContext } from '../../context.ts'
+import { sessionParams } from '../../resources/session.ts'
+
+export function endSession(api: Api, { store }: ApiContext): void {
+  api.delete(
+    '/sessions/:id',
+    {
+      schema: {
+        operationId: 'endSession',
+        summary: 'End a session of the panel',
+        description: 'At once and on every node. Nothing happens if it has ended already.',
+        tags: ['Panel'],
+        params: sessionParams,
+        response: { 204: Type.Null({ description: 'Ended.' }) },
+      },
+    },
+    async (request, reply) => {
+      await store.sessions.end(request.params.id)
+      return reply.code(204).send(null)
+    },
+  )
+}

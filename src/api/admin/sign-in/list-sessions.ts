@@ -1,0 +1,22 @@
+import { Type } from 'typebox'
+import type { Api, ApiContext } from '../../context.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { listedSessionSchema, listedSessionView } from '../../resources/session.ts'
+
+export function listSessions(api: Api, { store, now }: ApiContext): void {
+  api.get(
+    '/sessions',
+    {
+      schema: {
+        operationId: 'listSessions',
+        summary: 'List who is signed in to the panel',
+        tags: ['Panel'],
+        response: { 200: dataOf(Type.Array(listedSessionSchema), 'Every session, newest first.') },
+      },
+    },
+    async request => {
+      const sessions = await store.sessions.list(now())
+      return { data: sessions.map(session => listedSessionView(session, request.sessionId)) }
+    },
+  )
+}

@@ -1,0 +1,51 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Refusal } from '../../../domain/refusal.ts'
+import { parseBearer } from '../../bearer.ts'
+import type { ApiContext } from '../../context.ts'
+import { callerAddress, networkOf } from './caller-address.ts'
+import { isSameOrigin, sessionDigest, sessionToken } from './session-cookie.ts'
+import type { WrongKeys } from './wrong-keys.ts'
+
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+export type IsAdminKey = (key: string) => boolean
+
+/** Compares by digest, in constant time. */
+export function createKeyCheck(adminKey: string): IsAdminKey {
+  const expected = hash('sha256', adminKey, 'buffer')
+  return key => timingSafeEqual(hash('sha256', key, 'buffer'), expected)
+}
+
+/**
+ * Lets a request through that carries the admin key, or the cookie of a session of the panel. Wrong keys are throttled by
+ * address; the right one is never refused, so that nobody can lock the administrator out by guessing.
+ */
+export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys) {
+  return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
+    const key = parseBearer(request.headers.authorization)
+    const accept = () => {
+      request.hasKey = true
+      done()
+    }
+    if (key === null) void checkSession(context, request).then(accept, done)
+    else if (isAdminKey(key)) accept()
+    else void wrongKeys.count(networkOf(callerAddress(request))).then(waitMs => done(refuseWrongKey(waitMs)), done)
+  }
+}
+
+/** @throws Refusal */
+async function checkSession({ store, settings, now }: ApiContext, request: FastifyRequest): Promise<void> {
+  const token = sessionToken(request)
+  if (token === null) throw new Refusal('invalid_admin_key')
+  const isSafe = SAFE_METHODS.has(request.method)
+  if (!isSafe && !isSameOrigin(request, settings.publicUrl ?? null)) throw new Refusal('cross_site_request')
+  const session = await store.sessions.find(sessionDigest(token, settings.adminKey), now())
+  if (session === null) throw new Refusal('invalid_admin_key')
+  request.sessionId = session.id
+}
+
+export function refuseWrongKey(waitMs: number): Refusal {
+  if (waitMs === 0) return new Refusal('invalid_admin_key')
+  return new Refusal('too_many_attempts', undefined, { retryAfterSeconds: Math.ceil(waitMs / 1000) })
+}

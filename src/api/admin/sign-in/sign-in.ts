@@ -1,0 +1,77 @@
+import { Type } from 'typebox'
+import type { Api, ApiContext } from '../../context.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { sessionSchema } from '../../resources/session.ts'
+import { callerAddress, networkOf } from './caller-address.ts'
+import { findSessionView } from './get-session.ts'
+import { isPassword, MAX_PASSWORD_LENGTH } from './password.ts'
+import { type IsAdminKey, refuseWrongKey } from './require-admin.ts'
+import { isHttps, newSessionId, newSessionToken, SESSION_MS, sessionCookie, sessionDigest } from './session-cookie.ts'
+import type { WrongKeys } from './wrong-keys.ts'
+
+const MAX_KEY_LENGTH = 1_024
+const MAX_USER_AGENT_LENGTH = 300
+/** Anybody may send one: what is read of it, and what it costs to parse, stays small. */
+const MAX_BODY_BYTES = 4_096
+
+const bodySchema = Type.Object(
+  {
+    key: Type.String({
+      minLength: 1,
+      maxLength: MAX_KEY_LENGTH,
+      description: 'The admin key, or the password if one is set.',
+    }),
+  },
+  { title: 'KeyToSignIn' },
+)
+
+/** The only call of the management API that needs no key in its headers: it is how the panel gets its session. */
+export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys): void {
+  const { store, settings, now } = context
+
+  /**
+   * A password is counted as a guess before it is looked at, so that many at once get no more looks than one after the
+   * other. The admin key, which none can guess, is never refused.
+   */
+  async function check(key: string, network: string): Promise<void> {
+    if (isAdminKey(key)) return
+    const waitMs = await wrongKeys.count(network)
+    if (waitMs > 0) throw refuseWrongKey(waitMs)
+    const hash = key.length <= MAX_PASSWORD_LENGTH ? await store.sessions.findPasswordHash() : null
+    if (hash !== null && (await isPassword(key, hash))) return
+    throw refuseWrongKey(0)
+  }
+
+  api.post(
+    '/session',
+    {
+      bodyLimit: MAX_BODY_BYTES,
+      schema: {
+        operationId: 'signIn',
+        summary: 'Sign in to the panel',
+        description:
+          'Sets the cookie of a session that lasts 7 days. It is sent by browsers only, and counts only from this site.',
+        tags: ['Panel'],
+        security: [],
+        body: bodySchema,
+        response: { 200: dataOf(sessionSchema, 'Signed in.') },
+      },
+      config: { refusals: ['invalid_request'] },
+    },
+    async (request, reply) => {
+      await check(request.body.key, networkOf(callerAddress(request)))
+      const token = newSessionToken()
+      const id = newSessionId()
+      const createdAt = now()
+      await store.sessions.create({
+        id,
+        tokenDigest: sessionDigest(token, settings.adminKey),
+        createdAt,
+        expiresAt: createdAt + SESSION_MS,
+        userAgent: request.headers['user-agent']?.slice(0, MAX_USER_AGENT_LENGTH) ?? null,
+      })
+      reply.header('set-cookie', sessionCookie(token, isHttps(request, settings.publicUrl ?? null)))
+      return { data: await findSessionView(context, id) }
+    },
+  )
+}

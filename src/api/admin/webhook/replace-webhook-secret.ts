@@ -1,0 +1,30 @@
+import type { Api, ApiContext } from '../../context.ts'
+import { isId } from '../../input.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { webhookSchema, webhookView } from '../../resources/webhook.ts'
+import { instanceParams, orNotFound } from '../instances/instance-params.ts'
+import { newWebhookSecret } from '../secrets.ts'
+
+export function replaceWebhookSecret(api: Api, { store, now }: ApiContext): void {
+  api.post(
+    '/instances/:id/webhook/secret',
+    {
+      schema: {
+        operationId: 'replaceWebhookSecret',
+        summary: 'Make a new signing secret',
+        description:
+          'Signs everything from now on, queued deliveries too: `X-Service-Signature` changes over at once, ' +
+          '`webhook-signature` carries the old signature beside the new one for 24 h.',
+        tags: ['Webhooks'],
+        params: instanceParams,
+        response: { 200: dataOf(webhookSchema, 'The configuration with the new secret.') },
+      },
+      config: { refusals: ['instance_not_found'] },
+    },
+    async request => {
+      const { id } = request.params
+      const replaced = isId(id) ? await store.instances.replaceWebhookSecret(id, newWebhookSecret(), now()) : null
+      return { data: webhookView(orNotFound(replaced)) }
+    },
+  )
+}

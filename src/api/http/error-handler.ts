@@ -1,0 +1,54 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
+import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
+import { InvalidCursor, StoreUnavailable } from '../../store/errors.ts'
+
+/** When to try again what the store, or a closing server, could not do. */
+export const UNAVAILABLE_RETRY_SECONDS = 2
+
+/** Fastify's own errors that have a code of ours. */
+const FASTIFY_CODES: Readonly<Record<string, RefusalCode>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+}
+
+/** The envelope of every error (decisions §1). */
+export function errorBody({ code, message, details }: Pick<Refusal, 'code' | 'message' | 'details'>): string {
+  return JSON.stringify({ error: { code, message, ...(details && { details }) } })
+}
+
+export function unavailable(): Refusal {
+  return new Refusal('service_unavailable', undefined, { retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS })
+}
+
+/** Null for a bug. */
+function parseRefusal(error: unknown): Refusal | null {
+  if (error instanceof Refusal) return error
+  if (error instanceof StoreUnavailable) return unavailable()
+  if (error instanceof InvalidCursor) return invalid('cursor', 'must be the nextCursor of an earlier page')
+  if (!(error instanceof Error)) return null
+  const { code, statusCode } = error as { code?: unknown; statusCode?: unknown }
+  if (typeof code === 'string' && FASTIFY_CODES[code]) return new Refusal(FASTIFY_CODES[code])
+  return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500 ? new Refusal('invalid_request') : null
+}
+
+/** `invalid_request` because of one field. `message` continues the field's name, as "must be …". */
+export function invalid(field: string, message: string): Refusal {
+  return new Refusal('invalid_request', `"${field}" ${message}.`, { details: [{ field, message }] })
+}
+
+/** Answers whatever was thrown. The detail of a bug goes to the log under the request id, never to the caller. */
+export function createErrorHandler(logger: Logger) {
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
+    const refusal = parseRefusal(error) ?? new Refusal('internal_error')
+    request.refusalCode = refusal.code
+    if (refusal.code === 'internal_error') logger.error({ err: error, requestId: request.id }, 'request.failed')
+    if (refusal.code === 'service_unavailable')
+      logger.warn({ err: error, requestId: request.id }, 'request.unavailable')
+    // The rest of the body is read and thrown away on a connection that stays: closing it could drop the answer.
+    reply.removeHeader('connection')
+    if (refusal.status === 401) reply.header('www-authenticate', 'Bearer')
+    if (refusal.retryAfterSeconds !== undefined) reply.header('retry-after', refusal.retryAfterSeconds)
+    reply.code(refusal.status).type('application/json; charset=utf-8').send(errorBody(refusal))
+  }
+}

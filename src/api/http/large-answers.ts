@@ -1,0 +1,41 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { readWithinMs } from './one-request-per-connection.ts'
+
+/** Copying more into a socket at once would hold up everybody else. */
+const SLICE_BYTES = 65_536
+
+const waiting: (() => void)[] = []
+
+/**
+ * Sends bytes that are kept in memory and shared by all answers. Large ones go out in slices, and all large answers
+ * together send one slice in each turn of the event loop: who asks for many of them delays these, and no other caller.
+ */
+export function sendShared(request: FastifyRequest, reply: FastifyReply, bytes: Buffer): FastifyReply {
+  if (bytes.length <= SLICE_BYTES) return reply.send(bytes)
+  reply.header('content-length', bytes.length)
+  if (request.method === 'HEAD') return reply.send()
+  const body = Readable.from(slices(bytes))
+  const late = setTimeout(() => body.destroy(), readWithinMs(bytes.length))
+  body.once('close', () => clearTimeout(late))
+  return reply.send(body)
+}
+
+async function* slices(bytes: Buffer): AsyncGenerator<Buffer> {
+  for (let from = 0; from < bytes.length; from += SLICE_BYTES) {
+    await turn()
+    yield bytes.subarray(from, from + SLICE_BYTES)
+  }
+}
+
+function turn(): Promise<void> {
+  return new Promise(resolve => {
+    waiting.push(resolve)
+    if (waiting.length === 1) setImmediate(giveTurn)
+  })
+}
+
+function giveTurn(): void {
+  waiting.shift()?.()
+  if (waiting.length > 0) setImmediate(giveTurn)
+}

@@ -1,0 +1,83 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import Fastify from 'fastify'
+import { pino } from 'pino'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { Api } from '../context.ts'
+import { createErrorHandler } from './error-handler.ts'
+import { refuseWhenBusy } from './open-request-limits.ts'
+
+describe('more open requests than the server takes', () => {
+  let api: Api
+
+  afterEach(() => api.close())
+
+  async function start(maxOpen: number, ofStrangers = maxOpen) {
+    api = Fastify({ forceCloseConnections: true }) as unknown as Api
+    api.setErrorHandler(createErrorHandler(pino({ level: 'silent' })))
+    refuseWhenBusy(api, { known: maxOpen, strangers: ofStrangers })
+    api.decorateRequest('hasKey', false)
+    api.addHook('onRequest', (request, reply, done) => {
+      request.hasKey = request.headers.authorization === 'good'
+      if (request.headers.authorization === 'bad') reply.code(401).send()
+      else done()
+    })
+    api.get('/slow', () => new Promise(() => undefined))
+    api.get('/quick', async () => 'done')
+    api.post('/body', async () => 'read')
+    api.get('/large', async () => Buffer.alloc(50_000_000))
+    api.get('/healthz', { config: { quiet: true } }, async () => 'alive')
+    await api.listen({ host: '127.0.0.1', port: 0 })
+    return `http://127.0.0.1:${(api.server.address() as AddressInfo).port}`
+  }
+
+  /** @returns breaks it off */
+  async function ask(url: string, authorization = 'none', length?: number): Promise<() => Promise<void>> {
+    const arrived = once(api.server, 'request')
+    const headers = { authorization, ...(length !== undefined && { 'content-length': length }) }
+    const method = length === undefined ? 'GET' : 'POST'
+    const asked = request(url, { agent: false, method, headers }).on('error', () => undefined)
+    if (length === undefined) asked.end()
+    else asked.flushHeaders()
+    const [, response] = await arrived
+    return async () => {
+      asked.destroy()
+      await once(response, 'close')
+    }
+  }
+
+  test('are told when to come back, until one of them has gone', async () => {
+    const url = await start(1)
+    const breakOff = await ask(`${url}/slow`)
+    const refused = await fetch(`${url}/quick`)
+    expect(refused.status).toBe(503)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect((await fetch(`${url}/healthz`)).status).toBe(200)
+    await breakOff()
+    expect((await fetch(`${url}/quick`)).status).toBe(200)
+  })
+
+  test('of strangers do not count for callers with a key, once these were seen', async () => {
+    const url = await start(1, 1)
+    const call = async (authorization: string) => (await fetch(`${url}/quick`, { headers: { authorization } })).status
+    expect(await call('good')).toBe(200)
+    await ask(`${url}/slow`)
+    expect(await call('bad')).toBe(503)
+    expect(await call('good')).toBe(200)
+    await ask(`${url}/slow`, 'good')
+    expect(await call('good')).toBe(503)
+  })
+
+  test('do not count while the body of a stranger is still to come, or an answer waits for its reader', async () => {
+    const url = await start(1)
+    for (let n = 0; n < 5; n += 1) await ask(`${url}/body`, 'none', 10)
+    for (let n = 0; n < 5; n += 1) {
+      const asked = request(`${url}/large`, { agent: false }).on('error', () => undefined)
+      asked.end()
+      await once(asked, 'response')
+    }
+    expect((await fetch(`${url}/quick`)).status).toBe(200)
+    expect((await fetch(`${url}/body`, { method: 'POST', body: 'x' })).status).toBe(200)
+  })
+})

@@ -1,0 +1,64 @@
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { Refusal } from '../../domain/refusal.ts'
+import { errorBody } from './error-handler.ts'
+import { SECURITY_HEADERS } from './security-headers.ts'
+
+/** Node's codes for a request that never became one. Any other is a parse error: 400. */
+const NODE_CODES: Readonly<Record<string, () => Refusal>> = {
+  HPE_HEADER_OVERFLOW: () => new Refusal('headers_too_large'),
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: () => new Refusal('payload_too_large', 'The chunk extensions are too large.'),
+  ERR_HTTP_REQUEST_TIMEOUT: () => new Refusal('request_timeout'),
+}
+
+/** Answers what Node's parser refuses, in the envelope of every error, and closes the connection. */
+export function createClientErrorHandler(newRequestId: (request: IncomingMessage) => string) {
+  return (error: NodeJS.ErrnoException, socket: Socket): void => {
+    const refusal = NODE_CODES[error.code ?? '']?.() ?? new Refusal('invalid_request', 'This is not proper HTTP.')
+    if (error.code === 'ECONNRESET' || !socket.writable || isAnswered(socket)) socket.destroy()
+    else answerRaw(socket, refusal, newRequestId)
+  }
+}
+
+/** What Node would answer by itself, or not at all. */
+export function answerOddRequests(server: Server, newRequestId: (request: IncomingMessage) => string): void {
+  // An expectation that nobody knows may be ignored (RFC 9110 §10.1.1).
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
+    socket.on('error', () => socket.destroy())
+    answerRaw(socket, new Refusal('method_not_allowed', 'This is not a proxy.'), newRequestId, { allow: '' })
+  })
+}
+
+/**
+ * Whether the request that is being read was answered, or its answer has begun: a second one would be taken, by a proxy
+ * that shares the connection, for the answer to somebody else's next request.
+ */
+function isAnswered(socket: Socket): boolean {
+  const { _httpMessage: message, parser } = socket as Socket & {
+    _httpMessage?: { headersSent?: boolean } | null
+    parser?: { incoming?: { complete: boolean } | null } | null
+  }
+  const isInBody = parser?.incoming?.complete === false
+  return message ? message.headersSent === true : isInBody
+}
+
+function answerRaw(
+  socket: Duplex,
+  refusal: Refusal,
+  newRequestId: (request: IncomingMessage) => string,
+  more: Record<string, string> = {},
+): void {
+  const body = errorBody(refusal)
+  const headers = {
+    ...SECURITY_HEADERS,
+    ...more,
+    'x-request-id': newRequestId({ headers: {} } as IncomingMessage),
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines.join('')}\r\n${body}`)
+}

@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { extname, join } from 'node:path'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Refusal } from '../../domain/refusal.ts'
+import type { Api } from '../context.ts'
+import { sendShared } from '../http/large-answers.ts'
+import { PAGE_HEADERS } from '../http/security-headers.ts'
+
+/** Every address of the panel. All others keep their meaning: nothing under /v1, /admin or /docs is swallowed. */
+const PAGES = [
+  '/',
+  ...['/sign-in', '/settings', '/instances', '/instances/:id', '/instances/:id/:section'].flatMap(path => [
+    path,
+    `${path}/`,
+  ]),
+]
+const NONCE_PLACE = '__NONCE__'
+const NONCE_BYTES = 18
+const ONE_YEAR = 'public, max-age=31536000, immutable'
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
+}
+
+interface Asset {
+  type: string
+  bytes: Buffer
+  /** Null where there is nothing to gain. */
+  brotli: Buffer | null
+}
+
+/**
+ * The panel, as it was built into `dir`, from memory: a request names an asset or it names nothing, so none can reach
+ * another file. Where it was not built (an installation without its tools) `/` leads to the reference.
+ */
+export async function registerPanel(api: Api, dir: string): Promise<void> {
+  const page = await readFile(join(dir, 'index.html'), 'utf8').catch(() => null)
+  if (page === null) {
+    api.get('/', { schema: { hide: true } }, async (_request, reply) => reply.redirect('/docs/'))
+    return
+  }
+  const assets = await readAssets(join(dir, 'assets'))
+  for (const url of PAGES) {
+    api.get(url, { schema: { hide: true }, config: { quiet: true } }, async (_request, reply) => sendPage(reply, page))
+  }
+  api.route<{ Params: { name: string } }>({
+    method: ['GET', 'HEAD'],
+    exposeHeadRoute: false,
+    url: '/assets/:name',
+    schema: { hide: true },
+    config: { quiet: true },
+    handler: async (request, reply) => sendAsset(request, reply, assets.get(request.params.name)),
+  })
+}
+
+async function readAssets(folder: string): Promise<ReadonlyMap<string, Asset>> {
+  const names = await readdir(folder)
+  const bytes = new Map(await Promise.all(names.map(async name => [name, await readFile(join(folder, name))] as const)))
+  const assets = new Map<string, Asset>()
+  for (const [name, content] of bytes) {
+    const type = MEDIA_TYPES[extname(name)]
+    if (type) assets.set(name, { type, bytes: content, brotli: bytes.get(`${name}.br`) ?? null })
+  }
+  return assets
+}
+
+function sendPage(reply: FastifyReply, page: string): FastifyReply {
+  const nonce = randomBytes(NONCE_BYTES).toString('base64')
+  return reply
+    .headers(PAGE_HEADERS)
+    .header('content-security-policy', pagePolicy(nonce))
+    .type('text/html; charset=utf-8')
+    .send(page.replaceAll(NONCE_PLACE, nonce))
+}
+
+/** Nothing from elsewhere, no script in the page; its own style elements by the nonce. */
+function pagePolicy(nonce: string): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+}
+
+function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset | undefined): FastifyReply {
+  if (!asset) throw new Refusal('not_found')
+  const brotli = /\bbr\b/.test(request.headers['accept-encoding'] ?? '') ? asset.brotli : null
+  if (brotli) reply.header('content-encoding', 'br')
+  reply.header('cache-control', ONE_YEAR).header('vary', 'Accept-Encoding').type(asset.type)
+  return sendShared(request, reply, brotli ?? asset.bytes)
+}

@@ -1,0 +1,64 @@
+import { hash } from 'node:crypto'
+import scalar from '@scalar/fastify-api-reference'
+import Fastify from 'fastify'
+import { PAGE_HEADERS } from '../http/security-headers.ts'
+
+const INLINE_SCRIPT = /<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g
+const KEPT_HEADERS = ['content-type', 'location'] as const
+
+/** One answer of the reference, the same for every caller. */
+export interface ReferencePage {
+  status: number
+  headers: Record<string, string>
+  body: Buffer
+}
+
+/** @param prefix the first part of its paths, without slashes @returns every page, by its path */
+export async function renderReference(prefix: string): Promise<ReadonlyMap<string, ReferencePage>> {
+  const renderer = Fastify({ logger: false })
+  await renderer.register(scalar, {
+    routePrefix: `/${prefix}`,
+    configuration: {
+      url: '/openapi.json',
+      pageTitle: 'Pombal API',
+      withDefaultFonts: false,
+      telemetry: false,
+      agent: { disabled: true },
+      mcp: { disabled: true },
+      // Both lead to services elsewhere.
+      showDeveloperTools: 'never',
+      hideClientButton: true,
+    },
+  })
+  const pages = new Map<string, ReferencePage>()
+  for (const path of [`/${prefix}`, `/${prefix}/`, `/${prefix}/js/scalar.js`]) {
+    const { statusCode: status, headers: given, rawPayload: body } = await renderer.inject(path)
+    const kept = KEPT_HEADERS.flatMap(name => (given[name] === undefined ? [] : [[name, String(given[name])]]))
+    const headers: Record<string, string> = Object.fromEntries(kept)
+    if (headers['content-type']?.startsWith('text/html')) {
+      Object.assign(headers, PAGE_HEADERS, { 'content-security-policy': pagePolicy(body.toString()) })
+    }
+    pages.set(path, { status, headers, body })
+  }
+  await renderer.close()
+  return pages
+}
+
+/** Only this server's scripts and the page's own inline one, by its digest. The page injects its styles. */
+function pagePolicy(html: string): string {
+  const digests = Array.from(
+    html.matchAll(INLINE_SCRIPT),
+    ([, script = '']) => `'sha256-${hash('sha256', script, 'base64')}'`,
+  )
+  return [
+    "default-src 'none'",
+    `script-src 'self' ${digests.join(' ')}`,
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data:",
+    "font-src 'self' data:",
+    "connect-src 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join('; ')
+}
