@@ -1,6 +1,7 @@
 import { type IncomingMessage, incomingBody } from '../../src/domain/event.ts'
 import { type InstanceId, newInstanceId, newMessageId } from '../../src/domain/ids.ts'
-import type { Lease, Store } from '../../src/store/store.ts'
+import type { Lease } from '../../src/store/leases/leases.ts'
+import type { Store } from '../../src/store/store.ts'
 import { newWebhookSecret } from '../../src/webhooks/signature.ts'
 
 /** Writes in flight while a backlog is recorded. */

@@ -2,7 +2,8 @@ import { hash } from 'node:crypto'
 import type { InstanceId, MessageId } from '../domain/ids.ts'
 import { newMessageId, newWhatsappId } from '../domain/ids.ts'
 import { Refusal } from '../domain/refusal.ts'
-import type { NewMessage, Store } from '../store/store.ts'
+import type { NewMessage } from '../store/messages/messages.ts'
+import type { Store } from '../store/store.ts'
 import { checkRecipient, checkText } from './input.ts'
 
 /** A message before it is known who sends it, and under which key. */

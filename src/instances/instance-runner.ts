@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { InstanceId } from '../domain/ids.ts'
-import type { ConnectionRecord, Lease, Store } from '../store/store.ts'
+import type { ConnectionRecord } from '../store/connections/connections.ts'
+import type { Lease } from '../store/leases/leases.ts'
+import type { Store } from '../store/store.ts'
 import type { Running } from './supervisor.ts'
 
 /** How often the rows of a deleted instance are looked at, until nothing is queued or owed and they can go. */

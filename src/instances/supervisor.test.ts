@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { LocalHints } from '../store/hints.ts'
-import type { Attendance, HeldLease, Lease, Leases } from '../store/store.ts'
+import type { Attendance, HeldLease, Lease, Leases } from '../store/leases/leases.ts'
 import { Supervisor } from './supervisor.ts'
 
 /** Leases as rows of one table, seen by one of several nodes. */

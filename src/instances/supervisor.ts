@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { InstanceId } from '../domain/ids.ts'
 import { INSTANCE_KINDS, type InstanceKind } from '../domain/instance.ts'
 import type { Hints } from '../store/hints.ts'
-import type { HeldLease, Lease, Leases } from '../store/store.ts'
+import type { HeldLease, Lease, Leases } from '../store/leases/leases.ts'
 
 /** A third of a lease: two renewals may fail before it lapses. */
 const RENEW_EVERY_MS = 5_000

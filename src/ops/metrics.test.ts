@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { StoreTotals } from '../store/store.ts'
+import type { StoreTotals } from '../store/statistics/statistics.ts'
 import { Metrics, type MetricsSources } from './metrics.ts'
 
 const TOTALS: StoreTotals = {

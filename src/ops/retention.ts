@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Retention } from '../store/store.ts'
+import type { Retention } from '../store/retention/retention.ts'
 
 const ROUND_EVERY_MS = 10 * 60_000
 /** A start has better things to do; one that is started again and again has to erase all the same. */

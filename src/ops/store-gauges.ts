@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from 'prom-client'
-import type { StoreTotals } from '../store/store.ts'
+import type { StoreTotals } from '../store/statistics/statistics.ts'
 import { inTime } from './in-time.ts'
 
 /** However often it is scraped, the store is asked at most once in this time. */

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { InstanceId } from '../domain/ids.ts'
 import { REFUSALS, Refusal, type RefusalCode } from '../domain/refusal.ts'
 import type { Hints } from '../store/hints.ts'
-import type { Lease, PhoneOrders } from '../store/store.ts'
+import type { Lease } from '../store/leases/leases.ts'
+import type { PhoneOrders } from '../store/sandbox/phone-orders.ts'
 
 /** What a simulated contact writes to a sandbox instance. */
 export interface SandboxMessage {

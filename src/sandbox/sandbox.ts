@@ -2,7 +2,8 @@ import { createSimulatorWorker, SimulatorError, type SimulatorWorker } from '@po
 import type { Logger } from 'pino'
 import type { InstanceId } from '../domain/ids.ts'
 import { Refusal } from '../domain/refusal.ts'
-import type { Lease, Store } from '../store/store.ts'
+import type { Lease } from '../store/leases/leases.ts'
+import type { Store } from '../store/store.ts'
 import { askOwner, OrderTaker, type PhoneOrder, type PhoneReport, type SandboxMessage } from './remote-phones.ts'
 
 const RESTART_AFTER_MS = 1_000

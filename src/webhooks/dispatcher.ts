@@ -1,6 +1,6 @@
 import type { InstanceId } from '../domain/ids.ts'
 import type { Hints } from '../store/hints.ts'
-import type { Lease } from '../store/store.ts'
+import type { Lease } from '../store/leases/leases.ts'
 import type { AttemptSettings, EndedAttempt } from './attempt.ts'
 import type { Clock } from './clock.ts'
 import { systemClock } from './clock.ts'

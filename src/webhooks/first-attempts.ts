@@ -1,4 +1,4 @@
-import type { DueDelivery } from '../store/store.ts'
+import type { DueDelivery } from '../store/deliveries/deliveries.ts'
 
 /** `page`: rows read ahead at once. `low`: with fewer at hand, the next page is read while these go out. */
 const FOR_QUICK = { page: 32, low: 8 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { DueDelivery } from '../store/store.ts'
+import type { DueDelivery } from '../store/deliveries/deliveries.ts'
 import { Retries } from './retries.ts'
 
 const DELAYS_MS = [1_000, 5_000, 30_000]

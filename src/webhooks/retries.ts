@@ -1,4 +1,4 @@
-import type { DueDelivery } from '../store/store.ts'
+import type { DueDelivery } from '../store/deliveries/deliveries.ts'
 
 /** Rows read at once. */
 const PAGE = 32

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { messageFailure } from '../../src/domain/message.ts'
-import type { Lease } from '../../src/store/store.ts'
+import type { Lease } from '../../src/store/leases/leases.ts'
 import {
   acceptPrepared,
   attempt,

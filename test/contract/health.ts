@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import type { HealthReport } from '../../src/store/connections/connections.ts'
 import { LeaseLost } from '../../src/store/errors.ts'
-import type { HealthReport } from '../../src/store/store.ts'
 import { accept, acceptPrepared, createConnected, createOwned, incoming, withStore } from './fixture.ts'
 import type { CreateHarness } from './harness.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { LeaseLost } from '../../src/store/errors.ts'
-import type { Lease } from '../../src/store/store.ts'
+import type { Lease } from '../../src/store/leases/leases.ts'
 import { createConnected, createOwned, withStore } from './fixture.ts'
 import type { CreateHarness } from './harness.ts'
 

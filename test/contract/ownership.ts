@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { messageFailure } from '../../src/domain/message.ts'
 import { LeaseLost } from '../../src/store/errors.ts'
-import type { Lease, Store } from '../../src/store/store.ts'
+import type { Lease } from '../../src/store/leases/leases.ts'
+import type { Store } from '../../src/store/store.ts'
 import { onThisMachine } from '../deadlines.ts'
 import {
   accept,

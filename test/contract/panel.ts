@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { LATENCY_BOUNDS_MS, MAX_COUNTED, type PanelSession } from '../../src/store/store.ts'
+import type { PanelSession } from '../../src/store/sessions/sessions.ts'
+import { LATENCY_BOUNDS_MS, MAX_COUNTED } from '../../src/store/statistics/statistics.ts'
 import { acceptPrepared, attempt, createConnected, incoming, newInstance, withStore } from './fixture.ts'
 import type { CreateHarness } from './harness.ts'
 

@@ -1,7 +1,8 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { LeaseLost, StoreUnavailable, WrongMasterKey } from '../../src/store/errors.ts'
-import type { Lease, Store } from '../../src/store/store.ts'
+import type { Lease } from '../../src/store/leases/leases.ts'
+import type { Store } from '../../src/store/store.ts'
 import { until } from '../until.ts'
 import {
   acceptPrepared,

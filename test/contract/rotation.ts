@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type RotationOptions, rotateMasterKey } from '../../src/store/encryption/key-rotation.ts'
 import { KeyRotationUnfinished, OtherRotation, WrongMasterKey } from '../../src/store/errors.ts'
-import type { Lease } from '../../src/store/store.ts'
+import type { Lease } from '../../src/store/leases/leases.ts'
 import { createOwned } from './fixture.ts'
 import { type CreateHarness, MASTER_KEY, type StoreHarness } from './harness.ts'
 

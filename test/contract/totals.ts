@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { WriteEnd } from '../../src/store/observer.ts'
-import type { StoreTotals } from '../../src/store/store.ts'
+import type { StoreTotals } from '../../src/store/statistics/statistics.ts'
 import {
   accept,
   acceptPrepared,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { AttemptRecord, DueDelivery } from '../../src/store/store.ts'
+import type { AttemptRecord, DueDelivery } from '../../src/store/deliveries/deliveries.ts'
 import { ApiHarness, type Created } from './api-harness.ts'
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Admitted } from '../../src/store/store.ts'
+import type { Admitted } from '../../src/store/admission/admission.ts'
 import { STORES } from '../database.ts'
 import { ApiHarness } from './api-harness.ts'
 

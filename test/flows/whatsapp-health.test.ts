@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ConnectionHealth } from '../../src/store/store.ts'
+import type { ConnectionHealth } from '../../src/store/connections/connections.ts'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 

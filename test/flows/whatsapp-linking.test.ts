@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ConnectionRecord } from '../../src/store/store.ts'
+import type { ConnectionRecord } from '../../src/store/connections/connections.ts'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 

@@ -1,6 +1,6 @@
 import type { Order } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
-import type { ConnectionRecord } from '../../src/store/store.ts'
+import type { ConnectionRecord } from '../../src/store/connections/connections.ts'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { DELIVERY_HEALTHS, deliveryHealth } from '../../domain/delivery.ts'
-import type { InstanceActivity } from '../../store/store.ts'
+import type { InstanceActivity } from '../../store/statistics/statistics.ts'
 import { instanceIdSchema } from './instance.ts'
 import { moment, nullable, oneOf, toIsoOrNull } from './schema-kit.ts'
 

@@ -6,7 +6,7 @@ import {
   type StoredConnection,
 } from '../../domain/connection.ts'
 import type { Instance } from '../../domain/instance.ts'
-import type { ConnectionRecord } from '../../store/store.ts'
+import type { ConnectionRecord } from '../../store/connections/connections.ts'
 import { instanceIdSchema, kindSchema, phoneSchema, reasonSchema, stateSchema } from './instance.ts'
 import { restrictionSchema, restrictionView } from './restriction.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'

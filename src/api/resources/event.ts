@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { DELIVERY_STATES } from '../../domain/delivery.ts'
 import { EVENT_KINDS } from '../../domain/event.ts'
-import type { AttemptRecord, DeliverySummary, EventDetail, EventRecord } from '../../store/store.ts'
+import type { AttemptRecord, DeliverySummary } from '../../store/deliveries/deliveries.ts'
+import type { EventDetail, EventRecord } from '../../store/events/events.ts'
 import { messageIdSchema } from './message.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import type { ConnectionHealth } from '../../store/store.ts'
+import type { ConnectionHealth } from '../../store/connections/connections.ts'
 import { type ConnectionView, connectionSchema } from './connection.ts'
 import { moment, nullable, toIso, toIsoOrNull } from './schema-kit.ts'
 

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { ADDRESSINGS, INCOMING_TYPES, phoneOf } from '../../domain/event.ts'
-import type { StoredIncoming } from '../../store/store.ts'
+import type { StoredIncoming } from '../../store/messages/messages.ts'
 import { messageIdSchema } from './message.ts'
 import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
 

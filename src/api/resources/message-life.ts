@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { Message } from '../../domain/message.ts'
-import type { MessageEvent } from '../../store/store.ts'
+import type { MessageEvent } from '../../store/messages/messages.ts'
 import { deliverySchema, deliveryView, eventIdSchema, eventKindSchema } from './event.ts'
 import { messageProperties, messageView } from './message.ts'
 import { moment, nullable, toIso } from './schema-kit.ts'

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import type { PanelSession } from '../../store/store.ts'
+import type { PanelSession } from '../../store/sessions/sessions.ts'
 import { moment, nullable, toIso } from './schema-kit.ts'
 
 const sessionIdSchema = Type.String({ description: 'The session.', examples: ['ses_4f9k2m7q1x0zb8d3'] })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { LATENCY_BOUNDS_MS } from '../../store/store.ts'
+import { LATENCY_BOUNDS_MS } from '../../store/statistics/statistics.ts'
 import { quantile } from './statistics.ts'
 
 const LENGTH = LATENCY_BOUNDS_MS.length + 1

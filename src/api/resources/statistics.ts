@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { type DeliveryOutcomes, LATENCY_BOUNDS_MS, MAX_COUNTED } from '../../store/store.ts'
+import { type DeliveryOutcomes, LATENCY_BOUNDS_MS, MAX_COUNTED } from '../../store/statistics/statistics.ts'
 import { moment, nullable, toIso } from './schema-kit.ts'
 
 const MEDIAN = 0.5

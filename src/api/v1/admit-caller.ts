@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../../domain/refusal.ts'
-import type { Admission } from '../../store/store.ts'
+import type { Admission } from '../../store/admission/admission.ts'
 import { parseBearer } from '../bearer.ts'
 import { tokenDigest } from '../token.ts'
 

@@ -1,5 +1,5 @@
 import type { InstanceId } from '../../domain/ids.ts'
-import type { Admitted } from '../store.ts'
+import type { Admitted } from './admission.ts'
 
 /** How long a window is open, in milliseconds (decisions §2). */
 export const WINDOW_MS = 60_000

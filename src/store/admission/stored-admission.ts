@@ -3,7 +3,7 @@ import type { InstanceId } from '../../domain/ids.ts'
 import type { Session } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
-import type { Admission, Admitted } from '../store.ts'
+import type { Admission, Admitted } from './admission.ts'
 import { admitted, WINDOW_MS } from './rate-window.ts'
 
 /**

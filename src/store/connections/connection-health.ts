@@ -2,7 +2,8 @@ import type { InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import { ALWAYS, type Statements } from '../engine/statement.ts'
-import type { ConnectionHealth, HealthReport, Lease } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
+import type { ConnectionHealth, HealthReport } from './connections.ts'
 
 /** Ends of sockets are kept this long. */
 const CLOSES_MS = 24 * 60 * 60_000

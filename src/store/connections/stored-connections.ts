@@ -4,8 +4,9 @@ import type { Restriction } from '../../domain/restriction.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
 import type { ConnectionsTable } from '../engine/schema/instances.ts'
-import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport, Lease } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
 import { StoredHealth } from './connection-health.ts'
+import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport } from './connections.ts'
 
 type Change = Parameters<Connections['record']>[1]
 

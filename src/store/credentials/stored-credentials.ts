@@ -3,7 +3,8 @@ import { credentialPlace } from '../encryption/sealed-places.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, type Operation } from '../engine/operation.ts'
 import { ALWAYS } from '../engine/statement.ts'
-import type { Credentials, Lease } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
+import type { Credentials } from './credentials.ts'
 
 type Change = Parameters<Credentials['set']>[1][number]
 

@@ -1,7 +1,8 @@
 import type { AfterAttempt } from '../../domain/delivery.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
-import type { AttemptRecord, DueDelivery, Lease } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
+import type { AttemptRecord, DueDelivery } from './deliveries.ts'
 
 export interface AttemptInput {
   lease: Lease

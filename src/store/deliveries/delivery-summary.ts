@@ -1,7 +1,7 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import type { Database } from '../engine/schema/database.ts'
 import type { Readiness } from '../engine/schema/events.ts'
-import type { DeliverySummary } from '../store.ts'
+import type { DeliverySummary } from './deliveries.ts'
 
 /** What is on its way or finished of an event, as one of two joined rows. */
 export interface SummaryRow {

@@ -2,7 +2,7 @@ import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts
 import type { Transaction } from '../engine/backend.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
-import type { RedeliverOutcome } from '../store.ts'
+import type { RedeliverOutcome } from './deliveries.ts'
 import { isLatest, joinLatestDelivery } from './delivery-summary.ts'
 
 /** Events looked at in one commit. */

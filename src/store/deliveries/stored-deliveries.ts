@@ -6,8 +6,9 @@ import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { Readiness } from '../engine/schema/events.ts'
 import type { Statements } from '../engine/statement.ts'
-import type { AttemptRecord, Deliveries, DueDelivery, Lease, RedeliverOutcome } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
 import { type AttemptInput, attemptOperation } from './attempts.ts'
+import type { AttemptRecord, Deliveries, DueDelivery, RedeliverOutcome } from './deliveries.ts'
 import { redeliverOperation, redeliverSinceOperation, type SinceStep } from './redelivery.ts'
 
 interface DueRow {

@@ -1,5 +1,5 @@
 import { InvalidCursor } from '../errors.ts'
-import type { Page, PageRequest } from '../store.ts'
+import type { Page, PageRequest } from './page.ts'
 
 /** Sorts after every identifier: where the first page starts. */
 export const TOP = '~'

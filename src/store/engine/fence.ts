@@ -1,4 +1,4 @@
-import type { Lease } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
 import type { Transaction } from './backend.ts'
 import type { RowsStatement, Statements } from './statement.ts'
 

@@ -1,5 +1,5 @@
 import type { InstanceId } from '../../domain/ids.ts'
-import type { Lease } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
 import type { Session, Transaction } from './backend.ts'
 
 /** A kind of write, told for many inputs at once so that a busy moment costs few statements. */

@@ -1,6 +1,6 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import { LeaseLost, StoreUnavailable } from '../errors.ts'
-import type { Lease } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
 import { type Backend, PostFailed, type Transaction } from './backend.ts'
 import { type Fence, leaseKey } from './fence.ts'
 import { arrange, type Group, type Operation, type Unit } from './operation.ts'

@@ -1,9 +1,10 @@
 import { sql } from 'kysely'
 import { otherSideOf } from '../../domain/event.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
+import type { AttemptRecord, DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Core } from '../engine/core.ts'
 import type { Readiness } from '../engine/schema/events.ts'
-import type { AttemptRecord, DeliverySummary, EventDetail } from '../store.ts'
+import type { EventDetail } from './events.ts'
 
 type Delivery = DeliverySummary & { log: AttemptRecord[] }
 

@@ -6,12 +6,14 @@ import { type SummaryRow, toSummary, withLatestDelivery } from '../deliveries/de
 import type { Core } from '../engine/core.ts'
 import { idBefore, toPage } from '../engine/cursor.ts'
 import type { Operation } from '../engine/operation.ts'
+import type { Page, PageRequest } from '../engine/page.ts'
 import type { Database } from '../engine/schema/database.ts'
+import type { Lease } from '../leases/leases.ts'
 import { digestsOf, type Incoming, type IncomingOutcome, incomingOperation, isGroup } from '../messages/incoming.ts'
 import { type Slice, search } from '../messages/searching.ts'
-import type { EventDetail, EventRecord, Events, Lease, Page, PageRequest } from '../store.ts'
 import type { Appending } from './appending.ts'
 import { EventDetails } from './event-detail.ts'
+import type { EventDetail, EventRecord, Events } from './events.ts'
 
 interface EventRow extends SummaryRow {
   id: string

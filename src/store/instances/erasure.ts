@@ -4,7 +4,7 @@ import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
 import { IS_QUEUED, IS_SETTLED } from '../engine/schema/messages.ts'
 import { ALWAYS } from '../engine/statement.ts'
-import type { Lease } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
 
 /** Rows of a table that go in one commit. */
 const STEP = 500

@@ -7,9 +7,11 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { seqBefore, toPage } from '../engine/cursor.ts'
 import { oneByOne } from '../engine/operation.ts'
+import type { Page, PageRequest } from '../engine/page.ts'
 import type { Database } from '../engine/schema/database.ts'
-import type { Instances, Lease, NewInstance, Page, PageRequest } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
 import { Erasure } from './erasure.ts'
+import type { Instances, NewInstance } from './instances.ts'
 
 /** How long a replaced webhook secret keeps signing beside the new one (decisions §5). */
 const PREVIOUS_SECRET_MS = 24 * 60 * 60_000

@@ -4,7 +4,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
-import type { Attendance, HeldLease, Lease, Leases } from '../store.ts'
+import type { Attendance, HeldLease, Lease, Leases } from './leases.ts'
 
 const LEASE_MS = 15_000
 /** A node that has not been heard of for so long gets no share; renewals come every 5 s. */

@@ -5,7 +5,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import { ALWAYS, type Statements } from '../engine/statement.ts'
-import type { AcceptOutcome, NewMessage } from '../store.ts'
+import type { AcceptOutcome, NewMessage } from './messages.ts'
 
 /** How long an idempotency key counts (decisions §3). */
 const KEY_MS = 24 * 60 * 60_000

@@ -7,8 +7,9 @@ import type { Operation } from '../engine/operation.ts'
 import type { IncomingMessagesTable } from '../engine/schema/messages.ts'
 import type { Statement, Statements } from '../engine/statement.ts'
 import type { Appending } from '../events/appending.ts'
+import type { Lease } from '../leases/leases.ts'
 import { Contacts } from '../numbers/contacts.ts'
-import type { Lease, StoredIncoming } from '../store.ts'
+import type { StoredIncoming } from './messages.ts'
 
 export interface Incoming {
   lease: Lease

@@ -15,8 +15,9 @@ import { fencedOneByOne } from '../engine/operation.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { Appending, NewEvent } from '../events/appending.ts'
+import type { Lease } from '../leases/leases.ts'
 import { Contacts } from '../numbers/contacts.ts'
-import type { Lease, ProgressOutcome } from '../store.ts'
+import type { ProgressOutcome } from './messages.ts'
 
 type Move = { state: MessageProgress } | { state: 'failed'; failure: MessageFailure }
 

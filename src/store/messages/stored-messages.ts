@@ -6,26 +6,25 @@ import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts
 import type { Core } from '../engine/core.ts'
 import { idBefore, TOP, toPage } from '../engine/cursor.ts'
 import type { Operation } from '../engine/operation.ts'
+import type { Page, PageRequest } from '../engine/page.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
 import { giveAcceptedHints } from '../hints.ts'
+import type { Lease } from '../leases/leases.ts'
+import { acceptOperation } from './accepting.ts'
+import { findIncomingStatement, toIncoming } from './incoming.ts'
+import { messageIds } from './message-ids.ts'
 import type {
   AcceptOutcome,
-  Lease,
   MessageEvent,
   MessageFilter,
   MessageReference,
   Messages,
   NewMessage,
-  Page,
-  PageRequest,
   PreparedMessage,
   ProgressOutcome,
   QueuedMessage,
   StoredIncoming,
-} from '../store.ts'
-import { acceptOperation } from './accepting.ts'
-import { findIncomingStatement, toIncoming } from './incoming.ts'
-import { messageIds } from './message-ids.ts'
+} from './messages.ts'
 import type { Progress, ProgressInput } from './progress.ts'
 import { type Slice, search } from './searching.ts'
 

@@ -2,7 +2,8 @@ import type { InstanceId } from '../../domain/ids.ts'
 import type { PhoneNumber } from '../../domain/recipient.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
-import type { Lease, LookedUpNumber, Numbers } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
+import type { LookedUpNumber, Numbers } from './numbers.ts'
 
 const FOUND_MS = 7 * 24 * 60 * 60_000
 const NOT_FOUND_MS = 60 * 60_000

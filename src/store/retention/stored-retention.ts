@@ -4,7 +4,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { type Operation, oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
-import type { Retention } from '../store.ts'
+import type { Retention } from './retention.ts'
 
 /** Messages or events in one commit; each brings a few events, deliveries and attempts along. */
 const STEP = 50

@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
-import type { Lease, PhoneOrders } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
+import type { PhoneOrders } from './phone-orders.ts'
 
 /** Long after whoever left it has given up. */
 const FORGOTTEN_AFTER_MS = 60_000

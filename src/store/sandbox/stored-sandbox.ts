@@ -2,7 +2,8 @@ import type { InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import { ALWAYS } from '../engine/statement.ts'
-import type { Lease, SandboxStorage } from '../store.ts'
+import type { Lease } from '../leases/leases.ts'
+import type { SandboxStorage } from './sandbox-storage.ts'
 
 type Change = Parameters<SandboxStorage['write']>[1][number]
 

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { PanelSessionsTable } from '../engine/schema/panel.ts'
-import type { PanelSession, Sessions, WrongKeyCount } from '../store.ts'
+import type { PanelSession, Sessions, WrongKeyCount } from './sessions.ts'
 
 const WRONG_KEY_WINDOW_MS = 60_000
 const PASSWORD_KEY = 'panel.password'

@@ -13,7 +13,7 @@ import {
   MAX_RECENT,
   type Statistics,
   type StoreTotals,
-} from '../store.ts'
+} from './statistics.ts'
 import { readTotals } from './totals.ts'
 
 /** Counts for people. Each query is bounded by an index range or by `MAX_COUNTED`. */

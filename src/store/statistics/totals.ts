@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { CONNECTION_STATES, type ConnectionState, RECONNECTING_MS } from '../../domain/connection.ts'
 import type { Core } from '../engine/core.ts'
-import { MAX_TOTAL, type StoreTotals } from '../store.ts'
+import { MAX_TOTAL, type StoreTotals } from './statistics.ts'
 
 /** Reads the totals of the whole store. */
 export async function readTotals({ statements, reader }: Core): Promise<StoreTotals> {

@@ -11,7 +11,7 @@ import {
 import type { Logger } from 'pino'
 import type { IncomingMessage } from '../../domain/event.ts'
 import { MemoryCache } from '../../kit/bounded-map.ts'
-import type { PreparedMessage } from '../../store/store.ts'
+import type { PreparedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import { type Self, userOf } from './addresses.ts'
 import { decodeContent } from './content.ts'

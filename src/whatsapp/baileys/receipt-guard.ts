@@ -1,5 +1,5 @@
 import { type BinaryNode, type GroupMetadata, getBinaryNodeChildren, isJidGroup } from 'baileys'
-import type { PreparedMessage } from '../../store/store.ts'
+import type { PreparedMessage } from '../../store/messages/messages.ts'
 import { isSelf, type Self } from './addresses.ts'
 import type { Correspondents } from './correspondents.ts'
 

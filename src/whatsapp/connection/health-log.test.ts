@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { ConnectionHealth, HealthReport } from '../../store/connections/connections.ts'
 import { LeaseLost, StoreUnavailable } from '../../store/errors.ts'
-import type { ConnectionHealth, HealthReport, Lease } from '../../store/store.ts'
+import type { Lease } from '../../store/leases/leases.ts'
 import { HealthLog } from './health-log.ts'
 
 const LEASE: Lease = { instanceId: 'inst_test', owner: 'node', epoch: 1 }

@@ -1,5 +1,6 @@
+import type { ConnectionHealth, Connections } from '../../store/connections/connections.ts'
 import { LeaseLost } from '../../store/errors.ts'
-import type { ConnectionHealth, Connections, Lease } from '../../store/store.ts'
+import type { Lease } from '../../store/leases/leases.ts'
 
 /**
  * A kill loses what was seen since; closes are told at once. On the clock's own half minutes, so that all connections

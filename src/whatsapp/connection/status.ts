@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { StoredConnection } from '../../domain/connection.ts'
-import type { ConnectionRecord, Connections, Lease } from '../../store/store.ts'
+import type { ConnectionRecord, Connections } from '../../store/connections/connections.ts'
+import type { Lease } from '../../store/leases/leases.ts'
 import { untilStored } from '../../store/until-stored.ts'
 
 type Change = Parameters<Connections['record']>[1]

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino'
 import type { StoredConnection } from '../../domain/connection.ts'
 import { type FailureCode, messageFailure } from '../../domain/message.ts'
-import type { Lease, Store } from '../../store/store.ts'
+import type { Lease } from '../../store/leases/leases.ts'
+import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import { NO_CODES, type Status } from './status.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import type { LookedUpNumber, Numbers } from '../../store/store.ts'
+import type { LookedUpNumber, Numbers } from '../../store/numbers/numbers.ts'
 import type { LookUp } from '../baileys/look-up.ts'
 import { AddressBook } from './address-book.ts'
 import { GroupDirectory } from './group-directory.ts'

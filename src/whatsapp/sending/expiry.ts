@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
-import type { Lease, QueuedMessage, Store } from '../../store/store.ts'
+import type { Lease } from '../../store/leases/leases.ts'
+import type { QueuedMessage } from '../../store/messages/messages.ts'
+import type { Store } from '../../store/store.ts'
 
 /** Rows looked through at a time. */
 const PAGE = 256

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { QueuedMessage } from '../../store/store.ts'
+import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { QueueReader } from './queue-reader.ts'
 import { Outbox } from './send-queue.ts'
 

@@ -1,4 +1,4 @@
-import type { QueuedMessage } from '../../store/store.ts'
+import type { QueuedMessage } from '../../store/messages/messages.ts'
 import type { LookFrom, Outbox } from './send-queue.ts'
 
 const PAGE = 256

@@ -1,5 +1,5 @@
 import type { MessageId } from '../../domain/ids.ts'
-import type { QueuedMessage } from '../../store/store.ts'
+import type { QueuedMessage } from '../../store/messages/messages.ts'
 
 /** A chat with the next messages to it, in the order accepted, whichever of its addresses they name. */
 export class QueuedChat {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { QueuedMessage } from '../../store/store.ts'
+import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { Outbox } from './send-queue.ts'
 
 const PAGE = 16

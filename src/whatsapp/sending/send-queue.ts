@@ -1,5 +1,5 @@
 import type { MessageId } from '../../domain/ids.ts'
-import type { QueuedMessage } from '../../store/store.ts'
+import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { chatKeyOf } from './chat.ts'
 import { QueuedChat } from './queued-chat.ts'
 

@@ -1,6 +1,7 @@
 import type { InstanceId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
-import type { AttemptRecord, EventDetail } from '../../../store/store.ts'
+import type { AttemptRecord } from '../../../store/deliveries/deliveries.ts'
+import type { EventDetail } from '../../../store/events/events.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
 import { eventDetailSchema, eventDetailView, type HeadersOfAttempt } from '../../resources/event.ts'

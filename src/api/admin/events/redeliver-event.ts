@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { Refusal, type RefusalCode } from '../../../domain/refusal.ts'
-import type { RedeliverOutcome } from '../../../store/store.ts'
+import type { RedeliverOutcome } from '../../../store/deliveries/deliveries.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
 import { eventIdSchema } from '../../resources/event.ts'

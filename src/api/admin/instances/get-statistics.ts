@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import type { DeliveryOutcomes } from '../../../store/store.ts'
+import type { DeliveryOutcomes } from '../../../store/statistics/statistics.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { statisticsSchema, statisticsView } from '../../resources/statistics.ts'

@@ -1,4 +1,4 @@
-import type { Sessions } from '../../../store/store.ts'
+import type { Sessions } from '../../../store/sessions/sessions.ts'
 
 const WRONG_KEYS_PER_WINDOW = 10
 /** Beyond this the addresses seen longest ago are forgotten. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import type { Credentials } from '../../../store/credentials/credentials.ts'
 import { LeaseLost, StoreUnavailable } from '../../../store/errors.ts'
-import type { Credentials } from '../../../store/store.ts'
 import { CredentialStore } from './credential-store.ts'
 import { Journal } from './journal.ts'
 

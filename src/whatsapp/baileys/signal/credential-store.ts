@@ -7,7 +7,8 @@ import {
   type SignalKeyStore,
 } from 'baileys'
 import { MemoryCache } from '../../../kit/bounded-map.ts'
-import type { Credentials, Lease } from '../../../store/store.ts'
+import type { Credentials } from '../../../store/credentials/credentials.ts'
+import type { Lease } from '../../../store/leases/leases.ts'
 import { untilStored } from '../../../store/until-stored.ts'
 import { outsideLibrary } from '../library-scope.ts'
 import { ownBytes } from './own-bytes.ts'

@@ -1,0 +1,40 @@
+import type { DeliveryState } from '../../domain/delivery.ts'
+import type { EventKind, IncomingMessage } from '../../domain/event.ts'
+import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
+import type { AttemptRecord, DeliverySummary } from '../deliveries/deliveries.ts'
+import type { Page, PageRequest } from '../engine/page.ts'
+import type { Lease } from '../leases/leases.ts'
+
+export interface EventRecord {
+  id: EventId
+  kind: EventKind
+  /** The timestamp in the body. */
+  timestamp: number
+  createdAt: number
+  /** Null for a message received before incoming messages were stored. */
+  messageId: MessageId | null
+  /** The number or group on the other side; empty for a long body of a message received before these were stored. */
+  with: string
+  /** The latest delivery. */
+  delivery: DeliverySummary | null
+}
+
+export interface EventDetail extends EventRecord {
+  /** The bytes posted. */
+  body: string
+  /** Oldest first. */
+  deliveries: (DeliverySummary & { log: AttemptRecord[] })[]
+}
+
+export interface Events {
+  /** Stores the message with its event and delivery, in one commit; nothing where one of its `incomingKeys` is known. */
+  recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'>
+  list(
+    instanceId: InstanceId,
+    page: PageRequest,
+    filter?: { state?: DeliveryState | undefined; kind?: EventKind | undefined },
+  ): Promise<Page<EventRecord>>
+  find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null>
+  /** What came in, newest first, with its body. */
+  listReceived(instanceId: InstanceId, limit: number): Promise<{ id: EventId; createdAt: number; body: string }[]>
+}
