@@ -1,3 +1,214 @@
 import type { Module } from './find-violations.ts'
 
-export const MODULES: readonly Module[] = []
+/** What the rest of the service may know of the store: its promises, not the code that keeps them. */
+const STORE = [
+  'src/store/clock.ts',
+  'src/store/errors.ts',
+  'src/store/hints.ts',
+  'src/store/store.ts',
+  'src/store/until-stored.ts',
+  'src/store/admission/admission.ts',
+  'src/store/connections/connections.ts',
+  'src/store/credentials/credentials.ts',
+  'src/store/deliveries/deliveries.ts',
+  'src/store/engine/page.ts',
+  'src/store/events/events.ts',
+  'src/store/instances/instances.ts',
+  'src/store/leases/leases.ts',
+  'src/store/messages/messages.ts',
+  'src/store/numbers/numbers.ts',
+  'src/store/retention/retention.ts',
+  'src/store/sandbox/phone-orders.ts',
+  'src/store/sandbox/sandbox-storage.ts',
+  'src/store/sessions/sessions.ts',
+  'src/store/statistics/statistics.ts',
+]
+
+/** Every module of the shipped code and all that it may import. `npm run check` refuses anything else. */
+export const MODULES: readonly Module[] = [
+  { path: 'bin', modules: ['src/main.ts'], packages: ['node:module', 'node:path'], computed: true },
+
+  // The entry: settings are read once, modules are built by hand and shut down in reverse.
+  {
+    path: 'src/main.ts',
+    modules: ['src/app.ts', 'src/config.ts', 'src/log-destination.ts', 'src/store/errors.ts', 'src/whatsapp/baileys'],
+    packages: ['node:module', 'pino'],
+  },
+  {
+    path: 'src/app.ts',
+    modules: [
+      'src/api',
+      'src/config.ts',
+      'src/domain',
+      'src/instances',
+      'src/keys.ts',
+      'src/kit',
+      'src/ops',
+      'src/sandbox',
+      'src/store',
+      'src/webhooks',
+      'src/whatsapp',
+      'src/whatsapp/baileys',
+    ],
+    packages: ['node:crypto', 'node:module', 'node:net', 'node:os', 'node:path', 'node:timers/promises', 'pino'],
+  },
+  { path: 'src/config.ts', modules: ['src/domain'], packages: ['ipaddr.js', 'node:fs', 'node:net'] },
+  {
+    path: 'src/keys.ts',
+    modules: ['src/config.ts', 'src/store/engine/sync-to-disk.ts', 'src/store/errors.ts'],
+    packages: ['node:crypto', 'node:fs', 'node:path'],
+  },
+  { path: 'src/log-destination.ts', modules: ['src/log-file.ts'], packages: ['pino'] },
+  { path: 'src/log-file.ts', modules: [], packages: ['node:fs'] },
+
+  { path: 'src/domain', modules: [], packages: ['node:crypto'] },
+  { path: 'src/kit', modules: [], packages: [] },
+
+  // The only modules with queries. The engine knows the two databases and no subject.
+  {
+    path: 'src/store/engine',
+    modules: [
+      'src/domain',
+      'src/kit',
+      'src/store/encryption',
+      'src/store/clock.ts',
+      'src/store/errors.ts',
+      'src/store/hints.ts',
+      'src/store/leases/leases.ts',
+    ],
+    packages: [
+      'better-sqlite3',
+      'kysely',
+      'node:crypto',
+      'node:fs',
+      'node:path',
+      'node:timers/promises',
+      'node:util',
+      'pg',
+    ],
+  },
+  {
+    path: 'src/store/encryption',
+    modules: ['src/domain', 'src/store/engine', 'src/store/errors.ts'],
+    packages: ['kysely', 'node:crypto', 'node:fs', 'node:path'],
+  },
+  {
+    path: 'src/store',
+    modules: ['src/domain', 'src/kit', 'src/store/encryption', 'src/store/engine'],
+    packages: ['kysely', 'node:crypto', 'node:fs', 'node:path', 'node:timers/promises'],
+  },
+
+  {
+    path: 'src/api',
+    modules: ['src/api/openapi', 'src/api/resources', 'src/domain', 'src/kit', ...STORE],
+    packages: [
+      '@fastify/swagger',
+      '@fastify/type-provider-typebox',
+      '@scalar/fastify-api-reference',
+      'fastify',
+      'ipaddr.js',
+      'node:buffer',
+      'node:crypto',
+      'node:fs/promises',
+      'node:http',
+      'node:net',
+      'node:os',
+      'node:path',
+      'node:stream',
+      'node:util',
+      'node:worker_threads',
+      'pino',
+      'typebox',
+    ],
+  },
+  // What the API answers. The panel takes its types from here.
+  { path: 'src/api/resources', modules: ['src/api', 'src/domain', ...STORE], packages: ['typebox'] },
+  {
+    path: 'src/api/openapi',
+    modules: ['src/api', 'src/api/resources', 'src/domain'],
+    packages: ['@fastify/swagger', 'node:util', 'typebox'],
+  },
+
+  // The only module that imports Baileys.
+  {
+    path: 'src/whatsapp/baileys',
+    modules: ['src/domain', 'src/kit', ...STORE],
+    packages: [
+      'baileys',
+      'libsignal',
+      'node:async_hooks',
+      'node:crypto',
+      'node:https',
+      'node:module',
+      'node:timers/promises',
+      'pino',
+    ],
+  },
+  {
+    path: 'src/whatsapp',
+    modules: ['src/domain', 'src/kit', 'src/whatsapp/baileys', ...STORE],
+    packages: ['node:perf_hooks', 'node:timers/promises', 'pino'],
+  },
+
+  {
+    path: 'src/webhooks',
+    modules: ['src/domain', 'src/kit', ...STORE],
+    packages: [
+      'ipaddr.js',
+      'node:crypto',
+      'node:dns/promises',
+      'node:http',
+      'node:https',
+      'node:net',
+      'node:os',
+      'node:stream',
+      'pino',
+    ],
+  },
+  { path: 'src/instances', modules: ['src/domain', 'src/kit', ...STORE], packages: ['node:timers/promises', 'pino'] },
+  {
+    path: 'src/sandbox',
+    modules: ['src/domain', ...STORE],
+    packages: ['@pombal/simulator', 'node:crypto', 'pino'],
+  },
+  {
+    path: 'src/ops',
+    modules: ['src/kit', 'src/store/observer.ts', ...STORE],
+    packages: ['node:http', 'node:net', 'node:timers/promises', 'pino', 'prom-client'],
+  },
+
+  // A client of the management API.
+  {
+    path: 'panel/src',
+    modules: ['src/api/resources', 'src/domain'],
+    packages: [
+      '@fontsource-variable/figtree',
+      '@fontsource-variable/jetbrains-mono',
+      '@mantine/core',
+      '@tanstack/react-query',
+      '@tanstack/react-router',
+      '@tanstack/react-virtual',
+      'get-nonce',
+      'qrcode',
+      'react',
+      'react-dom',
+    ],
+  },
+  // A WhatsApp network that knows nothing of the service.
+  {
+    path: 'simulator/src',
+    modules: [],
+    packages: [
+      'baileys',
+      'libsignal',
+      'node:crypto',
+      'node:http',
+      'node:https',
+      'node:net',
+      'node:util',
+      'node:worker_threads',
+      'node:zlib',
+      'ws',
+    ],
+  },
+]

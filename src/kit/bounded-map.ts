@@ -1,10 +1,8 @@
-import type { CacheStore } from 'baileys'
-
 /**
  * A cache of Baileys' that outlives a socket. The oldest entries go when it is full; nothing expires, so that it needs
  * no timer.
  */
-export class MemoryCache implements CacheStore {
+export class MemoryCache {
   readonly #entries = new Map<string, unknown>()
   readonly #capacity: number
 

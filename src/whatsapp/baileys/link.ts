@@ -38,6 +38,8 @@ import { type Network, QUERY_TIMEOUT_MS, socketOptions } from './socket-options.
 import { noteToken } from './token-notes.ts'
 import { type VitalSigns, watchVitalSigns } from './vital-signs.ts'
 
+export type { GroupMetadata } from 'baileys'
+
 /** After this a socket that was told to close is torn down: a dead peer never answers the close frame. */
 const CLOSE_GRACE_MS = 1_000
 /** How often WhatsApp is asked for what it has kept for us, when it does not say that this was all. */

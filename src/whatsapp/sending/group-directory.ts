@@ -1,5 +1,5 @@
-import type { GroupMetadata } from 'baileys'
 import { isSelf, lidOf, type Self } from '../baileys/addresses.ts'
+import type { GroupMetadata } from '../baileys/link.ts'
 
 /** Members change by notifications, which empty the entry; an hour bounds what a missed one costs. */
 const FRESH_MS = 3_600_000
