@@ -20,7 +20,7 @@ const DAY_MS = 86_400_000
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
-/** What the service runs by: read once from the environment, never looked up again (decisions §8). */
+/** What the service runs by: read once from the environment, never looked up again (contract §8). */
 export interface Settings {
   version: string
   host: string
@@ -48,7 +48,7 @@ export interface Settings {
     retryDelaysMs: readonly number[]
     /** CIDR notation. */
     allowedNetworks: readonly string[]
-    /** Loopback and private networks may be posted to (decisions §5). */
+    /** Loopback and private networks may be posted to (contract §5). */
     privateAllowed: boolean
   }
   whatsapp: {

@@ -19,7 +19,7 @@ import type { BarePoster } from '../processes/bare-poster.ts'
 import type { ReceiverProcess } from '../processes/receiver.ts'
 
 const INSTANCES = 32
-/** First attempts of one instance in flight: 8, less the 2 kept for retries (decisions §5). */
+/** First attempts of one instance in flight: 8, less the 2 kept for retries (contract §5). */
 const IN_FLIGHT_EACH = 6
 const FLOOR = { kind: 'at least', ratio: 0.15 } as const
 

@@ -15,7 +15,7 @@ const HTTP_WITH_HOST = /^https?:\/\/[^/\\]/i
 /** A date and time with its zone (RFC 3339). */
 const MOMENT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/
 
-/** What `text` may not be, as its schema cannot say (decisions §1). @throws Refusal */
+/** What `text` may not be, as its schema cannot say (contract §1). @throws Refusal */
 export function checkText(text: string): void {
   if (text.length > MAX_TEXT_UNITS) throw invalid('text', 'must not be longer than 65,536 UTF-16 units')
   if (!text.isWellFormed()) throw invalid('text', 'must not hold a lone surrogate')
@@ -83,7 +83,7 @@ function isDay(text: string): boolean {
 
 /**
  * The URL is kept as written. A name is looked up only when something is posted to it.
- * @throws Refusal unless events can be posted to `url` (decisions §1, §5)
+ * @throws Refusal unless events can be posted to `url` (contract §1, §5)
  */
 export function checkWebhookUrl(url: string, check: ApiOptions['checkWebhookUrl']): void {
   const parsed = HTTP_WITH_HOST.test(url) ? URL.parse(url) : null

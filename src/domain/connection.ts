@@ -1,6 +1,6 @@
 import type { Restriction } from './restriction.ts'
 
-/** The connection states of decisions §6. */
+/** The connection states of contract §6. */
 export const CONNECTION_STATES = [
   'unlinked',
   'linking',
@@ -16,7 +16,7 @@ export type ConnectionState = (typeof CONNECTION_STATES)[number]
 /** What an owner may record. `disconnected` is never stored: it is `reconnecting` that has lasted too long. */
 export type StoredConnectionState = Exclude<ConnectionState, 'disconnected'>
 
-/** How long a linked instance that lost its socket still accepts messages (decisions §3). */
+/** How long a linked instance that lost its socket still accepts messages (contract §3). */
 export const RECONNECTING_MS = 5 * 60_000
 
 /** What the management API asks of the owner; it converges on it however often it is asked. */
@@ -100,7 +100,7 @@ export function isLinked(state: ConnectionState): boolean {
   return state !== 'unlinked' && state !== 'linking' && state !== 'logged_out'
 }
 
-/** Whether a message is accepted in this state (decisions §3). */
+/** Whether a message is accepted in this state (contract §3). */
 export function acceptsMessages(state: ConnectionState): boolean {
   return state === 'connected' || state === 'reconnecting'
 }

@@ -32,7 +32,7 @@ export type IncomingType = (typeof INCOMING_TYPES)[number]
 export const ADDRESSINGS = ['lid', 'other'] as const
 export type Addressing = (typeof ADDRESSINGS)[number]
 
-/** A message that somebody wrote to the instance (decisions §4, extensions §1). */
+/** A message that somebody wrote to the instance (contract §4, extensions §1). */
 export interface IncomingMessage {
   /** WhatsApp's id. */
   id: string

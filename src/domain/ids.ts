@@ -69,7 +69,7 @@ function successor(digits: readonly number[]): number[] {
   return next
 }
 
-/** `inst_` and 12 characters (decisions §6). */
+/** `inst_` and 12 characters (contract §6). */
 export function newInstanceId(): InstanceId {
   return `inst_${toCharacters(randomDigits(INSTANCE_CHARACTERS))}`
 }

@@ -6,7 +6,7 @@ export type MessageState = (typeof MESSAGE_STATES)[number]
 /** How far a message can get; `failed` is not on this way. */
 export type MessageProgress = 'sent' | 'delivered' | 'read'
 
-/** Every legal move. What is absent here does not happen (decisions §4). */
+/** Every legal move. What is absent here does not happen (contract §4). */
 const NEXT = {
   queued: ['sent', 'failed'],
   sent: ['delivered', 'failed'],
@@ -30,7 +30,7 @@ export function canFail(state: MessageState): boolean {
   return (NEXT[state] as readonly MessageState[]).includes('failed')
 }
 
-/** Why a message failed, as `message.failed` and `GET /v1/messages/{id}` tell it (decisions §3). */
+/** Why a message failed, as `message.failed` and `GET /v1/messages/{id}` tell it (contract §3). */
 export const FAILURE_CODES = [
   'recipient_not_on_whatsapp',
   'not_a_group_member',

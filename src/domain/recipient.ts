@@ -8,7 +8,7 @@ const GROUP = /^[0-9]+(-[0-9]+)?@g\.us$/
 /** Longer than any group identifier that WhatsApp gives out (18 digits, or number-timestamp). */
 const MAX_GROUP_LENGTH = 64
 
-/** Null unless `to` is 7–15 ASCII digits starting 1–9, or a group JID `digits[-digits]@g.us` (decisions §1). */
+/** Null unless `to` is 7–15 ASCII digits starting 1–9, or a group JID `digits[-digits]@g.us` (contract §1). */
 export function parseRecipient(to: string): Recipient | null {
   if (NUMBER.test(to)) return { kind: 'number', number: to }
   if (to.length <= MAX_GROUP_LENGTH && GROUP.test(to)) return { kind: 'group', group: to }

@@ -1,6 +1,6 @@
 /**
  * The catalogue of refusals: code → HTTP status and the sentence that is used where the caller gives none.
- * Codes are stable; each has a line in the docs (decisions §1, §5, §6).
+ * Codes are stable; each has a line in the docs (contract §1, §5, §6).
  */
 export const REFUSALS = {
   invalid_token: [401, 'The token is missing or unknown: send "Authorization: Bearer <token>".'],

@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js'
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Network = [Address, number]
 
-/** Where webhooks may go (decisions §5). */
+/** Where webhooks may go (contract §5). */
 export interface AddressPolicy {
   /** The installation serves this machine only, so its consumers may live here too. */
   loopbackAndPrivateAllowed: boolean

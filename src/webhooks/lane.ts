@@ -24,7 +24,7 @@ export interface LaneSurroundings extends AttemptMeans {
   onLeaseLost: (instanceId: InstanceId) => void
 }
 
-/** Requests of one instance in flight (decisions §5). */
+/** Requests of one instance in flight (contract §5). */
 const MAX_IN_FLIGHT = 8
 /** Two of them are kept for retries. While first attempts wait, they in turn find two that retries leave them. */
 const MAX_OF_ONE_SORT = 6

@@ -26,7 +26,7 @@ export interface SignedAttempt {
 }
 
 /**
- * All headers of one attempt (decisions §5). `X-Service-Signature` is made with the current secret alone, the key being
+ * All headers of one attempt (contract §5). `X-Service-Signature` is made with the current secret alone, the key being
  * the whole secret string in UTF-8; `webhook-signature` with both secrets while both hold, the key being the bytes after
  * `whsec_` (Standard Webhooks 1.0, "Webhook headers").
  */

@@ -126,7 +126,7 @@ describe('/openapi.json', () => {
     }
   })
 
-  test('the send call lists every status, code and header of the contract and the decisions', () => {
+  test('the send call lists every status, code and header of the contract', () => {
     const { responses, requestBody, parameters } = document.paths['/v1/messages/text']!['post'] as unknown as {
       responses: Record<string, { headers: object; content: { 'application/json': { examples?: object } } }>
       requestBody: { required: boolean }

@@ -15,7 +15,7 @@ import { Receiver } from '../receiver.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
 
-/** What the environment says shows in what the service does (decisions §8). */
+/** What the environment says shows in what the service does (contract §8). */
 
 const CONTACT = '5511987654321'
 const DAY_MS = 86_400_000

@@ -86,7 +86,7 @@ export function SendForm({ instance, onSent }: SendFormProps) {
   )
 }
 
-/** The numbers that behave in a way of their own (decisions §7). */
+/** The numbers that behave in a way of their own (contract §7). */
 function Meanings({ onPick }: { onPick: (number: string) => void }) {
   const words = useWords()
   const { numbers } = words.send

@@ -80,7 +80,7 @@ const OPERATIONS = [
 ] as const
 
 /**
- * The management API (decisions §6): every call by the admin key or a session, unknown addresses included. The metrics
+ * The management API (contract §6): every call by the admin key or a session, unknown addresses included. The metrics
  * are beside it, behind the same check.
  */
 export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMethods): void {

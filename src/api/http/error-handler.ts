@@ -12,7 +12,7 @@ const FASTIFY_CODES: Readonly<Record<string, RefusalCode>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
 }
 
-/** The envelope of every error (decisions §1). */
+/** The envelope of every error (contract §1). */
 export function errorBody({ code, message, details }: Pick<Refusal, 'code' | 'message' | 'details'>): string {
   return JSON.stringify({ error: { code, message, ...(details && { details }) } })
 }

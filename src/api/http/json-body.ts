@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { Refusal } from '../../domain/refusal.ts'
 import type { Api } from '../context.ts'
 
-/** 1 MiB (decisions §1). */
+/** 1 MiB (contract §1). */
 export const MAX_BODY_BYTES = 1_048_576
 
 /**

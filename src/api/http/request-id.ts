@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
-/** 1–128 visible ASCII characters (decisions §1). */
+/** 1–128 visible ASCII characters (contract §1). */
 const KEPT = /^[\x21-\x7e]{1,128}$/
 const PREFIX_BYTES = 6
 

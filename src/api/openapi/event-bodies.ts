@@ -13,7 +13,7 @@ import { instanceIdSchema } from '../resources/instance.ts'
 import { failureSchema, messageIdSchema, recipientSchema } from '../resources/message.ts'
 import { moment, nullable } from '../resources/schema-kit.ts'
 
-/** What the body of one kind of event holds (decisions §4): the reference of what `domain/event.ts` writes. */
+/** What the body of one kind of event holds (contract §4): the reference of what `domain/event.ts` writes. */
 interface EventDoc {
   summary: string
   schema: object

@@ -1,6 +1,6 @@
 import { REFUSALS, type RefusalCode } from '../../domain/refusal.ts'
 
-/** The envelope of every error (decisions §1). */
+/** The envelope of every error (contract §1). */
 export const errorSchema = {
   title: 'Error',
   type: 'object',

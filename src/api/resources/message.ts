@@ -53,7 +53,7 @@ export const messageSchema = Type.Object(messageProperties, {
 
 export type MessageView = Static<typeof messageSchema>
 
-/** `GET /v1/messages/{id}` of a message that was accepted (decisions §1, extensions §1). */
+/** `GET /v1/messages/{id}` of a message that was accepted (contract §1, extensions §1). */
 export const sentMessageSchema = Type.Object(
   { ...messageProperties, direction: oneOf(['out'], { description: 'From the instance.' }) },
   {

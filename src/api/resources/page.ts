@@ -18,7 +18,7 @@ export function pageRequest({ limit = DEFAULT_LIMIT, cursor }: { limit?: number;
   return { limit, cursor }
 }
 
-/** Lists are `{data: […], nextCursor}` (decisions §6). */
+/** Lists are `{data: […], nextCursor}` (contract §6). */
 export function pageOf<T extends TSchema>(schema: T, description: string) {
   return Type.Object(
     {

@@ -26,7 +26,7 @@ export function toIsoOrNull(ms: number | null): string | null {
   return ms === null ? null : toIso(ms)
 }
 
-/** Success is `{data: …}` (decisions §1). `description` becomes the response's. */
+/** Success is `{data: …}` (contract §1). `description` becomes the response's. */
 export function dataOf<T extends TSchema>(schema: T, description: string) {
   return Type.Object({ data: schema }, { description })
 }

@@ -5,7 +5,7 @@ import { parseBearer } from '../bearer.ts'
 import { tokenDigest } from '../token.ts'
 
 /**
- * The first two checks of every call under `/v1` (decisions §1), before its body is read: the token (401), then the rate
+ * The first two checks of every call under `/v1` (contract §1), before its body is read: the token (401), then the rate
  * (429). From then on every answer carries the state of the rate window.
  */
 export function createAdmission(admission: Admission) {

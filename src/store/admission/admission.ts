@@ -1,6 +1,6 @@
 import type { InstanceId } from '../../domain/ids.ts'
 
-/** Who is calling, and whether the call is within the rate (decisions §2). */
+/** Who is calling, and whether the call is within the rate (contract §2). */
 export interface Admitted {
   instanceId: InstanceId
   /** False: this call is over the limit. */

@@ -1,7 +1,7 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Admitted } from './admission.ts'
 
-/** How long a window is open, in milliseconds (decisions §2). */
+/** How long a window is open, in milliseconds (contract §2). */
 export const WINDOW_MS = 60_000
 
 /** A call as the window counts it, of which it is the `calls`th. */

@@ -11,7 +11,7 @@ const HEADER_BYTES = 1 + NONCE_BYTES
 const MAX_KEYS = 10_000
 
 /**
- * Encrypts what must not be read off the disk (decisions §6). Every scope (an instance) has a key of its own, derived from
+ * Encrypts what must not be read off the disk (contract §6). Every scope (an instance) has a key of its own, derived from
  * the master key, so that random nonces stay far from their limit; the row's place is authenticated with it, so that
  * a value copied into another row does not open.
  */

@@ -13,7 +13,7 @@ import type { Lease } from '../leases/leases.ts'
 import { Erasure } from './erasure.ts'
 import type { Instances, NewInstance } from './instances.ts'
 
-/** How long a replaced webhook secret keeps signing beside the new one (decisions §5). */
+/** How long a replaced webhook secret keeps signing beside the new one (contract §5). */
 const PREVIOUS_SECRET_MS = 24 * 60 * 60_000
 const NEVER_LINKED = 'No WhatsApp number is linked yet.'
 

@@ -7,7 +7,7 @@ import type { Operation } from '../engine/operation.ts'
 import { ALWAYS, type Statements } from '../engine/statement.ts'
 import type { AcceptOutcome, NewMessage } from './messages.ts'
 
-/** How long an idempotency key counts (decisions §3). */
+/** How long an idempotency key counts (contract §3). */
 const KEY_MS = 24 * 60 * 60_000
 
 type Acceptance = { message: NewMessage; now: number }

@@ -58,11 +58,11 @@ const HOUSEKEEPING: ReadonlySet<string> = new Set<keyof Content>([
   'call',
 ])
 
-/** A year of four digits (decisions §4). */
+/** A year of four digits (contract §4). */
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59Z')
 
 /**
- * @returns null for what is not an event (decisions §4): own messages, status broadcasts, newsletters, protocol
+ * @returns null for what is not an event (contract §4): own messages, status broadcasts, newsletters, protocol
  * messages, stubs and placeholders
  */
 export async function parseIncoming(

@@ -154,7 +154,7 @@ export class Sender {
     if (!this.#transmitter.acknowledged(ack)) this.#guard(this.#recordLate(ack))
   }
 
-  /** A receipt, recorded already, counts as an acknowledgement (decisions §3). */
+  /** A receipt, recorded already, counts as an acknowledgement (contract §3). */
   received(whatsappIds: readonly string[]): void {
     for (const whatsappId of whatsappIds) {
       const ack = { whatsappId, error: undefined, devicesHash: undefined }
