@@ -27,7 +27,17 @@ describe.each(STORES)('webhooks on %s', kind => {
       event: 'message.received',
       instanceId: consumer.id,
       timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-      data: { id, from: '351912345678', type: 'text', text: 'Olá 🕊️\nlinha 2' },
+      data: {
+        id,
+        messageId: expect.stringMatching(/^msg_/),
+        from: '351912345678',
+        chat: '351912345678',
+        phone: '351912345678',
+        lid: null,
+        username: null,
+        type: 'text',
+        text: 'Olá 🕊️\nlinha 2',
+      },
     })
     expect(request.headers).toMatchObject({
       'content-type': 'application/json',
