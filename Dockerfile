@@ -12,7 +12,7 @@ COPY panel panel
 COPY scripts/build-panel.js scripts/
 RUN node scripts/build-panel.js
 
-# The service and the simulator for its sandbox, without the panel's packages and without tools.
+# The service and the simulator for its sandbox, without the packages of the panel and without development tools.
 FROM manifests AS modules
 RUN npm ci --omit=dev --ignore-scripts --workspace=@pombal/simulator --include-workspace-root
 
@@ -22,7 +22,7 @@ WORKDIR /app
 COPY --from=modules /app ./
 COPY LICENSE NOTICE ./
 COPY bin bin
-# Backup, restore and a new master key.
+# Scripts for backup, restore and rotation of the master key.
 COPY scripts/backup.ts scripts/restore.ts scripts/rotate-keys.ts scripts/
 COPY src src
 COPY simulator/src simulator/src
@@ -32,7 +32,7 @@ USER 1000:1000
 VOLUME /data
 EXPOSE 3000
 STOPSIGNAL SIGTERM
-# By BusyBox, which is in the image: starting Node every few seconds costs more than the service does.
+# Uses wget of BusyBox: starting Node every few seconds would cost more than running the service.
 HEALTHCHECK --interval=5s --timeout=4s --start-period=30s --retries=3 \
   CMD wget -q -T 3 -O /dev/null "http://127.0.0.1:$PORT/readyz" || exit 1
 CMD ["node", "bin/pombal.js"]
