@@ -89,7 +89,7 @@ export const MODULES: readonly Module[] = [
   },
   {
     path: 'src/store/encryption',
-    modules: ['src/domain', 'src/store/engine', 'src/store/errors.ts'],
+    modules: ['src/domain', 'src/kit', 'src/store/engine', 'src/store/errors.ts'],
     packages: ['kysely', 'node:crypto', 'node:fs', 'node:path'],
   },
   {

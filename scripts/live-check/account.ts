@@ -3,12 +3,12 @@ import type { BinaryNode } from 'baileys'
 import { pino } from 'pino'
 import { newInstanceId, newWhatsappId } from '../../src/domain/ids.ts'
 import { openKeys } from '../../src/keys.ts'
-import { MemoryCache } from '../../src/kit/bounded-map.ts'
 import type { ConnectionRecord } from '../../src/store/connections/connections.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { encodeText } from '../../src/whatsapp/baileys/content.ts'
+import { createLibraryCaches } from '../../src/whatsapp/baileys/library-caches.ts'
 import { Link, type LinkEvents } from '../../src/whatsapp/baileys/link.ts'
 import { CredentialStore } from '../../src/whatsapp/baileys/signal/credential-store.ts'
 import { DeviceCache } from '../../src/whatsapp/baileys/signal/device-cache.ts'
@@ -18,7 +18,6 @@ import { type Connection, createConnection } from '../../src/whatsapp/connection
 
 const NAME = 'live check'
 const OWNER = 'live-check'
-const CACHED = 100
 const DAY_MS = 86_400_000
 
 export interface AccountOptions {
@@ -127,11 +126,7 @@ export class Account {
       version,
       credentials,
       devices: new DeviceCache(Date.now),
-      caches: {
-        msgRetryCounterCache: new MemoryCache(CACHED),
-        placeholderResendCache: new MemoryCache(CACHED),
-        callOfferCache: new MemoryCache(CACHED),
-      },
+      caches: createLibraryCaches(),
       findGroup: () => undefined,
       findSent: async () => null,
       retryBudgets: createRetryBudgets(() => performance.now()),

@@ -1,4 +1,4 @@
-import { inTime } from './in-time.ts'
+import { withDeadline } from '../kit/deadline.ts'
 
 /** A probe waits little longer; a store that takes this long cannot be called able to accept. */
 const ANSWER_WITHIN_MS = 2_000
@@ -42,7 +42,7 @@ export class Readiness {
     if (this.#isDraining || !isRunning()) return false
     if (this.#now() - this.#wroteAt < KEPT_MS) return true
     try {
-      await inTime(ping(), ANSWER_WITHIN_MS)
+      await withDeadline(ANSWER_WITHIN_MS, ping())
     } catch {
       return false
     }

@@ -1,6 +1,6 @@
 import { Gauge, type Registry } from 'prom-client'
+import { withDeadline } from '../kit/deadline.ts'
 import type { StoreTotals } from '../store/statistics/statistics.ts'
-import { inTime } from './in-time.ts'
 
 /** However often it is scraped, the store is asked at most once in this time. */
 const KEPT_MS = 5_000
@@ -60,7 +60,10 @@ export class StoreGauges {
   }
 
   async #ask({ totals, ping }: StoreSources): Promise<void> {
-    const [read, written] = await Promise.allSettled([inTime(totals(), ASK_WITHIN_MS), inTime(ping(), ASK_WITHIN_MS)])
+    const [read, written] = await Promise.allSettled([
+      withDeadline(ASK_WITHIN_MS, totals()),
+      withDeadline(ASK_WITHIN_MS, ping()),
+    ])
     if (read.status === 'fulfilled') this.#show(read.value)
     else this.#forget()
     const isUp = read.status === 'fulfilled' && written.status === 'fulfilled'

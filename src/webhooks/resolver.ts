@@ -1,4 +1,5 @@
 import { lookup as systemLookup } from 'node:dns/promises'
+import { BoundedMap } from '../kit/bounded-map.ts'
 import type { Clock } from './clock.ts'
 import { systemClock } from './clock.ts'
 
@@ -60,7 +61,7 @@ interface Look {
 export function createResolver(options: ResolverOptions = {}): Lookup {
   const { clock = systemClock, maxInFlight = MAX_IN_FLIGHT, keptForKnown = KEPT_FOR_KNOWN } = options
   const lookup = options.lookup ?? (hostname => systemLookup(hostname, { all: true }))
-  const known = new Map<string, KnownName>()
+  const known = new BoundedMap<string, KnownName>(MAX_NAMES)
   const underWay = new Map<string, Look>()
   /** Those of them that have no thread yet, in turn. */
   const waiting = new Set<Look>()
@@ -68,12 +69,7 @@ export function createResolver(options: ResolverOptions = {}): Lookup {
   let strangersInFlight = 0
 
   function remember(hostname: string, addresses: readonly ResolvedAddress[]): void {
-    known.delete(hostname)
     known.set(hostname, { addresses, readAt: clock.steady() })
-    for (const oldest of known.keys()) {
-      if (known.size <= MAX_NAMES) break
-      known.delete(oldest)
-    }
   }
 
   function ageOf(hostname: string): number {

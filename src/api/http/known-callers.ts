@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 
 /** Beyond this those seen longest ago are forgotten. */
 const MAX_CALLERS = 10_000
@@ -9,7 +10,7 @@ const MAX_CALLERS = 10_000
  * before its key has been checked, so that strangers cannot use up what callers with a key need.
  */
 export class KnownCallers {
-  readonly #digests = new Set<string>()
+  readonly #digests = new BoundedMap<string, true>(MAX_CALLERS)
 
   has(request: FastifyRequest): boolean {
     const digest = digestOf(request)
@@ -18,11 +19,7 @@ export class KnownCallers {
 
   add(request: FastifyRequest): void {
     const digest = digestOf(request)
-    if (digest === null) return
-    this.#digests.delete(digest)
-    this.#digests.add(digest)
-    const [oldest] = this.#digests
-    if (this.#digests.size > MAX_CALLERS && oldest !== undefined) this.#digests.delete(oldest)
+    if (digest !== null) this.#digests.set(digest, true)
   }
 
   forget(request: FastifyRequest): void {

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
@@ -17,7 +18,7 @@ const MAX_KEYS = 10_000
  */
 export class Sealing {
   readonly #masterKey: Uint8Array
-  readonly #keys = new Map<string, KeyObject>()
+  readonly #keys = new BoundedMap<string, KeyObject>(MAX_KEYS)
 
   /** @param masterKey 32 bytes */
   constructor(masterKey: Uint8Array) {
@@ -57,8 +58,6 @@ export class Sealing {
     const bytes = hkdfSync('sha256', this.#masterKey, '', `pombal:${scope}`, KEY_BYTES)
     const key = createSecretKey(new Uint8Array(bytes))
     this.#keys.set(scope, key)
-    const [oldest] = this.#keys.keys()
-    if (this.#keys.size > MAX_KEYS && oldest !== undefined) this.#keys.delete(oldest)
     return key
   }
 }

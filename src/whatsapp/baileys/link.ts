@@ -10,7 +10,7 @@ import {
 } from 'baileys'
 import type { Logger } from 'pino'
 import type { IncomingMessage } from '../../domain/event.ts'
-import { MemoryCache } from '../../kit/bounded-map.ts'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { PreparedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import { type Self, userOf } from './addresses.ts'
@@ -18,6 +18,7 @@ import { decodeContent } from './content.ts'
 import { Correspondents } from './correspondents.ts'
 import { sendDurably } from './durable-frames.ts'
 import { watchHandshake } from './handshake.ts'
+import type { LibraryCaches } from './library-caches.ts'
 import { describeLibraryError } from './library-errors.ts'
 import { createLibraryLogger } from './library-logger.ts'
 import { containStanzas, LibraryScope, outsideLibrary } from './library-scope.ts'
@@ -86,7 +87,7 @@ export interface LinkOptions {
   keepAliveMs?: number | undefined
   credentials: CredentialStore
   devices: DeviceCache
-  caches: Record<'msgRetryCounterCache' | 'placeholderResendCache' | 'callOfferCache', MemoryCache>
+  caches: LibraryCaches
   retryBudgets: RetryBudgets
   /** Asked before each frame: false once another node may have the account. By default always true. */
   mayAct?: (() => boolean) | undefined
@@ -108,7 +109,7 @@ export class Link {
   /** A socket without an account only links one: WhatsApp hands nothing out over it. */
   readonly #links: boolean
   /** Written over this link and not answered yet, by WhatsApp id. */
-  readonly #unanswered = new MemoryCache(UNANSWERED)
+  readonly #unanswered = new BoundedMap<string, true>(UNANSWERED)
   #isOpen = false
   /** WhatsApp has handed out all that it had kept for us. */
   #caughtUp = false
@@ -311,7 +312,7 @@ export class Link {
     ws.on('CB:ack', ({ attrs: { id, error, phash, ...rest } }: BinaryNode) => {
       // By the id: not every network names the class.
       if (!id || (rest['class'] !== 'message' && !this.#unanswered.has(id))) return
-      this.#unanswered.del(id)
+      this.#unanswered.delete(id)
       const code = error === undefined ? undefined : Number.parseInt(error, 10) || UNKNOWN_ERROR
       events.acknowledged({ whatsappId: id, error: code, devicesHash: phash })
     })

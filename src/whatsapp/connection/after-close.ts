@@ -1,4 +1,5 @@
 import { type ConnectionCause, RECONNECTING_MS } from '../../domain/connection.ts'
+import { backoffMs } from '../../kit/backoff.ts'
 import { LIBRARY_BROKE, type LinkEnd, NOT_REACHED, NOT_RECORDED } from '../baileys/link-end.ts'
 
 /**
@@ -153,6 +154,6 @@ const LONGEST_PAUSE_MS = RECONNECTING_MS
  * @param failures ends in a row without a connection that lasted, from 1
  */
 export function pauseBefore(failures: number, slow: boolean, random: number): number {
-  const fullMs = Math.min((slow ? SLOW_FIRST_PAUSE_MS : FIRST_PAUSE_MS) * 2 ** (failures - 1), LONGEST_PAUSE_MS)
+  const fullMs = backoffMs(failures - 1, slow ? SLOW_FIRST_PAUSE_MS : FIRST_PAUSE_MS, LONGEST_PAUSE_MS)
   return fullMs * (0.5 + random / 2)
 }

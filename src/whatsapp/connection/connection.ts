@@ -2,14 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { ConnectionCause, StoredConnection } from '../../domain/connection.ts'
 import { Gatherer } from '../../kit/batcher.ts'
-import { MemoryCache } from '../../kit/bounded-map.ts'
+import { waitAtMost } from '../../kit/deadline.ts'
 import { Turns } from '../../kit/event-loop-budget.ts'
 import type { ConnectionRecord } from '../../store/connections/connections.ts'
 import { LeaseLost, StoreUnavailable } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'
-import { untilStored, within } from '../../store/until-stored.ts'
+import { untilStored } from '../../store/until-stored.ts'
 import { numberOf } from '../baileys/addresses.ts'
+import { createLibraryCaches } from '../baileys/library-caches.ts'
 import { Link, LinkClosed } from '../baileys/link.ts'
 import type { LinkEnd } from '../baileys/link-end.ts'
 import { CredentialStore } from '../baileys/signal/credential-store.ts'
@@ -56,7 +57,6 @@ const ASK_WITHIN_MS = 500
 const STOP_WITHIN_MS = 2_500
 /** Outcomes and receipts of a busy connection share a commit. */
 const GATHER_MS = 5
-const RETRY_COUNTERS = 2_000
 /** WhatsApp's code for a message to somebody new that it does not let the account write to. */
 const RESTRICTED = 463
 /** States in which no login with the credentials that are stored, if there are any, was ever recorded. */
@@ -127,11 +127,7 @@ class WhatsappConnection implements Connection {
   readonly #devices: DeviceCache
   readonly #restriction: RestrictionWatch
   readonly #health: HealthLog
-  readonly #caches = {
-    msgRetryCounterCache: new MemoryCache(RETRY_COUNTERS),
-    placeholderResendCache: new MemoryCache(RETRY_COUNTERS),
-    callOfferCache: new MemoryCache(RETRY_COUNTERS),
-  }
+  readonly #caches = createLibraryCaches()
   readonly #retryBudgets = createRetryBudgets(() => performance.now())
   readonly #openings: Openings
   readonly #pause = new Pause()
@@ -199,9 +195,9 @@ class WhatsappConnection implements Connection {
     this.#pause.end()
     this.#stopped.abort()
     const link = this.#link
-    if (logOut) await within(LOGOUT_WITHIN_MS, link?.logOut())
+    if (logOut) await waitAtMost(LOGOUT_WITHIN_MS, link?.logOut())
     const wasConnected = link?.isOpen === true
-    await within(STOP_WITHIN_MS, this.#putDown(wasConnected && !logOut && !this.#leaseLost))
+    await waitAtMost(STOP_WITHIN_MS, this.#putDown(wasConnected && !logOut && !this.#leaseLost))
   }
 
   async #putDown(recordReconnecting: boolean): Promise<void> {
@@ -285,8 +281,8 @@ class WhatsappConnection implements Connection {
     const link = this.#link?.isOpen ? this.#link : await this.#openForLogout()
     // Messages that are written already get their acknowledgements; no other is started.
     this.#sender.detach()
-    await within(ACKNOWLEDGED_WITHIN_MS, this.#sender.drained())
-    await within(LOGOUT_WITHIN_MS, link?.logOut())
+    await waitAtMost(ACKNOWLEDGED_WITHIN_MS, this.#sender.drained())
+    await waitAtMost(LOGOUT_WITHIN_MS, link?.logOut())
     await this.#windUp({ cause: 'logged_out_as_asked', reason: 'Logged out, as asked for.' })
   }
 
@@ -571,7 +567,7 @@ class WhatsappConnection implements Connection {
       () => false,
     )
     Promise.race([found, sleep(ASK_WITHIN_MS, false, { ref: false })])
-      .then(deleted => (deleted ? within(LOGOUT_WITHIN_MS, link.logOut()) : undefined))
+      .then(deleted => (deleted ? waitAtMost(LOGOUT_WITHIN_MS, link.logOut()) : undefined))
       .finally(() => link.close())
   }
 }

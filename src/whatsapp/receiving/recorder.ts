@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { type IncomingMessage, incomingKeys } from '../../domain/event.ts'
 import type { Gatherer } from '../../kit/batcher.ts'
-import { MemoryCache } from '../../kit/bounded-map.ts'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
@@ -26,7 +26,7 @@ export interface RecorderOptions {
  */
 export class Recorder {
   readonly #options: RecorderOptions
-  readonly #recent = new MemoryCache(RECENT)
+  readonly #recent = new BoundedMap<string, true>(RECENT)
   readonly #underWay = new Set<Promise<unknown>>()
 
   constructor(options: RecorderOptions) {

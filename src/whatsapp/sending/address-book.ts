@@ -1,6 +1,6 @@
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
 import { parseRecipient } from '../../domain/recipient.ts'
-import { MemoryCache } from '../../kit/bounded-map.ts'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { LookedUpNumber, Numbers } from '../../store/numbers/numbers.ts'
 import { numberOf } from '../baileys/addresses.ts'
@@ -33,7 +33,7 @@ export interface AddressBookOptions {
 export class AddressBook {
   readonly #options: AddressBookOptions
   /** What is stored of a number, which nobody but the instance's owner changes. */
-  readonly #kept = new MemoryCache(KEPT_NUMBERS)
+  readonly #kept = new BoundedMap<string, LookedUpNumber>(KEPT_NUMBERS)
 
   constructor(options: AddressBookOptions) {
     this.#options = options
@@ -78,7 +78,7 @@ export class AddressBook {
   /** What WhatsApp said last, unless that is too long ago. */
   async #recall(number: string): Promise<LookedUpNumber | null> {
     const { numbers, lease, now, stored } = this.#options
-    const kept = this.#kept.get<LookedUpNumber>(number)
+    const kept = this.#kept.get(number)
     if (kept && kept.expiresAt > now()) return kept
     const found = await stored(() => numbers.find(lease.instanceId, number, now()))
     if (found) this.#kept.set(number, found)

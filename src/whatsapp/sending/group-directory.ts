@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import { isSelf, lidOf, type Self } from '../baileys/addresses.ts'
 import type { GroupMetadata } from '../baileys/link.ts'
 
@@ -21,7 +22,8 @@ export interface GroupSource {
 
 /** The members of the groups written to, so that a message to a group costs no query. It outlives the socket. */
 export class GroupDirectory {
-  readonly #groups = new Map<string, { at: number; metadata: GroupMetadata }>()
+  readonly #groups = new BoundedMap<string, { at: number; metadata: GroupMetadata }>(MAX_GROUPS)
+
   get(group: string): GroupMetadata | undefined {
     const entry = this.#groups.get(group)
     return entry && performance.now() - entry.at < FRESH_MS ? entry.metadata : undefined
@@ -46,10 +48,7 @@ export class GroupDirectory {
 
   async #query(group: string, source: GroupSource): Promise<GroupMetadata> {
     const metadata = await source.queryGroup(group)
-    this.#groups.delete(group)
     this.#groups.set(group, { at: performance.now(), metadata })
-    const [oldest] = this.#groups.keys()
-    if (this.#groups.size > MAX_GROUPS && oldest) this.#groups.delete(oldest)
     return metadata
   }
 }

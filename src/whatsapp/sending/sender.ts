@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { messageFailure } from '../../domain/message.ts'
+import { backoffMs } from '../../kit/backoff.ts'
 import type { Gatherer } from '../../kit/batcher.ts'
 import type { Turns } from '../../kit/event-loop-budget.ts'
 import type { Lease } from '../../store/leases/leases.ts'
@@ -306,7 +307,7 @@ export class Sender {
   #postpone(message: QueuedMessage): void {
     const chat = this.#outbox.chatOf(message)
     if (!chat) return
-    const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** chat.failures, LONGEST_RETRY_MS)
+    const pauseMs = backoffMs(chat.failures, FIRST_RETRY_MS, LONGEST_RETRY_MS)
     chat.failures += 1
     // A wall clock that is set back would make the pause longer.
     chat.notBefore = performance.now() + pauseMs

@@ -1,6 +1,6 @@
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
 import { parseRecipient } from '../../domain/recipient.ts'
-import { MemoryCache } from '../../kit/bounded-map.ts'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Turns } from '../../kit/event-loop-budget.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { PreparedMessage, QueuedMessage } from '../../store/messages/messages.ts'
@@ -64,9 +64,9 @@ export class Transmitter {
   readonly #options: TransmitterOptions
   readonly #acknowledgements = new Acknowledgements()
   /** Messages that WhatsApp refused once for stale devices: the second time is final. */
-  readonly #retriedDevices = new MemoryCache(RETRIED)
+  readonly #retriedDevices = new BoundedMap<string, true>(RETRIED)
   /** What WhatsApp told last of a recipient's devices, by address. */
-  readonly #devicesHashes = new MemoryCache(HASHES)
+  readonly #devicesHashes = new BoundedMap<string, string>(HASHES)
 
   constructor(options: TransmitterOptions) {
     this.#options = options
@@ -74,7 +74,7 @@ export class Transmitter {
 
   async send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
     const outcome = await this.#send(message, link)
-    if (outcome.kind === 'acknowledged' || outcome.kind === 'refused') this.#retriedDevices.del(message.whatsappId)
+    if (outcome.kind === 'acknowledged' || outcome.kind === 'refused') this.#retriedDevices.delete(message.whatsappId)
     return outcome
   }
 

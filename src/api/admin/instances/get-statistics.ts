@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { DeliveryOutcomes } from '../../../store/statistics/statistics.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
@@ -19,7 +20,7 @@ interface Kept {
 }
 
 export function getStatistics(api: Api, { store, now }: ApiContext): void {
-  const kept = new Map<string, Kept>()
+  const kept = new BoundedMap<string, Kept>(MAX_KEPT)
 
   /** One bucket after the other, so that other calls get their turn in between. */
   async function count(instanceId: string, at: number, bucketMs: number): Promise<DeliveryOutcomes> {
@@ -27,12 +28,7 @@ export function getStatistics(api: Api, { store, now }: ApiContext): void {
     const known = kept.get(key)
     if (known && known.until > now()) return known.outcomes
     const outcomes = await store.statistics.outcomes(instanceId, at, at + bucketMs)
-    kept.delete(key)
     if (at + bucketMs < now() && outcomes.waiting === 0) kept.set(key, { outcomes, until: now() + KEPT_MS })
-    for (const oldest of kept.keys()) {
-      if (kept.size <= MAX_KEPT) break
-      kept.delete(oldest)
-    }
     return outcomes
   }
 

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { Sessions } from '../../../store/sessions/sessions.ts'
 
 const WRONG_KEYS_PER_WINDOW = 10
@@ -15,7 +16,7 @@ const UNCOUNTED_WAIT_MS = 1_000
 export class WrongKeys {
   readonly #counts: Pick<Sessions, 'countWrongKey'>
   /** Until when an address has to wait, on the process's clock. */
-  readonly #waiting = new Map<string, number>()
+  readonly #waiting = new BoundedMap<string, number>(MAX_ADDRESSES)
   #uncounted = 0
   #last: Promise<unknown> = Promise.resolve()
 
@@ -50,10 +51,7 @@ export class WrongKeys {
   }
 
   #remember(address: string, waitMs: number): number {
-    this.#waiting.delete(address)
     this.#waiting.set(address, performance.now() + waitMs)
-    const [oldest] = this.#waiting.keys()
-    if (this.#waiting.size > MAX_ADDRESSES && oldest !== undefined) this.#waiting.delete(oldest)
     return waitMs
   }
 }

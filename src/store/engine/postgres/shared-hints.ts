@@ -1,5 +1,7 @@
 import type pg from 'pg'
 import type { InstanceId } from '../../../domain/ids.ts'
+import { backoffMs } from '../../../kit/backoff.ts'
+import { waitAtMost } from '../../../kit/deadline.ts'
 import { HINT_TOPICS, type HintTopic, LocalHints } from '../../hints.ts'
 import type { StoreLogger } from '../logger.ts'
 import { createClient } from './pools.ts'
@@ -37,7 +39,7 @@ export class SharedHints extends LocalHints {
   #logTimer: NodeJS.Timeout | undefined
   #aliveTimer: NodeJS.Timeout | undefined
   #connectTimer: NodeJS.Timeout | undefined
-  #pauseMs = FIRST_PAUSE_MS
+  #failures = 0
   #closed = false
 
   constructor(url: string, logger: StoreLogger | undefined) {
@@ -70,10 +72,10 @@ export class SharedHints extends LocalHints {
     clearTimeout(this.#aliveTimer)
     clearTimeout(this.#logTimer)
     this.#sendLogs()
-    await within(CLOSE_WITHIN_MS, this.#sending)
+    await waitAtMost(CLOSE_WITHIN_MS, this.#sending)
     const client = this.#client
     this.#client = null
-    await within(CLOSE_WITHIN_MS, client?.end())
+    await waitAtMost(CLOSE_WITHIN_MS, client?.end())
   }
 
   #sendLogs(): void {
@@ -128,7 +130,7 @@ export class SharedHints extends LocalHints {
     }
     if (this.#closed) return this.#discard(client)
     this.#client = client
-    this.#pauseMs = FIRST_PAUSE_MS
+    this.#failures = 0
     this.#stayAlive(client)
   }
 
@@ -154,17 +156,20 @@ export class SharedHints extends LocalHints {
   }
 
   #connectLater(): void {
-    this.#connectTimer = setTimeout(() => {
-      this.#connect().then(
-        () => this.#logger?.warn({}, 'hints.connected_again'),
-        () => !this.#closed && this.#connectLater(),
-      )
-    }, this.#pauseMs)
-    this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS)
+    this.#connectTimer = setTimeout(
+      () => {
+        this.#connect().then(
+          () => this.#logger?.warn({}, 'hints.connected_again'),
+          () => !this.#closed && this.#connectLater(),
+        )
+      },
+      backoffMs(this.#failures, FIRST_PAUSE_MS, LONGEST_PAUSE_MS),
+    )
+    this.#failures += 1
   }
 
   #discard(client: pg.Client): void {
-    within(CLOSE_WITHIN_MS, client.end())
+    waitAtMost(CLOSE_WITHIN_MS, client.end())
       .then(() => {
         // pg waits for the peer to end the connection too, which a dead one never does.
         ;(client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()
@@ -214,13 +219,4 @@ function parsePayload(text: string): Payload {
     if (Array.isArray(ids)) payload[topic] = ids.filter(id => typeof id === 'string')
   }
   return payload
-}
-
-async function within(limitMs: number, work: Promise<unknown> | null | undefined): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const limit = new Promise(resolve => {
-    timer = setTimeout(resolve, limitMs)
-  })
-  await Promise.race([work?.catch(() => undefined), limit])
-  clearTimeout(timer)
 }

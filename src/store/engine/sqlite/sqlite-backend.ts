@@ -4,6 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import type { Compilable } from 'kysely'
+import { backoffMs } from '../../../kit/backoff.ts'
+import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { Backend, Session, Transaction } from '../backend.ts'
 import { fill, type RowsStatement, type Statement } from '../statement.ts'
 import { syncFolder } from '../sync-to-disk.ts'
@@ -107,13 +109,13 @@ export class SqliteBackend implements Backend {
 /** Tries again while another process holds a lock: SQLite's own waiting would stop the event loop. */
 async function patiently<T>(step: () => T): Promise<T> {
   const giveUpAt = performance.now() + BUSY_TIMEOUT_MS
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+  for (let failures = 0; ; failures += 1) {
     try {
       return step()
     } catch (error) {
       if (!isBusy(error) || performance.now() >= giveUpAt) throw error
     }
-    await sleep(pauseMs)
+    await sleep(backoffMs(failures, FIRST_PAUSE_MS, LONGEST_PAUSE_MS))
   }
 }
 
@@ -137,7 +139,7 @@ function openLog(db: Sqlite.Database, path: string): number {
 
 class SqliteSession implements Session {
   protected readonly db: Sqlite.Database
-  readonly #prepared = new Map<string, Sqlite.Statement>()
+  readonly #prepared = new BoundedMap<string, Sqlite.Statement>(PREPARED_STATEMENTS)
 
   constructor(db: Sqlite.Database) {
     this.db = db
@@ -165,13 +167,10 @@ class SqliteSession implements Session {
     return answers
   }
 
-  /** The one that was not used for longest goes when there are too many. */
+  /** Each use makes a statement the newest, so the one unused for longest is dropped first. */
   #prepare(sql: string): Sqlite.Statement {
     const prepared = this.#prepared.get(sql) ?? this.db.prepare(sql)
-    this.#prepared.delete(sql)
     this.#prepared.set(sql, prepared)
-    const [oldest] = this.#prepared.keys()
-    if (this.#prepared.size > PREPARED_STATEMENTS && oldest !== undefined) this.#prepared.delete(oldest)
     return prepared
   }
 }

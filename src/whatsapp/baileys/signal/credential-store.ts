@@ -6,7 +6,7 @@ import {
   type SignalDataTypeMap,
   type SignalKeyStore,
 } from 'baileys'
-import { MemoryCache } from '../../../kit/bounded-map.ts'
+import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { Credentials } from '../../../store/credentials/credentials.ts'
 import type { Lease } from '../../../store/leases/leases.ts'
 import { untilStored } from '../../../store/until-stored.ts'
@@ -57,7 +57,7 @@ interface Row {
 export class CredentialStore {
   readonly creds: AuthenticationCreds
   readonly #options: CredentialStoreOptions
-  readonly #cache = new MemoryCache(CACHED_ENTRIES)
+  readonly #cache = new BoundedMap<string, unknown>(CACHED_ENTRIES)
   readonly #closed = new AbortController()
   /** Not committed yet, by type and id. */
   #gathered = new Map<string, Row>()

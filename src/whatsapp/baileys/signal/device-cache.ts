@@ -1,5 +1,5 @@
 import type { PossiblyExtendedCacheStore } from 'baileys'
-import { MemoryCache } from '../../../kit/bounded-map.ts'
+import { BoundedMap } from '../../../kit/bounded-map.ts'
 
 /**
  * Baileys keeps device lists for 5 minutes; each expiry costs a query and throws a healthy Signal session away. It is
@@ -23,9 +23,9 @@ export interface DeviceRows {
 
 /** The devices of each contact; it outlives the socket and the process. */
 export class DeviceCache implements PossiblyExtendedCacheStore {
-  readonly #memory = new MemoryCache(IN_MEMORY)
+  readonly #memory = new BoundedMap<string, Entry | null>(IN_MEMORY)
   /** Until when, by user and device; on the clock that never jumps. */
-  readonly #leftOut = new MemoryCache(IN_MEMORY)
+  readonly #leftOut = new BoundedMap<string, number>(IN_MEMORY)
   readonly #now: () => number
   #rows: DeviceRows | null = null
 
@@ -46,11 +46,12 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
     const missing = users.filter(user => !this.#memory.has(user))
     if (missing.length > 0) {
       const rows = await this.#rows?.read('devices', missing)
-      for (const user of missing) if (!this.#memory.has(user)) this.#memory.set(user, rows?.get(user) ?? null)
+      for (const user of missing)
+        if (!this.#memory.has(user)) this.#memory.set(user, (rows?.get(user) as Entry) ?? null)
     }
     const found: Record<string, T | undefined> = {}
     for (const user of users) {
-      const entry = this.#memory.get<Entry | null>(user)
+      const entry = this.#memory.get(user)
       if (entry && this.#now() - entry.at < FRESH_MS) found[user] = this.#reachable(user, entry.devices) as T
     }
     return found
@@ -79,12 +80,12 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
   #reachable(user: string, devices: unknown): unknown {
     if (!Array.isArray(devices)) return devices
     const now = performance.now()
-    return devices.filter(({ device = 0 }) => now >= (this.#leftOut.get<number>(`${user}:${device}`) ?? 0))
+    return devices.filter(({ device = 0 }) => now >= (this.#leftOut.get(`${user}:${device}`) ?? 0))
   }
 
   /** Only what is in memory: no list outlives an account's logout in the store. */
   flushAll(): void {
-    this.#memory.flushAll()
-    this.#leftOut.flushAll()
+    this.#memory.clear()
+    this.#leftOut.clear()
   }
 }

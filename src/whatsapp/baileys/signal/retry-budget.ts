@@ -1,5 +1,5 @@
 import type { BinaryNode } from 'baileys'
-import { MemoryCache } from '../../../kit/bounded-map.ts'
+import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { userOf } from '../addresses.ts'
 
 const CONTACTS = 2_000
@@ -26,8 +26,8 @@ export interface RetryBudgetOptions {
 export class RetryBudget {
   readonly #options: RetryBudgetOptions
   /** By the id of a message. */
-  readonly #senders = new MemoryCache(MESSAGES)
-  readonly #spent = new MemoryCache(CONTACTS)
+  readonly #senders = new BoundedMap<string, string>(MESSAGES)
+  readonly #spent = new BoundedMap<string, Spent>(CONTACTS)
 
   constructor(options: RetryBudgetOptions) {
     this.#options = options
@@ -42,12 +42,12 @@ export class RetryBudget {
   /** Whether the message may be asked for; if so, its sender has one request less. */
   take(messageId: string): boolean {
     const { burst, refillMs, now } = this.#options
-    const sender = this.#senders.get<string>(messageId) ?? ''
+    const sender = this.#senders.get(messageId) ?? ''
     const at = now()
-    const spent = this.#spent.get<Spent>(sender) ?? { left: burst, at }
+    const spent = this.#spent.get(sender) ?? { left: burst, at }
     const left = Math.min(burst, spent.left + Math.max(0, at - spent.at) / refillMs)
     const granted = left >= 1
-    this.#spent.set(sender, { left: granted ? left - 1 : left, at } satisfies Spent)
+    this.#spent.set(sender, { left: granted ? left - 1 : left, at })
     return granted
   }
 }

@@ -7,7 +7,7 @@ import {
   type SignalRepositoryWithLIDStore,
 } from 'baileys'
 import type { ILogger } from 'baileys/lib/Utils/logger.js'
-import { MemoryCache } from '../../../kit/bounded-map.ts'
+import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { userOf } from '../addresses.ts'
 import type { Journal } from './journal.ts'
 import { keepSessionsWhole } from './session-attempts.ts'
@@ -140,11 +140,9 @@ function answeringForAll(base: LIDMappingStore): LIDMappingStore {
 
 /** Baileys asks for a LID at every use of a session, and forgets that there was none. */
 function rememberingNo(pnToLid: NonNullable<PnToLid>): NonNullable<PnToLid> {
-  const askedAt = new MemoryCache(CONTACTS_WITHOUT_LID)
+  const askedAt = new BoundedMap<string, number>(CONTACTS_WITHOUT_LID)
   return async pns => {
-    const due = pns.filter(
-      pn => !(performance.now() - (askedAt.get<number>(pn) ?? Number.NEGATIVE_INFINITY) < NO_LID_FRESH_MS),
-    )
+    const due = pns.filter(pn => !(performance.now() - (askedAt.get(pn) ?? Number.NEGATIVE_INFINITY) < NO_LID_FRESH_MS))
     if (due.length === 0) return []
     const found = await pnToLid(due)
     for (const pn of due) if (!found?.some(one => userOf(one.pn) === userOf(pn))) askedAt.set(pn, performance.now())
