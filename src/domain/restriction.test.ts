@@ -1,52 +1,60 @@
 import { describe, expect, test } from 'vitest'
-import { afterNotice, afterRefusal, isInForce, UNTOLD_RESTRICTION_MS } from './restriction.ts'
+import { ASSUMED_RESTRICTION_MS, afterNotice, afterRefusal, isInForce } from './restriction.ts'
 
 const NOW = 1_700_000_000_000
-const TOLD = { since: NOW - 1, until: NOW + 10 * UNTOLD_RESTRICTION_MS, told: true }
-const UNTOLD = { since: NOW - 1, until: NOW + 1, told: false }
+const REPORTED = { since: NOW - 1, until: NOW + 10 * ASSUMED_RESTRICTION_MS, reportedByWhatsapp: true }
+const ASSUMED = { since: NOW - 1, until: NOW + 1, reportedByWhatsapp: false }
 
 describe('a message refused with 463', () => {
-  test('restricts for a while', () => {
+  test('restricts for the assumed time', () => {
     const restriction = afterRefusal(null, NOW)
-    expect(restriction).toEqual({ since: NOW, until: NOW + UNTOLD_RESTRICTION_MS, told: false })
+    expect(restriction).toEqual({ since: NOW, until: NOW + ASSUMED_RESTRICTION_MS, reportedByWhatsapp: false })
     expect(isInForce(restriction, restriction.until - 1)).toBe(true)
     expect(isInForce(restriction, restriction.until)).toBe(false)
   })
 
-  test('prolongs what would end before, and keeps its beginning', () => {
-    expect(afterRefusal(UNTOLD, NOW)).toEqual({ ...afterRefusal(null, NOW), since: UNTOLD.since })
+  test('extends a restriction that would end earlier, and keeps its start', () => {
+    expect(afterRefusal(ASSUMED, NOW)).toEqual({ ...afterRefusal(null, NOW), since: ASSUMED.since })
   })
 
-  test('never shortens what WhatsApp has told', () => {
-    expect(afterRefusal(TOLD, NOW)).toEqual(TOLD)
+  test('never shortens a restriction whose end WhatsApp reported', () => {
+    expect(afterRefusal(REPORTED, NOW)).toEqual(REPORTED)
   })
 
-  test('begins anew when the last one has ended', () => {
-    expect(afterRefusal({ ...UNTOLD, until: NOW }, NOW).since).toBe(NOW)
+  test('starts a new restriction when the last one has ended', () => {
+    expect(afterRefusal({ ...ASSUMED, until: NOW }, NOW).since).toBe(NOW)
   })
 })
 
 describe('a notice', () => {
-  test('that says until when is believed, whatever was held before', () => {
+  test('with an end replaces any earlier restriction', () => {
     const until = NOW + 5
-    expect(afterNotice(null, { active: true, until }, NOW)).toEqual({ since: NOW, until, told: true })
-    expect(afterNotice(TOLD, { active: true, until }, NOW)).toEqual({ since: TOLD.since, until, told: true })
-    expect(afterNotice(UNTOLD, { active: true, until }, NOW)).toEqual({ since: UNTOLD.since, until, told: true })
+    expect(afterNotice(null, { active: true, until }, NOW)).toEqual({ since: NOW, until, reportedByWhatsapp: true })
+    expect(afterNotice(REPORTED, { active: true, until }, NOW)).toEqual({
+      since: REPORTED.since,
+      until,
+      reportedByWhatsapp: true,
+    })
+    expect(afterNotice(ASSUMED, { active: true, until }, NOW)).toEqual({
+      since: ASSUMED.since,
+      until,
+      reportedByWhatsapp: true,
+    })
   })
 
-  test('without an end is as good as a refusal', () => {
-    for (const before of [null, UNTOLD, TOLD]) {
+  test('without an end has the effect of a refusal', () => {
+    for (const before of [null, ASSUMED, REPORTED]) {
       expect(afterNotice(before, { active: true, until: null }, NOW)).toEqual(afterRefusal(before, NOW))
     }
   })
 
-  test('that there is none ends what was told, and not what follows from a refusal', () => {
-    expect(afterNotice(TOLD, { active: false, until: null }, NOW)).toBeNull()
-    expect(afterNotice(UNTOLD, { active: false, until: null }, NOW)).toEqual(UNTOLD)
+  test('that there is none ends a reported restriction, but not an assumed one', () => {
+    expect(afterNotice(REPORTED, { active: false, until: null }, NOW)).toBeNull()
+    expect(afterNotice(ASSUMED, { active: false, until: null }, NOW)).toEqual(ASSUMED)
     expect(afterNotice(null, { active: false, until: null }, NOW)).toBeNull()
   })
 
-  test('of an end that has passed is the end', () => {
-    expect(afterNotice(TOLD, { active: true, until: NOW }, NOW)).toBeNull()
+  test('with an end in the past lifts the restriction', () => {
+    expect(afterNotice(REPORTED, { active: true, until: NOW }, NOW)).toBeNull()
   })
 })

@@ -1,46 +1,46 @@
 /**
- * WhatsApp lets the number write to nobody new for a time (error 463; Baileys' "reachout time lock"). Who wrote to it, or
- * was written to before, still gets messages. Moments are milliseconds since 1970.
+ * A temporary WhatsApp limit: the number cannot start new conversations (error 463; Baileys' "reachout time lock").
+ * Contacts still get messages. Times are milliseconds since 1970.
  */
 export interface Restriction {
   since: number
   until: number
-  /** WhatsApp said until when; otherwise we wait for a while and try again. */
-  told: boolean
+  /** Whether WhatsApp reported `until`. Otherwise it is `ASSUMED_RESTRICTION_MS` after the last refusal. */
+  reportedByWhatsapp: boolean
 }
 
-/** What WhatsApp says about it; `until` is null where it does not say until when. */
+/** A report from WhatsApp; `until` is null if it names no end. */
 export interface RestrictionNotice {
   active: boolean
   until: number | null
 }
 
-/** How long nobody new is written to when WhatsApp does not say until when: each try counts against the number. */
-export const UNTOLD_RESTRICTION_MS = 10 * 60_000
+/** The assumed length of a restriction whose end WhatsApp does not report. Retries are rare: each counts against the number. */
+export const ASSUMED_RESTRICTION_MS = 10 * 60_000
 
 export function isInForce(restriction: Restriction | null, now: number): restriction is Restriction {
   return restriction !== null && now < restriction.until
 }
 
-/** After a message was refused with 463. */
+/** The restriction after WhatsApp refused a message with 463. */
 export function afterRefusal(restriction: Restriction | null, now: number): Restriction {
-  const untold = { since: now, until: now + UNTOLD_RESTRICTION_MS, told: false }
-  if (!isInForce(restriction, now)) return untold
-  return restriction.until >= untold.until ? restriction : { ...untold, since: restriction.since }
+  const assumed = { since: now, until: now + ASSUMED_RESTRICTION_MS, reportedByWhatsapp: false }
+  if (!isInForce(restriction, now)) return assumed
+  return restriction.until >= assumed.until ? restriction : { ...assumed, since: restriction.since }
 }
 
 /**
- * After WhatsApp told how things stand. That there is no such lock ends what it had told of, but not what follows
- * from a refusal: 463 has other causes too, and the next stranger would be refused as well.
+ * The restriction after a report from WhatsApp. A report of "none" ends a reported restriction, but not an assumed one:
+ * 463 has other causes too, and WhatsApp would refuse the next message to a stranger again.
  */
 export function afterNotice(
   restriction: Restriction | null,
   notice: RestrictionNotice,
   now: number,
 ): Restriction | null {
-  const held = isInForce(restriction, now) ? restriction : null
-  if (!notice.active) return held?.told ? null : held
-  const since = held?.since ?? now
-  if (notice.until === null) return afterRefusal(held, now)
-  return notice.until > now ? { since, until: notice.until, told: true } : null
+  const current = isInForce(restriction, now) ? restriction : null
+  if (!notice.active) return current?.reportedByWhatsapp ? null : current
+  if (notice.until === null) return afterRefusal(current, now)
+  const since = current?.since ?? now
+  return notice.until > now ? { since, until: notice.until, reportedByWhatsapp: true } : null
 }

@@ -74,7 +74,7 @@ export function healthContract(createHarness: CreateHarness): void {
       const lease = await createConnected(store)
       const find = async () => (await store.connections.find(lease.instanceId))!
       expect(await find()).toMatchObject({ restriction: null, retryAt: null })
-      const restriction = { since: 5, until: 99, told: true }
+      const restriction = { since: 5, until: 99, reportedByWhatsapp: true }
       await store.connections.record(lease, { restriction, retryAt: 7 }, 6)
       await store.connections.record(lease, { state: 'reconnecting', reason: 'Cut.' }, 7)
       expect(await find()).toMatchObject({ restriction, retryAt: 7 })

@@ -261,23 +261,23 @@ describe('the connection', () => {
     })
   })
 
-  test('tells when it is tried again, and a restriction until it is over', async () => {
+  test('shows when the next attempt is due, and a restriction until it ends', async () => {
     const { id } = await api.createConnected()
     const at = Date.now() + 60_000
-    const restriction = { since: at - 70_000, until: at, told: true }
+    const restriction = { since: at - 70_000, until: at, reportedByWhatsapp: true }
     await api.record(id, { state: 'reconnecting', reason: 'Cut.', cause: 'cut', retryAt: at, restriction })
     const iso = (ms: number) => new Date(ms).toISOString()
     const { data } = (await api.admin('GET', `/instances/${id}/connection`)).body
     expect(data).toMatchObject({
       cause: 'cut',
       retryAt: iso(at),
-      restriction: { since: iso(restriction.since), until: iso(at), told: true },
+      restriction: { since: iso(restriction.since), until: iso(at), reportedByWhatsapp: true },
     })
     await api.record(id, { restriction: { ...restriction, until: Date.now() } })
     expect((await api.admin('GET', `/instances/${id}/connection`)).body.data.restriction).toBeNull()
   })
 
-  test('its health is what its owner told, and is not found without an instance', async () => {
+  test('health is what the owner recorded, and 404 without an instance', async () => {
     const { id } = await api.createConnected()
     const path = `/instances/${id}/health`
     expect((await api.admin('GET', path)).body.data).toEqual({
@@ -448,7 +448,7 @@ describe('sandbox/incoming', () => {
     },
   )
 
-  test('what the network refuses is told', async () => {
+  test('a refusal by the network reaches the caller', async () => {
     const { id } = await api.createConnected('sandbox')
     const path = `/admin/v1/instances/${id}/sandbox/incoming`
     const answer = await fetch(api.url + path, {

@@ -1,6 +1,6 @@
 import type { Order } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
-import { UNTOLD_RESTRICTION_MS } from '../../src/domain/restriction.ts'
+import { ASSUMED_RESTRICTION_MS } from '../../src/domain/restriction.ts'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 
@@ -43,7 +43,7 @@ describe.concurrent('WhatsApp restricts the account', () => {
     const { stage, id, restrict, restricted, free } = world
     await restrict({ seconds: 3_600 })
     const told = await restricted()
-    expect(told).toMatchObject({ state: 'connected', restriction: { told: true } })
+    expect(told).toMatchObject({ state: 'connected', restriction: { reportedByWhatsapp: true } })
     const ends = new Date(told.restriction!.until).toISOString().slice(0, 16).replace('T', ' ')
     expect(told.reason).toContain(`write to anybody new until ${ends} UTC`)
     const { id: waiting } = await stage.accept(id, STRANGER, 'later')
@@ -111,7 +111,7 @@ describe.concurrent('WhatsApp refuses a message with 463', () => {
     const { id: refused } = await stage.accept(id, STRANGER, 'refused')
     const { failure } = await stage.becomes(id, refused, 'failed')
     expect(failure).toMatchObject({ code: 'rejected_by_whatsapp', message: expect.stringContaining('463') })
-    await until('WhatsApp to say until when', async () => (await restricted()).restriction?.told)
+    await until('WhatsApp to say until when', async () => (await restricted()).restriction?.reportedByWhatsapp)
     const { id: waiting } = await stage.accept(id, ANOTHER, 'later')
     const { id: past } = await stage.accept(id, KNOWN, 'now')
     await stage.becomes(id, past, 'read')
@@ -131,7 +131,7 @@ describe.concurrent('WhatsApp refuses a message with 463', () => {
     await stage.becomes(id, refused, 'failed')
     const { reason, restriction } = await restricted()
     expect(reason).toMatch(/anybody new for now; Pombal tries again at .* UTC/)
-    expect(restriction).toMatchObject({ until: restriction!.since + UNTOLD_RESTRICTION_MS, told: false })
+    expect(restriction).toMatchObject({ until: restriction!.since + ASSUMED_RESTRICTION_MS, reportedByWhatsapp: false })
     // That there is no such lock does not make the refusal undone.
     await restrict({ seconds: null })
     const { id: waiting } = await stage.accept(id, ANOTHER, 'later')
@@ -139,7 +139,7 @@ describe.concurrent('WhatsApp refuses a message with 463', () => {
     await stage.becomes(id, past, 'read')
     expect((await stage.store.messages.find(id, waiting))?.state).toBe('queued')
     await stage.stop(connection)
-    await stage.connect(id, { now: () => Date.now() + UNTOLD_RESTRICTION_MS })
+    await stage.connect(id, { now: () => Date.now() + ASSUMED_RESTRICTION_MS })
     await stage.becomes(id, waiting, 'read')
     expect((await free()).restriction).toBeNull()
   })

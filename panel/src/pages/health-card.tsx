@@ -36,7 +36,8 @@ export function HealthCard({ instanceId }: { instanceId: string }) {
         <Fact name={words.restriction}>
           {restriction ? (
             <>
-              {restriction.told ? words.restrictedUntil : words.restrictedForNow} <Time at={restriction.until} />
+              {restriction.reportedByWhatsapp ? words.restrictedUntil : words.restrictedForNow}{' '}
+              <Time at={restriction.until} />
             </>
           ) : (
             words.none

@@ -5,24 +5,26 @@ import { moment, nullable, toIso } from './schema-kit.ts'
 export const restrictionSchema = nullable(
   Type.Object(
     {
-      since: moment('When it began.'),
-      until: moment('When messages to strangers go out again.'),
-      told: Type.Boolean({ description: 'Whether WhatsApp said until when; otherwise Pombal tries again then.' }),
+      since: moment('When the restriction began.'),
+      until: moment('When messages to strangers are sent again.'),
+      reportedByWhatsapp: Type.Boolean({
+        description: 'Whether WhatsApp reported `until`. Otherwise Pombal assumes it and tries again then.',
+      }),
     },
     {
       title: 'Restriction',
       description:
-        'WhatsApp lets the number write to nobody new (error 463). Messages to strangers wait; those to groups, and to ' +
-        'whoever wrote to the instance or got a message from it since the number was linked, go out.',
+        'WhatsApp does not let the number start new conversations (error 463). Messages to strangers wait. Messages to ' +
+        'groups, and to contacts that exchanged a message with the instance since the number was linked, are sent.',
     },
   ),
 )
 
-export type RestrictionView = Static<typeof restrictionSchema>
+type RestrictionView = Static<typeof restrictionSchema>
 
-/** Null also for one that is over and not yet lifted. */
+/** @returns null also for a restriction whose end has passed */
 export function restrictionView(restriction: Restriction | null, now: number): RestrictionView {
   if (!isInForce(restriction, now)) return null
-  const { since, until, told } = restriction
-  return { since: toIso(since), until: toIso(until), told }
+  const { since, until, reportedByWhatsapp } = restriction
+  return { since: toIso(since), until: toIso(until), reportedByWhatsapp }
 }

@@ -165,7 +165,7 @@ function restrictionColumns(restriction: Restriction | null | undefined) {
   return {
     restricted_since: restriction?.since ?? null,
     restricted_until: restriction?.until ?? null,
-    restriction_told: restriction === null ? null : Number(restriction.told),
+    restriction_told: restriction === null ? null : Number(restriction.reportedByWhatsapp),
   }
 }
 
@@ -173,5 +173,5 @@ function toRestriction(
   row: Pick<ConnectionsTable, 'restricted_since' | 'restricted_until' | 'restriction_told'>,
 ): Restriction | null {
   if (row.restricted_since === null) return null
-  return { since: row.restricted_since, until: row.restricted_until!, told: row.restriction_told === 1 }
+  return { since: row.restricted_since, until: row.restricted_until!, reportedByWhatsapp: row.restriction_told === 1 }
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { UNTOLD_RESTRICTION_MS } from '../../domain/restriction.ts'
+import { ASSUMED_RESTRICTION_MS } from '../../domain/restriction.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 import { RestrictionWatch } from './restriction-watch.ts'
 
@@ -29,7 +29,7 @@ test('a refusal restricts at once, and WhatsApp is asked until when, once', () =
 test('of which nobody said when it ends: WhatsApp is asked before the next stranger is written to', async () => {
   const { watch, askWhatsapp, onChanged } = start()
   watch.refused()
-  await vi.advanceTimersByTimeAsync(UNTOLD_RESTRICTION_MS - QUERY_TIMEOUT_MS)
+  await vi.advanceTimersByTimeAsync(ASSUMED_RESTRICTION_MS - QUERY_TIMEOUT_MS)
   expect(askWhatsapp).toHaveBeenCalledTimes(2)
   expect(watch.isInForce).toBe(true)
   await vi.advanceTimersByTimeAsync(QUERY_TIMEOUT_MS)
@@ -42,15 +42,15 @@ test('whose end nobody said lasts no longer when the clock is set back', async (
   const askWhatsapp = vi.fn(async () => undefined)
   const watch = new RestrictionWatch({ now: () => Date.now() + offsetMs, askWhatsapp, onChanged: vi.fn() })
   watch.refused()
-  offsetMs = -UNTOLD_RESTRICTION_MS
-  await vi.advanceTimersByTimeAsync(UNTOLD_RESTRICTION_MS)
+  offsetMs = -ASSUMED_RESTRICTION_MS
+  await vi.advanceTimersByTimeAsync(ASSUMED_RESTRICTION_MS)
   expect([watch.isInForce, watch.restriction]).toEqual([false, null])
 })
 
 test('that WhatsApp says still holds goes on', async () => {
   const { watch, onChanged } = start(one => one.told({ active: true, until: null }))
   watch.refused()
-  await vi.advanceTimersByTimeAsync(5 * UNTOLD_RESTRICTION_MS)
+  await vi.advanceTimersByTimeAsync(5 * ASSUMED_RESTRICTION_MS)
   expect(watch.isInForce).toBe(true)
   expect(onChanged).toHaveBeenCalled()
 })
@@ -67,7 +67,7 @@ test('for longer than a timer can wait ends when it ends', async () => {
 test('that ended while nobody ran is lifted', async () => {
   const { onChanged, askWhatsapp } = start()
   const watch = new RestrictionWatch({ now: Date.now, askWhatsapp, onChanged })
-  watch.load({ since: 0, until: Date.now() - 1, told: true })
+  watch.load({ since: 0, until: Date.now() - 1, reportedByWhatsapp: true })
   expect(watch.isInForce).toBe(false)
   await vi.advanceTimersByTimeAsync(0)
   expect([watch.restriction, onChanged.mock.calls.length]).toEqual([null, 1])

@@ -60,7 +60,7 @@ export class RestrictionWatch {
     const restriction = this.#restriction
     if (!this.#isInForce(restriction)) return { cause: 'connected', reason: 'Connected to WhatsApp.' }
     const until = `${new Date(restriction.until).toISOString().slice(0, 16).replace('T', ' ')} UTC`
-    const when = restriction.told ? `until ${until}` : `for now; Pombal tries again at ${until}`
+    const when = restriction.reportedByWhatsapp ? `until ${until}` : `for now; Pombal tries again at ${until}`
     const reason = `Connected; but WhatsApp does not let the number write to anybody new ${when}. Such messages wait, the others go out.`
     return { cause: 'restricted', reason }
   }
@@ -77,7 +77,7 @@ export class RestrictionWatch {
 
   /** Asks WhatsApp until when, if that is not known. */
   ask(): void {
-    if (this.#isAsking || !this.isInForce || this.#restriction?.told) return
+    if (this.#isAsking || !this.isInForce || this.#restriction?.reportedByWhatsapp) return
     this.#isAsking = true
     // The answer comes as a notice; without one we wait as long as we decided to.
     const done = () => {
@@ -97,13 +97,18 @@ export class RestrictionWatch {
 
   /** WhatsApp's own end is a moment, which a clock that is set right tells better. */
   #isInForce(restriction: Restriction | null): restriction is Restriction {
-    if (restriction?.told === false) return performance.now() < this.#endsAt
+    if (restriction?.reportedByWhatsapp === false) return performance.now() < this.#endsAt
     return isInForce(restriction, this.#options.now())
   }
 
   #change(next: Restriction | null): void {
     const before = this.#restriction
-    if (before?.since === next?.since && before?.until === next?.until && before?.told === next?.told) return
+    if (
+      before?.since === next?.since &&
+      before?.until === next?.until &&
+      before?.reportedByWhatsapp === next?.reportedByWhatsapp
+    )
+      return
     this.#take(next)
     this.#wait()
     this.#options.onChanged()
@@ -118,9 +123,9 @@ export class RestrictionWatch {
   #wait(asked = false): void {
     clearTimeout(this.#timer)
     if (!this.#restriction) return
-    const { until, told } = this.#restriction
-    const asks = !told && !asked
-    const leftMs = told ? until - this.#options.now() : this.#endsAt - performance.now()
+    const { until, reportedByWhatsapp } = this.#restriction
+    const asks = !reportedByWhatsapp && !asked
+    const leftMs = reportedByWhatsapp ? until - this.#options.now() : this.#endsAt - performance.now()
     const waitMs = leftMs - (asks ? ASK_BEFORE_MS : 0)
     const next = () => {
       if (!this.isInForce) return this.#change(null)
