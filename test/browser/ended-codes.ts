@@ -2,18 +2,20 @@ import { statSync } from 'node:fs'
 
 /**
  * For `--import` before the service: the life of a QR code (a minute, then 20 s each; the client counts it, not WhatsApp) ends
- * when the file that `CODES_ENDED` names has grown by a byte. The clock moves on by as much: for Baileys and for the service alike.
+ * when the file that `CODES_ENDED` names has grown by a byte. Both clocks move on by as much: for Baileys and for the service alike.
  */
 const LOOK_EVERY_MS = 20
 const { CODES_ENDED: file = '' } = process.env
 
 const after = globalThis.setTimeout
 const realNow = Date.now
+const realMonotonicNow = performance.now.bind(performance)
 let aheadMs = 0
 let ended = 0
 let waiting: { end: () => void; lifeMs: number } | null = null
 
 Date.now = () => realNow() + aheadMs
+performance.now = () => realMonotonicNow() + aheadMs
 globalThis.setTimeout = Object.assign((work: (...args: unknown[]) => void, delayMs?: number, ...args: unknown[]) => {
   if (work.name !== 'genPairQR') return after(work, delayMs, ...args)
   waiting = { end: work, lifeMs: delayMs ?? 0 }

@@ -75,6 +75,8 @@ test('nobody scans: the codes run out, and it rests until somebody asks for a ne
       work()
     }, 300)
   }) as typeof setTimeout)
+  const monotonicNow = performance.now.bind(performance)
+  vi.spyOn(performance, 'now').mockImplementation(() => monotonicNow() + aheadMs)
   const id = await stage.createInstance()
   await stage.connect(id, { scan: false, now: () => Date.now() + aheadMs })
   await stage.store.connections.requestConnect(id, null)
