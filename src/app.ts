@@ -189,6 +189,11 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
         publicUrl: settings.publicUrl,
         trustedProxies: settings.trustedProxies,
         simulated: settings.whatsapp.url !== null,
+        documented: {
+          ratePerMinute: settings.ratePerMinute,
+          webhookTimeoutMs: settings.webhook.timeoutMs,
+          webhookRetryDelaysMs: settings.webhook.retryDelaysMs,
+        },
       },
       logger,
       now,

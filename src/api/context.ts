@@ -33,8 +33,16 @@ export interface ApiSettings {
   trustedProxies?: readonly string[]
   /** All instances are linked to a simulated WhatsApp (`WHATSAPP_URL`). */
   simulated?: boolean
-  /** How often a connection stream looks when no hint comes. */
+  /** How often a connection stream polls when no hint arrives. Default: 3 s. */
   streamPollMs?: number
+  /** The settings whose values the OpenAPI document states. */
+  documented: DocumentedSettings
+}
+
+export interface DocumentedSettings {
+  ratePerMinute: number
+  webhookTimeoutMs: number
+  webhookRetryDelaysMs: readonly number[]
 }
 
 /** What a simulated contact writes to a sandbox instance. */
@@ -45,7 +53,7 @@ export interface ContactMessage {
   name?: string
 }
 
-export interface AttemptToSign {
+interface AttemptToSign {
   body: Uint8Array
   secrets: SigningSecrets
   eventId: EventId

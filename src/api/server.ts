@@ -31,7 +31,7 @@ const KEEP_ALIVE_MS = 72_000
 /** Any path that fits into the headers is a path: what it names need not exist. */
 const MAX_PARAM_LENGTH = 65_536
 
-export type { ApiOptions, ApiSettings, ContactMessage } from './context.ts'
+export type { ApiOptions, ApiSettings, ContactMessage, DocumentedSettings } from './context.ts'
 
 /**
  * The HTTP server, not yet listening. It validates, writes rows through the store and answers; it knows no live connection.

@@ -20,8 +20,7 @@ export type StoredConnectionState = Exclude<ConnectionState, 'disconnected'>
 export const RECONNECTING_MS = 5 * 60_000
 
 /** What the management API asks of the owner; it converges on it however often it is asked. */
-export const CONNECTION_GOALS = ['idle', 'online', 'logged_out'] as const
-export type ConnectionGoal = (typeof CONNECTION_GOALS)[number]
+export type ConnectionGoal = 'idle' | 'online' | 'logged_out'
 
 /** Every reason for a state, as a stable code beside the sentence. */
 export const CONNECTION_CAUSES = [

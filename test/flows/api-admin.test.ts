@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ADMIN_KEY, ApiHarness } from './api-harness.ts'
+import { ADMIN_KEY, API_SETTINGS, ApiHarness } from './api-harness.ts'
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const NOT_THERE = 'inst_000000000000'
@@ -317,7 +317,7 @@ describe('the connection', () => {
   test('says that a sandbox, or an instance on another socket, is simulated', async () => {
     const { id } = await api.createInstance('sandbox')
     expect((await api.admin('GET', `/instances/${id}/connection`)).body.data.simulated).toBe(true)
-    const settings = { adminKey: ADMIN_KEY, simulated: true }
+    const settings = { ...API_SETTINGS, simulated: true }
     await using elsewhere = await ApiHarness.start({ options: { settings } })
     const other = await elsewhere.createInstance()
     expect((await elsewhere.admin('GET', `/instances/${other.id}/connection`)).body.data.simulated).toBe(true)

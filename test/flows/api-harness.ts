@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
 import { inject } from 'vitest'
-import { type ApiOptions, createServer } from '../../src/api/server.ts'
+import { type ApiOptions, type ApiSettings, createServer } from '../../src/api/server.ts'
+import { readSettings } from '../../src/config.ts'
 import type { StoredConnection } from '../../src/domain/connection.ts'
 import { Refusal } from '../../src/domain/refusal.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
@@ -20,6 +21,15 @@ import { ApiDocument } from './api-document.ts'
 
 export const ADMIN_KEY = 'admin-key-of-these-tests-0123456789'
 const PLENTY = 1_000_000
+const { ratePerMinute, webhook } = readSettings({})
+export const API_SETTINGS: ApiSettings = {
+  adminKey: ADMIN_KEY,
+  documented: {
+    ratePerMinute,
+    webhookTimeoutMs: webhook.timeoutMs,
+    webhookRetryDelaysMs: webhook.retryDelaysMs,
+  },
+}
 
 export interface Answer {
   status: number
@@ -100,7 +110,7 @@ export class ApiHarness {
     const guard = createAddressGuard({ loopbackAndPrivateAllowed: false, allowedNetworks: [], ownPorts: () => [] })
     const server = await createServer({
       store: replace ? { ...parts(store), ...replace(store) } : store,
-      settings: { adminKey: ADMIN_KEY, streamPollMs: 50 },
+      settings: { ...API_SETTINGS, streamPollMs: 50 },
       logger,
       checkWebhookUrl: guard.checkLiteral,
       sandbox: {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ADMIN_KEY, type Answer, ApiHarness, type Created } from './api-harness.ts'
+import { ADMIN_KEY, type Answer, API_SETTINGS, ApiHarness, type Created } from './api-harness.ts'
 
 const PASSWORD = 'a password that is long enough'
 
@@ -151,7 +151,7 @@ describe('guessing', () => {
   })
 
   test('through a trusted proxy is counted by who guesses, wherever he says that he comes from', async () => {
-    const settings = { adminKey: ADMIN_KEY, trustedProxies: ['127.0.0.1', '10.1.0.0/16'] }
+    const settings = { ...API_SETTINGS, trustedProxies: ['127.0.0.1', '10.1.0.0/16'] }
     await using fresh = await ApiHarness.start({ options: { settings } })
     const guess = async (forwardedFor: string) => {
       const headers = { 'x-forwarded-for': forwardedFor }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ApiSettings } from '../../src/api/server.ts'
-import { ADMIN_KEY, type Answer, ApiHarness } from './api-harness.ts'
+import { ADMIN_KEY, type Answer, API_SETTINGS, ApiHarness } from './api-harness.ts'
 
 const ORIGIN = { 'sec-fetch-site': 'same-origin' }
 
@@ -30,7 +30,7 @@ describe('sessions', () => {
 
   test('behind https its cookie is Secure, if a trusted proxy or PUBLIC_URL says so', async () => {
     const secure = async (settings: Partial<ApiSettings>, headers: Record<string, string> = {}) => {
-      await using served = await ApiHarness.start({ options: { settings: { adminKey: ADMIN_KEY, ...settings } } })
+      await using served = await ApiHarness.start({ options: { settings: { ...API_SETTINGS, ...settings } } })
       const body = { key: ADMIN_KEY }
       const answer = await served.call({ method: 'POST', path: '/admin/v1/session', body, headers })
       return answer.headers.get('set-cookie')?.endsWith('; Secure')

@@ -373,7 +373,7 @@ export const en = {
     done: 'All done.',
     needsUrl: 'Set a webhook URL first.',
     explain:
-      'They are posted outside the order, with six attempts of their own. The webhook-id stays the same, so your receiver can tell that it has seen them.',
+      'They are posted outside the order, each with a full set of attempts. The webhook-id stays the same, so your receiver can tell that it has seen them.',
   },
   health: {
     title: 'Health',

@@ -408,7 +408,7 @@ export const ptBr: Words = {
     done: 'Tudo concluído.',
     needsUrl: 'Defina antes uma URL de webhook.',
     explain:
-      'São postados fora da ordem, com seis tentativas próprias. O webhook-id continua o mesmo, para que seu receptor saiba que já os viu.',
+      'São postados fora da ordem, cada um com todas as tentativas de novo. O webhook-id continua o mesmo, para que seu receptor saiba que já os viu.',
   },
   health: {
     title: 'Saúde',

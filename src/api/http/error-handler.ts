@@ -3,8 +3,8 @@ import type { Logger } from 'pino'
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
 import { InvalidCursor, StoreUnavailable } from '../../store/errors.ts'
 
-/** When to try again what the store, or a closing server, could not do. */
-export const UNAVAILABLE_RETRY_SECONDS = 2
+/** The `Retry-After` of every `service_unavailable`. */
+const UNAVAILABLE_RETRY_SECONDS = 2
 
 /** Fastify's own errors that have a code of ours. */
 const FASTIFY_CODES: Readonly<Record<string, RefusalCode>> = {

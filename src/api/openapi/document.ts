@@ -1,41 +1,41 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { RefusalCode } from '../../domain/refusal.ts'
-import type { ApiContext } from '../context.ts'
+import type { ApiContext, DocumentedSettings } from '../context.ts'
 import { webhookOperations } from './event-bodies.ts'
 import { HEADERS, headersOf } from './headers.ts'
 import { errorSchema, refusalResponses } from './refusals.ts'
 import { hoistTitledSchemas } from './titled-schemas.ts'
 
-const DESCRIPTION = `
-Pombal sends WhatsApp messages through linked numbers and posts what becomes of them, signed, to a webhook.
+const describe = ({ ratePerMinute }: DocumentedSettings) => `
+Pombal sends WhatsApp messages through linked numbers and posts signed events about them to a webhook.
 
 **Calls** under \`/v1\` carry the API token of an instance: \`Authorization: Bearer pmb_…\`. Calls under \`/admin/v1\` carry the
-admin key. Success is \`{"data": …}\`, an error \`{"error": {"code", "message", "details"?}}\`: decide by \`code\`.
+admin key. Success is \`{"data": …}\`. An error is \`{"error": {"code", "message", "details"?}}\`; programs decide by \`code\`.
 
 **Checks** run in this order: token (401), rate (429), instance in the path (404), body (400), idempotent replay,
-connection (422). Under \`/v1\` and \`/admin/v1\` an unknown address (404) or method (405) is told only after the token or key
-was accepted.
+connection (422). Under \`/v1\` and \`/admin/v1\` the token or key is checked before an unknown address (404) or method (405)
+is reported.
 
-**Rate**: 100 calls per instance in each window of 60 s, which opens with the first call. Every call with a valid token
-counts, refused ones too. Two windows side by side can let 200 calls through in a minute that straddles them.
+**Rate**: ${ratePerMinute.toLocaleString('en')} calls per instance in each window of 60 s, which opens with the first call. Every call with a
+valid token counts, including refused calls. Two adjacent windows can let twice as many calls through within one minute.
 
-**503** means refused, or that the outcome is unknown: repeat with the same \`X-Idempotency-Key\`.
+**503** means that the call was refused or that its outcome is unknown. Repeat it with the same \`X-Idempotency-Key\`.
 `
 
 const TAGS = [
-  { name: 'Messages', description: 'Sending, and how far a message got. By API token.' },
+  { name: 'Messages', description: 'Send messages and read their state. By API token.' },
   { name: 'Instance', description: "The token's own instance. By API token." },
-  { name: 'Webhook', description: 'Where events go. By API token.' },
-  { name: 'Events', description: "What the service posts to an instance's webhook URL." },
+  { name: 'Webhook', description: 'The address that receives events. By API token.' },
+  { name: 'Events', description: "Events that the service posts to an instance's webhook URL." },
   { name: 'Instances', description: 'Management. By admin key.' },
   { name: 'Connection', description: 'Linking a number, and its state. By admin key.' },
-  { name: 'Webhooks', description: 'Where the events of any instance go. By admin key.' },
-  { name: 'Message log', description: 'What was sent. By admin key.' },
-  { name: 'Event log', description: 'What was told, and every attempt to tell it. By admin key.' },
+  { name: 'Webhooks', description: 'The webhook of any instance. By admin key.' },
+  { name: 'Message log', description: 'Messages that were sent. By admin key.' },
+  { name: 'Event log', description: 'Events, their deliveries and every attempt. By admin key.' },
   { name: 'Sandbox', description: 'Simulated contacts. By admin key.' },
-  { name: 'Statistics', description: 'What instances are busy with. By admin key.' },
-  { name: 'Panel', description: 'Signing in to the panel, and what keeps its pages live.' },
-  { name: 'Operation', description: 'For whoever runs the service.' },
+  { name: 'Statistics', description: 'Traffic and deliveries of instances. By admin key.' },
+  { name: 'Panel', description: 'Sign-in to the panel, and its live updates.' },
+  { name: 'Operation', description: 'Probes for the operator.' },
 ]
 
 interface Scope {
@@ -59,7 +59,7 @@ const SCOPES: readonly Scope[] = [
 const BODY_REFUSALS: readonly RefusalCode[] = ['invalid_request', 'payload_too_large', 'unsupported_media_type']
 const REFUSALS_WITHOUT_SCOPE: readonly RefusalCode[] = ['service_unavailable']
 
-/** An operation on its way into the document: what the route says travels in the `x-` keys. */
+/** An operation of the document. The route's own options travel in the `x-` keys until `finishOperation`. */
 interface Operation {
   operationId?: string
   responses: Record<string, { headers?: object }>
@@ -69,12 +69,17 @@ interface Operation {
   'x-rated'?: boolean
 }
 
-/** OpenAPI 3.1, made from the schemas that validate; what the routes have in common is added here. */
+/** OpenAPI 3.1, generated from the schemas that validate. This adds what the routes have in common. */
 export function openApiOptions({ version, settings }: ApiContext): FastifyDynamicSwaggerOptions {
   return {
     openapi: {
       openapi: '3.1.0',
-      info: { title: 'Pombal', version, description: DESCRIPTION, license: { name: 'MIT', identifier: 'MIT' } },
+      info: {
+        title: 'Pombal',
+        version,
+        description: describe(settings.documented),
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
       servers: [{ url: settings.publicUrl?.href.replace(/\/$/, '') ?? '/' }],
       tags: TAGS,
       components: {
@@ -97,11 +102,11 @@ export function openApiOptions({ version, settings }: ApiContext): FastifyDynami
       }
       return { schema: operation, url }
     },
-    transformObject: finish,
+    transformObject: given => finish(given, settings.documented),
   }
 }
 
-function finish(given: object): Record<string, unknown> {
+function finish(given: object, documented: DocumentedSettings): Record<string, unknown> {
   const { openapiObject } = given as {
     openapiObject: { paths: Record<string, Record<string, Operation>>; components: Record<string, unknown> }
   }
@@ -109,7 +114,7 @@ function finish(given: object): Record<string, unknown> {
     for (const operation of Object.values(path)) finishOperation(operation)
   const { document, schemas } = hoistTitledSchemas({
     ...openapiObject,
-    webhooks: webhookOperations(),
+    webhooks: webhookOperations(documented),
     error: errorSchema,
   })
   const { error: _moved, ...rest } = document

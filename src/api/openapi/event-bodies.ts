@@ -8,12 +8,14 @@ import {
   progressBody,
 } from '../../domain/event.ts'
 import { messageFailure } from '../../domain/message.ts'
+import type { DocumentedSettings } from '../context.ts'
 import { senderProperties } from '../resources/incoming-message.ts'
 import { instanceIdSchema } from '../resources/instance.ts'
 import { failureSchema, messageIdSchema, recipientSchema } from '../resources/message.ts'
 import { moment, nullable } from '../resources/schema-kit.ts'
+import { delaysInWords, durationInWords } from './in-words.ts'
 
-/** What the body of one kind of event holds (contract §4): the reference of what `domain/event.ts` writes. */
+/** The documented body of one event kind (contract §4), as `domain/event.ts` writes it. */
 interface EventDoc {
   summary: string
   schema: object
@@ -36,15 +38,14 @@ const receivedData = Type.Object(
     text: Type.Optional(
       Type.String({
         maxLength: MAX_EVENT_TEXT_UNITS,
-        description:
-          'The text, the caption or the reaction; absent where there is none. At most 65,536 UTF-16 units of it.',
+        description: `The text, the caption or the reaction; absent if there is none. At most ${MAX_EVENT_TEXT_UNITS.toLocaleString('en')} UTF-16 units.`,
       }),
     ),
     truncated: Type.Optional(
       Type.Unsafe<true>({
         type: 'boolean',
         const: true,
-        description: 'Present only where `text` was cut: `GET /v1/messages/{messageId}` has all of it.',
+        description: 'Present only if `text` was cut. `GET /v1/messages/{messageId}` returns the whole text.',
       }),
     ),
     group: Type.Optional(senderProperties.group),
@@ -63,7 +64,7 @@ function envelope(kind: EventKind, data: object) {
     {
       event: Type.Unsafe<EventKind>({ type: 'string', const: kind }),
       instanceId: instanceIdSchema,
-      timestamp: moment('When the change was recorded; for `message.received` the time WhatsApp says.'),
+      timestamp: moment('When the change was recorded; for `message.received` the time that WhatsApp reports.'),
       data: Type.Unsafe(data),
     },
     {
@@ -90,9 +91,9 @@ function progressDoc(reached: 'sent' | 'delivered' | 'read', summary: string): E
   return { summary, schema: envelope(`message.${reached}`, statusData(reached)), example: JSON.parse(body) }
 }
 
-export const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
+const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
   'message.received': {
-    summary: 'A message was written to the instance',
+    summary: 'The instance received a message',
     schema: envelope('message.received', receivedData),
     example: JSON.parse(
       incomingBody(SUBJECT.instanceId, SUBJECT.messageId, {
@@ -112,24 +113,24 @@ export const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
   'message.delivered': progressDoc('delivered', 'The message reached the recipient'),
   'message.read': progressDoc('read', 'The message was opened'),
   'message.failed': {
-    summary: 'The message failed; nothing follows',
+    summary: 'The message failed; no further event follows',
     schema: envelope('message.failed', statusData('failed', { error: failureSchema })),
     example: JSON.parse(failureBody(SUBJECT, messageFailure('recipient_not_on_whatsapp'), AT)),
   },
 }
 
-const HEADERS: readonly { name: string; description: string; example: string }[] = [
+const createHeaders = (attempts: number): readonly { name: string; description: string; example: string }[] => [
   {
     name: 'X-Service-Signature',
     description:
-      '`sha256=` and the lower-case hex of HMAC-SHA256 over the raw body, the key being the whole secret string in UTF-8.',
+      '`sha256=` and the lower-case hex of HMAC-SHA256 over the raw body. The key is the whole secret string in UTF-8.',
     example: 'sha256=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd',
   },
-  { name: 'X-Service-Event', description: 'The kind of event.', example: 'message.sent' },
-  { name: 'X-Service-Attempt', description: 'The attempt, from 1 to 6.', example: '1' },
+  { name: 'X-Service-Event', description: 'The event kind.', example: 'message.sent' },
+  { name: 'X-Service-Attempt', description: `The attempt, from 1 to ${attempts}.`, example: '1' },
   {
     name: 'webhook-id',
-    description: "The event's id, the same at every attempt: what to tell repeats by.",
+    description: "The event's ID, the same in every attempt. Use it to detect duplicates.",
     example: 'evt_01kajxq8r2f0v7m3n5p9s1t4w6',
   },
   {
@@ -140,30 +141,37 @@ const HEADERS: readonly { name: string; description: string; example: string }[]
   {
     name: 'webhook-signature',
     description:
-      'As Standard Webhooks has it: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`. For 24 h after a new ' +
-      'secret it carries two, separated by a space.',
+      'As Standard Webhooks defines it: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`. For 24 h after a ' +
+      'new secret it carries two signatures, separated by a space.',
     example: 'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
   },
   { name: 'User-Agent', description: '`Pombal/` and the version.', example: 'Pombal/1.0.0' },
 ]
 
-/** The `webhooks` section: what the service posts to an instance's URL. */
-export function webhookOperations(): Record<string, object> {
-  return Object.fromEntries(EVENT_KINDS.map(kind => [kind, { post: webhookOperation(kind, EVENT_DOCS[kind]) }]))
+/** The `webhooks` section: the requests that the service posts to an instance's URL. */
+export function webhookOperations(settings: DocumentedSettings): Record<string, object> {
+  return Object.fromEntries(
+    EVENT_KINDS.map(kind => [kind, { post: webhookOperation(kind, EVENT_DOCS[kind], settings) }]),
+  )
 }
 
-function webhookOperation(kind: EventKind, { summary, schema, example }: EventDoc) {
+function webhookOperation(
+  kind: EventKind,
+  { summary, schema, example }: EventDoc,
+  { webhookTimeoutMs, webhookRetryDelaysMs }: DocumentedSettings,
+) {
+  const attempts = webhookRetryDelaysMs.length + 1
   return {
     operationId: kind.replace(/\.(\w)/, (_, letter: string) => letter.toUpperCase()),
     summary,
     description:
-      'Posted to the webhook URL that was in force when the event was made. A status event waits until the previous one of ' +
-      'its message was delivered or exhausted. Any 2xx within 10 s is success; otherwise it is posted again 1 s, 5 s, ' +
-      '30 s, 2 min and 10 min after the end of the attempt before. Redirects are not followed. An event can come more ' +
-      'than once, under the same `webhook-id`.',
+      'Posted to the webhook URL that was in force when the event was made. A status event waits until the previous event ' +
+      `of its message was delivered or exhausted. Any 2xx within ${durationInWords(webhookTimeoutMs)} is success. After a ` +
+      `failed attempt the next one starts ${delaysInWords(webhookRetryDelaysMs)} after its end. Redirects are not ` +
+      'followed. An event can arrive more than once, with the same `webhook-id`.',
     tags: ['Events'],
     security: [],
-    parameters: HEADERS.map(({ name, description, example: value }) => ({
+    parameters: createHeaders(attempts).map(({ name, description, example: value }) => ({
       in: 'header',
       name,
       required: true,
@@ -174,7 +182,7 @@ function webhookOperation(kind: EventKind, { summary, schema, example }: EventDo
     requestBody: { required: true, content: { 'application/json': { schema, example } } },
     responses: {
       '2XX': { description: 'Delivered.' },
-      default: { description: 'Failed: it is posted again, six times in all.' },
+      default: { description: `Failed: posted again, up to ${attempts} attempts in all.` },
     },
   }
 }

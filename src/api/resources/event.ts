@@ -13,7 +13,7 @@ export const eventIdSchema = Type.String({
 
 export const eventKindSchema = oneOf(EVENT_KINDS, { description: 'The kind of event.' })
 
-export const deliveryStateSchema = oneOf(DELIVERY_STATES, {
+const deliveryStateSchema = oneOf(DELIVERY_STATES, {
   description:
     '`pending`; `blocked` (waits for the previous event of its message); `delivered`; `exhausted` (every attempt failed).',
 })

@@ -5,14 +5,14 @@ import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 export const MAX_TEXT_UNITS = 65_536
 
 export const messageIdSchema = Type.String({
-  description: 'The message, as the send request answered it.',
+  description: 'The message, as returned by the send call.',
   examples: ['msg_01kajxq8r2f0v7m3n5p9s1t4w6'],
 })
 
 export const recipientSchema = Type.String({
   description:
-    'A number in E.164, digits only: country code, area code, number, no plus sign (7–15 digits, the first 1–9); or a ' +
-    'group, as `digits@g.us` or `digits-digits@g.us`.',
+    'A number in E.164 form, digits only: country code, area code, number, no plus sign (7–15 digits, the first 1–9). Or ' +
+    'a group: `digits@g.us` or `digits-digits@g.us`.',
   examples: ['5511987654321', '120363041234567890@g.us'],
 })
 
@@ -20,24 +20,29 @@ export const textSchema = Type.String({
   minLength: 1,
   maxLength: MAX_TEXT_UNITS,
   description:
-    'What to write, emojis and line breaks (`\\n`) included: 1 to 65,536 UTF-16 units, without U+0000 and without lone ' +
+    'The text, including emojis and line breaks (`\\n`): 1 to 65,536 UTF-16 units, without U+0000 and without lone ' +
     'surrogates.',
   examples: ['Hello! 👋\nYour order is on its way.'],
 })
 
+export const acceptedSchema = Type.Object(
+  { id: messageIdSchema, status: oneOf(['queued'], { description: 'Always `queued` here.' }) },
+  { title: 'AcceptedMessage' },
+)
+
 export const failureSchema = Type.Object(
   {
     code: oneOf(FAILURE_CODES, { description: 'Why the message failed.' }),
-    message: Type.String({ description: 'The same in a sentence.', examples: ['The number is not on WhatsApp.'] }),
+    message: Type.String({ description: 'The reason as a sentence.', examples: ['The number is not on WhatsApp.'] }),
   },
   { title: 'MessageFailure' },
 )
 
-const messageProperties = {
+export const messageProperties = {
   id: messageIdSchema,
-  status: oneOf(MESSAGE_STATES, { description: 'How far the message got.' }),
+  status: oneOf(MESSAGE_STATES, { description: 'The state of the message.' }),
   to: recipientSchema,
-  text: Type.String({ description: 'What was sent.', examples: ['Hello!'] }),
+  text: Type.String({ description: 'The text that was sent.', examples: ['Hello!'] }),
   createdAt: moment('When it was accepted.'),
   sentAt: nullable(moment("When WhatsApp's server acknowledged it.")),
   deliveredAt: nullable(moment('When it reached the recipient.')),
@@ -48,17 +53,17 @@ const messageProperties = {
 
 export const messageSchema = Type.Object(messageProperties, {
   title: 'Message',
-  description: 'A message and how far it got. Moments are null where they were not reached.',
+  description: 'A message and its state. Times are null for states that it has not reached.',
 })
 
 export type MessageView = Static<typeof messageSchema>
 
-/** `GET /v1/messages/{id}` of a message that was accepted (contract §1, extensions §1). */
+/** `GET /v1/messages/{id}` for a sent message (contract §3). */
 export const sentMessageSchema = Type.Object(
   { ...messageProperties, direction: oneOf(['out'], { description: 'From the instance.' }) },
   {
     title: 'SentMessage',
-    description: 'A message from the instance and how far it got. Moments are null where not reached.',
+    description: 'A message from the instance and its state. Times are null for states that it has not reached.',
   },
 )
 
@@ -84,5 +89,3 @@ export function messageView(message: Message): MessageView {
 function failureView({ code, message }: MessageFailure): { code: MessageFailure['code']; message: string } {
   return { code, message }
 }
-
-export { messageProperties }

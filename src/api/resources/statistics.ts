@@ -46,7 +46,7 @@ export const deliveryCountsSchema = Type.Object(
 
 export type DeliveryCountsView = Static<typeof deliveryCountsSchema>
 
-export function bucketView(at: number, outcomes: DeliveryOutcomes): StatisticsBucketView {
+function bucketView(at: number, outcomes: DeliveryOutcomes): StatisticsBucketView {
   const { latencies, ...counts } = outcomes
   return { at: toIso(at), ...counts, medianMs: quantile(latencies, MEDIAN), p95Ms: quantile(latencies, P95) }
 }

@@ -2,22 +2,17 @@ import { Type } from 'typebox'
 import { acceptMessage, composeMessage } from '../accept-message.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { parseIdempotencyKey } from '../input.ts'
-import { messageIdSchema, recipientSchema, textSchema } from '../resources/message.ts'
-import { dataOf, oneOf } from '../resources/schema-kit.ts'
+import { acceptedSchema, recipientSchema, textSchema } from '../resources/message.ts'
+import { dataOf } from '../resources/schema-kit.ts'
 
-export const textToSendSchema = Type.Object({ to: recipientSchema, text: textSchema }, { title: 'TextToSend' })
-
-export const acceptedSchema = Type.Object(
-  { id: messageIdSchema, status: oneOf(['queued'], { description: 'Always `queued` here.' }) },
-  { title: 'AcceptedMessage' },
-)
+const bodySchema = Type.Object({ to: recipientSchema, text: textSchema }, { title: 'TextToSend' })
 
 const headersSchema = Type.Object({
   'X-Idempotency-Key': Type.Optional(
     Type.String({
       description:
-        '1–255 visible ASCII characters, such as a UUID. For 24 h the same key with the same body answers the first ' +
-        'message again instead of sending another.',
+        '1–255 visible ASCII characters, such as a UUID. For 24 h the same key with the same body returns the first ' +
+        'message instead of sending another one.',
     }),
   ),
 })
@@ -30,11 +25,11 @@ export function sendText(api: Api, { store, now }: ApiContext): void {
         operationId: 'sendText',
         summary: 'Send a text message',
         description:
-          'Accepts a text for a number or a group. 202 means that the message is stored and will be sent; what becomes ' +
-          "of it is posted to the instance's webhook.",
+          'Accepts a text for a number or a group. 202 means that the message is stored and will be sent. Its state ' +
+          "changes are posted to the instance's webhook.",
         tags: ['Messages'],
         headers: headersSchema,
-        body: textToSendSchema,
+        body: bodySchema,
         response: { 202: dataOf(acceptedSchema, 'Accepted: the message is stored.') },
       },
       config: {

@@ -14,7 +14,8 @@ const REFUSED = {
   still_pending: 'delivery_pending',
 } as const satisfies Record<Exclude<RedeliverOutcome, 'queued'>, RefusalCode>
 
-export function redeliverEvent(api: Api, { store, now }: ApiContext): void {
+export function redeliverEvent(api: Api, { store, now, settings }: ApiContext): void {
+  const attempts = settings.documented.webhookRetryDelaysMs.length + 1
   api.post(
     '/instances/:id/events/:eventId/redeliver',
     {
@@ -22,8 +23,8 @@ export function redeliverEvent(api: Api, { store, now }: ApiContext): void {
         operationId: 'redeliverEvent',
         summary: 'Deliver an event again',
         description:
-          'The same bytes and `webhook-id`, to the current URL with the current secret, six attempts of its own, ' +
-          'outside the order. Of anything delivered or exhausted.',
+          'Posts the same bytes under the same `webhook-id` to the current URL with the current secret, outside the order ' +
+          `and with up to ${attempts} attempts. The event must be delivered or exhausted.`,
         tags: ['Event log'],
         params: eventParams,
         response: { 202: dataOf(Type.Object({ eventId: eventIdSchema }), 'Queued again.') },

@@ -2,16 +2,15 @@ import { Type } from 'typebox'
 import { acceptMessage, composeMessage } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { parseIdempotencyKey } from '../../input.ts'
-import { recipientSchema, textSchema } from '../../resources/message.ts'
+import { acceptedSchema, recipientSchema, textSchema } from '../../resources/message.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { acceptedSchema } from '../../v1/send-text.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 const bodySchema = Type.Object(
   {
     to: recipientSchema,
     text: textSchema,
-    idempotencyKey: Type.Optional(Type.String({ description: 'As `X-Idempotency-Key` of `sendText`.' })),
+    idempotencyKey: Type.Optional(Type.String({ description: 'Like `X-Idempotency-Key` of `sendText`.' })),
   },
   { title: 'TextToSendByHand' },
 )
@@ -23,7 +22,7 @@ export function sendMessage(api: Api, { store, now }: ApiContext): void {
       schema: {
         operationId: 'sendMessage',
         summary: 'Send a text message by hand',
-        description: "As `sendText` does for a program, without the instance's token and outside its rate.",
+        description: "Like `sendText`, but without the instance's token and outside its rate limit.",
         tags: ['Message log'],
         params: instanceParams,
         body: bodySchema,
