@@ -12,7 +12,7 @@ import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
 import { openKeys } from './keys.ts'
-import { Turns } from './kit/event-loop-budget.ts'
+import { EventLoopBudget } from './kit/event-loop-budget.ts'
 import { Metrics } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
 import { Readiness } from './ops/readiness.ts'
@@ -26,7 +26,7 @@ import { systemClock } from './webhooks/clock.ts'
 import { createDispatcher } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
 import { signatureHeaders } from './webhooks/signature.ts'
-import { Openings } from './whatsapp/connection/connection-pacing.ts'
+import { ConnectionPacing } from './whatsapp/connection/connection-pacing.ts'
 
 export interface App {
   /** Where it listens, as a person would type it. */
@@ -102,8 +102,8 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     })
     takeDown.push(() => dispatcher.close())
 
-    const turns = new Turns()
-    const openings = new Openings()
+    const eventLoopBudget = new EventLoopBudget()
+    const pacing = new ConnectionPacing()
     const openConnection = async ({ kind }: ConnectionRecord, lease: Lease, onLeaseLost: () => void) => {
       const { createConnection } = await loadDriver()
       const connection = createConnection({
@@ -115,8 +115,8 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
           messageTtlMs: settings.messageTtlMs,
         },
         mayAct: () => supervisor.mayAct,
-        turns,
-        openings,
+        eventLoopBudget,
+        pacing,
         logger,
         now,
         onLeaseLost,

@@ -1,11 +1,11 @@
 /**
- * Lets small things happen together that would otherwise each cost a commit: the first one runs at once, what comes
- * within the window after it runs together at its end. A quiet connection thus pays nothing, a busy one a few
- * milliseconds, and the store sees a burst that shares one commit.
+ * Groups work into short time windows, so that many small writes share a commit. The first work runs at once; work that
+ * arrives within the window after it runs together when the window ends. A quiet connection has no delay, a busy one a
+ * few milliseconds.
  */
-export class Gatherer {
+export class Batcher {
   readonly #windowMs: number
-  #works: (() => void)[] = []
+  #pending: (() => void)[] = []
   #timer: NodeJS.Timeout | undefined
 
   constructor(windowMs: number) {
@@ -14,15 +14,15 @@ export class Gatherer {
 
   run(work: () => void): void {
     if (this.#timer) {
-      this.#works.push(work)
+      this.#pending.push(work)
       return
     }
     this.#open()
     work()
   }
 
-  /** The same for what has an outcome. */
-  ask<T>(work: () => Promise<T>): Promise<T> {
+  /** Like `run`, and settles with the outcome of `work`. */
+  runAsync<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => this.run(() => work().then(resolve, reject)))
   }
 
@@ -32,10 +32,10 @@ export class Gatherer {
 
   #close(): void {
     this.#timer = undefined
-    const works = this.#works
-    if (works.length === 0) return
-    this.#works = []
+    const batch = this.#pending
+    if (batch.length === 0) return
+    this.#pending = []
     this.#open()
-    for (const work of works) work()
+    for (const work of batch) work()
   }
 }

@@ -1,11 +1,11 @@
-/** To encrypt a message takes about a millisecond: so long at most callers and timers have to wait for senders. */
-const PER_TURN = 4
+/** Encrypting a message takes about a millisecond, so sending delays other work by at most about this many milliseconds. */
+const STARTS_PER_TURN = 4
 
 /**
- * Shared by all connections of a node: so many sends begin in one turn of the event loop, first come, first served. A
- * backlog is sent as fast as before, but what comes in meanwhile is answered between.
+ * Limits how many sends start in one turn of the event loop, first come, first served. All connections of a node share it.
+ * A backlog is sent no slower, and requests and timers run between the turns.
  */
-export class Turns {
+export class EventLoopBudget {
   #waiting: (() => void)[] = []
   #scheduled = false
 
@@ -21,7 +21,7 @@ export class Turns {
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
-      for (const go of this.#waiting.splice(0, PER_TURN)) go()
+      for (const start of this.#waiting.splice(0, STARTS_PER_TURN)) start()
       if (this.#waiting.length > 0) this.#schedule()
     })
   }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { Openings } from './connection-pacing.ts'
+import { ConnectionPacing } from './connection-pacing.ts'
 
 const signal = new AbortController().signal
 
@@ -12,9 +12,9 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 test('the first one waits for nobody; a crowd goes one by one, in order, spread over time', async () => {
-  const openings = new Openings(loopBusy(0))
+  const pacing = new ConnectionPacing(loopBusy(0))
   const gone: number[] = []
-  for (let n = 0; n < 5; n++) void openings.take(signal).then(() => gone.push(n))
+  for (let n = 0; n < 5; n++) void pacing.take(signal).then(() => gone.push(n))
   await vi.advanceTimersByTimeAsync(0)
   expect(gone).toEqual([0])
   await vi.advanceTimersByTimeAsync(50)
@@ -24,12 +24,12 @@ test('the first one waits for nobody; a crowd goes one by one, in order, spread 
 })
 
 test('whoever gives up waits no longer and takes nobody’s turn', async () => {
-  const openings = new Openings(loopBusy(0))
+  const pacing = new ConnectionPacing(loopBusy(0))
   const stop = new AbortController()
   const gone: string[] = []
-  await openings.take(signal)
-  void openings.take(stop.signal).then(() => gone.push('stopped'))
-  void openings.take(signal).then(() => gone.push('next'))
+  await pacing.take(signal)
+  void pacing.take(stop.signal).then(() => gone.push('stopped'))
+  void pacing.take(signal).then(() => gone.push('next'))
   stop.abort()
   await vi.advanceTimersByTimeAsync(0)
   expect(gone).toEqual(['stopped'])
@@ -38,16 +38,16 @@ test('whoever gives up waits no longer and takes nobody’s turn', async () => {
 })
 
 test('after a rest the next one goes at once again', async () => {
-  const openings = new Openings(loopBusy(0))
-  await openings.take(signal)
+  const pacing = new ConnectionPacing(loopBusy(0))
+  await pacing.take(signal)
   await vi.advanceTimersByTimeAsync(25)
-  await openings.take(signal)
+  await pacing.take(signal)
 })
 
 test('on a busy processor they go further apart, but they go', async () => {
-  const openings = new Openings(loopBusy(1))
+  const pacing = new ConnectionPacing(loopBusy(1))
   const gone: number[] = []
-  for (let n = 0; n < 3; n++) void openings.take(signal).then(() => gone.push(n))
+  for (let n = 0; n < 3; n++) void pacing.take(signal).then(() => gone.push(n))
   await vi.advanceTimersByTimeAsync(99)
   expect(gone).toEqual([0])
   await vi.advanceTimersByTimeAsync(1)

@@ -13,7 +13,7 @@ type Utilization = typeof performance.eventLoopUtilization
  * Shared by all connections of a node: their sockets are opened one after the other, first come, first served, and as far
  * apart as the processor needs, so that what callers ask is answered between when hundreds of instances come back at once.
  */
-export class Openings {
+export class ConnectionPacing {
   #waiting: (() => void)[] = []
   #timer: NodeJS.Timeout | undefined
   readonly #utilization: Utilization

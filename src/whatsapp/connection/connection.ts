@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { ConnectionCause, StoredConnection } from '../../domain/connection.ts'
-import { Gatherer } from '../../kit/batcher.ts'
+import { Batcher } from '../../kit/batcher.ts'
 import { waitAtMost } from '../../kit/deadline.ts'
-import { Turns } from '../../kit/event-loop-budget.ts'
+import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { ConnectionRecord } from '../../store/connections/connections.ts'
 import { LeaseLost, StoreUnavailable } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
@@ -22,7 +22,7 @@ import { GroupDirectory } from '../sending/group-directory.ts'
 import { Sender } from '../sending/sender.ts'
 import { type NextStep, nextStep } from './after-close.ts'
 import { Codes } from './codes.ts'
-import { Openings } from './connection-pacing.ts'
+import { ConnectionPacing } from './connection-pacing.ts'
 import { HealthLog } from './health-log.ts'
 import { Pause } from './pause.ts'
 import { RestrictionWatch } from './restriction-watch.ts'
@@ -86,9 +86,9 @@ export interface ConnectionOptions {
   /** Whether the lease cannot have gone to another node unnoticed; asked before each frame. By default always. */
   mayAct?: () => boolean
   /** Shared by the connections of a node; by default this one's own. */
-  turns?: Turns
+  eventLoopBudget?: EventLoopBudget
   /** Likewise. */
-  openings?: Openings
+  pacing?: ConnectionPacing
   logger: Logger
   now?: () => number
   /** A write was refused by the fence: whoever started the connection must stop it. Called once at most. */
@@ -119,7 +119,7 @@ class WhatsappConnection implements Connection {
   readonly #instanceId: string
   readonly #status: Status
   readonly #windingUp: WindingUp
-  readonly #gatherer = new Gatherer(GATHER_MS)
+  readonly #batcher = new Batcher(GATHER_MS)
   /** Of the account that is linked: the next one gets a sender of its own. */
   #sender: Sender
   readonly #recorder: Recorder
@@ -129,7 +129,7 @@ class WhatsappConnection implements Connection {
   readonly #health: HealthLog
   readonly #caches = createLibraryCaches()
   readonly #retryBudgets = createRetryBudgets(() => performance.now())
-  readonly #openings: Openings
+  readonly #pacing: ConnectionPacing
   readonly #pause = new Pause()
   readonly #stopped = new AbortController()
   /** Everything that changes the mode runs here, one step at a time. */
@@ -154,7 +154,7 @@ class WhatsappConnection implements Connection {
     this.#now = options.now ?? Date.now
     this.#logger = logger
     this.#instanceId = lease.instanceId
-    this.#openings = options.openings ?? new Openings()
+    this.#pacing = options.pacing ?? new ConnectionPacing()
     const shared = { lease, logger, now: this.#now, signal: this.#stopped.signal }
     const simulated = options.network.kind === 'simulated'
     this.#status = new Status({ ...shared, connections: store.connections, simulated })
@@ -162,7 +162,7 @@ class WhatsappConnection implements Connection {
     this.#groups = new GroupDirectory()
     this.#devices = new DeviceCache(this.#now)
     const onFailed = (error: unknown) => this.#failed(error)
-    this.#recorder = new Recorder({ lease, store, gatherer: this.#gatherer, logger, now: this.#now, onFailed })
+    this.#recorder = new Recorder({ lease, store, batcher: this.#batcher, logger, now: this.#now, onFailed })
     this.#health = new HealthLog({ lease, connections: store.connections, now: this.#now, onFailed })
     this.#restriction = new RestrictionWatch({
       now: this.#now,
@@ -311,7 +311,7 @@ class WhatsappConnection implements Connection {
   async #open({ onlyWithCredentials = false } = {}): Promise<void> {
     const { lease, store, network } = this.#options
     if (network.kind === 'none') return
-    await this.#openings.take(this.#stopped.signal)
+    await this.#pacing.take(this.#stopped.signal)
     if (this.#stopped.signal.aborted) return
     const options = {
       lease,
@@ -357,11 +357,11 @@ class WhatsappConnection implements Connection {
           this.#sender.acknowledged(ack)
         },
         receipt: async receipt => {
-          this.#sender.received(await this.#recorder.recordReceipt(receipt, link.closed))
+          this.#sender.noteReceipt(await this.#recorder.recordReceipt(receipt, link.closed))
         },
         received: async message => {
           await this.#recorder.recordIncoming(message, link.closed)
-          this.#sender.heardFrom(message.from)
+          this.#sender.noteContact(message.from)
         },
         frame: () => this.#health.frame(),
         undecryptable: () => this.#health.undecryptable(),
@@ -373,13 +373,13 @@ class WhatsappConnection implements Connection {
   }
 
   #createSender(): Sender {
-    const { lease, store, settings, logger, turns = new Turns() } = this.#options
+    const { lease, store, settings, logger, eventLoopBudget = new EventLoopBudget() } = this.#options
     return new Sender({
       lease,
       store,
       groups: this.#groups,
-      gatherer: this.#gatherer,
-      turns,
+      batcher: this.#batcher,
+      eventLoopBudget,
       messageTtlMs: settings.messageTtlMs,
       ackTimeoutMs: settings.ackTimeoutMs,
       isRestricted: () => this.#restriction.isInForce,

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { type IncomingMessage, incomingKeys } from '../../domain/event.ts'
-import type { Gatherer } from '../../kit/batcher.ts'
+import type { Batcher } from '../../kit/batcher.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'
@@ -13,7 +13,7 @@ const RECENT = 1_000
 export interface RecorderOptions {
   lease: Lease
   store: Pick<Store, 'messages' | 'events'>
-  gatherer: Gatherer
+  batcher: Batcher
   logger: Logger
   now: () => number
   onFailed(error: unknown): void
@@ -36,7 +36,7 @@ export class Recorder {
   /** @param closed of the link that it came by; a store that is away is waited for only as long as that link lasts */
   /** @returns the messages that went to whom the receipt is from */
   recordReceipt(receipt: SentReceipt, closed: AbortSignal): Promise<readonly string[]> {
-    return this.#track(this.#options.gatherer.ask(() => this.#recordReceipt(receipt, closed)))
+    return this.#track(this.#options.batcher.runAsync(() => this.#recordReceipt(receipt, closed)))
   }
 
   recordIncoming(message: IncomingMessage, closed: AbortSignal): Promise<void> {

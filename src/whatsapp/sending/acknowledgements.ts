@@ -1,17 +1,17 @@
 import type { Acknowledgement } from '../baileys/link.ts'
 
 export interface AwaitedAcknowledgement {
-  /** WhatsApp's answer; null when the time is up or the link has ended. */
+  /** WhatsApp's answer. Null after the timeout or when the link closes. */
   answer: Promise<Acknowledgement | null>
-  /** Nobody waits any more. */
+  /** Stops waiting: `answer` resolves to null. */
   giveUp(): void
 }
 
-/** Messages that wait for WhatsApp's acknowledgement, by WhatsApp id. */
+/** Waits for WhatsApp's acknowledgements, by WhatsApp ID. */
 export class Acknowledgements {
   readonly #waiting = new Map<string, (ack: Acknowledgement | null) => void>()
 
-  /** @param closed of the link that the message is written to */
+  /** @param closed aborted when the link that carries the message closes */
   waitFor(whatsappId: string, closed: AbortSignal, timeoutMs: number): AwaitedAcknowledgement {
     const { promise, resolve } = Promise.withResolvers<Acknowledgement | null>()
     const settle = (ack: Acknowledgement | null) => {
@@ -28,8 +28,8 @@ export class Acknowledgements {
     return { answer: promise, giveUp }
   }
 
-  /** False: nobody waits for this one, or not any more. */
-  give(ack: Acknowledgement): boolean {
+  /** @returns false if nothing waits for this acknowledgement */
+  settle(ack: Acknowledgement): boolean {
     const settle = this.#waiting.get(ack.whatsappId)
     settle?.(ack)
     return settle !== undefined

@@ -7,7 +7,7 @@ import { GroupDirectory } from './group-directory.ts'
 const NUMBER = '5511987654321'
 const FOUND_MS = 1_000
 
-/** A store that remembers what was looked up for a second, and a WhatsApp that knows this address of the number. */
+/** A store that keeps look-ups for a second, and a WhatsApp that knows the number under this address. */
 function stage(address: string | null) {
   const clock = { now: 0 }
   const rows = new Map<string, LookedUpNumber>()
@@ -36,12 +36,12 @@ function stage(address: string | null) {
   return { book, link, numbers, clock }
 }
 
-test('the store is asked once for a number that is written to again, and WhatsApp once its answer is too old', async () => {
+test('a repeated recipient costs one query of the store, and one look-up each time the answer has expired', async () => {
   const { book, link, numbers, clock } = stage('551187654321@s.whatsapp.net')
   const found = { kind: 'found', address: '551187654321@s.whatsapp.net' }
   for (let count = 0; count < 5; count += 1) expect(await book.find(NUMBER, link)).toEqual(found)
   expect(link.lookUp).toHaveBeenCalledTimes(1)
-  // Before the look-up and after it.
+  // Once before the look-up and once after it.
   expect(numbers.find).toHaveBeenCalledTimes(2)
   clock.now = FOUND_MS - 1
   await book.find(NUMBER, link)
@@ -51,7 +51,7 @@ test('the store is asked once for a number that is written to again, and WhatsAp
   expect(link.lookUp).toHaveBeenCalledTimes(2)
 })
 
-test('a number that was not on WhatsApp is refused until it is looked up anew', async () => {
+test('a number that was not on WhatsApp is refused until the next look-up', async () => {
   const { book, link, clock } = stage(null)
   const refused = { kind: 'refused', failure: { code: 'recipient_not_on_whatsapp' } }
   for (let count = 0; count < 3; count += 1) expect(await book.find(NUMBER, link)).toMatchObject(refused)
@@ -61,7 +61,7 @@ test('a number that was not on WhatsApp is refused until it is looked up anew', 
   expect(await book.find(NUMBER, link)).toMatchObject({ kind: 'found' })
 })
 
-test('who an answer may come from includes the number at which WhatsApp knows the recipient', async () => {
+test('the numbers that an answer may come from include the one in the recipient’s address', async () => {
   const { book, link, numbers } = stage('551187654321@s.whatsapp.net')
   await book.find(NUMBER, link)
   expect(await book.findStanding(NUMBER)).toEqual({ known: false, numbers: [NUMBER, '551187654321'] })

@@ -7,13 +7,13 @@ import { numberOf } from '../baileys/addresses.ts'
 import type { Link } from '../baileys/link.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
 
-/** Recipients who are written to again and again; for more of them the store is asked. */
-const KEPT_NUMBERS = 1_000
+/** Beyond this many numbers the store is queried again. */
+const MAX_CACHED_NUMBERS = 1_000
 
-/** Where a message goes on WhatsApp. */
+/** The WhatsApp address of a recipient. */
 export type FoundAddress =
   | { kind: 'found'; address: string }
-  /** WhatsApp gave no answer: ask again later. */
+  /** WhatsApp gave no answer. Try again later. */
   | { kind: 'unanswered'; why: string }
   | { kind: 'refused'; failure: MessageFailure }
 
@@ -22,18 +22,18 @@ export interface AddressBookOptions {
   numbers: Numbers
   groups: GroupDirectory
   now: () => number
-  /** Repeats what the store refuses while it is away. */
+  /** Repeats `work` while the store is unavailable. */
   stored<T>(work: () => Promise<T>): Promise<T>
 }
 
 /**
- * Finds the address of a recipient. A number is looked up first and written to at the address that WhatsApp returns,
- * which may be another (Brazil's ninth digit); without a look-up a message to nobody would seem to be sent.
+ * Finds the address of a recipient. Numbers are looked up on WhatsApp. The returned address may differ from the number
+ * (Brazil's ninth digit). Without a look-up, WhatsApp would acknowledge a message to a number that it does not know.
  */
 export class AddressBook {
   readonly #options: AddressBookOptions
-  /** What is stored of a number, which nobody but the instance's owner changes. */
-  readonly #kept = new BoundedMap<string, LookedUpNumber>(KEPT_NUMBERS)
+  /** Stored look-ups. Only the instance's owner, this node, changes them. */
+  readonly #cache = new BoundedMap<string, LookedUpNumber>(MAX_CACHED_NUMBERS)
 
   constructor(options: AddressBookOptions) {
     this.#options = options
@@ -46,7 +46,7 @@ export class AddressBook {
       : this.#findNumber(recipient?.number ?? to, link)
   }
 
-  /** Whether a message to this recipient approaches nobody new; and the numbers that an answer may come from. */
+  /** `known`: the recipient is a contact or a group. `numbers`: those that an answer may come from. */
   async findStanding(to: string): Promise<{ known: boolean; numbers: readonly string[] }> {
     if (parseRecipient(to)?.kind === 'group') return { known: true, numbers: [] }
     const { numbers, lease, stored } = this.#options
@@ -75,13 +75,13 @@ export class AddressBook {
     return toFound(address)
   }
 
-  /** What WhatsApp said last, unless that is too long ago. */
+  /** WhatsApp's last answer, unless it has expired. */
   async #recall(number: string): Promise<LookedUpNumber | null> {
     const { numbers, lease, now, stored } = this.#options
-    const kept = this.#kept.get(number)
-    if (kept && kept.expiresAt > now()) return kept
+    const cached = this.#cache.get(number)
+    if (cached && cached.expiresAt > now()) return cached
     const found = await stored(() => numbers.find(lease.instanceId, number, now()))
-    if (found) this.#kept.set(number, found)
+    if (found) this.#cache.set(number, found)
     return found
   }
 }

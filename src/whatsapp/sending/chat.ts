@@ -1,11 +1,11 @@
 import { userOf } from '../baileys/addresses.ts'
 
-/** Numbers that exist with and without a digit after the code of country or area: Brazil, Mexico, Argentina. */
+/** Brazil, Mexico, Argentina: the same number may be written with or without a digit after the country or area code. */
 const OPTIONAL_DIGITS = [/^(55\d\d)9(\d{8})$/, /^(52)1(\d{10})$/, /^(54)9(\d{10})$/]
 
 /**
- * The same for every spelling of a number, whichever WhatsApp knows it by, and for the address that it leads to. So the
- * order holds before the number is looked up. Two people whose numbers differ in that digit alone wait for each other.
+ * The key of a chat: equal for all spellings of a number and for its address, so the order holds before the number is
+ * looked up. Two people whose numbers differ only in the optional digit share a key, and their messages wait for each other.
  * @param to a recipient as the caller wrote it, or an address
  */
 export function chatKeyOf(to: string): string {

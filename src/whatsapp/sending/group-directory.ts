@@ -2,17 +2,17 @@ import { BoundedMap } from '../../kit/bounded-map.ts'
 import { isSelf, lidOf, type Self } from '../baileys/addresses.ts'
 import type { GroupMetadata } from '../baileys/link.ts'
 
-/** Members change by notifications, which empty the entry; an hour bounds what a missed one costs. */
+/** A notification of a change removes the entry. This limit, in milliseconds, covers a missed notification. */
 const FRESH_MS = 3_600_000
 const MAX_GROUPS = 500
 
-/** WhatsApp's answers for a group that does not exist or that we may not see: 401, 403, 404, 410. */
-const NOT_OURS: ReadonlySet<number> = new Set([401, 403, 404, 410])
+/** WhatsApp's codes for a group that does not exist or that the account may not see. */
+const NOT_A_MEMBER_CODES: ReadonlySet<number> = new Set([401, 403, 404, 410])
 
 export type FoundGroup =
   | { kind: 'member' }
   | { kind: 'not_member' }
-  /** No answer: ask again later. */
+  /** WhatsApp gave no answer. Try again later. */
   | { kind: 'silent' }
 
 export interface GroupSource {
@@ -20,7 +20,7 @@ export interface GroupSource {
   queryGroup(group: string): Promise<GroupMetadata>
 }
 
-/** The members of the groups written to, so that a message to a group costs no query. It outlives the socket. */
+/** Caches the members of groups, so a message to a group needs no query. It is kept across sockets. */
 export class GroupDirectory {
   readonly #groups = new BoundedMap<string, { at: number; metadata: GroupMetadata }>(MAX_GROUPS)
 
@@ -42,7 +42,7 @@ export class GroupDirectory {
       const metadata = this.get(group) ?? (await this.#query(group, source))
       return { kind: isMember(source.self, metadata) ? 'member' : 'not_member' }
     } catch (error) {
-      return { kind: NOT_OURS.has(codeOf(error)) ? 'not_member' : 'silent' }
+      return { kind: NOT_A_MEMBER_CODES.has(codeOf(error)) ? 'not_member' : 'silent' }
     }
   }
 
@@ -53,15 +53,15 @@ export class GroupDirectory {
   }
 }
 
-/** A group that lists nobody, or lists us in a way that we cannot tell, is taken for ours. */
+/** True as well if the group lists no members, or if we cannot recognize ourselves among them. */
 function isMember(self: Self, { participants }: GroupMetadata): boolean {
-  // Named by LID alone we do not find ourselves where nobody told us ours.
+  // Members may be listed by LID only, and WhatsApp may not have announced our own LID.
   const unnamed = self.lid === undefined && participants.some(({ id, phoneNumber }) => lidOf(id) && !phoneNumber)
   const named = participants.some(({ id, lid, phoneNumber }) => [id, lid, phoneNumber].some(jid => isSelf(jid, self)))
   return participants.length === 0 || named || unnamed
 }
 
-/** Baileys puts WhatsApp's code into `data`, and a stand-in of its own into the status. */
+/** Baileys puts WhatsApp's code into `data` and its own replacement into the status code. */
 function codeOf(error: unknown): number {
   const { data, output } = (error ?? {}) as { data?: unknown; output?: { statusCode?: unknown } }
   return Number(typeof data === 'number' || typeof data === 'string' ? data : output?.statusCode)

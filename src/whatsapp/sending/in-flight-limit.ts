@@ -1,41 +1,42 @@
-export interface RoomOptions {
-  /** Taken at the same time, by those that are brisk and in all. */
-  brisk: number
-  inAll: number
-  /** Whoever takes longer waits for WhatsApp. */
-  briskMs: number
-  /** Somebody is not brisk any more. */
-  onFreed(): void
+export interface InFlightLimitOptions {
+  /** How many may be in flight and fast at the same time. */
+  maxFast: number
+  /** How many may be in flight at the same time, fast or slow. */
+  maxTotal: number
+  /** One that is in flight for longer counts as slow, in milliseconds. */
+  slowAfterMs: number
+  /** One of them became slow, so another one may start. */
+  onSlow(): void
 }
 
-/** So many at the same time; those that take long leave their room to others, up to a limit. */
-export class Room {
-  readonly #options: RoomOptions
-  #brisk = 0
-  #inAll = 0
+/** Limits concurrency. One that takes long stops counting against the limit of fast ones. */
+export class InFlightLimit {
+  readonly #options: InFlightLimitOptions
+  #fast = 0
+  #total = 0
 
-  constructor(options: RoomOptions) {
+  constructor(options: InFlightLimitOptions) {
     this.#options = options
   }
 
-  get isLeft(): boolean {
-    return this.#brisk < this.#options.brisk && this.#inAll < this.#options.inAll
+  get hasCapacity(): boolean {
+    return this.#fast < this.#options.maxFast && this.#total < this.#options.maxTotal
   }
 
-  /** @returns to be called once, at the end */
+  /** @returns releases it; to be called exactly once */
   take(): () => void {
-    this.#brisk += 1
-    this.#inAll += 1
+    this.#fast += 1
+    this.#total += 1
     let timer: NodeJS.Timeout | undefined = setTimeout(() => {
       timer = undefined
-      this.#brisk -= 1
-      this.#options.onFreed()
-    }, this.#options.briskMs)
+      this.#fast -= 1
+      this.#options.onSlow()
+    }, this.#options.slowAfterMs)
     return () => {
-      this.#inAll -= 1
+      this.#total -= 1
       if (timer === undefined) return
       clearTimeout(timer)
-      this.#brisk -= 1
+      this.#fast -= 1
     }
   }
 }

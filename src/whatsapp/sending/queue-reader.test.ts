@@ -2,17 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { QueueReader } from './queue-reader.ts'
-import { Outbox } from './send-queue.ts'
+import { SendQueue } from './send-queue.ts'
 
-/** Longer than reads of one burst are apart. */
+/** Longer than the shortest interval between two reads. */
 const PAUSE_MS = 60
 
 function setUp() {
   const queue: QueuedMessage[] = []
   const reads: number[] = []
-  const outbox = new Outbox()
+  const sendQueue = new SendQueue()
   const reader = new QueueReader({
-    outbox,
+    sendQueue,
     async readPage(limit, afterSeq) {
       reads.push(afterSeq)
       return queue.filter(({ seq }) => seq > afterSeq).slice(0, limit)
@@ -38,39 +38,39 @@ function setUp() {
       prepared: null,
     })
   }
-  return { outbox, reader, reads, add }
+  return { sendQueue, reader, reads, add }
 }
 
-test('a message behind others that had to stay in their rows is no reason to read; one to somebody else is', async () => {
-  const { outbox, reader, reads, add } = setUp()
+test('a message behind unread ones of its recipient causes no read; a message to another recipient does', async () => {
+  const { sendQueue, reader, reads, add } = setUp()
   for (let index = 0; index < 100; index += 1) add('stuck')
-  reader.look('start')
+  reader.requestRead('start')
   await sleep(PAUSE_MS)
-  expect([...outbox.chats()].map(({ overflowFrom }) => overflowFrom)).toEqual([65])
+  expect([...sendQueue.chats()].map(({ overflowFrom }) => overflowFrom)).toEqual([65])
   const before = reads.length
   add('stuck')
-  reader.look('on', 'stuck')
+  reader.requestRead('next', 'stuck')
   await sleep(PAUSE_MS)
   expect(reads).toHaveLength(before)
   add('free')
-  reader.look('on', 'free')
-  await expect.poll(() => [...outbox.chats()].map(({ key }) => key)).toEqual(['stuck', 'free'])
+  reader.requestRead('next', 'free')
+  await expect.poll(() => [...sendQueue.chats()].map(({ key }) => key)).toEqual(['stuck', 'free'])
   await reader.stop()
 })
 
-test('a poll reads all from the start, the less often the more there is that cannot be kept', async () => {
+test('a poll reads from the start, less often the more rows were skipped', async () => {
   const { reader, reads, add } = setUp()
   for (let index = 0; index < 10; index += 1) add('one')
-  reader.look('start')
+  reader.requestRead('start')
   await sleep(PAUSE_MS)
   reader.poll()
   await expect.poll(() => reads).toEqual([0, 0])
   for (let index = 0; index < 90; index += 1) add('one')
-  reader.look('start')
+  reader.requestRead('start')
   await expect.poll(() => reads).toEqual([0, 0, 0])
   for (let index = 0; index < 1_500; index += 1) {
     add('one')
-    reader.look('on', 'one')
+    reader.requestRead('next', 'one')
   }
   const before = reads.length
   reader.poll()
@@ -88,12 +88,12 @@ test('a poll reads all from the start, the less often the more there is that can
   await reader.stop()
 })
 
-test('however many cannot be kept, one poll in two minutes reads them', async () => {
-  const { outbox, reader, reads, add } = setUp()
+test('one poll in two minutes reads from the start, however many rows were skipped', async () => {
+  const { sendQueue, reader, reads, add } = setUp()
   for (let index = 0; index < 65; index += 1) add('one')
-  reader.look('start')
+  reader.requestRead('start')
   await sleep(PAUSE_MS)
-  for (let index = 0; index < 100_000; index += 1) outbox.passOver('one', 'on')
+  for (let index = 0; index < 100_000; index += 1) sendQueue.skipNewRow('one', 'next')
   for (let polls = 1; polls < 24; polls += 1) reader.poll()
   await sleep(4 * PAUSE_MS)
   expect(reads).toEqual([0])

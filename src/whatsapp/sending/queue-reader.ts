@@ -1,37 +1,35 @@
 import type { QueuedMessage } from '../../store/messages/messages.ts'
-import type { LookFrom, Outbox } from './send-queue.ts'
+import type { ReadFrom, SendQueue } from './send-queue.ts'
 
 const PAGE = 256
-/** A burst of hints is one read of the queue. */
-const READ_EVERY_MS = 20
-/** While what is read only stands behind what waits already, reads are made further and further apart. */
-const READ_AT_LEAST_EVERY_MS = 160
-/** Rows that may be read at a poll only to be passed over: where there are more, several polls share one read. */
-const ROWS_PER_POLL = 512
-/** So many share one at most. */
-const POLLS_PER_READ = 24
+/** Hints within this time share one read. */
+const MIN_READ_INTERVAL_MS = 20
+/** The interval doubles up to this while reads lead to no send. */
+const MAX_READ_INTERVAL_MS = 160
+/** With more skipped rows than this, several polls share one read. */
+const SKIPPED_ROWS_PER_POLL = 512
+const MAX_POLLS_PER_READ = 24
 
 export interface QueueReaderOptions {
-  outbox: Outbox
+  sendQueue: SendQueue
   /** The next messages of the queue above `afterSeq`, at most `limit`. */
   readPage(limit: number, afterSeq: number): Promise<QueuedMessage[]>
-  /** Nothing is read while nothing can be sent. */
+  /** Nothing is read while this is false. */
   canSend(): boolean
-  /** A page was taken in. */
+  /** A page was added to the send queue. */
   onRead(): void
   onFailed(error: unknown): void
 }
 
-/** Takes the queue's rows into the outbox, as far as there is room. */
+/** Reads queued rows into the send queue while it has space. */
 export class QueueReader {
   readonly #options: QueueReaderOptions
   #reading: Promise<void> | null = null
   #timer: NodeJS.Timeout | undefined
   #readAt = Number.NEGATIVE_INFINITY
-  #readEveryMs = READ_EVERY_MS
-  #started = 0
-  /** Since the last that read. */
-  #polls = 0
+  #readIntervalMs = MIN_READ_INTERVAL_MS
+  #claims = 0
+  #pollsSinceRead = 0
   #stopped = false
 
   constructor(options: QueueReaderOptions) {
@@ -39,29 +37,30 @@ export class QueueReader {
   }
 
   /**
-   * New rows may be there.
-   * @param to whom the new message is to; it is not read while those before it wait in their rows too
+   * There may be new rows.
+   * @param to recipient of the new message, which is not read while earlier ones to the same recipient are unread
    */
-  look(from: LookFrom, to?: string): void {
-    const { outbox } = this.#options
-    if (to !== undefined && outbox.passOver(to, from)) return
-    outbox.lookAgain(from)
+  requestRead(from: ReadFrom, to?: string): void {
+    const { sendQueue } = this.#options
+    if (to !== undefined && sendQueue.skipNewRow(to, from)) return
+    sendQueue.requestRead(from)
     this.read()
   }
 
-  /** Behind the hints, which may be lost. */
+  /** Finds new rows whose hint was lost. */
   poll(): void {
-    this.#polls += 1
-    if (this.#options.outbox.passedOver > this.#polls * ROWS_PER_POLL && this.#polls < POLLS_PER_READ) return
-    this.#polls = 0
-    this.look('start')
+    this.#pollsSinceRead += 1
+    const polls = this.#pollsSinceRead
+    if (this.#options.sendQueue.skippedRows > polls * SKIPPED_ROWS_PER_POLL && polls < MAX_POLLS_PER_READ) return
+    this.#pollsSinceRead = 0
+    this.requestRead('start')
   }
 
-  /** The first read happens at once; hints that come in a burst share the next one. */
+  /** Reads at once, or when the interval since the last read is over. */
   read(): void {
-    const { outbox, canSend, onFailed } = this.#options
-    if (this.#reading || this.#timer || this.#stopped || !outbox.wantsMore || !canSend()) return
-    const waitMs = this.#readAt + this.#readEveryMs - performance.now()
+    const { sendQueue, canSend, onFailed } = this.#options
+    if (this.#reading || this.#timer || this.#stopped || !sendQueue.wantsMore || !canSend()) return
+    const waitMs = this.#readAt + this.#readIntervalMs - performance.now()
     if (waitMs > 0) {
       this.#timer = setTimeout(() => {
         this.#timer = undefined
@@ -73,17 +72,17 @@ export class QueueReader {
     this.#reading = this.#readOn().catch(onFailed)
   }
 
-  /** A chat's messages are through, and more of them may be stored. */
+  /** A chat ran empty in memory and may have more rows: resets the interval. */
   readSoon(): void {
-    this.#readEveryMs = READ_EVERY_MS
+    this.#readIntervalMs = MIN_READ_INTERVAL_MS
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.read()
   }
 
-  /** A read that leads to a message being sent was not in vain. */
-  noteStarted(): void {
-    this.#started += 1
+  /** A message was claimed, so the read that is under way was useful. */
+  noteClaim(): void {
+    this.#claims += 1
   }
 
   /** Resolves when nothing is being read. */
@@ -94,29 +93,29 @@ export class QueueReader {
   }
 
   async #readOn(): Promise<void> {
-    const { outbox, onRead } = this.#options
-    const startedBefore = this.#started
+    const { sendQueue, onRead } = this.#options
+    const claimsBefore = this.#claims
     try {
       await this.#readPages()
     } finally {
       this.#reading = null
       onRead()
-      const fruitless = this.#started === startedBefore && outbox.size > 0
-      this.#readEveryMs = fruitless ? Math.min(this.#readEveryMs * 2, READ_AT_LEAST_EVERY_MS) : READ_EVERY_MS
+      const backsOff = this.#claims === claimsBefore && sendQueue.size > 0
+      this.#readIntervalMs = backsOff ? Math.min(this.#readIntervalMs * 2, MAX_READ_INTERVAL_MS) : MIN_READ_INTERVAL_MS
       this.read()
     }
   }
 
-  /** Up to the end of the queue, or as much as there is room for. */
+  /** Reads to the end of the queue, or until memory is full. */
   async #readPages(): Promise<void> {
-    const { outbox, readPage, canSend, onRead } = this.#options
+    const { sendQueue, readPage, canSend, onRead } = this.#options
     let rows: QueuedMessage[]
-    outbox.rewind()
+    sendQueue.rewind()
     do {
-      outbox.beginRead()
-      rows = await readPage(PAGE, outbox.scannedTo)
-      outbox.endRead(rows, rows.length < PAGE, performance.now())
+      sendQueue.beginRead()
+      rows = await readPage(PAGE, sendQueue.scannedTo)
+      sendQueue.endRead(rows, rows.length < PAGE, performance.now())
       onRead()
-    } while (rows.length === PAGE && outbox.wantsMore && canSend())
+    } while (rows.length === PAGE && sendQueue.wantsMore && canSend())
   }
 }

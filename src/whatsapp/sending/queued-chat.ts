@@ -1,21 +1,21 @@
 import type { MessageId } from '../../domain/ids.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 
-/** A chat with the next messages to it, in the order accepted, whichever of its addresses they name. */
+/** A chat and the next messages to it, in the order accepted. They may name the chat by different addresses. */
 export class QueuedChat {
-  /** Chats known under other keys that turned out to be this one. */
+  /** Other keys of the same chat. */
   readonly aliases = new Set<string>()
   key: string
   messages: QueuedMessage[] = []
-  /** How often the first message was sent in vain since the link was opened. */
+  /** Failed attempts to send the first message since the link was opened. */
   failures: number
-  /** Nothing is tried before; on the clock that never jumps. */
+  /** No attempt starts before this moment (`performance.now()`). */
   notBefore = 0
-  /** The first message that did not fit: what comes after it must not overtake it. */
+  /** `seq` of the first message that did not fit in memory. No later message may overtake it. */
   overflowFrom: number | null = null
-  /** Being sent: one, or more where chats turned out to be the same one meanwhile. */
-  readonly #inHand = new Set<MessageId>()
-  /** Those of them that may have been written to the socket. */
+  /** Being sent. More than one only if two chats turned out to be the same while both were sending. */
+  readonly #claimed = new Set<MessageId>()
+  /** Claimed messages that may have reached the socket. */
   readonly #written = new Set<MessageId>()
 
   constructor(key: string, failures = 0) {
@@ -24,24 +24,24 @@ export class QueuedChat {
   }
 
   get isBusy(): boolean {
-    return this.#inHand.size > 0
+    return this.#claimed.size > 0
   }
 
-  begin({ id }: QueuedMessage): void {
-    this.#inHand.add(id)
+  claim({ id }: QueuedMessage): void {
+    this.#claimed.add(id)
   }
 
-  finish({ id }: QueuedMessage): void {
-    this.#inHand.delete(id)
+  unclaim({ id }: QueuedMessage): void {
+    this.#claimed.delete(id)
     this.#written.delete(id)
   }
 
-  isInHand({ id }: QueuedMessage): boolean {
-    return this.#inHand.has(id)
+  isClaimed({ id }: QueuedMessage): boolean {
+    return this.#claimed.has(id)
   }
 
-  /** To be asked before the message is written. False: another one of this chat comes first. */
-  claim({ id, seq }: QueuedMessage): boolean {
+  /** Call before writing the message. @returns false if another message of this chat goes first */
+  beginWrite({ id, seq }: QueuedMessage): boolean {
     const isFirst = this.messages.every(other => other.id === id || other.seq > seq)
     const mayOvertake = this.overflowFrom !== null && this.overflowFrom < seq
     if (!isFirst || mayOvertake || [...this.#written].some(other => other !== id)) return false
@@ -55,11 +55,11 @@ export class QueuedChat {
     this.messages.splice(index, 0, message)
   }
 
-  /** @returns whether it was here */
+  /** @returns false if the message was not here */
   remove({ id }: QueuedMessage): boolean {
     const index = this.messages.findIndex(message => message.id === id)
     if (index < 0) return false
-    if (index === 0 || this.#inHand.has(id)) {
+    if (index === 0 || this.#claimed.has(id)) {
       this.failures = 0
       this.notBefore = 0
     }
@@ -71,18 +71,18 @@ export class QueuedChat {
     this.overflowFrom = Math.min(this.overflowFrom ?? Number.POSITIVE_INFINITY, seq)
   }
 
-  /** Takes out what must not be here: it comes after a message that did not fit. What is in hand stays until it ends. */
+  /** Removes and returns the messages that come after one that did not fit, except claimed ones. */
   takeOverflowing(): QueuedMessage[] {
     const from = this.overflowFrom ?? Number.POSITIVE_INFINITY
-    const taken = this.messages.filter(message => message.seq >= from && !this.isInHand(message))
+    const taken = this.messages.filter(message => message.seq >= from && !this.isClaimed(message))
     this.messages = this.messages.filter(message => !taken.includes(message))
     return taken
   }
 
-  /** Both are the same chat. */
+  /** Merges another chat that turned out to be the same. */
   absorb(other: QueuedChat): void {
     for (const alias of other.aliases) this.aliases.add(alias)
-    for (const id of other.#inHand) this.#inHand.add(id)
+    for (const id of other.#claimed) this.#claimed.add(id)
     for (const id of other.#written) this.#written.add(id)
     this.messages = [...this.messages, ...other.messages].sort((one, two) => one.seq - two.seq)
     this.failures = Math.max(this.failures, other.failures)

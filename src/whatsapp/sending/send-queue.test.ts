@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
-import { Outbox } from './send-queue.ts'
+import { SendQueue } from './send-queue.ts'
 
 const PAGE = 16
 
@@ -17,37 +17,37 @@ const row = (seq: number, to: string): QueuedMessage => ({
   prepared: null,
 })
 
-/** Reads pages as the sender does, until there is nothing more to take in. */
-function read(outbox: Outbox, queue: readonly QueuedMessage[], now = 0): void {
-  while (outbox.wantsMore) {
-    outbox.rewind()
+/** Reads pages as the queue reader does, until the send queue wants no more. */
+function read(sendQueue: SendQueue, queue: readonly QueuedMessage[], now = 0): void {
+  while (sendQueue.wantsMore) {
+    sendQueue.rewind()
     let rows: QueuedMessage[]
     do {
-      rows = queue.filter(({ seq }) => seq > outbox.scannedTo).slice(0, PAGE)
-      outbox.beginRead()
-      outbox.endRead(rows, rows.length < PAGE, now)
-    } while (rows.length === PAGE && outbox.wantsMore)
+      rows = queue.filter(({ seq }) => seq > sendQueue.scannedTo).slice(0, PAGE)
+      sendQueue.beginRead()
+      sendQueue.endRead(rows, rows.length < PAGE, now)
+    } while (rows.length === PAGE && sendQueue.wantsMore)
   }
 }
 
-test('every message goes out once, in the order accepted for each recipient, whoever has to wait meanwhile', () => {
+test('every message is sent once and in the order accepted for each recipient, whichever recipient waits', () => {
   const recipients = fc.constantFrom('a', 'b', 'c', 'stuck')
   fc.assert(
     fc.property(fc.array(recipients, { maxLength: 300 }), fc.infiniteStream(fc.nat(1_000)), (order, choices) => {
       let queue = order.map((to, index) => row(index + 1, to))
-      const outbox = new Outbox()
+      const sendQueue = new SendQueue()
       const sent: QueuedMessage[] = []
-      outbox.lookAgain('start')
+      sendQueue.requestRead('start')
       for (;;) {
-        read(outbox, queue)
-        const ready = [...outbox.chats()].filter(({ key }) => key !== 'stuck')
+        read(sendQueue, queue)
+        const ready = [...sendQueue.chats()].filter(({ key }) => key !== 'stuck')
         const recipient = ready[choices.next().value % ready.length]
         const message = recipient?.messages[0]
         if (!message) break
         sent.push(message)
-        outbox.pass(message)
+        sendQueue.settle(message)
         queue = queue.filter(({ id }) => id !== message.id)
-        outbox.end(message)
+        sendQueue.remove(message)
       }
       for (const to of ['a', 'b', 'c']) {
         const expected = order.flatMap((one, index) => (one === to ? [index + 1] : []))
@@ -57,7 +57,7 @@ test('every message goes out once, in the order accepted for each recipient, who
   )
 })
 
-test('what comes in while others are read and sent goes out too, in order, though it is not read while it has to wait', () => {
+test('messages that arrive during reads and sends are sent in order, even if their rows were skipped at first', () => {
   const steps = fc.array(
     fc.oneof(
       { weight: 6, arbitrary: fc.constantFrom('a', 'b').map(to => ({ to })) },
@@ -68,23 +68,23 @@ test('what comes in while others are read and sent goes out too, in order, thoug
   )
   fc.assert(
     fc.property(steps, fc.nat(1_000), (order, choice) => {
-      const outbox = new Outbox()
+      const sendQueue = new SendQueue()
       let queue: QueuedMessage[] = []
       let added = 0
       let asked: QueuedMessage[] | null = null
       const sent: QueuedMessage[] = []
       const answer = () => {
-        if (asked) outbox.endRead(asked, asked.length < PAGE, 0)
+        if (asked) sendQueue.endRead(asked, asked.length < PAGE, 0)
         asked = null
       }
       const send = () => {
-        const ready = [...outbox.chats()]
+        const ready = [...sendQueue.chats()]
         const message = ready[choice % ready.length]?.messages[0]
         if (message === undefined) return false
         sent.push(message)
-        outbox.pass(message)
+        sendQueue.settle(message)
         queue = queue.filter(({ id }) => id !== message.id)
-        outbox.end(message)
+        sendQueue.remove(message)
         return true
       }
       for (const step of order) {
@@ -93,15 +93,15 @@ test('what comes in while others are read and sent goes out too, in order, thoug
         else if (step !== 'ask') {
           added += 1
           queue.push(row(added, step.to))
-          if (!outbox.passOver(step.to, 'on')) outbox.lookAgain('on')
-        } else if (!asked && outbox.wantsMore) {
-          outbox.rewind()
-          outbox.beginRead()
-          asked = queue.filter(({ seq }) => seq > outbox.scannedTo).slice(0, PAGE)
+          if (!sendQueue.skipNewRow(step.to, 'next')) sendQueue.requestRead('next')
+        } else if (!asked && sendQueue.wantsMore) {
+          sendQueue.rewind()
+          sendQueue.beginRead()
+          asked = queue.filter(({ seq }) => seq > sendQueue.scannedTo).slice(0, PAGE)
         }
       }
       answer()
-      do read(outbox, queue)
+      do read(sendQueue, queue)
       while (send())
       expect(queue).toEqual([])
       for (const to of ['a', 'b']) {
@@ -113,26 +113,26 @@ test('what comes in while others are read and sent goes out too, in order, thoug
   )
 })
 
-test('a recipient with more waiting than fits holds up nobody, and loses none', () => {
+test('a recipient with more queued messages than fit in memory delays no other, and loses none', () => {
   const queue = [...Array.from({ length: 5_000 }, (_, index) => row(index + 1, 'stuck')), row(5_001, 'free')]
-  const outbox = new Outbox()
-  outbox.lookAgain('start')
-  read(outbox, queue)
-  expect([...outbox.chats()].find(({ key }) => key === 'free')?.messages).toHaveLength(1)
+  const sendQueue = new SendQueue()
+  sendQueue.requestRead('start')
+  read(sendQueue, queue)
+  expect([...sendQueue.chats()].find(({ key }) => key === 'free')?.messages).toHaveLength(1)
   let left = queue
   const sent: number[] = []
   for (;;) {
-    read(outbox, left)
-    const message = [...outbox.chats()].find(({ key }) => key === 'stuck')?.messages[0]
+    read(sendQueue, left)
+    const message = [...sendQueue.chats()].find(({ key }) => key === 'stuck')?.messages[0]
     if (!message) break
     sent.push(message.seq)
     left = left.slice(1)
-    outbox.end(message)
+    sendQueue.remove(message)
   }
   expect(sent).toEqual(queue.slice(0, 5_000).map(({ seq }) => seq))
 })
 
-test('recipients that lead to one chat share its order, whichever of their rows say so', () => {
+test('recipients that are the same chat share one order, whichever row shows that they are the same', () => {
   const recipients = fc.constantFrom('a', 'b', 'c', 'other')
   const found = new Map([
     ['a', 'b@s.whatsapp.net'],
@@ -145,37 +145,37 @@ test('recipients that lead to one chat share its order, whichever of their rows 
       fc.infiniteStream(fc.nat(1_000)),
       fc.boolean(),
       (drawn, choices, all) => {
-        const outbox = new Outbox()
+        const sendQueue = new SendQueue()
         const sent: QueuedMessage[] = []
         const order = all ? drawn.map(({ to }) => ({ to, isFound: true })) : drawn
         let queue = order.map(({ to, isFound }, index) => ({
           ...row(index + 1, to),
           foundAddress: (isFound && found.get(to)) || null,
         }))
-        const inHand: QueuedMessage[] = []
-        outbox.lookAgain('start')
+        const claimed: QueuedMessage[] = []
+        sendQueue.requestRead('start')
         for (let idle = 0; idle < 3; ) {
-          read(outbox, queue)
-          const ready = [...outbox.chats()].filter(({ isBusy }) => !isBusy)
+          read(sendQueue, queue)
+          const ready = [...sendQueue.chats()].filter(({ isBusy }) => !isBusy)
           const chat = ready[choices.next().value % ready.length]
           const next = chat?.messages[0]
-          if (chat && next && inHand.length < 3) {
-            chat.begin(next)
-            inHand.push(next)
+          if (chat && next && claimed.length < 3) {
+            chat.claim(next)
+            claimed.push(next)
           }
-          const message = inHand.splice(choices.next().value % inHand.length, 1)[0]
+          const message = claimed.splice(choices.next().value % claimed.length, 1)[0]
           idle = message ? 0 : idle + 1
           if (!message) continue
-          // Where it leads is known once it was looked up, as just before it is written.
-          if (outbox.claim(message, found.get(message.to) ?? message.to)) {
+          // The address is known after the look-up, just before the message is written.
+          if (sendQueue.beginWrite(message, found.get(message.to) ?? message.to)) {
             sent.push(message)
             queue = queue.filter(({ id }) => id !== message.id)
-            outbox.end(message)
+            sendQueue.remove(message)
           }
-          outbox.finish(message)
+          sendQueue.unclaim(message)
         }
         expect(sent.map(({ id }) => id).sort()).toEqual(order.map((_, index) => `msg_${index + 1}`).sort())
-        // Two rows that nothing joined before one of them was written are in no order.
+        // Two rows have no order if nothing showed that they are the same chat before one was written.
         if (all) {
           const ofChat = sent.filter(({ to }) => to !== 'other').map(({ seq }) => seq)
           expect(ofChat).toEqual([...ofChat].sort((one, two) => one - two))
@@ -184,156 +184,156 @@ test('recipients that lead to one chat share its order, whichever of their rows 
           const numbers = sent.filter(message => message.to === to).map(({ seq }) => seq)
           expect(numbers).toEqual([...numbers].sort((one, two) => one - two))
         }
-        expect([...outbox.chats()]).toEqual([])
+        expect([...sendQueue.chats()]).toEqual([])
       },
     ),
   )
 })
 
-test('a message that ended while rows were read is not taken up again', () => {
-  const outbox = new Outbox()
+test('a message that was removed during a read is not added again', () => {
+  const sendQueue = new SendQueue()
   const message = row(1, 'a')
-  outbox.lookAgain('start')
-  read(outbox, [message])
-  outbox.lookAgain('start')
-  outbox.beginRead()
-  outbox.end(message)
-  outbox.endRead([message], true, 0)
-  expect([...outbox.chats()]).toEqual([])
+  sendQueue.requestRead('start')
+  read(sendQueue, [message])
+  sendQueue.requestRead('start')
+  sendQueue.beginRead()
+  sendQueue.remove(message)
+  sendQueue.endRead([message], true, 0)
+  expect([...sendQueue.chats()]).toEqual([])
 })
 
-test('rows that arrive while others are read are looked for once more', () => {
-  const outbox = new Outbox()
-  outbox.lookAgain('start')
-  outbox.beginRead()
-  outbox.lookAgain('on')
-  outbox.endRead([row(1, 'a')], true, 0)
-  expect(outbox.wantsMore).toBe(true)
-  read(outbox, [row(1, 'a'), row(2, 'b')])
-  expect([...outbox.chats()].map(({ key }) => key)).toEqual(['a', 'b'])
+test('rows that arrive during a read are found by another read', () => {
+  const sendQueue = new SendQueue()
+  sendQueue.requestRead('start')
+  sendQueue.beginRead()
+  sendQueue.requestRead('next')
+  sendQueue.endRead([row(1, 'a')], true, 0)
+  expect(sendQueue.wantsMore).toBe(true)
+  read(sendQueue, [row(1, 'a'), row(2, 'b')])
+  expect([...sendQueue.chats()].map(({ key }) => key)).toEqual(['a', 'b'])
 })
 
-test('of many to one recipient, the row committed late is found when there is room for those after it', () => {
-  const outbox = new Outbox()
-  outbox.lookAgain('start')
+test('a row committed late, to a recipient with many queued messages, is read before the later ones', () => {
+  const sendQueue = new SendQueue()
+  sendQueue.requestRead('start')
   let queue = Array.from({ length: 100 }, (_, index) => row(index + 100, 'one'))
-  read(outbox, queue)
-  expect(outbox.passOver('one', 'back')).toBe(true)
-  expect(outbox.wantsMore).toBe(false)
+  read(sendQueue, queue)
+  expect(sendQueue.skipNewRow('one', 'overlap')).toBe(true)
+  expect(sendQueue.wantsMore).toBe(false)
   queue = [row(50, 'one'), ...queue]
-  const [recipient] = outbox.chats()
+  const [recipient] = sendQueue.chats()
   for (const message of [...recipient!.messages]) {
-    outbox.pass(message)
+    sendQueue.settle(message)
     queue = queue.filter(({ id }) => id !== message.id)
-    outbox.end(message)
+    sendQueue.remove(message)
   }
-  read(outbox, queue)
-  expect([...outbox.chats()][0]?.messages.map(({ seq }) => seq).slice(0, 2)).toEqual([50, 164])
+  read(sendQueue, queue)
+  expect([...sendQueue.chats()][0]?.messages.map(({ seq }) => seq).slice(0, 2)).toEqual([50, 164])
 })
 
-test('a row that another node committed late, under a lower number, is found by looking back', () => {
-  const outbox = new Outbox()
-  outbox.lookAgain('start')
-  read(outbox, [row(5_000, 'a'), row(5_003, 'b')])
-  outbox.lookAgain('on')
-  read(outbox, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
-  expect([...outbox.chats()].map(({ key }) => key)).toEqual(['a', 'b'])
-  outbox.beginRead()
-  outbox.lookAgain('back')
-  outbox.lookAgain('on')
-  outbox.endRead([], true, 0)
-  read(outbox, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
-  expect([...outbox.chats()].map(({ key }) => key)).toEqual(['a', 'b', 'c'])
+test('a row that another node committed late, with a lower number, is found by an overlapping read', () => {
+  const sendQueue = new SendQueue()
+  sendQueue.requestRead('start')
+  read(sendQueue, [row(5_000, 'a'), row(5_003, 'b')])
+  sendQueue.requestRead('next')
+  read(sendQueue, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
+  expect([...sendQueue.chats()].map(({ key }) => key)).toEqual(['a', 'b'])
+  sendQueue.beginRead()
+  sendQueue.requestRead('overlap')
+  sendQueue.requestRead('next')
+  sendQueue.endRead([], true, 0)
+  read(sendQueue, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
+  expect([...sendQueue.chats()].map(({ key }) => key)).toEqual(['a', 'b', 'c'])
 })
 
-test('what did not fit comes before what is being read when a recipient’s messages run out', () => {
-  const outbox = new Outbox()
+test('messages that did not fit are read before newer ones when the recipient runs empty during a read', () => {
+  const sendQueue = new SendQueue()
   const queue = Array.from({ length: 70 }, (_, index) => row(index + 1, 'a'))
-  outbox.lookAgain('start')
-  read(outbox, queue)
-  outbox.lookAgain('on')
-  outbox.rewind()
-  outbox.beginRead()
-  for (const message of queue.slice(0, 64)) outbox.end(message)
-  outbox.endRead([row(71, 'a')], true, 0)
-  read(outbox, [...queue.slice(64), row(71, 'a')])
-  const [recipient] = outbox.chats()
+  sendQueue.requestRead('start')
+  read(sendQueue, queue)
+  sendQueue.requestRead('next')
+  sendQueue.rewind()
+  sendQueue.beginRead()
+  for (const message of queue.slice(0, 64)) sendQueue.remove(message)
+  sendQueue.endRead([row(71, 'a')], true, 0)
+  read(sendQueue, [...queue.slice(64), row(71, 'a')])
+  const [recipient] = sendQueue.chats()
   expect(recipient?.messages.map(({ seq }) => seq)).toEqual([65, 66, 67, 68, 69, 70, 71])
 })
 
-test('hints that keep coming while it is read do not keep a reading from getting on', () => {
-  const outbox = new Outbox()
+test('hints that keep arriving do not keep a read from making progress', () => {
+  const sendQueue = new SendQueue()
   const queue = Array.from({ length: 4 * PAGE }, (_, index) => row(index + 1, `r${index}`))
-  for (let count = 0; count < 100; count += 1) outbox.lookAgain('back')
-  outbox.rewind()
+  for (let count = 0; count < 100; count += 1) sendQueue.requestRead('overlap')
+  sendQueue.rewind()
   for (let pages = 0; pages < 4; pages += 1) {
-    outbox.beginRead()
-    outbox.lookAgain('back')
-    outbox.endRead(queue.filter(({ seq }) => seq > outbox.scannedTo).slice(0, PAGE), false, 0)
+    sendQueue.beginRead()
+    sendQueue.requestRead('overlap')
+    sendQueue.endRead(queue.filter(({ seq }) => seq > sendQueue.scannedTo).slice(0, PAGE), false, 0)
   }
-  expect(outbox.scannedTo).toBe(4 * PAGE)
-  for (let count = 0; count < 100; count += 1) outbox.lookAgain('back')
-  outbox.rewind()
-  expect(outbox.scannedTo).toBe(Math.max(0, 4 * PAGE - 1_000))
+  expect(sendQueue.scannedTo).toBe(4 * PAGE)
+  for (let count = 0; count < 100; count += 1) sendQueue.requestRead('overlap')
+  sendQueue.rewind()
+  expect(sendQueue.scannedTo).toBe(Math.max(0, 4 * PAGE - 1_000))
 })
 
-test('recipients that are held take no room from others, and get everything in order once released', () => {
+test('deferred recipients take no memory from others, and are sent in order once released', () => {
   const strangers = Array.from({ length: 5_000 }, (_, index) => row(index + 1, `stranger ${index % 2_500}`))
   const queue = [...strangers, row(5_001, 'known')]
-  const outbox = new Outbox()
-  outbox.lookAgain('start')
+  const sendQueue = new SendQueue()
+  sendQueue.requestRead('start')
   for (;;) {
-    read(outbox, queue)
-    const stranger = [...outbox.chats()].find(({ key }) => key !== 'known')
+    read(sendQueue, queue)
+    const stranger = [...sendQueue.chats()].find(({ key }) => key !== 'known')
     if (!stranger) break
-    outbox.hold(stranger.key, { numbers: [stranger.key, `number of ${stranger.key}`] })
+    sendQueue.defer(stranger.key, { numbers: [stranger.key, `number of ${stranger.key}`] })
   }
-  expect([...outbox.chats()].map(({ key }) => key)).toEqual(['known'])
-  outbox.release('number of stranger 7')
-  read(outbox, queue)
-  const released = [...outbox.chats()].find(({ key }) => key === 'stranger 7')
+  expect([...sendQueue.chats()].map(({ key }) => key)).toEqual(['known'])
+  sendQueue.release('number of stranger 7')
+  read(sendQueue, queue)
+  const released = [...sendQueue.chats()].find(({ key }) => key === 'stranger 7')
   expect(released?.messages.map(({ seq }) => seq)).toEqual([8, 2_508])
-  expect(outbox.size).toBe(3)
-  outbox.release()
-  read(outbox, queue)
-  expect(outbox.heldChats).toBe(0)
-  expect(outbox.size).toBeGreaterThan(2_000)
+  expect(sendQueue.size).toBe(3)
+  sendQueue.release()
+  read(sendQueue, queue)
+  expect(sendQueue.deferredChats).toBe(0)
+  expect(sendQueue.size).toBeGreaterThan(2_000)
 })
 
-test('so many chats are remembered as held; what comes after more of them waits, and is neither lost nor out of order', () => {
+test('beyond the limit of deferred chats, later chats wait too, and no message is lost or out of order', () => {
   const strangers = Array.from({ length: 20_100 }, (_, index) => `stranger ${index}`)
   const order = [...strangers, 'known', ...strangers.slice(-50), 'known']
   const queue = order.map((to, index) => row(index + 1, to))
-  const outbox = new Outbox()
+  const sendQueue = new SendQueue()
   const readFast = () => {
-    while (outbox.wantsMore) {
-      outbox.rewind()
-      for (let isLast = false; !isLast && outbox.wantsMore; ) {
-        const rows = queue.slice(outbox.scannedTo, outbox.scannedTo + PAGE)
+    while (sendQueue.wantsMore) {
+      sendQueue.rewind()
+      for (let isLast = false; !isLast && sendQueue.wantsMore; ) {
+        const rows = queue.slice(sendQueue.scannedTo, sendQueue.scannedTo + PAGE)
         isLast = rows.length < PAGE
-        outbox.beginRead()
-        outbox.endRead(rows, isLast, 0)
+        sendQueue.beginRead()
+        sendQueue.endRead(rows, isLast, 0)
       }
     }
   }
-  const holdStrangers = () => {
-    const found = [...outbox.chats()].filter(({ key }) => key !== 'known')
-    for (const { key } of found) outbox.hold(key)
+  const deferStrangers = () => {
+    const found = [...sendQueue.chats()].filter(({ key }) => key !== 'known')
+    for (const { key } of found) sendQueue.defer(key)
     return found.length > 0
   }
-  outbox.lookAgain('start')
+  sendQueue.requestRead('start')
   do readFast()
-  while (holdStrangers())
-  expect(outbox.heldChats).toBe(20_000)
-  expect([...outbox.chats()].map(({ key, messages }) => [key, messages.map(({ seq }) => seq)])).toEqual([
+  while (deferStrangers())
+  expect(sendQueue.deferredChats).toBe(20_000)
+  expect([...sendQueue.chats()].map(({ key, messages }) => [key, messages.map(({ seq }) => seq)])).toEqual([
     ['known', [20_101, 20_152]],
   ])
-  outbox.release()
+  sendQueue.release()
   const read = new Map<string, number[]>()
-  for (readFast(); outbox.size > 0; readFast()) {
-    for (const { key, messages } of [...outbox.chats()]) {
+  for (readFast(); sendQueue.size > 0; readFast()) {
+    for (const { key, messages } of [...sendQueue.chats()]) {
       read.set(key, [...(read.get(key) ?? []), ...messages.map(({ seq }) => seq)])
-      for (const message of [...messages]) outbox.end(message)
+      for (const message of [...messages]) sendQueue.remove(message)
     }
   }
   for (const [index, stranger] of strangers.entries()) {
@@ -342,31 +342,31 @@ test('so many chats are remembered as held; what comes after more of them waits,
   }
 })
 
-test('a recipient that is held for a time comes back with its failures, once that time is up', () => {
+test('a recipient deferred until a moment is read again after it and keeps its failures', () => {
   const queue = [row(1, 'slow'), row(2, 'slow')]
-  const outbox = new Outbox()
-  outbox.lookAgain('start')
-  read(outbox, queue)
-  const [recipient] = outbox.chats()
+  const sendQueue = new SendQueue()
+  sendQueue.requestRead('start')
+  read(sendQueue, queue)
+  const [recipient] = sendQueue.chats()
   recipient!.failures = 3
-  outbox.hold('slow', { until: 50 })
-  outbox.lookAgain('start')
-  read(outbox, queue, 49)
-  expect([...outbox.chats()]).toEqual([])
-  outbox.lookAgain('start')
-  read(outbox, queue, 50)
-  expect([...outbox.chats()]).toMatchObject([{ key: 'slow', failures: 3, messages: [{ seq: 1 }, { seq: 2 }] }])
+  sendQueue.defer('slow', { until: 50 })
+  sendQueue.requestRead('start')
+  read(sendQueue, queue, 49)
+  expect([...sendQueue.chats()]).toEqual([])
+  sendQueue.requestRead('start')
+  read(sendQueue, queue, 50)
+  expect([...sendQueue.chats()]).toMatchObject([{ key: 'slow', failures: 3, messages: [{ seq: 1 }, { seq: 2 }] }])
 })
 
-test('rows for which there is no room are counted, read or not, until all are read anew', () => {
-  const outbox = new Outbox()
-  outbox.lookAgain('start')
+test('skipped rows are counted, whether they were read or not, until all rows are read again', () => {
+  const sendQueue = new SendQueue()
+  sendQueue.requestRead('start')
   const queue = [...Array.from({ length: 100 }, (_, index) => row(index + 1, 'stuck')), row(101, 'free')]
-  read(outbox, queue)
-  expect(outbox.passedOver).toBe(36)
-  expect(['stuck', 'free', 'nobody'].map(to => outbox.passOver(to, 'on'))).toEqual([true, false, false])
-  expect(outbox.passedOver).toBe(37)
-  outbox.lookAgain('start')
-  read(outbox, queue.slice(0, 70))
-  expect(outbox.passedOver).toBe(6)
+  read(sendQueue, queue)
+  expect(sendQueue.skippedRows).toBe(36)
+  expect(['stuck', 'free', 'nobody'].map(to => sendQueue.skipNewRow(to, 'next'))).toEqual([true, false, false])
+  expect(sendQueue.skippedRows).toBe(37)
+  sendQueue.requestRead('start')
+  read(sendQueue, queue.slice(0, 70))
+  expect(sendQueue.skippedRows).toBe(6)
 })

@@ -3,89 +3,84 @@ import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { chatKeyOf } from './chat.ts'
 import { QueuedChat } from './queued-chat.ts'
 
-/** Messages kept in memory for one chat; the rest is read again when these are through. */
-const KEPT_PER_CHAT = 64
-/** Messages kept in memory in all. */
-const KEPT_IN_ALL = 2_048
-/** Chats remembered as held; what comes after more of them waits with them. */
-const HELD_IN_ALL = 20_000
-/** Numbers given out, to all instances of the database, in the time that a commit takes. */
-const COMMITTED_LATE = 1_000
+/** Messages of one chat in memory. The others are read once these are sent. */
+const MAX_PER_CHAT = 64
+const MAX_MESSAGES = 2_048
+/** Beyond this many deferred chats, every chat whose first message is later is deferred too. */
+const MAX_DEFERRED = 20_000
+/** At most this many numbers are assigned, to all instances of the database, while one commit is under way. */
+const OVERLAP = 1_000
 
 /**
- * Where new rows may be: after all that was read; also a little before, since nodes commit side by side and a row with a
- * lower number may show later; or anywhere.
+ * Where the next read starts: after the last row that was read; a little before it, because on several nodes a row with a
+ * lower number may be committed later; or at the first row.
  */
-export type LookFrom = 'on' | 'back' | 'start'
+export type ReadFrom = 'next' | 'overlap' | 'start'
 
-interface Held {
-  /** That the recipient may write from. */
+interface Deferred {
+  /** An incoming message from one of these numbers releases the chat. */
   numbers: readonly string[]
-  /** On the clock that never jumps; `Infinity`: until it is released. */
+  /** Its rows are skipped until this moment (`performance.now()`). `Infinity`: until it is released. */
   until: number
   failures: number
   aliases: ReadonlySet<string>
 }
 
-type HoldOptions = Partial<Pick<Held, 'numbers' | 'until'>>
+type DeferOptions = Partial<Pick<Deferred, 'numbers' | 'until'>>
 
 interface Reading {
-  /** Ended while the rows were under way, which may show them as still queued. */
-  ended: Set<MessageId>
-  /** New rows may have come since it was asked for. */
-  askedAgain: boolean
-  /** Chats whose messages here ran out meanwhile, and the first message that had not fitted: it is not among these rows. */
+  /** Removed during the read. The rows may still show them as queued. */
+  removed: Set<MessageId>
+  /** Another read was requested during this one. */
+  readAgain: boolean
+  /** Chats that ran empty during the read, with the first message that had not fitted. These rows do not contain it. */
   reopened: Map<string, number>
 }
 
 function newReading(): Reading {
-  return { ended: new Set(), askedAgain: false, reopened: new Map() }
+  return { removed: new Set(), readAgain: false, reopened: new Map() }
 }
 
 /**
- * What of the queue is in memory: its chats, each with the next messages to it. It holds a window of the rows, in
- * order; the rows are the truth. One chat that has to wait keeps a few messages here; those of many are left in
- * their rows for as long, so that others find room.
+ * The part of the send queue that is in memory: chats with their next messages. It is a cache of the queued rows, read in
+ * order. A deferred chat keeps nothing in memory, so it takes no space from the others.
  *
- * Two recipients are one chat as soon as one of them is known to lead to the other: from what is stored, or from WhatsApp's
- * answer. From then on they stay one for as long as messages of it are here.
+ * Two recipients become one chat when a stored address or WhatsApp's answer shows that they are the same. They stay one
+ * as long as the chat has messages in memory.
  */
-export class Outbox {
+export class SendQueue {
   readonly #chats = new Map<string, QueuedChat>()
-  /** From the key of a recipient or address to that of its chat, where it is another one. */
+  /** Leads from the key of a recipient or address to the key of its chat, if that is another one. */
   readonly #joined = new Map<string, string>()
   readonly #known = new Set<MessageId>()
-  /** Set while rows are being read. The rows may show messages as still queued that ended meanwhile. */
+  /** Null while no rows are being read. */
   #reading: Reading | null = null
-  /** Chats whose messages stay in their rows for now, by key. */
-  readonly #held = new Map<string, Held>()
-  /** The first message of a chat that is held and not remembered: no other chat is taken up from there on. */
-  #heldFrom = Number.POSITIVE_INFINITY
+  /** By the key of the chat. */
+  readonly #deferred = new Map<string, Deferred>()
+  /** `seq` of the first message of a chat that exceeded `MAX_DEFERRED`. No other chat is opened from there on. */
+  #deferredFrom = Number.POSITIVE_INFINITY
   #scannedTo = 0
-  #passedOver = 0
-  /** From where the next reading starts; null: from where the last one got to. */
-  #lookFrom: LookFrom | null = null
+  #skippedRows = 0
+  /** Null: the next read continues where the last one ended. */
+  #readFrom: ReadFrom | null = null
   #complete = false
 
-  /** Where the next page of rows starts. */
+  /** The next page starts after this number. */
   get scannedTo(): number {
     return this.#scannedTo
   }
 
-  /** Whether there may be rows that are not in memory, and room for them. */
+  /** True if there may be rows that are not in memory, and space for them. */
   get wantsMore(): boolean {
-    return !this.#complete && this.#known.size < KEPT_IN_ALL
+    return !this.#complete && !this.isFull
   }
 
-  /**
-   * A new row is there, to this recipient. @returns whether it need not be read before those of the same chat that wait in
-   * their rows for room
-   */
-  passOver(to: string, from: LookFrom): boolean {
+  /** Call for each new row. @returns true if earlier messages to this recipient are still unread, so no read is needed */
+  skipNewRow(to: string, from: ReadFrom): boolean {
     const isOverflowing = typeof this.#chats.get(this.#keyOf(to))?.overflowFrom === 'number'
     if (!isOverflowing) return false
-    this.#passedOver += 1
-    this.#lookBack(from)
+    this.#skippedRows += 1
+    this.#moveBack(from)
     return true
   }
 
@@ -97,120 +92,110 @@ export class Outbox {
     return this.#chats.values()
   }
 
-  /** Null when nothing of it is here any more. */
+  /** Null if the chat has no messages in memory. */
   chatOf({ to }: QueuedMessage): QueuedChat | null {
     return this.#chats.get(this.#keyOf(to)) ?? null
   }
 
-  /**
-   * To be asked before a message is written to this address.
-   * @returns false where another message to the same chat comes first
-   */
-  claim(message: QueuedMessage, address: string): boolean {
+  /** Call before writing the message to this address. @returns false if another message of the same chat goes first */
+  beginWrite(message: QueuedMessage, address: string): boolean {
     this.#join(message.to, address)
-    return this.chatOf(message)?.claim(message) ?? false
+    return this.chatOf(message)?.beginWrite(message) ?? false
   }
 
-  /** The message is not in hand any more. */
-  finish(message: QueuedMessage): void {
+  /** The attempt to send it is over. */
+  unclaim(message: QueuedMessage): void {
     const chat = this.chatOf(message)
-    chat?.finish(message)
+    chat?.unclaim(message)
     if (chat) this.#dropOverflowing(chat)
   }
 
-  /** New rows may be there. */
-  lookAgain(from: LookFrom): void {
+  /** There may be new rows. */
+  requestRead(from: ReadFrom): void {
     this.#complete = false
-    if (this.#reading) this.#reading.askedAgain = true
-    this.#lookBack(from)
+    if (this.#reading) this.#reading.readAgain = true
+    this.#moveBack(from)
   }
 
-  /**
-   * Before the first page of a reading: goes back as far as was asked, once, however often. In the middle of a reading it
-   * would be read again and again while hints come in.
-   */
+  /** Call before the first page of a read. Moving back between pages would never end while hints keep arriving. */
   rewind(): void {
-    if (this.#lookFrom === 'start') {
+    if (this.#readFrom === 'start') {
       this.#scannedTo = 0
-      this.#passedOver = 0
-      this.#heldFrom = Number.POSITIVE_INFINITY
-    } else if (this.#lookFrom === 'back') this.#scannedTo = Math.max(0, this.#scannedTo - COMMITTED_LATE)
-    this.#lookFrom = null
+      this.#skippedRows = 0
+      this.#deferredFrom = Number.POSITIVE_INFINITY
+    } else if (this.#readFrom === 'overlap') this.#scannedTo = Math.max(0, this.#scannedTo - OVERLAP)
+    this.#readFrom = null
   }
 
   beginRead(): void {
     this.#reading = newReading()
   }
 
-  /** Takes a page of rows in at `now`; `isLast`: there are none after it. */
+  /** Adds a page of rows. `isLast`: no rows follow. */
   endRead(rows: readonly QueuedMessage[], isLast: boolean, now: number): void {
-    const { ended, askedAgain, reopened } = this.#reading ?? newReading()
+    const { removed, readAgain, reopened } = this.#reading ?? newReading()
     this.#reading = null
     for (const message of rows) {
       this.#scannedTo = Math.max(this.#scannedTo, message.seq)
-      if (ended.has(message.id) || this.#known.has(message.id)) continue
+      if (removed.has(message.id) || this.#known.has(message.id)) continue
       this.#joinAll(message)
-      const missesSome = message.seq >= (reopened.get(this.#keyOf(message.to)) ?? Number.POSITIVE_INFINITY)
-      if (!missesSome) this.#add(message, now)
+      const hasGap = message.seq >= (reopened.get(this.#keyOf(message.to)) ?? Number.POSITIVE_INFINITY)
+      if (!hasGap) this.#add(message, now)
       const chat = this.chatOf(message)
-      if (chat?.messages.length === 0) this.#emptied(chat)
+      if (chat?.messages.length === 0) this.#closeChat(chat)
     }
     for (const from of reopened.values()) this.#scannedTo = Math.min(this.#scannedTo, from - 1)
-    if (isLast && !askedAgain && reopened.size === 0) this.#complete = true
+    if (isLast && !readAgain && reopened.size === 0) this.#complete = true
   }
 
-  /** The message needs nothing more, and that is recorded: its row is not queued any more. */
-  end(message: QueuedMessage): void {
-    this.#reading?.ended.add(message.id)
-    this.pass(message)
+  /** The outcome is recorded, so the row is no longer queued. */
+  remove(message: QueuedMessage): void {
+    this.#reading?.removed.add(message.id)
+    this.settle(message)
     this.#known.delete(message.id)
   }
 
-  /** The next one to the chat can go: this one is acknowledged, refused or too old. */
-  pass(message: QueuedMessage): void {
+  /** The outcome is known. The next message of the chat may be sent while it is recorded. */
+  settle(message: QueuedMessage): void {
     const chat = this.chatOf(message)
-    if (chat?.remove(message) && chat.messages.length === 0) this.#emptied(chat)
+    if (chat?.remove(message) && chat.messages.length === 0) this.#closeChat(chat)
   }
 
-  /** Whether a recipient who has to wait takes up room that others need. */
   get isFull(): boolean {
-    return this.#known.size >= KEPT_IN_ALL
+    return this.#known.size >= MAX_MESSAGES
   }
 
-  /**
-   * Messages to this chat stay in their rows until they are released, or read after `until`.
-   * @param numbers that it may write from
-   */
-  hold(key: string, { numbers = [key], until = Number.POSITIVE_INFINITY }: HoldOptions = {}): void {
+  /** Removes a chat from memory. It is read again once it is released, or by the first read after `until`. */
+  defer(key: string, { numbers = [key], until = Number.POSITIVE_INFINITY }: DeferOptions = {}): void {
     const chat = this.#chats.get(key)
     for (const { id } of chat?.messages ?? []) this.#known.delete(id)
     this.#chats.delete(key)
     this.#complete = false
-    if (this.#held.size >= HELD_IN_ALL && !this.#held.has(key)) {
-      this.#heldFrom = Math.min(this.#heldFrom, chat?.messages[0]?.seq ?? Number.POSITIVE_INFINITY)
+    if (this.#deferred.size >= MAX_DEFERRED && !this.#deferred.has(key)) {
+      this.#deferredFrom = Math.min(this.#deferredFrom, chat?.messages[0]?.seq ?? Number.POSITIVE_INFINITY)
       for (const alias of chat?.aliases ?? []) this.#joined.delete(alias)
       return
     }
-    this.#held.set(key, { numbers, until, failures: chat?.failures ?? 0, aliases: chat?.aliases ?? new Set() })
+    this.#deferred.set(key, { numbers, until, failures: chat?.failures ?? 0, aliases: chat?.aliases ?? new Set() })
   }
 
-  get heldChats(): number {
-    return this.#held.size
+  get deferredChats(): number {
+    return this.#deferred.size
   }
 
-  /** Rows that were not kept, or not read for that reason, since the last reading from the start began. */
-  get passedOver(): number {
-    return this.#passedOver
+  /** Rows that were skipped since the last read from the start began. */
+  get skippedRows(): number {
+    return this.#skippedRows
   }
 
-  /** Those held for this number, or all of them. */
+  /** Releases the chats deferred for this number, or all chats. */
   release(number?: string): void {
-    const size = this.#held.size
-    for (const [to, { numbers }] of this.#held) if (!number || numbers.includes(number)) this.#held.delete(to)
-    if (this.#held.size < size) this.lookAgain('start')
+    const size = this.#deferred.size
+    for (const [to, { numbers }] of this.#deferred) if (!number || numbers.includes(number)) this.#deferred.delete(to)
+    if (this.#deferred.size < size) this.requestRead('start')
   }
 
-  /** The message with this WhatsApp id, if it is the next one to its chat and not being sent. */
+  /** The message with this WhatsApp ID, if it is the next one of its chat and not being sent. */
   findWaiting(whatsappId: string): QueuedMessage | null {
     for (const { isBusy, messages } of this.#chats.values()) {
       if (!isBusy && messages[0]?.whatsappId === whatsappId) return messages[0]
@@ -218,46 +203,46 @@ export class Outbox {
     return null
   }
 
-  /** The link is open (again): everything is tried at once. */
-  tryAllAgain(): void {
-    for (const [to, { until }] of this.#held) if (until < Number.POSITIVE_INFINITY) this.#held.delete(to)
+  /** Call when a link opens: chats that wait for a retry are sent at once. */
+  resetBackoff(): void {
+    for (const [to, { until }] of this.#deferred) if (until < Number.POSITIVE_INFINITY) this.#deferred.delete(to)
     for (const chat of this.#chats.values()) {
       chat.failures = 0
       chat.notBefore = 0
     }
   }
 
-  #lookBack(from: LookFrom): void {
-    if (this.#lookFrom !== 'start' && from !== 'on') this.#lookFrom = from
+  #moveBack(from: ReadFrom): void {
+    if (this.#readFrom !== 'start' && from !== 'next') this.#readFrom = from
   }
 
   #add(message: QueuedMessage, now: number): void {
     const key = this.#keyOf(message.to)
-    const held = this.#held.get(key)
-    const isBehindHeld = message.seq >= this.#heldFrom && !this.#chats.has(key)
-    if (isBehindHeld || (held && held.until > now)) {
-      this.#passedOver += 1
+    const deferred = this.#deferred.get(key)
+    const isBehindDeferred = message.seq >= this.#deferredFrom && !this.#chats.has(key)
+    if (isBehindDeferred || (deferred && deferred.until > now)) {
+      this.#skippedRows += 1
       return
     }
-    this.#held.delete(key)
-    const chat = this.#chats.get(key) ?? this.#open(key, held)
-    if (chat.messages.length >= KEPT_PER_CHAT) chat.noteOverflow(message.seq)
+    this.#deferred.delete(key)
+    const chat = this.#chats.get(key) ?? this.#openChat(key, deferred)
+    if (chat.messages.length >= MAX_PER_CHAT) chat.noteOverflow(message.seq)
     if (message.seq >= (chat.overflowFrom ?? Number.POSITIVE_INFINITY)) {
-      this.#passedOver += 1
+      this.#skippedRows += 1
       return
     }
     this.#known.add(message.id)
     chat.insert(message)
   }
 
-  #open(key: string, held: Held | undefined): QueuedChat {
-    const chat = new QueuedChat(key, held?.failures)
-    for (const alias of held?.aliases ?? []) chat.aliases.add(alias)
+  #openChat(key: string, deferred: Deferred | undefined): QueuedChat {
+    const chat = new QueuedChat(key, deferred?.failures)
+    for (const alias of deferred?.aliases ?? []) chat.aliases.add(alias)
     this.#chats.set(key, chat)
     return chat
   }
 
-  #emptied(chat: QueuedChat): void {
+  #closeChat(chat: QueuedChat): void {
     if (chat.overflowFrom !== null) {
       this.#reopen(chat.key, chat.overflowFrom)
       this.#scannedTo = Math.min(this.#scannedTo, chat.overflowFrom - 1)
@@ -268,7 +253,7 @@ export class Outbox {
     for (const alias of chat.aliases) this.#joined.delete(alias)
   }
 
-  // ── Which recipients are one chat ─────────────────────────────────────────────────────────────────────────────
+  // ── Recipients that are the same chat ─────────────────────────────────────────────────────────────────────────
 
   #keyOf(to: string): string {
     let key = chatKeyOf(to)
@@ -282,17 +267,17 @@ export class Outbox {
 
   #join(to: string, address: string): void {
     const key = this.#keyOf(to)
-    const gone = this.#keyOf(address)
-    if (key === gone) return
-    const chat = this.#chats.get(key) ?? this.#open(key, this.#held.get(key))
-    const absorbed = this.#chats.get(gone) ?? this.#open(gone, this.#held.get(gone))
-    // Whether it still has to be held shows when it is read again.
-    for (const each of [key, gone]) if (this.#held.delete(each)) this.lookAgain('start')
+    const otherKey = this.#keyOf(address)
+    if (key === otherKey) return
+    const chat = this.#chats.get(key) ?? this.#openChat(key, this.#deferred.get(key))
+    const absorbed = this.#chats.get(otherKey) ?? this.#openChat(otherKey, this.#deferred.get(otherKey))
+    // If the joined chat must still wait, the next attempt to send defers it again.
+    for (const each of [key, otherKey]) if (this.#deferred.delete(each)) this.requestRead('start')
     chat.absorb(absorbed)
-    this.#chats.delete(gone)
-    chat.aliases.add(gone)
-    this.#joined.set(gone, key)
-    const reopenedFrom = this.#reading?.reopened.get(gone)
+    this.#chats.delete(otherKey)
+    chat.aliases.add(otherKey)
+    this.#joined.set(otherKey, key)
+    const reopenedFrom = this.#reading?.reopened.get(otherKey)
     if (reopenedFrom !== undefined) this.#reopen(key, reopenedFrom)
     this.#dropOverflowing(chat)
   }
@@ -305,7 +290,7 @@ export class Outbox {
   #dropOverflowing(chat: QueuedChat): void {
     const taken = chat.takeOverflowing()
     for (const { id } of taken) this.#known.delete(id)
-    this.#passedOver += taken.length
-    if (taken.length > 0 && chat.messages.length === 0) this.#emptied(chat)
+    this.#skippedRows += taken.length
+    if (taken.length > 0 && chat.messages.length === 0) this.#closeChat(chat)
   }
 }

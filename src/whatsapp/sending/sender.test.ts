@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { Gatherer } from '../../kit/batcher.ts'
-import { Turns } from '../../kit/event-loop-budget.ts'
+import { Batcher } from '../../kit/batcher.ts'
+import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import { LocalHints } from '../../store/hints.ts'
 import type { MessageReference, Messages, QueuedMessage } from '../../store/messages/messages.ts'
 import type { LookedUpNumber, Numbers } from '../../store/numbers/numbers.ts'
@@ -17,7 +17,7 @@ interface Row extends QueuedMessage {
   ended?: string
 }
 
-/** The sender with its rows in memory and a link whose answers the test decides. */
+/** A sender with rows in memory and a link whose answers the test gives. */
 function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) {
   const hints = new LocalHints()
   const rows: Row[] = []
@@ -61,8 +61,8 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
     lease: LEASE,
     store,
     groups: new GroupDirectory(),
-    gatherer: new Gatherer(2),
-    turns: new Turns(),
+    batcher: new Batcher(2),
+    eventLoopBudget: new EventLoopBudget(),
     messageTtlMs: settings.messageTtlMs ?? 86_400_000,
     ackTimeoutMs: settings.ackTimeoutMs ?? 1_000,
     logger: pino({ level: 'silent' }),
@@ -118,7 +118,7 @@ afterEach(async () => {
 })
 
 describe('an acknowledgement', () => {
-  test('ends the message, and the next one to the recipient goes out only then', async () => {
+  test('ends the message, and only then is the next one to the recipient written', async () => {
     const { sender, accept, answer, written, link } = stage()
     sender.start()
     sender.attach(link)
@@ -131,7 +131,7 @@ describe('an acknowledgement', () => {
     await vi.waitFor(() => expect([first.ended, second.ended]).toEqual(['sent', 'sent']))
   })
 
-  test('that stays away is answered with the same id and the same content, over the next link', async () => {
+  test('that never arrives makes the next link send the same content with the same ID', async () => {
     const { sender, accept, answer, written, link, close } = stage({ ackTimeoutMs: 60_000 })
     sender.start()
     sender.attach(link)
@@ -159,7 +159,7 @@ describe('an acknowledgement', () => {
   })
 
   test.each(['acknowledgement', 'receipt'])(
-    'that comes late, or a late %s: it counts, and the next one goes out',
+    'that is late counts, also as a late %s, and the next message is sent',
     async kind => {
       const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
       sender.start()
@@ -170,7 +170,7 @@ describe('an acknowledgement', () => {
       await new Promise(resolve => setTimeout(resolve, 50))
       if (kind === 'receipt') {
         first.ended = 'delivered'
-        sender.received([first.whatsappId])
+        sender.noteReceipt([first.whatsappId])
       } else answer(first.whatsappId)
       await vi.waitFor(() => expect(first.ended).toBeDefined())
       await vi.waitFor(() => expect(written.map(({ whatsappId }) => whatsappId)).toEqual(['3EB01', '3EB02']))
@@ -178,13 +178,13 @@ describe('an acknowledgement', () => {
     },
   )
 
-  test('is not needed once a receipt has come', async () => {
+  test('is not needed after a receipt', async () => {
     const { sender, accept, written, link } = stage({ ackTimeoutMs: 60_000 })
     sender.start()
     sender.attach(link)
     const message = accept()
     await vi.waitFor(() => expect(written).toHaveLength(1))
-    sender.received([message.whatsappId])
+    sender.noteReceipt([message.whatsappId])
     await vi.waitFor(() => expect(message.ended).toBe('sent'))
   })
 })
@@ -203,7 +203,7 @@ describe('a refusal', () => {
     expect(written).toHaveLength(1)
   })
 
-  test('for stale devices is tried once more with new ones, and is final then', async () => {
+  test('for stale devices leads to one retry with new devices, and is final then', async () => {
     const { sender, accept, answer, written, link } = stage()
     sender.start()
     sender.attach(link)
@@ -217,7 +217,7 @@ describe('a refusal', () => {
   })
 })
 
-test('a hash of the recipient’s devices is a reason to ask for them once, however often it is told', async () => {
+test('a hash of the recipient’s devices causes one query, however often WhatsApp repeats it', async () => {
   const { sender, accept, answer, written, link } = stage()
   sender.start()
   sender.attach(link)
@@ -234,20 +234,20 @@ describe('a recipient', () => {
   const hung: ((error: Error) => void)[] = []
 
   test.each([
-    ['whom WhatsApp never answers about', 60, () => new Promise<never>((_, reject) => hung.push(reject))],
-    ['whom WhatsApp says nothing about', 2_500, async () => ({ kind: 'silent' as const })],
-  ])('%s holds up nobody else, however many there are', async (_, count, lookUp) => {
+    ['whose look-up never ends', 60, () => new Promise<never>((_, reject) => hung.push(reject))],
+    ['whose look-up times out', 2_500, async () => ({ kind: 'silent' as const })],
+  ])('%s delays no other, however many there are', async (_, count, lookUp) => {
     const { sender, accept, written, link } = stage()
     for (let n = 0; n < count; n++) accept(`55110000${10_000 + n}`)
     const known = accept()
     sender.start()
     sender.attach({ ...link, lookUp })
     await vi.waitFor(() => expect(written.map(({ whatsappId }) => whatsappId)).toEqual([known.whatsappId]), 8_000)
-    // As the link does when it closes.
+    // The link does the same when it closes.
     for (const reject of hung.splice(0)) reject(new Error('closed'))
   })
 
-  test('that WhatsApp does not know fails, and is not asked for again', async () => {
+  test('unknown to WhatsApp fails the message and is looked up once', async () => {
     const { sender, accept, link, written } = stage()
     link.lookUp.mockResolvedValue({ kind: 'absent' })
     sender.start()
@@ -260,7 +260,7 @@ describe('a recipient', () => {
     expect(written).toEqual([])
   })
 
-  test('that WhatsApp gives no answer about does not fail: it is asked again', async () => {
+  test('whose look-up was not answered does not fail the message and is looked up again', async () => {
     const { sender, accept, link, answer, written } = stage()
     sender.start()
     sender.attach(link)
@@ -273,7 +273,7 @@ describe('a recipient', () => {
     await vi.waitFor(() => expect(message.ended).toBe('sent'))
   })
 
-  test('that is still looked up when the time of the message is up gets it: nothing is both failed and sent', async () => {
+  test('whose look-up ends after the message’s lifetime still gets it: no message is both failed and sent', async () => {
     const { sender, accept, answer, link, written } = stage({ messageTtlMs: 1_000 })
     const found = Promise.withResolvers<Awaited<ReturnType<SendingLink['lookUp']>>>()
     sender.start()
@@ -288,7 +288,7 @@ describe('a recipient', () => {
     await vi.waitFor(() => expect(message.ended).toBe('sent'))
   })
 
-  test('that is a group we are not in fails', async () => {
+  test('that is a group of which we are no member fails the message', async () => {
     const { sender, accept, link } = stage()
     sender.start()
     sender.attach(link)
@@ -298,7 +298,7 @@ describe('a recipient', () => {
 })
 
 describe('age', () => {
-  test('fails what was never handed on as expired, and what was as unconfirmed, with no link at all', async () => {
+  test('fails unprepared messages as expired and prepared ones as unconfirmed, without a link', async () => {
     const { sender, accept } = stage({ messageTtlMs: 1_000 })
     const never = accept('5511987654321', Date.now() - 2_000)
     const maybe = accept('5511987654321', Date.now() - 2_000)
@@ -313,11 +313,11 @@ describe('age', () => {
   })
 })
 
-test('nothing is written before it is recorded as prepared, and what was stored first goes out', async () => {
+test('a message is written only after it is recorded as prepared, with the content that was stored first', async () => {
   const { sender, accept, link, answer, written, rows } = stage()
   const message = accept()
   sender.start()
-  // The row that was read does not show it: an earlier attempt's record came through late.
+  // An earlier attempt is recorded late, after the row was read.
   const read = { ...rows[0]! }
   sender.attach(link)
   message.prepared = { address: ADDRESS, content: Buffer.from('0a0166', 'hex') }
@@ -329,7 +329,7 @@ test('nothing is written before it is recorded as prepared, and what was stored 
   await vi.waitFor(() => expect(message.ended).toBe('sent'))
 })
 
-test('a write that goes wrong is tried again and is nobody’s unhandled rejection', async () => {
+test('a failed write is retried and causes no unhandled rejection', async () => {
   const { sender, accept, link, answer, written, failed } = stage()
   link.write.mockRejectedValueOnce(1006)
   sender.start()

@@ -1,7 +1,7 @@
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
 import { parseRecipient } from '../../domain/recipient.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
-import type { Turns } from '../../kit/event-loop-budget.ts'
+import type { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { PreparedMessage, QueuedMessage } from '../../store/messages/messages.ts'
 import type { Store } from '../../store/store.ts'
@@ -13,27 +13,26 @@ import type { AddressBook } from './address-book.ts'
 import type { Expiry } from './expiry.ts'
 import type { GroupDirectory } from './group-directory.ts'
 
-const HASHES = 2_000
-/** Messages remembered as refused once; one that is forgotten is tried once more. */
-const RETRIED = 2_000
-/** No longer than a query is waited for. */
+const MAX_HASHES = 2_000
+/** A message that drops out of this memory may be retried once more. */
+const MAX_RETRIED = 2_000
 const DEFAULT_ACK_TIMEOUT_MS = QUERY_TIMEOUT_MS
 
-/** WhatsApp's code for a stanza that names devices the recipient no longer has (Baileys `SERVER_ERROR_CODES`). */
+/** WhatsApp's code if a stanza names devices that the recipient no longer has (Baileys `SERVER_ERROR_CODES`). */
 export const STALE_DEVICES = 479
 
-/** What came of handing one message to WhatsApp. Every branch is finished by the sender. */
+/** The outcome of one attempt to send a message. The sender handles every kind. */
 export type SendOutcome =
   | { kind: 'acknowledged' }
-  /** Try again, under the same id with the same content. */
+  /** To be sent again with the same ID and content. */
   | { kind: 'unanswered'; why: string }
   | { kind: 'refused'; failure: MessageFailure }
-  /** Not written: another message of the same chat comes first. */
-  | { kind: 'overtaking' }
-  /** WhatsApp lets us write to nobody new for now: not tried. */
-  | { kind: 'held'; numbers: readonly string[] }
+  /** Not written, because another message of the same chat goes first. */
+  | { kind: 'not_next' }
+  /** Not written, because the recipient is a stranger and the account is restricted. `numbers`: those the recipient may write from. */
+  | { kind: 'restricted'; numbers: readonly string[] }
 
-/** Where a message goes and with which bytes, or why it cannot. */
+/** The address and encoded content of a message, or the reason why it has none. */
 type Prepared = { kind: 'ready'; prepared: PreparedMessage } | Extract<SendOutcome, { kind: 'unanswered' | 'refused' }>
 
 export type SendingLink = Pick<
@@ -46,27 +45,27 @@ export interface TransmitterOptions {
   store: Pick<Store, 'messages'>
   addresses: AddressBook
   groups: GroupDirectory
-  turns: Turns
+  eventLoopBudget: EventLoopBudget
   expiry: Pick<Expiry, 'failureOf'>
   ackTimeoutMs?: number | undefined
   isRestricted(): boolean
-  /** Whether the message may be written to this address now, or another of the same chat comes first. */
-  claim(message: QueuedMessage, address: string): boolean
-  /** How long WhatsApp took to acknowledge a message. */
+  /** Called before the message is written to this address. False: another message of the same chat goes first. */
+  beginWrite(message: QueuedMessage, address: string): boolean
+  /** @param latencyMs from the write to WhatsApp's acknowledgement */
   onAcknowledged?: ((latencyMs: number) => void) | undefined
-  /** Repeats what the store refuses while it is away. */
+  /** Repeats `work` while the store is unavailable. */
   stored<T>(work: () => Promise<T>): Promise<T>
   onFailed(error: unknown): void
 }
 
-/** Hands one message to WhatsApp and waits for the answer: address, content, socket, acknowledgement. */
+/** Sends one message and waits for the acknowledgement: look-up, encoding, write to the socket, answer. */
 export class Transmitter {
   readonly #options: TransmitterOptions
   readonly #acknowledgements = new Acknowledgements()
-  /** Messages that WhatsApp refused once for stale devices: the second time is final. */
-  readonly #retriedDevices = new BoundedMap<string, true>(RETRIED)
-  /** What WhatsApp told last of a recipient's devices, by address. */
-  readonly #devicesHashes = new BoundedMap<string, string>(HASHES)
+  /** Messages that WhatsApp refused once for stale devices. The second refusal is final. */
+  readonly #retriedDevices = new BoundedMap<string, true>(MAX_RETRIED)
+  /** The latest hash of each recipient's devices, by address. */
+  readonly #devicesHashes = new BoundedMap<string, string>(MAX_HASHES)
 
   constructor(options: TransmitterOptions) {
     this.#options = options
@@ -78,21 +77,21 @@ export class Transmitter {
     return outcome
   }
 
-  /** False: nobody waits for this one, or not any more. */
+  /** @returns false if no send waits for this acknowledgement */
   acknowledged(ack: Acknowledgement): boolean {
-    return this.#acknowledgements.give(ack)
+    return this.#acknowledgements.settle(ack)
   }
 
   async #send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
-    const { turns, expiry, isRestricted, addresses, onAcknowledged } = this.#options
-    await turns.take()
-    // It was written, perhaps, and never acknowledged: what it brought may be lost.
+    const { eventLoopBudget, expiry, isRestricted, addresses, onAcknowledged } = this.#options
+    await eventLoopBudget.take()
+    // An earlier attempt may have been written without reaching the group, so the sender key goes out again.
     if (message.prepared) shareKeyAgain(message.prepared.address, link)
     const failure = expiry.failureOf(message)
     if (failure) return { kind: 'refused', failure }
     if (isRestricted()) {
       const { known, numbers } = await addresses.findStanding(message.to)
-      if (!known) return { kind: 'held', numbers }
+      if (!known) return { kind: 'restricted', numbers }
     }
     const ready = message.prepared
       ? { kind: 'ready' as const, prepared: message.prepared }
@@ -100,14 +99,14 @@ export class Transmitter {
     if (ready.kind !== 'ready') return ready
     const { prepared } = ready
     const { address, content } = prepared
-    if (!this.#options.claim(message, address)) return { kind: 'overtaking' }
+    if (!this.#options.beginWrite(message, address)) return { kind: 'not_next' }
     const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
-    // The listener is there before the first byte is: the acknowledgement may come before `write` returns.
+    // Listen before the write: the acknowledgement may arrive before `write` returns.
     const ackTimeoutMs = this.#options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
     const awaited = this.#acknowledgements.waitFor(message.whatsappId, link.closed, ackTimeoutMs)
-    const handedOverAt = performance.now()
+    const writtenAt = performance.now()
     try {
-      // Killed in here: the row is queued, and prepared if anything was written; the message goes out again as it is.
+      // After a kill here the row is queued, and prepared if anything was written. The same content is sent again.
       await Promise.race([link.write(address, content, message.whatsappId, recorded), awaited.answer])
     } catch (error) {
       awaited.giveUp()
@@ -115,23 +114,22 @@ export class Transmitter {
     }
     const ack = await awaited.answer
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
-    onAcknowledged?.(Math.round(performance.now() - handedOverAt))
-    return this.#judge(message, prepared, ack, link)
+    onAcknowledged?.(Math.round(performance.now() - writtenAt))
+    return this.#toOutcome(message, prepared, ack, link)
   }
 
-  /** Look-up and content. */
   async #prepare(message: QueuedMessage, link: SendingLink): Promise<Prepared> {
     const found = await this.#options.addresses.find(message.to, link)
     if (found.kind !== 'found') return found
     return { kind: 'ready', prepared: { address: found.address, content: encodeText(message.text) } }
   }
 
-  /** Resolves once this is what is stored, so that it may be written to the socket. */
+  /** Resolves once this content is stored and may be written to the socket. @throws PreparedBefore */
   #recordPrepared(message: QueuedMessage, prepared: PreparedMessage): Promise<void> {
     const { store, lease, stored, onFailed } = this.#options
     const recorded = stored(() => store.messages.recordPrepared(lease, message.id, prepared)).then(inForce => {
       message.prepared = inForce
-      // An earlier one was stored after all: the next try goes out with its content.
+      // An earlier attempt stored other content. The next attempt sends that.
       if (!Buffer.from(inForce.content).equals(prepared.content)) throw new PreparedBefore()
     })
     recorded.catch(error => {
@@ -140,13 +138,13 @@ export class Transmitter {
     return recorded
   }
 
-  async #judge(
+  async #toOutcome(
     message: QueuedMessage,
     prepared: PreparedMessage,
     ack: Acknowledgement,
     link: SendingLink,
   ): Promise<SendOutcome> {
-    if (ack.error === STALE_DEVICES || this.#tellsOfDevices(prepared.address, ack.devicesHash)) {
+    if (ack.error === STALE_DEVICES || this.#isNewDevicesHash(prepared.address, ack.devicesHash)) {
       await link.forgetDevices(prepared.address).catch(() => undefined)
       this.#options.groups.forget(prepared.address)
     }
@@ -156,12 +154,12 @@ export class Transmitter {
       this.#retriedDevices.set(message.whatsappId, true)
       return { kind: 'unanswered', why: 'stale_devices' }
     }
-    // 463 above all: to try again counts as another approach and makes the restriction worse.
-    return { kind: 'refused', failure: await this.#whyRefused(prepared.address, ack.error, link) }
+    // A refusal is final. After 463 above all: another attempt would count against the account and prolong the restriction.
+    return { kind: 'refused', failure: await this.#findFailure(prepared.address, ack.error, link) }
   }
 
-  /** With which code WhatsApp refuses a message to a group that we have left is not known; what it says of the group is. */
-  async #whyRefused(address: string, code: number, link: SendingLink): Promise<MessageFailure> {
+  /** WhatsApp's code for a message to a group that we have left is not known, so the group is queried. */
+  async #findFailure(address: string, code: number, link: SendingLink): Promise<MessageFailure> {
     const { groups } = this.#options
     if (parseRecipient(address)?.kind === 'group') {
       groups.forget(address)
@@ -170,15 +168,15 @@ export class Transmitter {
     return messageFailure('rejected_by_whatsapp', code)
   }
 
-  /** The same hash is told again with every message, by some networks always. */
-  #tellsOfDevices(address: string, hash: string | undefined): boolean {
+  /** WhatsApp may repeat the same hash with every acknowledgement. */
+  #isNewDevicesHash(address: string, hash: string | undefined): boolean {
     if (hash === undefined || hash === this.#devicesHashes.get(address)) return false
     this.#devicesHashes.set(address, hash)
     return true
   }
 }
 
-/** Only groups have one key for all. */
+/** Only groups have a sender key. */
 function shareKeyAgain(address: string, link: SendingLink): void {
   if (parseRecipient(address)?.kind === 'group') link.shareKeyAgain(address)
 }
