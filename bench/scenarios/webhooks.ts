@@ -75,13 +75,13 @@ async function createConsumers(database: BenchDatabase, url: string): Promise<Co
   return consumers
 }
 
-/** @throws when something is owed from before: an attempt was made and not recorded */
+/** @throws if a delivery is pending: an earlier attempt was made and not recorded */
 async function prepare({ database, consumers, each }: Backlog): Promise<string[]> {
   const store = await database.openStore()
   for (const { instanceId } of consumers) {
-    const owed = await store.deliveries.listFirst(instanceId, 0, 1)
-    const retryAt = await store.deliveries.findNextRetryAt(instanceId)
-    if (owed.length > 0 || retryAt !== null) throw new Error('Not every attempt was recorded.')
+    const first = await store.deliveries.listFirst(instanceId, 0, 1)
+    const retries = await store.deliveries.listRetries(instanceId, { dueAt: 0, seq: 0 }, Number.MAX_SAFE_INTEGER, 1)
+    if (first.length > 0 || retries.length > 0) throw new Error('Not every attempt was recorded.')
   }
   const bodies = await recordBacklog(store, consumers, each)
   await store.close()

@@ -42,7 +42,7 @@ export async function askOwner(
   const body = JSON.stringify(order)
   const giveUpAt = performance.now() + ANSWER_WITHIN_MS
   let wake = () => {}
-  const stopListening = hints.on('asked', (_, origin) => origin === 'elsewhere' && wake(), instanceId)
+  const stopListening = hints.on('phone', (_, origin) => origin === 'elsewhere' && wake(), instanceId)
   try {
     while (performance.now() < giveUpAt) {
       const hinted = new Promise<void>(resolve => {
@@ -87,7 +87,7 @@ export class OrderTaker {
 
   constructor(options: OrderTakerOptions) {
     this.#options = options
-    this.#stopListening = options.hints.on('asked', () => this.#want(), options.lease.instanceId)
+    this.#stopListening = options.hints.on('phone', () => this.#want(), options.lease.instanceId)
     this.#want()
   }
 

@@ -2,52 +2,52 @@ import type { Session } from './engine/backend.ts'
 import type { StoreLogger } from './engine/logger.ts'
 import type { Statements } from './engine/statement.ts'
 
-/** What time it is, the same for all nodes, whatever their machines' clocks say. Milliseconds since 1970. */
+/** The time in milliseconds since 1970. All nodes agree on it, even if their machines' clocks differ. */
 export interface StoreClock {
-  /** Stamps records and signatures. */
+  /** For the timestamps of records and signatures. */
   readonly now: () => number
-  /** The same at the start, and without any jump since: says when retries are due. */
+  /** Equals `now` at the start and never jumps afterwards. For the due times of retries. */
   readonly steady: () => number
 }
 
-/** Where there is but one node: its machine's clock. */
+/** The machine's clock, for a single node. */
 export const machineClock: StoreClock = {
   now: () => Date.now(),
   steady: () => performance.timeOrigin + performance.now(),
 }
 
 const MEASURE_EVERY_MS = 10_000
-/** Half of the way there and back is what a measure may be wrong by: one that took longer tells nothing new. */
-const LONGEST_WAY_MS = 500
-/** A machine whose clock is off by more should be looked at. */
-const WORTH_A_WORD_MS = 2_000
+/** The clock offset is accurate to half the round-trip time. A slower measurement is discarded. */
+const MAX_ROUND_TRIP_MS = 500
+/** A larger difference between the two clocks is logged. */
+const WARN_ABOVE_MS = 2_000
 
-/** The database's clock, measured now and then; in between the machine's monotonic one, which nobody sets. */
+/** The database's clock: the machine's monotonic clock plus an offset that is measured periodically. */
 export class DatabaseClock implements StoreClock {
   readonly now = () => Math.round(performance.now() + this.#offsetMs)
   readonly steady = () => performance.now() + this.#firstOffsetMs
-  readonly #ask: () => Promise<number>
+  readonly #readClock: () => Promise<number>
   readonly #logger: StoreLogger | undefined
   readonly #timer: NodeJS.Timeout
   readonly #firstOffsetMs: number
   #offsetMs: number
   #wasOff = false
 
-  private constructor(ask: () => Promise<number>, offsetMs: number, logger: StoreLogger | undefined) {
-    this.#ask = ask
+  private constructor(readClock: () => Promise<number>, offsetMs: number, logger: StoreLogger | undefined) {
+    this.#readClock = readClock
     this.#logger = logger
     this.#firstOffsetMs = this.#offsetMs = offsetMs
     this.#timer = setInterval(() => void this.#measure(), MEASURE_EVERY_MS)
     this.#timer.unref()
-    this.#tellIfOff()
+    this.#warnIfOff()
   }
 
   static async open(reader: Session, { db, now }: Statements, logger: StoreLogger | undefined): Promise<DatabaseClock> {
-    const ask = async () => {
+    const readClock = async () => {
       const [row] = await reader.query(db.selectNoFrom(now.as('now')))
       return row!.now
     }
-    return new DatabaseClock(ask, (await measure(ask)).offsetMs, logger)
+    return new DatabaseClock(readClock, (await measure(readClock)).offsetMs, logger)
   }
 
   close(): void {
@@ -56,26 +56,26 @@ export class DatabaseClock implements StoreClock {
 
   async #measure(): Promise<void> {
     try {
-      const { offsetMs, wayMs } = await measure(this.#ask)
-      if (wayMs <= LONGEST_WAY_MS) this.#offsetMs = offsetMs
-      this.#tellIfOff()
+      const { offsetMs, roundTripMs } = await measure(this.#readClock)
+      if (roundTripMs <= MAX_ROUND_TRIP_MS) this.#offsetMs = offsetMs
+      this.#warnIfOff()
     } catch {
-      // The database is away: what was measured before still holds.
+      // The database is unreachable: keep the last offset.
     }
   }
 
-  #tellIfOff(): void {
+  #warnIfOff(): void {
     const offMs = Math.round(Date.now() - this.now())
-    const isOff = Math.abs(offMs) > WORTH_A_WORD_MS
+    const isOff = Math.abs(offMs) > WARN_ABOVE_MS
     if (isOff && !this.#wasOff) this.#logger?.warn({ offMs }, 'clock.off')
     this.#wasOff = isOff
   }
 }
 
-/** From the monotonic clock to the database's. */
-async function measure(ask: () => Promise<number>): Promise<{ offsetMs: number; wayMs: number }> {
-  const askedAt = performance.now()
-  const now = await ask()
+/** @returns the offset from the monotonic clock to the database's clock */
+async function measure(readClock: () => Promise<number>): Promise<{ offsetMs: number; roundTripMs: number }> {
+  const sentAt = performance.now()
+  const now = await readClock()
   const answeredAt = performance.now()
-  return { offsetMs: now - (askedAt + answeredAt) / 2, wayMs: answeredAt - askedAt }
+  return { offsetMs: now - (sentAt + answeredAt) / 2, roundTripMs: answeredAt - sentAt }
 }

@@ -13,7 +13,7 @@ import { GuardedReader } from './engine/reader.ts'
 import type { Statements } from './engine/statement.ts'
 import { Traces } from './engine/traces.ts'
 import { Writer } from './engine/writer.ts'
-import { Appending } from './events/appending.ts'
+import { EventRecorder } from './events/event-recorder.ts'
 import { StoredEvents } from './events/stored-events.ts'
 import { LocalHints } from './hints.ts'
 import { StoredInstances } from './instances/stored-instances.ts'
@@ -29,7 +29,7 @@ import { StoredSessions } from './sessions/stored-sessions.ts'
 import { StoredStatistics } from './statistics/stored-statistics.ts'
 import type { Store } from './store.ts'
 
-/** The store over either database. */
+/** The store on either database. */
 export class DatabaseStore implements Store {
   readonly clock: StoreClock
   readonly hints: LocalHints
@@ -49,7 +49,7 @@ export class DatabaseStore implements Store {
   readonly sessions
   readonly #backend: Backend
   readonly #writer: Writer
-  /** For what concerns no single instance. */
+  /** For writes that belong to no instance. */
   readonly #commonWriter: Writer
   readonly #probe: Probe
   readonly #afterClose: () => void
@@ -87,13 +87,13 @@ export class DatabaseStore implements Store {
         return written
       },
     }
-    const appending = new Appending(statements)
+    const recorder = new EventRecorder(statements)
     this.admission =
       statements.kind === 'sqlite' ? new LocalAdmission(core, ratePerMinute) : new SharedAdmission(core, ratePerMinute)
     this.instances = new StoredInstances(core, id => this.admission.forgetToken(id))
     this.connections = new StoredConnections(core)
-    this.messages = new StoredMessages(core, new Progress(statements, appending))
-    this.events = new StoredEvents(core, appending)
+    this.messages = new StoredMessages(core, new Progress(statements, recorder))
+    this.events = new StoredEvents(core, recorder)
     this.deliveries = new StoredDeliveries(core)
     this.leases = new StoredLeases(core)
     this.credentials = new StoredCredentials(core)

@@ -1,20 +1,20 @@
-/** The lease has moved on: nothing was written. Whoever holds it must stop acting for the instance. */
+/** The lease belongs to another owner or a later epoch. Nothing was written; the caller must stop acting for the instance. */
 export class LeaseLost extends Error {
   override readonly name = 'LeaseLost'
   readonly instanceId: string
 
   constructor(instanceId: string) {
-    super(`The lease on ${instanceId} has moved on.`)
+    super(`The lease on ${instanceId} is no longer held.`)
     this.instanceId = instanceId
   }
 }
 
-/** The store cannot be reached, is full, or is closing. Whether the write happened is unknown. */
+/** The store is unreachable, overloaded, full or closing. It is unknown whether the write happened. */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable'
 }
 
-/** The database cannot be worked with as things are; the message tells the operator why. */
+/** The database cannot be used in its current state. The message explains to the operator why. */
 export class StoreUnusable extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -22,77 +22,79 @@ export class StoreUnusable extends Error {
   }
 }
 
-/** The master key does not fit the data; nothing was written. */
+/** The data was encrypted under another master key. Nothing was written. */
 export class WrongMasterKey extends StoreUnusable {
   constructor() {
     super(
-      'The master key does not fit the data: start with the key that the data was written with. Nothing was changed.',
+      'The master key does not fit the data. Start with the key that the data was encrypted with. Nothing was changed.',
     )
   }
 }
 
-/** A rotation of the master key was begun and has not ended; nothing was changed. */
+/** A rotation of the master key is not finished. Nothing was changed. */
 export class KeyRotationUnfinished extends StoreUnusable {
   constructor() {
-    super('A rotation of the master key was begun and has not ended: finish it with "npm run keys:rotate".')
+    super('A rotation of the master key is not finished. Finish it with "npm run keys:rotate".')
   }
 }
 
-/** The rotation that was begun is to another key than the one given; nothing was changed. */
+/** An unfinished rotation is to a different new key. Nothing was changed. */
 export class OtherRotation extends StoreUnusable {
   constructor() {
-    super('A rotation to another new key was begun: finish it with that key. Nothing was changed.')
+    super('A rotation to a different new key is not finished. Finish it with that key. Nothing was changed.')
   }
 }
 
-/** Other processes work on the database; nothing was changed. */
+/** Other processes use the database. Nothing was changed. */
 export class StillInUse extends StoreUnusable {
   constructor() {
-    super('Other nodes work on this database: stop them all first. Nothing was changed.')
+    super('Other nodes use this database. Stop all of them first. Nothing was changed.')
   }
 }
 
-/** There is no database yet. */
+/** The database does not exist yet. */
 export class NoDataYet extends StoreUnusable {
   constructor() {
-    super('There is no data yet, and so nothing that a key was used for.')
+    super('There is no data yet, so there is no key to rotate.')
   }
 }
 
-/** Another process works on the same data folder; nothing was touched. */
+/** Another process uses the same data folder. Nothing was changed. */
 export class DataDirInUse extends StoreUnusable {
   constructor(dataDir: string) {
-    super(`Another process works on ${dataDir}: stop it, or give this one a DATA_DIR of its own.`)
+    super(`Another process works on ${dataDir}. Stop it, or set DATA_DIR to another folder for this one.`)
   }
 }
 
-/** DATABASE_URL leads through a pooler that gives every transaction another session; nothing was touched. */
+/** DATABASE_URL points to a connection pooler in transaction mode. Nothing was changed. */
 export class NeedsSessions extends StoreUnusable {
   constructor() {
     super(
-      'DATABASE_URL leads through a pooler that gives every transaction another session. Pombal needs sessions: give it ' +
-        "the database's own address, or a pool in session mode. A node opens 11 connections, and pools them itself.",
+      'DATABASE_URL points to a pooler in transaction mode. Pombal needs sessions: use the address of the database ' +
+        'itself, or a pool in session mode. A node opens 9 connections and pools them itself.',
     )
   }
 }
 
-/** The database was written by a newer version of the service; nothing was touched. */
+/** A newer version of the service has written to the database. Nothing was changed. */
 export class NewerSchema extends StoreUnusable {
   constructor(unknownMigrations: readonly string[]) {
     super(
-      `The database was written by a newer version (it has ${unknownMigrations.join(', ')}): start that version or a later one.`,
+      `The database was written by a newer version (it has ${unknownMigrations.join(', ')}). Start that version or a later one.`,
     )
   }
 }
 
-/** The database holds somebody else's tables; nothing was touched. */
+/** The database contains tables of another application. Nothing was changed. */
 export class ForeignDatabase extends StoreUnusable {
   constructor() {
-    super('The database holds tables that are not of Pombal: give it one of its own. Nothing was changed.')
+    super(
+      'The database contains tables of another application. Give Pombal a database of its own. Nothing was changed.',
+    )
   }
 }
 
-/** A page was asked for with a cursor that no page gave out; nothing was read. */
+/** The cursor was not issued by this list. Nothing was read. */
 export class InvalidCursor extends Error {
   override readonly name = 'InvalidCursor'
 }

@@ -1,37 +1,42 @@
 import type { InstanceId } from '../domain/ids.ts'
 
 /**
- * Where to look: `queued` — the instance has messages to send; `owed` — it has deliveries that can start; `webhook` — its URL or
- * secret changed; `goal` — something else is asked of its connection, or it was made or deleted; `connection` — what is known of
- * its connection changed; `log` — its messages, events, deliveries or attempts changed; `free` — nobody holds its lease;
- * `asked` — something is asked of its simulated phone, or answered.
+ * What changed for an instance:
+ * - `queued`: it has messages to send
+ * - `deliveries`: it has deliveries that can start
+ * - `webhook`: its URL or secret
+ * - `goal`: the goal of its connection; also given when it is created or deleted
+ * - `connection`: the recorded facts about its connection
+ * - `log`: its messages, events, deliveries or attempts
+ * - `free`: its lease was released
+ * - `phone`: there is an order for its simulated phone, or an answer
  */
-export const HINT_TOPICS = ['queued', 'owed', 'webhook', 'goal', 'connection', 'log', 'free', 'asked'] as const
+export const HINT_TOPICS = ['queued', 'deliveries', 'webhook', 'goal', 'connection', 'log', 'free', 'phone'] as const
 export type HintTopic = (typeof HINT_TOPICS)[number]
 
-/** Whether this node committed what the hint is about, or another one. */
-export type HintOrigin = 'here' | 'elsewhere'
+/** Whether this node or another one committed the change. */
+type HintOrigin = 'here' | 'elsewhere'
 
-/** @param about on `queued` from here: whom the message is to */
+/** @param about for `queued` with origin `here`: the message's recipient */
 type Listener = (instanceId: InstanceId, origin: HintOrigin, about?: string) => void
 
-/** A reason to look, given after a commit. It may be lost or come twice: a slow poll stands behind every listener. */
+/** Notifications after a commit. A hint may be lost or repeated, so every listener also polls slowly. */
 export interface Hints {
   /**
-   * Whether other nodes write to the same rows: what they commit then may become visible later than a row that was
-   * numbered after it, and their hint may come later than ours about that row.
+   * Whether other nodes write to the same tables. Their rows may then become visible after rows with a higher number,
+   * and their hints may arrive late.
    */
   readonly shared: boolean
   /**
-   * @param of only hints about this instance; left out: about every one
-   * @returns takes the listener off again
+   * @param of only hints about this instance; by default hints about all of them
+   * @returns a function that removes the listener
    */
   on(topic: HintTopic, listener: Listener, of?: InstanceId): () => void
 }
 
 const EVERY = ''
 
-/** Hints within this process. A hint costs the same however many instances are listened to. */
+/** Hints within this process. The cost of a hint does not depend on the number of instances with listeners. */
 export class LocalHints implements Hints {
   readonly shared: boolean = false
   readonly #listeners = new Map<HintTopic, Map<InstanceId | typeof EVERY, Set<Listener>>>()
@@ -47,24 +52,18 @@ export class LocalHints implements Hints {
   }
 
   give(topic: HintTopic, instanceId: InstanceId, about?: string): void {
-    this.tell(topic, instanceId, 'here', about)
+    this.notify(topic, instanceId, 'here', about)
   }
 
-  /** @returns whether somebody in this process listens to hints of just this instance: its owner, that is */
-  protected tell(topic: HintTopic, instanceId: InstanceId, origin: HintOrigin, about?: string): boolean {
+  /** @returns whether this process has a listener for just this instance, which means that it owns it */
+  protected notify(topic: HintTopic, instanceId: InstanceId, origin: HintOrigin, about?: string): boolean {
     const byInstance = this.#listeners.get(topic)
     const its = byInstance?.get(instanceId)
-    const tellOne = (listener: Listener) => listener(instanceId, origin, about)
-    its?.forEach(tellOne)
-    byInstance?.get(EVERY)?.forEach(tellOne)
+    const call = (listener: Listener) => listener(instanceId, origin, about)
+    its?.forEach(call)
+    byInstance?.get(EVERY)?.forEach(call)
     return its !== undefined
   }
 
   async close(): Promise<void> {}
-}
-
-/** A message was accepted: it can be sent, and seen. */
-export function giveAcceptedHints(hints: LocalHints, instanceId: InstanceId, to: string): void {
-  hints.give('queued', instanceId, to)
-  hints.give('log', instanceId)
 }

@@ -1,20 +1,21 @@
 import { LeaseLost, StoreUnavailable } from './errors.ts'
 
-/** How a write ended: `fenced`, its lease had moved on; `unavailable`, the store could not do it; `failed`, a bug or a broken rule. */
+/** How a write ended. `fenced`: its lease was lost; `unavailable`: `StoreUnavailable`; `failed`: a bug or a violated constraint. */
 export type WriteEnd = 'committed' | 'fenced' | 'unavailable' | 'failed'
 
-/** Is told of every write as it ends, and must be quick: whoever waits for the write waits for it too. */
+/** Called at the end of every write. It must be quick, because it delays the writer's caller. */
 export interface StoreObserver {
-  /** @param operation its name, one of a few dozen; `durationMs` is from the call to the end, the time in the queue included */
+  /** @param operation one of a few dozen names; `durationMs` includes the time in the queue */
   onWrite(operation: string, durationMs: number, end: WriteEnd): void
 }
 
-/** Tells `observer` how `write` ends, and changes nothing about it. */
+/** Reports the end of `write` to `observer`. Does not affect `write`. */
 export function observeWrite(observer: StoreObserver, operation: string, write: Promise<unknown>): void {
   const startedAt = performance.now()
-  const tell = (end: WriteEnd) => observer.onWrite(operation, performance.now() - startedAt, end)
+  const report = (end: WriteEnd) => observer.onWrite(operation, performance.now() - startedAt, end)
   write.then(
-    () => tell('committed'),
-    error => tell(error instanceof LeaseLost ? 'fenced' : error instanceof StoreUnavailable ? 'unavailable' : 'failed'),
+    () => report('committed'),
+    error =>
+      report(error instanceof LeaseLost ? 'fenced' : error instanceof StoreUnavailable ? 'unavailable' : 'failed'),
   )
 }

@@ -6,11 +6,11 @@ import { DatabaseStore } from './database-store.ts'
 import { KeyCheck } from './encryption/key-check.ts'
 import { Sealing } from './encryption/sealing.ts'
 import type { StoreLogger } from './engine/logger.ts'
-import { migrate, refuseOthers } from './engine/migrations/migrate.ts'
-import { untilLocked } from './engine/postgres/patient-migration.ts'
-import { createPatientPool, reach } from './engine/postgres/pools.ts'
+import { migrate, refuseIncompatible } from './engine/migrations/migrate.ts'
+import { createMigrationPool, reach } from './engine/postgres/pools.ts'
 import { PostgresBackend } from './engine/postgres/postgres-backend.ts'
 import { refuseTransactionPooler } from './engine/postgres/refuse-transaction-pooler.ts'
+import { retryUntilLocked } from './engine/postgres/retry-until-locked.ts'
 import { SharedHints } from './engine/postgres/shared-hints.ts'
 import { explained as explainedPostgres, refuseOldVersion } from './engine/postgres/unusable.ts'
 import type { Database } from './engine/schema/database.ts'
@@ -23,11 +23,11 @@ import type { StoreObserver } from './observer.ts'
 import type { Store } from './store.ts'
 
 export interface StoreOptions {
-  /** Where the SQLite database is, unless `databaseUrl` is given. */
+  /** The folder of the SQLite database. Not used if `databaseUrl` is set. */
   dataDir: string
   /** `postgres://…` */
   databaseUrl?: string | undefined
-  /** 32 bytes, under which secrets are sealed. */
+  /** 32 bytes. Encrypts secrets and credentials. */
   masterKey: Uint8Array
   /** Calls per instance in a window of 60 s. */
   ratePerMinute: number
@@ -35,15 +35,15 @@ export interface StoreOptions {
   observer?: StoreObserver | undefined
 }
 
-/** Read and entered by its owner only: it holds what people wrote. */
+/** Accessible to its owner only, because the database contains private messages. */
 const PRIVATE_FOLDER = 0o700
-/** The migrator works on one connection. */
+/** The migrator uses one of them. */
 const MIGRATING_CONNECTIONS = 2
 
 /**
- * Opens the store and brings its schema up to date. Throws `DataDirInUse`, `ForeignDatabase`, `NewerSchema` or
- * `WrongMasterKey` before anything is written, `StoreUnusable` when the database is damaged or refuses, and
- * `StoreUnavailable` when it cannot be reached.
+ * Opens the store and migrates its schema.
+ * @throws DataDirInUse, ForeignDatabase, NewerSchema or WrongMasterKey before anything is written; StoreUnusable if the
+ * database is damaged or refuses access; StoreUnavailable if it cannot be reached
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const sealing = new Sealing(options.masterKey)
@@ -57,11 +57,11 @@ async function openOnSqlite({ dataDir, ratePerMinute, observer }: StoreOptions, 
   let unlock: (() => void) | undefined
   try {
     unlock = lockDataDir(dataDir)
-    if (existsSync(path)) await refuseOthersBeforeWriting(path)
+    if (existsSync(path)) await refuseIncompatibleBeforeWriting(path)
     const db = new Kysely<Database>({ dialect: new TransactionalSqliteDialect({ database: openSqlite(path) }) })
     try {
       await migrate(db, 'sqlite', new KeyCheck(sealing))
-      // Whoever held them is gone: this process has the folder to itself.
+      // The lock guarantees that no other process is left that could hold a lease.
       await db.updateTable('leases').set({ owner: null, lease_until: 0 }).where('owner', 'is not', null).execute()
       await db.deleteFrom('nodes').execute()
     } finally {
@@ -81,11 +81,11 @@ async function openOnSqlite({ dataDir, ratePerMinute, observer }: StoreOptions, 
   }
 }
 
-/** Opened for writing, a file that is not ours would be marked already. */
-async function refuseOthersBeforeWriting(path: string): Promise<void> {
+/** Checks through a read-only connection: opening for writing would already change another application's file. */
+async function refuseIncompatibleBeforeWriting(path: string): Promise<void> {
   const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: openSqlite(path, { readonly: true }) }) })
   try {
-    await refuseOthers(db, 'sqlite')
+    await refuseIncompatible(db, 'sqlite')
   } finally {
     await db.destroy()
   }
@@ -101,13 +101,13 @@ async function openOnPostgres(databaseUrl: string, options: StoreOptions, sealin
 }
 
 async function migratePostgres(databaseUrl: string, logger: StoreLogger | undefined, sealing: Sealing): Promise<void> {
-  const pool = createPatientPool(databaseUrl, MIGRATING_CONNECTIONS, logger)
+  const pool = createMigrationPool(databaseUrl, MIGRATING_CONNECTIONS, logger)
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
   try {
     await reach(pool.query('select 1'))
     await refuseOldVersion(pool, databaseUrl)
     await refuseTransactionPooler(databaseUrl)
-    await untilLocked(() => migrate(db, 'postgres', new KeyCheck(sealing)), logger)
+    await retryUntilLocked(() => migrate(db, 'postgres', new KeyCheck(sealing)), logger)
   } finally {
     await pool.end()
   }

@@ -16,16 +16,16 @@ import type { Sessions } from './sessions/sessions.ts'
 import type { Statistics } from './statistics/statistics.ts'
 
 /**
- * Everything that Pombal remembers, on SQLite or PostgreSQL alike (`test/contract` holds both to these promises).
+ * All persistent data of Pombal. `test/contract` tests these guarantees on both SQLite and PostgreSQL.
  *
- * - A promise that resolves to a recorded fact means: committed and synced.
- * - Every method is one commit, or reads one consistent state. None speaks to the network but to the database.
- * - What an owner writes takes its `Lease` and is fenced by it: if the lease has moved on, nothing is written and
- *   `LeaseLost` is thrown.
- * - A store that cannot be reached, or is closing, throws `StoreUnavailable`; whether a write happened is then unknown.
- * - After a commit that somebody waits for, `hints` says where to look. A hint may be lost; nothing depends on it.
- * - Moments are milliseconds since 1970. `now` is the caller's clock and only ever stamps rows; leases, rate windows
- *   and the age of a connection use the store's own clock.
+ * - A write resolves only after its commit is synced to disk.
+ * - Every method is one commit, or reads one consistent state, unless its comment says otherwise.
+ * - An owner's write takes its `Lease` and is fenced by it. If the lease was lost, nothing is written and `LeaseLost` is
+ *   thrown.
+ * - A store that cannot be reached, or is closing, throws `StoreUnavailable`. It is then unknown whether a write happened.
+ * - `hints` announces changes after their commit. A hint may be lost; correctness never depends on one.
+ * - Times are milliseconds since 1970. `now` is the caller's clock and only sets timestamps. Leases, rate windows and the
+ *   age of a connection use the store's own clock.
  */
 export interface Store {
   readonly clock: StoreClock
@@ -44,8 +44,8 @@ export interface Store {
   readonly retention: Retention
   readonly statistics: Statistics
   readonly sessions: Sessions
-  /** Writes a row and resolves when it is on the disk; throws `StoreUnavailable` otherwise. */
+  /** Writes a row and syncs it to disk. @throws StoreUnavailable */
   ping(): Promise<void>
-  /** Finishes the writes already accepted, then closes. Later calls throw `StoreUnavailable`. */
+  /** Finishes pending writes, then closes. Later calls throw `StoreUnavailable`. */
   close(): Promise<void>
 }

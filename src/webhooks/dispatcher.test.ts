@@ -61,7 +61,7 @@ class Rows {
     const lane = this.#byInstance.get(instanceId) ?? []
     this.#byInstance.set(instanceId, lane)
     lane.push(row)
-    if (!options.quietly) this.hints.give('owed', instanceId)
+    if (!options.quietly) this.hints.give('deliveries', instanceId)
     return seq
   }
 
@@ -133,7 +133,7 @@ class Rows {
     const successor = this.of(lease.instanceId).find(({ waitsFor }) => waitsFor === seq)
     if (successor) {
       successor.state = 'first'
-      this.hints.give('owed', lease.instanceId)
+      this.hints.give('deliveries', lease.instanceId)
     }
   }
 

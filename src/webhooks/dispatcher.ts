@@ -100,7 +100,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   function listen(instanceId: InstanceId, lane: Lane): void {
     const stops = [
-      store.hints.on('owed', () => lane.wake(), instanceId),
+      store.hints.on('deliveries', () => lane.wake(), instanceId),
       store.hints.on('webhook', () => lane.onSecretChanged(), instanceId),
     ]
     forgetHints.set(instanceId, () => {

@@ -21,7 +21,7 @@ export function eventsContract(createHarness: CreateHarness): void {
       const hints = watchHints(store, lease.instanceId)
       const message = incoming({ id: 'WA1', text: 'Olá', name: 'Ana', sentAt: 2_000 })
       expect(await store.events.recordIncoming(lease, message, 9_000)).toBe('recorded')
-      expect(hints).toEqual(['owed'])
+      expect(hints).toEqual(['deliveries'])
       const [delivery] = await listReady(store, lease.instanceId)
       expect(bodyOf(delivery!)).toEqual({
         event: 'message.received',

@@ -152,7 +152,7 @@ export function bodyOf(delivery: { body: Uint8Array | string }): {
 /** Collects the hints of one instance. */
 export function watchHints(store: Store, instanceId: InstanceId): string[] {
   const seen: string[] = []
-  for (const topic of ['queued', 'owed', 'webhook', 'goal', 'connection'] as const) {
+  for (const topic of ['queued', 'deliveries', 'webhook', 'goal', 'connection'] as const) {
     store.hints.on(topic, id => {
       if (id === instanceId) seen.push(topic)
     })

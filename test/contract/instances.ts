@@ -143,7 +143,6 @@ export function instancesContract(createHarness: CreateHarness): void {
         expect(await store.connections.requestLogout(id)).toBe(false)
         expect((await store.instances.list({ limit: 200 })).data.some(instance => instance.id === id)).toBe(false)
         expect(await store.credentials.get(id, 'creds', ['main'])).toEqual(new Map())
-        expect(await store.instances.listDeleted()).toContain(id)
         expect(await store.connections.find(id)).toMatchObject({ deleted: true })
       })
 
@@ -177,7 +176,7 @@ export function instancesContract(createHarness: CreateHarness): void {
         expect(await deliverAll(store, closing)).toEqual(['message.failed'])
         expect(await store.instances.erase(closing)).toBe(true)
         expect(await rowsOf(harness, id)).toEqual([])
-        expect(await store.instances.listDeleted()).not.toContain(id)
+        expect(await store.connections.find(id)).toBeNull()
         await expect(store.instances.erase(closing)).rejects.toThrow(LeaseLost)
       })
 

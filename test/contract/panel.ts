@@ -75,11 +75,11 @@ export function panelContract(createHarness: CreateHarness): void {
       await store.events.recordIncoming(lease, incoming(), now)
       const activity = await store.statistics.activity([instanceId, idle.id], now - HOUR_MS, now - HOUR_MS)
       expect(activity.find(entry => entry.instanceId === instanceId)).toMatchObject({ sent: 1, received: 1 })
-      expect(activity.find(entry => entry.instanceId === instanceId)?.oldestOwedAt).toBeGreaterThanOrEqual(now)
+      expect(activity.find(entry => entry.instanceId === instanceId)?.oldestUndeliveredAt).toBeGreaterThanOrEqual(now)
       expect(activity.find(entry => entry.instanceId === idle.id)).toMatchObject({
         sent: 0,
         received: 0,
-        oldestOwedAt: null,
+        oldestUndeliveredAt: null,
       })
       const [later] = await store.statistics.activity([instanceId], Date.now() + HOUR_MS, 0)
       expect(later).toMatchObject({ sent: 0, received: 0 })

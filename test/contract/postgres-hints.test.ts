@@ -56,10 +56,10 @@ describe('hints between nodes', () => {
   test('a node hears its own hints once, and only the owner of an instance hears what only concerns it', async () => {
     const lease = await createConnected(owner)
     let elsewhere = 0
-    other.hints.on('owed', () => {
+    other.hints.on('deliveries', () => {
       elsewhere += 1
     })
-    owner.hints.on('owed', () => undefined, lease.instanceId)
+    owner.hints.on('deliveries', () => undefined, lease.instanceId)
     heard.length = 0
     await owner.events.recordIncoming(lease, incoming(), 0)
     // Told after the others: when this is there, they would be.
@@ -68,8 +68,8 @@ describe('hints between nodes', () => {
     await owner.instances.setWebhookUrl(lease.instanceId, null)
     await told
     expect(elsewhere).toBe(0)
-    expect(heard.filter(({ topic }) => topic === 'owed')).toEqual([
-      { topic: 'owed', instanceId: lease.instanceId, origin: 'here' },
+    expect(heard.filter(({ topic }) => topic === 'deliveries')).toEqual([
+      { topic: 'deliveries', instanceId: lease.instanceId, origin: 'here' },
     ])
   })
 

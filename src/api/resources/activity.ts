@@ -35,12 +35,18 @@ export const activitySchema = Type.Object(
 
 export type ActivityView = Static<typeof activitySchema>
 
-export function activityView({ instanceId, sent, received, oldestOwedAt, deliveries }: InstanceActivity): ActivityView {
+export function activityView({
+  instanceId,
+  sent,
+  received,
+  oldestUndeliveredAt,
+  deliveries,
+}: InstanceActivity): ActivityView {
   return {
     instanceId,
     sentLastHour: sent,
     receivedLastHour: received,
-    oldestUndeliveredAt: toIsoOrNull(oldestOwedAt),
+    oldestUndeliveredAt: toIsoOrNull(oldestUndeliveredAt),
     deliveries: {
       health: deliveryHealth(deliveries),
       retrying: deliveries.retrying,

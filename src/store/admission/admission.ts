@@ -1,9 +1,9 @@
 import type { InstanceId } from '../../domain/ids.ts'
 
-/** Who is calling, and whether the call is within the rate (contract §2). */
+/** The instance of a call, and whether the call is within the rate limit (contract §2). */
 export interface Admitted {
   instanceId: InstanceId
-  /** False: this call is over the limit. */
+  /** False if this call exceeds the limit. */
   withinRate: boolean
   limit: number
   /** Calls left in the window after this one, never below 0. */
@@ -14,9 +14,10 @@ export interface Admitted {
 
 export interface Admission {
   /**
-   * Finds the instance of a token, by its digest in hexadecimal digits, and counts the call against it: 100 (setting) per window of 60 s that opens with the
-   * first call. Null for a token that is unknown (or whose instance was deleted), which counts nowhere. A replaced
-   * token is unknown at once. In memory on SQLite, one round trip and the database's clock on PostgreSQL.
+   * Finds the instance of a token and counts the call against its limit: `ratePerMinute` calls in a window of 60 s that
+   * opens with the first call. Null, and nothing counted, if the token is unknown, was replaced, or belongs to a deleted
+   * instance. Counts in memory on SQLite; on PostgreSQL in one round trip, by the database's clock.
+   * @param tokenDigest SHA-256 of the token in hexadecimal
    */
   admit(tokenDigest: string): Promise<Admitted | null>
 }

@@ -7,8 +7,8 @@ import type { Admission, Admitted } from './admission.ts'
 import { admitted, WINDOW_MS } from './rate-window.ts'
 
 /**
- * Counts in memory, and remembers whose a token is: one process sees every call and every change of a token. Both maps
- * hold about an entry for each instance.
+ * Counts in memory and caches the instance of each token, because a single process sees every call and every change of a
+ * token. Each map has about one entry per instance.
  */
 export class LocalAdmission implements Admission {
   readonly #core: Core
@@ -16,11 +16,11 @@ export class LocalAdmission implements Admission {
   readonly #clock: () => number
   readonly #windows = new Map<InstanceId, { opensAt: number; calls: number }>()
   readonly #instanceByDigest = new Map<string, InstanceId>()
-  /** Grows when a token is forgotten: what was read before must not be remembered after. */
+  /** Incremented when a token is dropped. A read that began before must not be cached afterwards. */
   #forgotten = 0
   readonly #find
 
-  /** @param clock milliseconds that never go back */
+  /** @param clock monotonic, in milliseconds */
   constructor(core: Core, ratePerMinute: number, clock: () => number = () => Math.floor(performance.now())) {
     this.#core = core
     this.#ratePerMinute = ratePerMinute
@@ -35,7 +35,7 @@ export class LocalAdmission implements Admission {
     return instanceId === null ? null : this.#count(instanceId)
   }
 
-  /** The instance has another token, or none. */
+  /** Drops the cached token of an instance after it was replaced or deleted. */
   forgetToken(instanceId: InstanceId): void {
     this.#forgotten += 1
     for (const [digest, owner] of this.#instanceByDigest) {
@@ -67,7 +67,7 @@ export class LocalAdmission implements Admission {
   }
 }
 
-/** Counts in the database, on its clock, for all nodes alike. */
+/** Counts in the database, by its clock, for all nodes together. */
 export class SharedAdmission implements Admission {
   readonly #core: Core
   readonly #count: Operation<{ digest: string }, Admitted | null>
@@ -77,7 +77,7 @@ export class SharedAdmission implements Admission {
     this.#count = countCalls(core, ratePerMinute)
   }
 
-  /** Nothing is remembered: every call asks the database. */
+  /** Nothing is cached: every call queries the database. */
   forgetToken(): void {}
 
   admit(tokenDigest: string): Promise<Admitted | null> {
@@ -96,7 +96,7 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
           .selectFrom('input')
           .innerJoin('instances', 'instances.token_digest', 'input.token_digest')
           .select(['instances.id', statements.now.as('now'), 'input.calls'])
-          // One order for every node, so that no two wait for each other.
+          // All nodes lock rows in the same order, which prevents deadlocks.
           .orderBy('instances.token_digest'),
       )
       .onConflict(oc =>

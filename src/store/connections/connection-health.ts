@@ -1,11 +1,11 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
-import { ALWAYS, type Statements } from '../engine/statement.ts'
+import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { ConnectionHealth, HealthReport } from './connections.ts'
 
-/** Ends of sockets are kept this long. */
+/** How long socket closes are kept. */
 const CLOSES_MS = 24 * 60 * 60_000
 
 interface Input {
@@ -14,7 +14,7 @@ interface Input {
   now: number
 }
 
-/** How the instances' connections are doing, beyond their state. */
+/** Health data of the instances' connections. */
 export class StoredHealth {
   readonly #core: Core
   readonly #record
@@ -58,7 +58,7 @@ export class StoredHealth {
   }
 }
 
-/** The newest close first, as its code's first one. */
+/** Groups closes by code. Expects the newest first and keeps that order. */
 function byCode(closes: readonly { code: number; at: number }[]): ConnectionHealth['closes'] {
   const counted = new Map<number, { code: number; count: number; lastAt: number }>()
   for (const { code, at } of closes) {
@@ -69,9 +69,10 @@ function byCode(closes: readonly { code: number; at: number }[]): ConnectionHeal
   return [...counted.values()]
 }
 
-/** The reports of a node's connections come together, and are one commit. */
+/** A node reports on all its connections at the same time; these reports share one commit. */
 function recordOperation(statements: Statements): Operation<Input, void> {
-  const put = statements.rows(
+  const put = statements.insert(
+    'connection_health',
     {
       instance_id: 'text',
       last_frame_at: 'integer?',
@@ -80,27 +81,12 @@ function recordOperation(statements: Statements): Operation<Input, void> {
       undecryptable: 'integer',
       undecryptable_at: 'integer?',
     },
-    db =>
-      db
-        .insertInto('connection_health')
-        .columns(['instance_id', 'last_frame_at', 'ack_at', 'ack_latency_ms', 'undecryptable', 'undecryptable_at'])
-        .expression(eb => eb.selectFrom('input').selectAll().where(ALWAYS))
-        .onConflict(oc =>
-          oc.column('instance_id').doUpdateSet(eb => ({
-            last_frame_at: eb.ref('excluded.last_frame_at'),
-            ack_at: eb.ref('excluded.ack_at'),
-            ack_latency_ms: eb.ref('excluded.ack_latency_ms'),
-            undecryptable: eb.ref('excluded.undecryptable'),
-            undecryptable_at: eb.ref('excluded.undecryptable_at'),
-          })),
-        ),
+    { replace: ['instance_id'] },
   )
-  const addClose = statements.rows({ instance_id: 'text', at: 'integer', code: 'integer' }, db =>
-    db
-      .insertInto('connection_closes')
-      .columns(['instance_id', 'at', 'code'])
-      .expression(eb => eb.selectFrom('input').select(['instance_id', 'at', 'code']).where(ALWAYS))
-      .onConflict(oc => oc.doNothing()),
+  const addClose = statements.insert(
+    'connection_closes',
+    { instance_id: 'text', at: 'integer', code: 'integer' },
+    { finish: query => query.onConflict(oc => oc.doNothing()) },
   )
   const forget = statements.one((p: { instanceId: InstanceId; before: number }) =>
     statements.db.deleteFrom('connection_closes').where('instance_id', '=', p.instanceId).where('at', '<', p.before),

@@ -4,27 +4,27 @@ import type { InstanceKind } from '../../domain/instance.ts'
 import type { PhoneNumber } from '../../domain/recipient.ts'
 import type { Lease } from '../leases/leases.ts'
 
-/** The stored connection and the instance's kind, which says where to connect to. */
+/** The stored connection and the instance's kind, which determines where to connect. */
 export interface ConnectionRecord extends StoredConnection {
   instanceId: InstanceId
   kind: InstanceKind
   deleted: boolean
 }
 
-/** How a connection is doing, as its owner last told. */
+/** The health of a connection, as last reported by its owner. */
 export interface ConnectionHealth {
-  /** When WhatsApp last sent anything at all. */
+  /** When WhatsApp last sent a frame of any kind. */
   lastFrameAt: number | null
   /** The latest message that WhatsApp acknowledged: when, and how long after it was handed to the socket. */
   acknowledgement: { at: number; latencyMs: number } | null
-  /** How often an incoming message could not be decrypted, since the instance was made. */
+  /** How many incoming messages could not be decrypted since the instance was created. */
   undecryptable: number
   lastUndecryptableAt: number | null
-  /** Why sockets ended within the last 24 hours, by code, the latest first. */
+  /** Socket closes within the last 24 hours by code, the most recent first. */
   closes: { code: number; count: number; lastAt: number }[]
 }
 
-/** The same as its owner tells it; of the closes only those not told before. */
+/** A report from the owner. It contains only the closes since the previous report. */
 export interface HealthReport extends Omit<ConnectionHealth, 'closes'> {
   closes: readonly { at: number; code: number }[]
 }
@@ -32,13 +32,13 @@ export interface HealthReport extends Omit<ConnectionHealth, 'closes'> {
 export interface Connections {
   /** Also for a deleted instance whose rows are still there. */
   find(id: InstanceId): Promise<ConnectionRecord | null>
-  /** Asks the owner to link (QR, or pairing code for `pairingPhone`), or to resume a stopped one. */
+  /** Sets the goal `online`: the owner links (by QR, or by pairing code for `pairingPhone`) or reconnects. False if there is no such instance. */
   requestConnect(id: InstanceId, pairingPhone: PhoneNumber | null): Promise<boolean>
-  /** Asks the owner to unlink the number. */
+  /** Sets the goal `logged_out`: the owner unlinks the number. False if there is no such instance. */
   requestLogout(id: InstanceId): Promise<boolean>
   /**
-   * The owner tells what is the case. `since` moves only when `state` changes; `lastConnectedAt` is set by the store
-   * while the state is, or stops being, `connected`. With `ifGoalVersion`, `goal` is left alone once there is a newer wish.
+   * The owner records changed facts. `since` changes only with `state`. The store sets `lastConnectedAt` while the state is
+   * `connected` and when it stops being so. With `ifGoalVersion`, `goal` stays unchanged if a newer goal was requested.
    */
   record(
     lease: Lease,
@@ -59,7 +59,7 @@ export interface Connections {
     > & { ifGoalVersion?: number },
     now: number,
   ): Promise<void>
-  /** What the owner has seen, in place of what it told before. Taken twice without harm. */
+  /** Replaces the previous report. Idempotent. */
   recordHealth(lease: Lease, report: HealthReport, now: number): Promise<void>
   findHealth(id: InstanceId, now: number): Promise<ConnectionHealth>
 }

@@ -74,13 +74,13 @@ export class StoredConnections implements Connections {
     return this.#health.find(id, now)
   }
 
-  async #request(wish: { id: InstanceId; goal: 'online' | 'logged_out'; pairingPhone: string | null }) {
-    const asked = await this.#core.write(this.#operations.request, wish)
-    if (asked) {
-      this.#core.hints.give('goal', wish.id)
-      this.#core.hints.give('connection', wish.id)
+  async #request(request: { id: InstanceId; goal: 'online' | 'logged_out'; pairingPhone: string | null }) {
+    const requested = await this.#core.write(this.#operations.request, request)
+    if (requested) {
+      this.#core.hints.give('goal', request.id)
+      this.#core.hints.give('connection', request.id)
     }
-    return asked
+    return requested
   }
 }
 
@@ -93,7 +93,7 @@ function operations(core: Core) {
       'connections.request',
       (input: { id: InstanceId; goal: 'online' | 'logged_out'; pairingPhone: string | null }) => input.id,
       async (tx, { id, goal, pairingPhone }): Promise<boolean> => {
-        const asked = await tx.query(
+        const requested = await tx.query(
           db
             .updateTable('connections')
             .set(eb => ({ goal, goal_version: eb('goal_version', '+', 1), pairing_phone: pairingPhone }))
@@ -109,7 +109,7 @@ function operations(core: Core) {
             )
             .returning('instance_id'),
         )
-        return asked.length > 0
+        return requested.length > 0
       },
     ),
 
@@ -144,7 +144,7 @@ function operations(core: Core) {
 
 function columns(change: Change, goalVersion: number) {
   const { reason, cause, goal, ifGoalVersion = goalVersion, qr, qrExpiresAt, pairingCode, phone, retryAt } = change
-  // A newer wish stands, whatever was decided before it.
+  // A goal that was requested later stays.
   const settled = ifGoalVersion < goalVersion ? undefined : goal
   const all = {
     reason,

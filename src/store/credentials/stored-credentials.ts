@@ -2,7 +2,6 @@ import type { InstanceId } from '../../domain/ids.ts'
 import { credentialPlace } from '../encryption/sealed-places.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, type Operation } from '../engine/operation.ts'
-import { ALWAYS } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { Credentials } from './credentials.ts'
 
@@ -36,7 +35,6 @@ export class StoredCredentials implements Credentials {
     this.#set = setOperation(core)
     this.#clear = fencedOneByOne('credentials.clear', async (tx, { lease }: { lease: Lease }) => {
       await tx.query(statements.db.deleteFrom('credentials').where('instance_id', '=', lease.instanceId))
-      // The next account has other contacts.
       await tx.query(statements.db.deleteFrom('contacts').where('instance_id', '=', lease.instanceId))
     })
   }
@@ -68,14 +66,10 @@ export class StoredCredentials implements Credentials {
 }
 
 function setOperation({ statements }: Core): Operation<SetInput, void> {
-  const put = statements.rows({ instance_id: 'text', type: 'text', id: 'text', value: 'blob' }, db =>
-    db
-      .insertInto('credentials')
-      .columns(['instance_id', 'type', 'id', 'value'])
-      .expression(eb => eb.selectFrom('input').select(['instance_id', 'type', 'id', 'value']).where(ALWAYS))
-      .onConflict(oc =>
-        oc.columns(['instance_id', 'type', 'id']).doUpdateSet(eb => ({ value: eb.ref('excluded.value') })),
-      ),
+  const put = statements.insert(
+    'credentials',
+    { instance_id: 'text', type: 'text', id: 'text', value: 'blob' },
+    { replace: ['instance_id', 'type', 'id'] },
   )
   const remove = statements.rows({ instance_id: 'text', type: 'text', id: 'text' }, db =>
     db
@@ -95,7 +89,7 @@ function setOperation({ statements }: Core): Operation<SetInput, void> {
     lease: ({ lease }) => lease,
     isOneStep: true,
     async run(tx, inputs) {
-      // Of several changes of one row in a unit, the last counts.
+      // The last of several changes to one row wins.
       const rows = new Map<string, { instance_id: string; type: string; id: string; value: Uint8Array | null }>()
       for (const { lease, changes } of inputs) {
         for (const { type, id, sealed } of changes) {

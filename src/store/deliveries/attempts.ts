@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { AfterAttempt } from '../../domain/delivery.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
@@ -11,7 +12,7 @@ export interface AttemptInput {
   then: AfterAttempt
 }
 
-/** An attempt's row and what follows of it; an attempt that was recorded before changes nothing. */
+/** Records an attempt and its consequences. Does nothing if the attempt was already recorded. */
 export function attemptOperation(statements: Statements): Operation<AttemptInput, { unblocked: boolean }> {
   const prepared = prepare(statements)
   return {
@@ -100,36 +101,18 @@ function prepare(statements: Statements) {
       ),
     ),
 
-    insertAttempt: statements.rows(
-      {
-        instance_id: 'text',
-        delivery_seq: 'integer',
-        attempt_number: 'integer',
-        event_id: 'text',
-        url: 'text',
-        started_at: 'integer',
-        duration_ms: 'integer',
-        status: 'integer?',
-        error: 'text?',
-        response_excerpt: 'text?',
-      },
-      db =>
-        db
-          .insertInto('attempts')
-          .columns([
-            'instance_id',
-            'delivery_seq',
-            'attempt_number',
-            'event_id',
-            'url',
-            'started_at',
-            'duration_ms',
-            'status',
-            'error',
-            'response_excerpt',
-          ])
-          .expression(eb => eb.selectFrom('input').selectAll()),
-    ),
+    insertAttempt: statements.insert('attempts', {
+      instance_id: 'text',
+      delivery_seq: 'integer',
+      attempt_number: 'integer',
+      event_id: 'text',
+      url: 'text',
+      started_at: 'integer',
+      duration_ms: 'integer',
+      status: 'integer?',
+      error: 'text?',
+      response_excerpt: 'text?',
+    }),
 
     retry: statements.rows(
       { instance_id: 'text', event_id: 'text', attempts: 'integer', due_at: 'integer', failed_at: 'integer' },
@@ -159,7 +142,8 @@ function prepare(statements: Statements) {
         ),
     ),
 
-    insertFinished: statements.rows(
+    insertFinished: statements.insert(
+      'finished_deliveries',
       {
         instance_id: 'text',
         event_id: 'text',
@@ -169,16 +153,7 @@ function prepare(statements: Statements) {
         attempts: 'integer',
         redelivery: 'integer',
       },
-      db =>
-        db
-          .insertInto('finished_deliveries')
-          .columns(['instance_id', 'event_id', 'seq', 'url', 'state', 'attempts', 'redelivery', 'superseded'])
-          .expression(eb =>
-            eb
-              .selectFrom('input')
-              .selectAll()
-              .select(lit => lit.lit(0).as('superseded')),
-          ),
+      { fixed: { superseded: sql.lit(0) } },
     ),
 
     unblock: statements.rows({ instance_id: 'text', message_id: 'text', event_id: 'text' }, db =>

@@ -9,9 +9,9 @@ export interface DeliverySummary {
   state: DeliveryState
   /** Attempts made so far. */
   attempts: number
-  /** When the next attempt is due; null when none will come. */
+  /** When the next attempt is due; null if none is scheduled. */
   nextAttemptAt: number | null
-  /** Asked for by a person: outside the order. */
+  /** Requested by a person; not part of the order of events. */
   redelivery: boolean
 }
 
@@ -20,17 +20,17 @@ export interface AttemptRecord {
   url: string
   startedAt: number
   durationMs: number
-  /** Null when no status line came. */
+  /** Null if no status line was received. */
   status: number | null
-  /** A stable code such as `timeout` or `blocked_address`; null when a status line came. */
+  /** A stable code such as `timeout` or `blocked_address`; null if a status line was received. */
   error: string | null
-  /** The beginning of the answer's body, at most 1 KiB. */
+  /** The beginning of the response body, at most 1 KiB. */
   responseExcerpt: string | null
 }
 
-/** A delivery whose next attempt may start, with all that the attempt needs but the secret. */
+/** A delivery whose next attempt may start, with everything that the attempt needs except the secret. */
 export interface DueDelivery {
-  /** Grows in the order of the events. */
+  /** Increases in the order of the events. */
   seq: number
   id: string
   instanceId: InstanceId
@@ -41,32 +41,30 @@ export interface DueDelivery {
   /** The attempt to make, from 1. */
   attemptNumber: number
   dueAt: number
-  /** Of a retry: when the attempt before it failed, on the clock of `dueAt`; null where that is not known. */
+  /** For a retry: when the previous attempt failed, by the clock of `dueAt`. Null if unknown. */
   failedAt: number | null
 }
 
 export type RedeliverOutcome = 'queued' | 'no_event' | 'no_webhook' | 'still_pending'
 
 export interface Deliveries {
-  /** Deliveries that were never tried and wait for nothing, in the order of the events, above `afterSeq`. */
+  /** Unblocked deliveries without an attempt whose `seq` is above `afterSeq`, in the order of the events. */
   listFirst(instanceId: InstanceId, afterSeq: number, limit: number): Promise<DueDelivery[]>
-  /** Deliveries that failed before and are due at or before `dueBefore`, earliest due first, above (dueAt, seq). */
+  /** Retries that are due at or before `dueBefore`, earliest first, above (`after.dueAt`, `after.seq`). */
   listRetries(
     instanceId: InstanceId,
     after: { dueAt: number; seq: number },
     dueBefore: number,
     limit: number,
   ): Promise<DueDelivery[]>
-  /** When the earliest retry of the instance is due; null without any. */
-  findNextRetryAt(instanceId: InstanceId): Promise<number | null>
   /**
-   * One commit: the attempt's row, and what follows: delivered or exhausted (its successor becomes ready, due at
-   * once), or due again. Does nothing if this attempt was recorded before.
+   * Records an attempt and its consequence in one commit: a retry, or the end of the delivery (`delivered` or `exhausted`),
+   * which unblocks its successor. Does nothing if this attempt was already recorded.
    */
   recordAttempt(lease: Lease, delivery: DueDelivery, attempt: AttemptRecord, then: AfterAttempt): Promise<void>
-  /** A new delivery of the same bytes to the URL now in force, six attempts of its own, outside the order. */
+  /** Creates a new delivery of the same bytes to the current URL, outside the order of events, with its own attempts. */
   redeliver(instanceId: InstanceId, eventId: EventId, now: number): Promise<RedeliverOutcome>
-  /** The same for every event made since `since` whose latest delivery is in `state`, in small steps; how many. */
+  /** Redelivers every event created since `since` whose latest delivery is in `state`, in several commits. */
   redeliverSince(
     instanceId: InstanceId,
     since: number,

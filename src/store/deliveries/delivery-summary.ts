@@ -3,7 +3,7 @@ import type { Database } from '../engine/schema/database.ts'
 import type { Readiness } from '../engine/schema/events.ts'
 import type { DeliverySummary } from './deliveries.ts'
 
-/** What is on its way or finished of an event, as one of two joined rows. */
+/** The latest delivery of an event: either the unfinished one or the latest finished one. */
 export interface SummaryRow {
   open_seq: number | null
   open_url: string | null
@@ -19,14 +19,14 @@ export interface SummaryRow {
 }
 
 /**
- * Not `= 0`: by that PostgreSQL, before it analyzes the table for the first time, would find one event's row by the index of
- * all that have ended in a state.
+ * Not `= 0`: before PostgreSQL has analyzed the table, it would look up one event's row through the partial index of finished
+ * deliveries by state, which has that condition.
  */
 export function isLatest(superseded: string) {
   return sql<boolean>`${sql.ref(superseded)} <> 1`
 }
 
-/** Joins the latest delivery: `open`, the unfinished one, and `done`, the finished one that nothing came after. */
+/** Joins the unfinished delivery as `open` and the latest finished one as `done`. */
 export function joinLatestDelivery<O>(query: SelectQueryBuilder<Database, 'events', O>) {
   return query
     .leftJoin('deliveries as open', join =>
@@ -40,7 +40,7 @@ export function joinLatestDelivery<O>(query: SelectQueryBuilder<Database, 'event
     )
 }
 
-/** Selects the latest delivery, for `toSummary`. */
+/** Selects the columns that `toSummary` needs. */
 export function withLatestDelivery<O>(query: SelectQueryBuilder<Database, 'events', O>) {
   return joinLatestDelivery(query).select([
     'open.seq as open_seq',

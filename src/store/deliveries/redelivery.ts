@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { oneByOne } from '../engine/operation.ts'
@@ -5,12 +6,12 @@ import type { Statements } from '../engine/statement.ts'
 import type { RedeliverOutcome } from './deliveries.ts'
 import { isLatest, joinLatestDelivery } from './delivery-summary.ts'
 
-/** Events looked at in one commit. */
+/** Events checked in one commit. */
 const STEP = 500
 
 export interface SinceStep {
   instanceId: InstanceId
-  /** The last event that the step before looked at. */
+  /** The last event of the previous step. */
   after: EventId
   state: 'delivered' | 'exhausted'
   now: number
@@ -18,12 +19,12 @@ export interface SinceStep {
 
 export function redeliverOperation(statements: Statements) {
   const { db } = statements
-  const again = new Redelivering(statements)
+  const redeliveries = new RedeliveryWriter(statements)
   return oneByOne(
     'deliveries.redeliver',
     (input: { instanceId: InstanceId; eventId: EventId; now: number }) => input.instanceId,
     async (tx, { instanceId, eventId, now }): Promise<RedeliverOutcome> => {
-      const instance = await again.lockInstance(tx, instanceId)
+      const instance = await redeliveries.lockInstance(tx, instanceId)
       if (instance === null) return 'no_event'
       const query = db
         .selectFrom('events')
@@ -35,12 +36,12 @@ export function redeliverOperation(statements: Statements) {
         .select('deliveries.seq as open_seq')
         .where('events.instance_id', '=', instanceId)
         .where('events.id', '=', eventId)
-      // It cannot be erased until this is committed.
+      // The lock keeps retention from erasing the event until the commit.
       const [event] = await tx.query(statements.locking(query, 'key share', 'events'))
       if (event === undefined) return 'no_event'
       if (instance.url === null) return 'no_webhook'
       if (event.open_seq !== null) return 'still_pending'
-      await again.deliver(tx, instanceId, [eventId], instance.url, now)
+      await redeliveries.deliver(tx, instanceId, [eventId], instance.url, now)
       return 'queued'
     },
   )
@@ -48,15 +49,15 @@ export function redeliverOperation(statements: Statements) {
 
 export function redeliverSinceOperation(statements: Statements) {
   const { db } = statements
-  const again = new Redelivering(statements)
+  const redeliveries = new RedeliveryWriter(statements)
   return oneByOne(
     'deliveries.redeliverSince',
     (input: SinceStep) => input.instanceId,
     async (tx, step) => {
       const { instanceId, after, state, now } = step
-      const instance = await again.lockInstance(tx, instanceId)
+      const instance = await redeliveries.lockInstance(tx, instanceId)
       if (instance === null || instance.url === null) return { kind: 'no_webhook' as const }
-      // Those made after the call would be chased for ever; each is looked at once.
+      // Only events created before the call; otherwise a busy instance would never come to an end.
       const query = joinLatestDelivery(db.selectFrom('events'))
         .select(['events.id', 'open.seq as open_seq', 'done.state'])
         .where('events.instance_id', '=', instanceId)
@@ -64,17 +65,17 @@ export function redeliverSinceOperation(statements: Statements) {
         .where('events.id', '<', firstEventId(now + 1))
         .orderBy('events.id')
         .limit(STEP)
-      const looked = await tx.query(statements.locking(query, 'key share', 'events'))
-      const wanted = looked.filter(event => event.open_seq === null && event.state === state).map(event => event.id)
-      await again.deliver(tx, instanceId, wanted, instance.url, now)
-      const next = looked.length < STEP ? null : looked.at(-1)!.id
-      return { kind: 'queued' as const, count: wanted.length, next }
+      const events = await tx.query(statements.locking(query, 'key share', 'events'))
+      const matching = events.filter(event => event.open_seq === null && event.state === state).map(event => event.id)
+      await redeliveries.deliver(tx, instanceId, matching, instance.url, now)
+      const next = events.length < STEP ? null : events.at(-1)!.id
+      return { kind: 'queued' as const, count: matching.length, next }
     },
   )
 }
 
-/** New deliveries of events that have none under way. */
-class Redelivering {
+/** Creates redeliveries of events that have no unfinished delivery. */
+class RedeliveryWriter {
   readonly #statements: Statements
   readonly #supersede
   readonly #insert
@@ -90,22 +91,16 @@ class Redelivering {
         .whereRef('f.event_id', '=', 'input.event_id')
         .where(isLatest('f.superseded')),
     )
-    this.#insert = statements.rows({ instance_id: 'text', event_id: 'text', url: 'text', due_at: 'integer' }, db =>
-      db
-        .insertInto('deliveries')
-        .columns(['instance_id', 'event_id', 'url', 'due_at', 'readiness', 'attempts', 'redelivery'])
-        .expression(eb =>
-          eb
-            .selectFrom('input')
-            .select(['instance_id', 'event_id', 'url', 'due_at'])
-            .select(lit => [lit.val('first').as('readiness'), lit.lit(0).as('attempts'), lit.lit(1).as('redelivery')]),
-        ),
+    this.#insert = statements.insert(
+      'deliveries',
+      { instance_id: 'text', event_id: 'text', url: 'text', due_at: 'integer' },
+      { fixed: { readiness: sql.lit('first'), attempts: sql.lit(0), redelivery: sql.lit(1) } },
     )
   }
 
   /**
-   * Keeps the owner's writes out until the commit, so that the numbers of new deliveries appear in their order: a lane
-   * that has gone past a number must never have to look back.
+   * Blocks the owner's writes until the commit. New deliveries therefore become visible in the order of their `seq`, and a
+   * lane never misses one that is below its cursor.
    */
   async lockInstance(tx: Transaction, instanceId: InstanceId): Promise<{ url: string | null } | null> {
     const { db } = this.#statements

@@ -54,21 +54,16 @@ export class StoredDeliveries implements Deliveries {
     return rows.map(toDue)
   }
 
-  async findNextRetryAt(instanceId: InstanceId): Promise<number | null> {
-    const [row] = await this.#core.reader.run(this.#statements.findNextRetry, { instanceId })
-    return row?.due_at ?? null
-  }
-
   async recordAttempt(lease: Lease, delivery: DueDelivery, attempt: AttemptRecord, then: AfterAttempt): Promise<void> {
     const { unblocked } = await this.#core.write(this.#record, { lease, delivery, attempt, then })
-    if (unblocked) this.#core.hints.give('owed', lease.instanceId)
+    if (unblocked) this.#core.hints.give('deliveries', lease.instanceId)
     this.#core.hints.give('log', lease.instanceId)
   }
 
   async redeliver(instanceId: InstanceId, eventId: EventId, now: number): Promise<RedeliverOutcome> {
     const outcome = await this.#core.write(this.#redeliver, { instanceId, eventId, now })
     if (outcome === 'queued') {
-      this.#core.hints.give('owed', instanceId)
+      this.#core.hints.give('deliveries', instanceId)
       this.#core.hints.give('log', instanceId)
     }
     return outcome
@@ -89,7 +84,7 @@ export class StoredDeliveries implements Deliveries {
       count += done.count
       after = done.next
       if (done.count > 0) {
-        this.#core.hints.give('owed', instanceId)
+        this.#core.hints.give('deliveries', instanceId)
         this.#core.hints.give('log', instanceId)
       }
     }
@@ -98,10 +93,9 @@ export class StoredDeliveries implements Deliveries {
 }
 
 function prepare(statements: Statements) {
-  const { db } = statements
-  // Written out, not bound: SQLite takes a partial index only for a condition that it can read.
+  // A literal, not a parameter: SQLite uses a partial index only if the query states the index's condition.
   const ready = (readiness: Readiness) => sql<boolean>`deliveries.readiness = ${sql.lit(readiness)}`
-  const due = db
+  const due = statements.db
     .selectFrom('deliveries')
     .innerJoin('events', join =>
       join.onRef('events.instance_id', '=', 'deliveries.instance_id').onRef('events.id', '=', 'deliveries.event_id'),
@@ -129,17 +123,6 @@ function prepare(statements: Statements) {
           .orderBy('deliveries.due_at')
           .orderBy('deliveries.seq')
           .limit(p.limit),
-    ),
-
-    findNextRetry: statements.one((p: { instanceId: InstanceId }) =>
-      db
-        .selectFrom('deliveries')
-        .select('due_at')
-        .where('instance_id', '=', p.instanceId)
-        .where(ready('retry'))
-        .orderBy('due_at')
-        .orderBy('seq')
-        .limit(1),
     ),
   }
 }

@@ -9,13 +9,13 @@ const PLACE = 'meta:key_check'
 const KEY = 'key_check'
 const ROTATION_KEY = 'key_rotation'
 
-/** Which of two master keys the data is under, and whether a rotation from one to the other was begun. */
+/** Which of two master keys encrypts the data, and which key an unfinished rotation leads to. */
 export interface KeyState {
   data: 'current' | 'next' | 'neither'
   rotation: 'none' | 'to_current' | 'to_next' | 'to_another'
 }
 
-/** A known word, sealed when the database was made: the master key fits if it opens. */
+/** A known value that was encrypted when the database was created. The master key fits if it can decrypt it. */
 export class KeyCheck {
   readonly #sealing: Sealing
 
@@ -23,7 +23,7 @@ export class KeyCheck {
     this.#sealing = sealing
   }
 
-  /** Throws `WrongMasterKey` or `KeyRotationUnfinished`; passes on a database that holds nothing yet. */
+  /** @throws WrongMasterKey or KeyRotationUnfinished; never for an empty database */
   async verify(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
     if (!(await tableExists(db, kind, 'meta'))) return
     if ((await find(db, ROTATION_KEY)) !== null) throw new KeyRotationUnfinished()
@@ -33,12 +33,12 @@ export class KeyCheck {
   async write(db: Kysely<Database>): Promise<void> {
     await db
       .insertInto('meta')
-      .values({ key: KEY, value: word(this.#sealing) })
+      .values({ key: KEY, value: checkValue(this.#sealing) })
       .execute()
   }
 }
 
-/** The records that a rotation of the master key leaves in the database, so that it can be taken up after any crash. */
+/** The progress of a key rotation, stored in the database. The rotation can resume from it after a crash. */
 export class RotationRecord {
   readonly #db: Kysely<Database>
 
@@ -46,7 +46,7 @@ export class RotationRecord {
     this.#db = db
   }
 
-  /** @param next null: not known yet */
+  /** @param next null if not known yet */
   async read(current: Sealing, next: Sealing | null): Promise<KeyState> {
     const check = await find(this.#db, KEY)
     const begun = await find(this.#db, ROTATION_KEY)
@@ -63,19 +63,19 @@ export class RotationRecord {
     }
   }
 
-  /** From now on nothing but a rotation to `next` opens the store. */
+  /** From now on the store opens only for a rotation to `next`. */
   async begin(next: Sealing): Promise<void> {
     await this.#db
       .insertInto('meta')
-      .values({ key: ROTATION_KEY, value: word(next) })
+      .values({ key: ROTATION_KEY, value: checkValue(next) })
       .execute()
   }
 
-  /** Every value is under `next`: from now on the data counts as being so. */
-  async turn(next: Sealing): Promise<void> {
+  /** Records that every value is encrypted under `next`. */
+  async switchKey(next: Sealing): Promise<void> {
     await this.#db
       .updateTable('meta')
-      .set({ value: word(next) })
+      .set({ value: checkValue(next) })
       .where('key', '=', KEY)
       .execute()
   }
@@ -85,7 +85,7 @@ export class RotationRecord {
   }
 }
 
-function word(sealing: Sealing): Uint8Array {
+function checkValue(sealing: Sealing): Uint8Array {
   return sealing.seal('', PLACE, Buffer.from('pombal'))
 }
 

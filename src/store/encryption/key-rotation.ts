@@ -4,9 +4,9 @@ import { Kysely, PostgresDialect } from 'kysely'
 import type { Backend } from '../engine/backend.ts'
 import type { StoreLogger } from '../engine/logger.ts'
 import type { Flavour } from '../engine/migrations/flavour.ts'
-import { refuseOthers } from '../engine/migrations/migrate.ts'
+import { refuseIncompatible } from '../engine/migrations/migrate.ts'
 import { tableExists } from '../engine/migrations/table-exists.ts'
-import { createPatientPool, reach } from '../engine/postgres/pools.ts'
+import { createMigrationPool, reach } from '../engine/postgres/pools.ts'
 import { PostgresBackend } from '../engine/postgres/postgres-backend.ts'
 import { refuseTransactionPooler } from '../engine/postgres/refuse-transaction-pooler.ts'
 import { explained as explainedPostgres } from '../engine/postgres/unusable.ts'
@@ -23,35 +23,35 @@ import { type Resealed, Resealing } from './resealing.ts'
 import { Sealing } from './sealing.ts'
 
 export interface RotationOptions {
-  /** Where the SQLite database is, unless `databaseUrl` is given. */
+  /** The folder of the SQLite database. Not used if `databaseUrl` is set. */
   dataDir: string
   databaseUrl?: string | undefined
-  /** 32 bytes: what a start uses now. */
+  /** The key that the service uses now, 32 bytes. */
   currentKey: Uint8Array
-  /** The same key every time, until the rotation has ended. Not asked for when all that is left is to clean up. */
+  /** Must return the same key until the rotation has finished. Not called if only the clean-up is left. */
   nextKey(): Uint8Array
-  /** All data is under the next key: makes it the one that a start uses. May be called again after a crash. */
+  /** Makes the next key the one that the service uses. Called when all data is encrypted under it; again after a crash. */
   adopt(): void
   onProgress?(done: number, total: number): void
   logger?: StoreLogger | undefined
 }
 
-/** What a rotation did. `already`: the data was under the next key before, and only `adopt` was left to do. */
-export type RotationOutcome = ({ kind: 'rotated' } & Resealed) | { kind: 'already' }
+/** `already`: the data was already encrypted under the next key, and only `adopt` was left to do. */
+type RotationOutcome = ({ kind: 'rotated' } & Resealed) | { kind: 'already' }
 
 /**
- * Puts all that is sealed under another master key, with the service stopped. It may be killed at any moment and run
- * again; what each moment leaves behind:
+ * Re-encrypts all sealed values under another master key while the service is stopped. If it is killed, run it again. What a
+ * kill leaves behind:
  *
  * | killed … | leaves |
  * |---|---|
- * | before the rotation is recorded | everything as it was |
- * | while values are sealed anew | values under either key, which open under exactly one; a start is refused (`KeyRotationUnfinished`) |
- * | after the data counts as turned, before or after `adopt` | everything under the next key; a start is refused still |
- * | after the record is gone | everything done |
+ * | before the rotation is recorded | no change |
+ * | while values are re-encrypted | each value under exactly one of the keys; the service refuses to start (`KeyRotationUnfinished`) |
+ * | after `switchKey`, before or after `adopt` | every value under the next key; the service still refuses to start |
+ * | after the record is removed | a finished rotation |
  *
- * @throws DataDirInUse, StillInUse, NeedsSessions, ForeignDatabase, NewerSchema, NoDataYet, WrongMasterKey or OtherRotation, with
- * nothing changed; StoreUnusable or StoreUnavailable where the database fails
+ * @throws DataDirInUse, StillInUse, NeedsSessions, ForeignDatabase, NewerSchema, NoDataYet, WrongMasterKey or OtherRotation
+ * before any change; StoreUnusable or StoreUnavailable if the database fails
  */
 export async function rotateMasterKey(options: RotationOptions): Promise<RotationOutcome> {
   return options.databaseUrl === undefined ? rotateOnSqlite(options) : rotateOnPostgres(options.databaseUrl, options)
@@ -75,7 +75,7 @@ async function rotateOnSqlite(options: RotationOptions): Promise<RotationOutcome
 }
 
 async function rotateOnPostgres(databaseUrl: string, options: RotationOptions): Promise<RotationOutcome> {
-  const pool = createPatientPool(databaseUrl, 1, options.logger)
+  const pool = createMigrationPool(databaseUrl, 1, options.logger)
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
   try {
     await reach(pool.query('select 1'))
@@ -89,17 +89,17 @@ async function rotateOnPostgres(databaseUrl: string, options: RotationOptions): 
   }
 }
 
-interface Means extends RotationOptions {
+interface Rotation extends RotationOptions {
   kind: Flavour['kind']
   db: Kysely<Database>
-  /** Throws `StillInUse`. */
+  /** @throws StillInUse */
   untilAlone(): Promise<void>
   openBackend(): Backend
 }
 
-async function rotate(means: Means): Promise<RotationOutcome> {
-  const { kind, db, currentKey, nextKey, adopt } = means
-  await refuseOthers(db, kind)
+async function rotate(rotation: Rotation): Promise<RotationOutcome> {
+  const { kind, db, currentKey, nextKey, adopt } = rotation
+  await refuseIncompatible(db, kind)
   if (!(await tableExists(db, kind, 'meta'))) throw new NoDataYet()
   const record = new RotationRecord(db)
   const current = new Sealing(currentKey)
@@ -115,15 +115,15 @@ async function rotate(means: Means): Promise<RotationOutcome> {
     await record.end()
     return { kind: 'already' }
   }
-  await begin(means, record, next, state)
-  const resealed = await reseal(means, current, next)
-  await record.turn(next)
+  await begin(rotation, record, next, state)
+  const resealed = await reseal(rotation, current, next)
+  await record.switchKey(next)
   adopt()
   await record.end()
   return { kind: 'rotated', ...resealed }
 }
 
-/** The next key is what a start uses, and nothing is left but the record of it. */
+/** The service already uses the next key, and only the record has to be removed. */
 function isAdopted({ data, rotation }: KeyState): boolean {
   return data === 'current' && rotation === 'to_current'
 }
@@ -134,10 +134,10 @@ function refuseOtherKeys({ data, rotation }: KeyState): void {
   if (!known) throw new WrongMasterKey()
 }
 
-async function begin({ untilAlone }: Means, record: RotationRecord, next: Sealing, { rotation }: KeyState) {
+async function begin({ untilAlone }: Rotation, record: RotationRecord, next: Sealing, { rotation }: KeyState) {
   if (rotation === 'none') await record.begin(next)
   try {
-    // Recorded before: a node that starts from now on is refused, and one that started before is seen.
+    // The record is already there: nodes that start now are refused, and nodes that started before are detected.
     await untilAlone()
   } catch (error) {
     if (rotation === 'none') await record.end()
@@ -145,7 +145,7 @@ async function begin({ untilAlone }: Means, record: RotationRecord, next: Sealin
   }
 }
 
-async function reseal({ kind, openBackend, onProgress }: Means, from: Sealing, to: Sealing): Promise<Resealed> {
+async function reseal({ kind, openBackend, onProgress }: Rotation, from: Sealing, to: Sealing): Promise<Resealed> {
   const backend = openBackend()
   try {
     return await new Resealing(backend, new Statements(kind), from, to, onProgress).run()

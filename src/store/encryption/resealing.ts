@@ -8,7 +8,7 @@ import type { Sealing } from './sealing.ts'
 /** Rows in one commit. */
 const STEP = 500
 
-/** How many values were seen: all, and those that open under neither key and were left as they are. */
+/** Counts of all values, and of those that neither key decrypts. The latter are left unchanged. */
 export interface Resealed {
   values: number
   unreadable: number
@@ -27,7 +27,7 @@ interface CredentialRow {
   value: Uint8Array
 }
 
-/** Seals every value of a store anew, step by step. A value under the new key already is left as it is: it can be run again. */
+/** Re-encrypts every sealed value in several commits. Can be repeated: values already under the new key are left unchanged. */
 export class Resealing {
   readonly #backend: Backend
   readonly #statements: Statements
@@ -125,7 +125,7 @@ export class Resealing {
     await this.#walk(page, { instance_id: '', type: '', id: '' }, update, reseal, total)
   }
 
-  /** Page after page in the order of the key, each its own commit. */
+  /** Processes page after page in the order of the primary key, one commit each. */
   async #walk<K extends object, R extends K>(
     page: Statement<K, R>,
     start: K,

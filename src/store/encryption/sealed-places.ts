@@ -1,8 +1,8 @@
 import type { InstanceId } from '../../domain/ids.ts'
 
-// What stands in a sealed value's row is authenticated with it: a value that was copied into another row does not open.
+// A sealed value authenticates the identity of its row: a value that was copied into another row does not open.
 
-/** Of a webhook secret, the present and the previous one alike. */
+/** The place of the current and of the previous webhook secret. */
 export function webhookSecretPlace(id: InstanceId): string {
   return `instances:${id}:webhook_secret`
 }

@@ -8,18 +8,18 @@ describe('sealing', () => {
   const sealing = new Sealing(KEY)
   const sealed = sealing.seal('inst_1', 'credentials:1', PLAIN)
 
-  test('what was sealed opens in its place, also after a restart', () => {
+  test('a sealed value opens in its place, also after a restart', () => {
     expect(new Sealing(KEY).open('inst_1', 'credentials:1', sealed)).toEqual(PLAIN)
     expect(sealing.open('s', 'p', sealing.seal('s', 'p', Buffer.alloc(0)))).toHaveLength(0)
   })
 
-  test('opens under no other key, in no other place and for no other instance', () => {
+  test('a sealed value does not open under another key, in another place or for another instance', () => {
     expect(() => new Sealing(new Uint8Array(32)).open('inst_1', 'credentials:1', sealed)).toThrow()
     expect(() => sealing.open('inst_1', 'credentials:2', sealed)).toThrow()
     expect(() => sealing.open('inst_2', 'credentials:1', sealed)).toThrow()
   })
 
-  test('does not open when any byte of it was changed or cut off', () => {
+  test('a sealed value does not open if any byte was changed or removed', () => {
     for (let index = 0; index < sealed.length; index += 1) {
       const changed = Buffer.from(sealed)
       changed[index]! ^= 1
@@ -28,7 +28,7 @@ describe('sealing', () => {
     }
   })
 
-  test('never gives the same bytes twice, and shows nothing of what is inside', () => {
+  test('sealing the same value twice gives different bytes, which do not contain the plain text', () => {
     expect(Buffer.from(sealing.seal('inst_1', 'credentials:1', PLAIN)).equals(Buffer.from(sealed))).toBe(false)
     expect(Buffer.from(sealed).includes(PLAIN)).toBe(false)
   })

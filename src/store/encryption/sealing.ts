@@ -8,13 +8,13 @@ const TAG_BYTES = 16
 /** First byte of every envelope: version | nonce | ciphertext | tag. */
 const VERSION = 1
 const HEADER_BYTES = 1 + NONCE_BYTES
-/** Kept at hand; more are derived anew, which takes microseconds. */
+/** Size of the cache of derived keys. Deriving one takes microseconds. */
 const MAX_KEYS = 10_000
 
 /**
- * Encrypts what must not be read off the disk (contract §6). Every scope (an instance) has a key of its own, derived from
- * the master key, so that random nonces stay far from their limit; the row's place is authenticated with it, so that
- * a value copied into another row does not open.
+ * Encrypts secrets at rest (contract §6). Every scope (an instance) has its own key, derived from the master key, which keeps
+ * the number of random nonces per key far below the limit of AES-GCM. The place of the row is authenticated, so a value that
+ * was copied into another row does not open.
  */
 export class Sealing {
   readonly #masterKey: Uint8Array
@@ -32,7 +32,7 @@ export class Sealing {
     return Buffer.concat([Buffer.of(VERSION), nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
   }
 
-  /** Throws when the bytes were sealed under another key or for another place, or were changed. */
+  /** @throws if the bytes were sealed under another key or for another place, or were changed */
   open(scope: string, place: string, sealed: Uint8Array): Buffer {
     if (sealed[0] !== VERSION) throw new Error(`Unknown version of a sealed value: ${sealed[0]}.`)
     const tagAt = sealed.length - TAG_BYTES
@@ -43,7 +43,7 @@ export class Sealing {
     return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES, tagAt)), decipher.final()])
   }
 
-  /** Null where `open` throws. */
+  /** Returns null where `open` throws. */
   tryOpen(scope: string, place: string, sealed: Uint8Array): Buffer | null {
     try {
       return this.open(scope, place, sealed)

@@ -15,7 +15,7 @@ const PROBE_BYTES_AFTER_A_REFUSAL = 256 * 1024
  */
 export class Probe {
   readonly #operation: Operation<Uint8Array, void>
-  #mistrusts = false
+  #afterFailure = false
 
   constructor({ db }: Statements) {
     this.#operation = oneByOne(
@@ -34,7 +34,7 @@ export class Probe {
 
   /** @param write resolves after the commit */
   async run(write: (operation: Operation<Uint8Array, void>, value: Uint8Array) => Promise<void>): Promise<void> {
-    const isLarge = this.#mistrusts
+    const isLarge = this.#afterFailure
     const value = randomBytes(isLarge ? PROBE_BYTES_AFTER_A_REFUSAL : PROBE_BYTES)
     try {
       await write(this.#operation, value)
@@ -42,12 +42,12 @@ export class Probe {
       this.noteFailure(error)
       throw error
     }
-    if (isLarge) this.#mistrusts = false
+    if (isLarge) this.#afterFailure = false
   }
 
   /** To be called with the error of every write. */
   noteFailure(error: unknown): void {
     // Without a cause the database was not asked: too many writes waited, or the store was closing.
-    if (error instanceof StoreUnavailable && error.cause !== undefined) this.#mistrusts = true
+    if (error instanceof StoreUnavailable && error.cause !== undefined) this.#afterFailure = true
   }
 }

@@ -2,6 +2,8 @@ import {
   type Compilable,
   type CompiledQuery,
   DummyDriver,
+  type InsertQueryBuilder,
+  type InsertResult,
   Kysely,
   PostgresAdapter,
   PostgresIntrospector,
@@ -53,8 +55,16 @@ type RowOf<C extends Columns> = { [K in keyof C]: ColumnTypes[C[K]] }
 
 const ARRAY_TYPES: Record<string, string> = { text: 'text[]', integer: 'bigint[]', blob: 'bytea[]' }
 
-/** SQLite needs a condition between a `select` and the `on conflict` that follows it. */
-export const ALWAYS = sql<boolean>`true`
+interface InsertOptions<T extends keyof Database, O> {
+  /** Columns that have the same value in every row. */
+  fixed?: { [K in keyof Database[T] & string]?: RawBuilder<unknown> }
+  /** Columns of a key. A row whose key is taken replaces the existing one. */
+  replace?: readonly (keyof Database[T] & string)[]
+  /** Adds another conflict clause, or the columns to return. */
+  finish?: (query: InsertQueryBuilder<Database, T, InsertResult>) => Compilable<O>
+}
+
+type UntypedCreator = QueryCreator<Record<string, Record<string, unknown>>>
 
 type LockMode = 'update' | 'share' | 'key share'
 
@@ -90,6 +100,34 @@ export class Statements {
     const input = this.kind === 'sqlite' ? sqliteInput(names) : postgresInput(columns)
     const db = this.db.with('input', () => input) as unknown as QueryCreator<Database & { input: RowOf<C> }>
     return { ...this.#statement<RowOf<C>, O>(build(db).compile()), columns: names }
+  }
+
+  /** Inserts the given rows into `table`. @throws where a key is taken, unless an option says otherwise */
+  insert<
+    T extends keyof Database,
+    C extends Columns & { [K in keyof C]: K extends keyof Database[T] ? unknown : never },
+    O = unknown,
+  >(
+    table: T,
+    columns: C,
+    { fixed = {}, replace = [], finish = query => query as Compilable<O> }: InsertOptions<T, O> = {},
+  ): RowsStatement<RowOf<C>, O> {
+    const given = Object.keys(columns)
+    const names = [...given, ...Object.keys(fixed)]
+    const values = [...given.map(name => sql.ref(name)), ...Object.values<unknown>(fixed)]
+    // SQLite needs a condition between a `select` and the `on conflict` that follows it.
+    const rows = sql`select ${sql.join(values)} from input where true`
+    const replaced = names
+      .filter(name => !replace.some(key => key === name))
+      .map(name => [name, sql.ref(`excluded.${name}`)])
+    return this.rows<C, O>(columns, db => {
+      const insert = (db as unknown as UntypedCreator).insertInto(table).columns(names).expression(rows)
+      const query =
+        replace.length === 0
+          ? insert
+          : insert.onConflict(oc => oc.columns([...replace]).doUpdateSet(Object.fromEntries(replaced)))
+      return finish(query as unknown as InsertQueryBuilder<Database, T, InsertResult>)
+    })
   }
 
   /** Locks the rows of `table` that a query finds until the transaction ends. SQLite has one writer and needs none. */

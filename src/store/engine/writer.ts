@@ -31,7 +31,7 @@ export class Writer {
   readonly #begunAt: number[] = []
   /** Those whose units are being committed, and since when: what else they have comes after. */
   readonly #busy = new Map<InstanceId, number>()
-  #startWanted = false
+  #startScheduled = false
   #timer: NodeJS.Timeout | undefined
   #closed: PromiseWithResolvers<void> | null = null
 
@@ -45,7 +45,7 @@ export class Writer {
   write<I, O>(operation: Operation<I, O>, input: I): Promise<O> {
     const urgent = operation.urgent === true
     if (this.#closed !== null) return Promise.reject(new StoreUnavailable('The store is closing.'))
-    if (!urgent && this.#cannotKeepUp(operation.instanceId(input)))
+    if (!urgent && this.#isOverloaded(operation.instanceId(input)))
       return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
     return new Promise<O>((resolve, reject) => {
       const unit: Unit = {
@@ -71,29 +71,29 @@ export class Writer {
     return this.#waiting.length === 0 && this.#begunAt.length === 0
   }
 
-  #cannotKeepUp(instanceId: InstanceId): boolean {
-    const behind = this.#busy.get(instanceId) ?? (this.#hasRoom ? Number.POSITIVE_INFINITY : this.#begunAt.at(-1)!)
+  #isOverloaded(instanceId: InstanceId): boolean {
+    const behind = this.#busy.get(instanceId) ?? (this.#canStart ? Number.POSITIVE_INFINITY : this.#begunAt.at(-1)!)
     return this.#waiting.length >= MAX_WAITING || this.#monotonicNow() - behind > STALLED_AFTER_MS
   }
 
-  get #hasRoom(): boolean {
+  get #canStart(): boolean {
     return this.#begunAt.length < this.#commitsAtOnce
   }
 
   /** All that is ready to run in this turn of the event loop adds its units first. */
   #startSoon(): void {
-    if (this.#startWanted || !this.#hasRoom) return
-    this.#startWanted = true
+    if (this.#startScheduled || !this.#canStart) return
+    this.#startScheduled = true
     setImmediate(() => {
-      this.#startWanted = false
+      this.#startScheduled = false
       this.#startCommits()
     })
   }
 
   #startCommits(): void {
     clearTimeout(this.#timer)
-    while (this.#waiting.length > 0 && this.#hasRoom) {
-      const waitMs = this.#joinForMs
+    while (this.#waiting.length > 0 && this.#canStart) {
+      const waitMs = this.#joinMs
       if (waitMs > 0) {
         this.#timer = setTimeout(() => this.#startCommits(), waitMs)
         return
@@ -105,7 +105,7 @@ export class Writer {
   }
 
   /** How long what waits goes on waiting for the commits under way. */
-  get #joinForMs(): number {
+  get #joinMs(): number {
     const youngest = this.#begunAt.at(-1)
     if (youngest === undefined || this.#waiting.length >= MAX_UNITS_PER_COMMIT) return 0
     return Math.max(0, youngest + JOIN_WITHIN_MS - this.#monotonicNow())
@@ -161,7 +161,7 @@ export class Writer {
   }
 
   /** @returns what to do once the caller may know */
-  async #commit(units: readonly Unit[], trustLeases = true): Promise<(() => void)[]> {
+  async #commit(units: readonly Unit[], assumeHeld = true): Promise<(() => void)[]> {
     const { autocommit } = this.#backend
     const { operation } = units[0]!
     if (autocommit !== null && operation.runAlone && units.every(unit => unit.operation === operation)) {
@@ -171,15 +171,15 @@ export class Writer {
     const groups = arrange(units)
     const tx = await this.#backend.begin()
     // What moves leases itself is told the truth from the start.
-    const trusts = trustLeases && !groups.some(group => group.operation.isRare)
+    const optimistic = assumeHeld && !groups.some(group => group.operation.isRare)
     let settlements: (() => void)[]
     try {
-      settlements = trusts
-        ? await this.#runOnTrust(tx, groups, units)
+      settlements = optimistic
+        ? await this.#runOptimistically(tx, groups, units)
         : await this.#runGroups(tx, groups, () => this.#heldLeases(tx, units))
     } catch (error) {
       await tx.rollback()
-      if (error instanceof LeasesMoved) return this.#commit(units, false)
+      if (error instanceof LeaseMoved) return this.#commit(units, false)
       throw error
     }
     try {
@@ -194,25 +194,25 @@ export class Writer {
 
   /**
    * Takes it that all leases hold, as they nearly always do: what is written need not wait for the answer.
-   * @throws LeasesMoved: one does not
+   * @throws LeaseMoved: one does not
    */
-  async #runOnTrust(tx: Transaction, groups: readonly Group[], units: readonly Unit[]): Promise<(() => void)[]> {
-    const trusted = new Set(leasesOf(units).map(leaseKey))
-    const run = () => this.#runGroups(tx, groups, async () => trusted)
-    if (trusted.size === 0) return run()
+  async #runOptimistically(tx: Transaction, groups: readonly Group[], units: readonly Unit[]): Promise<(() => void)[]> {
+    const assumed = new Set(leasesOf(units).map(leaseKey))
+    const run = () => this.#runGroups(tx, groups, async () => assumed)
+    if (assumed.size === 0) return run()
     // Asked for, and locked, before anything is written.
     const held = this.#heldLeases(tx, units)
     held.catch(() => undefined)
-    const makeSure = async () => {
+    const verify = async () => {
       const holding = await held
-      if ([...trusted].some(key => !holding.has(key))) throw new LeasesMoved()
+      if ([...assumed].some(key => !holding.has(key))) throw new LeaseMoved()
     }
     const settlements = await run().catch(async error => {
       // Without its lease it may have found nothing where it had to.
-      await makeSure()
+      await verify()
       throw error
     })
-    await makeSure()
+    await verify()
     return settlements
   }
 
@@ -264,9 +264,9 @@ function leasesOf(units: readonly Unit[]): Lease[] {
   return units.flatMap(({ operation, input }) => operation.lease?.(input) ?? [])
 }
 
-/** A lease that was trusted does not hold: nothing that was written under it may stay. */
-class LeasesMoved extends Error {
-  override readonly name = 'LeasesMoved'
+/** A lease that was assumed does not hold: nothing that was written under it may stay. */
+class LeaseMoved extends Error {
+  override readonly name = 'LeaseMoved'
 }
 
 function settlementsOf(units: readonly Unit[], outcomes: readonly unknown[]): (() => void)[] {

@@ -49,7 +49,7 @@ function prepare({ statements }: Core) {
   const { db } = statements
   return statements.one((p: { instanceId: InstanceId; id: EventId }) =>
     db
-      .with('owed', qb =>
+      .with('all_deliveries', qb =>
         qb
           .selectFrom('deliveries')
           .select(['seq', 'url', sql<State>`readiness`.as('state'), 'attempts', 'due_at', 'redelivery'])
@@ -71,20 +71,27 @@ function prepare({ statements }: Core) {
           ),
       )
       .selectFrom('events')
-      .leftJoin('owed', join => join.onTrue())
+      .leftJoin('all_deliveries', join => join.onTrue())
       .leftJoin('attempts', join =>
         join
           .onRef('attempts.instance_id', '=', 'events.instance_id')
           .onRef('attempts.event_id', '=', 'events.id')
-          .onRef('attempts.delivery_seq', '=', 'owed.seq'),
+          .onRef('attempts.delivery_seq', '=', 'all_deliveries.seq'),
       )
       .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id', 'events.body'])
-      .select(['owed.seq', 'owed.url', 'owed.state', 'owed.attempts', 'owed.due_at', 'owed.redelivery'])
+      .select([
+        'all_deliveries.seq',
+        'all_deliveries.url',
+        'all_deliveries.state',
+        'all_deliveries.attempts',
+        'all_deliveries.due_at',
+        'all_deliveries.redelivery',
+      ])
       .select(['attempts.attempt_number', 'attempts.url as attempt_url', 'attempts.started_at', 'attempts.duration_ms'])
       .select(['attempts.status', 'attempts.error', 'attempts.response_excerpt'])
       .where('events.instance_id', '=', p.instanceId)
       .where('events.id', '=', p.id)
-      .orderBy('owed.seq')
+      .orderBy('all_deliveries.seq')
       .orderBy('attempts.attempt_number'),
   )
 }

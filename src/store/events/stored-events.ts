@@ -11,8 +11,8 @@ import type { Database } from '../engine/schema/database.ts'
 import type { Lease } from '../leases/leases.ts'
 import { digestsOf, type Incoming, type IncomingOutcome, incomingOperation, isGroup } from '../messages/incoming.ts'
 import { type Slice, search } from '../messages/searching.ts'
-import type { Appending } from './appending.ts'
 import { EventDetails } from './event-detail.ts'
+import type { EventRecorder } from './event-recorder.ts'
 import type { EventDetail, EventRecord, Events } from './events.ts'
 
 interface EventRow extends SummaryRow {
@@ -35,20 +35,20 @@ export class StoredEvents implements Events {
   readonly #record: Operation<Incoming, IncomingOutcome>
   readonly #details: EventDetails
 
-  constructor(core: Core, appending: Appending) {
+  constructor(core: Core, recorder: EventRecorder) {
     this.#core = core
-    this.#record = incomingOperation(core.statements, appending)
+    this.#record = incomingOperation(core.statements, recorder)
     this.#details = new EventDetails(core)
   }
 
   async recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'> {
-    const { recorded, owed } = await this.#core.write(this.#record, {
+    const { recorded, deliverable } = await this.#core.write(this.#record, {
       lease,
       message,
       digests: digestsOf(message),
       now,
     })
-    if (owed) this.#core.hints.give('owed', lease.instanceId)
+    if (deliverable) this.#core.hints.give('deliveries', lease.instanceId)
     if (recorded) this.#core.hints.give('log', lease.instanceId)
     return recorded ? 'recorded' : 'duplicate'
   }

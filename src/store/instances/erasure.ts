@@ -3,7 +3,6 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
 import { IS_QUEUED, IS_SETTLED } from '../engine/schema/messages.ts'
-import { ALWAYS } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 
 /** Rows of a table that go in one commit. */
@@ -26,7 +25,7 @@ const TABLES = {
   phone_orders: ['instance_id', 'id'],
 } as const
 
-type Step = 'owed' | 'more' | 'gone'
+type Step = 'pending' | 'more' | 'gone'
 
 /** Erases every row of a deleted instance, a few at a time. */
 export class Erasure {
@@ -54,11 +53,11 @@ export class Erasure {
   }
 
   async #erase(tx: Transaction, { instanceId }: Lease): Promise<Step> {
-    if (!(await this.#mayGo(tx, instanceId))) return 'owed'
+    if (!(await this.#mayGo(tx, instanceId))) return 'pending'
     for (const [table, columns] of Object.entries(TABLES)) {
       const key = sql.join(columns.map(column => sql.ref(column)))
       // None is queued any more.
-      const indexed = table === 'messages' ? IS_SETTLED : ALWAYS
+      const indexed = table === 'messages' ? IS_SETTLED : sql`true`
       const removal = sql<{ instance_id: string }>`delete from ${sql.table(table)} where (${key}) in
         (select ${key} from ${sql.table(table)} where instance_id = ${instanceId} and ${indexed} limit ${sql.lit(STEP)})
         returning instance_id`

@@ -28,8 +28,6 @@ export interface Instances {
    * False when there is no such instance.
    */
   delete(id: InstanceId, now: number): Promise<boolean>
-  /** Deleted instances whose rows are still there, for the owner to wind up. */
-  listDeleted(): Promise<InstanceId[]>
   /**
    * The last step of a deletion: erases every row of a deleted instance, in small steps. Does nothing and returns
    * false while a message is queued or a delivery is owed.

@@ -1,4 +1,4 @@
-import { type QueryCreator, sql } from 'kysely'
+import { sql } from 'kysely'
 import { currentState, type StoredConnectionState } from '../../domain/connection.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Instance, InstanceKind, SigningSecrets, Webhook } from '../../domain/instance.ts'
@@ -8,7 +8,6 @@ import type { Core } from '../engine/core.ts'
 import { seqBefore, toPage } from '../engine/cursor.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
-import type { Database } from '../engine/schema/database.ts'
 import type { Lease } from '../leases/leases.ts'
 import { Erasure } from './erasure.ts'
 import type { Instances, NewInstance } from './instances.ts'
@@ -91,14 +90,6 @@ export class StoredInstances implements Instances {
       this.#core.hints.give('connection', id)
     }
     return deleted
-  }
-
-  async listDeleted(): Promise<InstanceId[]> {
-    const { db } = this.#core.statements
-    const rows = await this.#core.reader.query(
-      db.selectFrom('instances').select('id').where('deleted_at', 'is not', null).orderBy('id'),
-    )
-    return rows.map(row => row.id)
   }
 
   erase(lease: Lease): Promise<boolean> {
@@ -256,7 +247,6 @@ function operations(core: Core) {
         const lock = kind === 'postgres' ? sql`for update` : sql``
         await tx.query(db.selectFrom('leases').select('epoch').where('instance_id', '=', id).modifyEnd(lock))
         await tx.query(db.selectFrom('instances').select('id').where('id', '=', id).modifyEnd(lock))
-        if (kind === 'postgres') await closeWindow(tx, db, id)
         const [marked] = await tx.query(
           db
             .updateTable('instances')
@@ -277,17 +267,6 @@ function operations(core: Core) {
       },
     ),
   }
-}
-
-/** Calls that are accepted at once are counted in a window that is there: it is made so that it can be locked, and taken away. */
-async function closeWindow(tx: Transaction, db: QueryCreator<Database>, id: InstanceId): Promise<void> {
-  await tx.query(
-    db
-      .insertInto('rate_windows')
-      .values({ instance_id: id, opened_at: 0, calls: 0 })
-      .onConflict(oc => oc.column('instance_id').doUpdateSet({ calls: 0 })),
-  )
-  await tx.query(db.deleteFrom('rate_windows').where('instance_id', '=', id))
 }
 
 function sealSecret(core: Core, id: InstanceId, secret: string): Uint8Array {

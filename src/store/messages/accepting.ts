@@ -4,7 +4,7 @@ import type { MessageState } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
-import { ALWAYS, type Statements } from '../engine/statement.ts'
+import type { Statements } from '../engine/statement.ts'
 import type { AcceptOutcome, NewMessage } from './messages.ts'
 
 /** How long an idempotency key counts (contract §3). */
@@ -22,15 +22,15 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
     keys: ({ message }) => (message.idempotency === undefined ? [] : [message.idempotency.key]),
     async run(tx, inputs) {
       const messages = inputs.map(input => input.message)
-      const standings = await findStandings(tx, messages)
+      const acceptance = await findAcceptance(tx, messages)
       const keyed = messages.filter(isKeyed)
       const known = await findKnownKeys(tx, keyed)
       const refusals = messages.map((message): AcceptOutcome | null => {
-        const standing = standings.get(message.instanceId)
-        if (standing === undefined) return { kind: 'no_instance' }
+        const accepts = acceptance.get(message.instanceId)
+        if (accepts === undefined) return { kind: 'no_instance' }
         const repeat = isKeyed(message) ? known.get(keyId(message)) : undefined
         if (repeat !== undefined && isKeyed(message)) return replay(message, repeat)
-        return standing.accepts ? null : { kind: 'not_connected' }
+        return accepts ? null : { kind: 'not_connected' }
       })
       const accepted = inputs.filter((_, index) => refusals[index] === null)
       const taken = await takeKeys(tx, accepted.map(({ message }) => message).filter(isKeyed))
@@ -44,17 +44,18 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
     },
   }
 
-  async function findStandings(tx: Transaction, messages: readonly NewMessage[]) {
+  /** Whether each existing instance accepts messages now. */
+  async function findAcceptance(tx: Transaction, messages: readonly NewMessage[]) {
     const ids = new Set(messages.map(message => message.instanceId))
     const rows = await tx.each(
-      prepared.findStanding,
+      prepared.findConnection,
       [...ids].map(instance_id => ({ instance_id })),
     )
     return new Map(
       rows.map(row => {
         const stored = { state: row.state, lastConnectedAt: row.last_connected_at }
         const state = currentState(stored, row.lease_until > row.now, row.now)
-        return [row.id, { accepts: acceptsMessages(state) }]
+        return [row.id, acceptsMessages(state)]
       }),
     )
   }
@@ -123,7 +124,7 @@ function replay(message: KeyedMessage, known: KnownKey): AcceptOutcome {
 
 function prepare(statements: Statements) {
   return {
-    findStanding: statements.rows({ instance_id: 'text' }, db =>
+    findConnection: statements.rows({ instance_id: 'text' }, db =>
       statements.locking(
         db
           .selectFrom('input')
@@ -149,31 +150,29 @@ function prepare(statements: Statements) {
         .where('k.expires_at', '>', statements.now),
     ),
 
-    takeKey: statements.rows({ instance_id: 'text', key: 'text', digest: 'blob', message_id: 'text' }, db =>
-      db
-        .insertInto('idempotency_keys')
-        .columns(['instance_id', 'key', 'digest', 'message_id', 'expires_at'])
-        .expression(eb =>
-          eb
-            .selectFrom('input')
-            .select(['input.instance_id', 'input.key', 'input.digest', 'input.message_id'])
-            .select(of => of(statements.now, '+', of.lit(KEY_MS)).as('expires_at'))
-            .where(ALWAYS),
-        )
-        .onConflict(oc =>
-          oc
-            .columns(['instance_id', 'key'])
-            .doUpdateSet(eb => ({
-              digest: eb.ref('excluded.digest'),
-              message_id: eb.ref('excluded.message_id'),
-              expires_at: eb.ref('excluded.expires_at'),
-            }))
-            .where('idempotency_keys.expires_at', '<=', statements.now),
-        )
-        .returning(['instance_id', 'key']),
+    takeKey: statements.insert(
+      'idempotency_keys',
+      { instance_id: 'text', key: 'text', digest: 'blob', message_id: 'text' },
+      {
+        fixed: { expires_at: sql`${statements.now} + ${sql.lit(KEY_MS)}` },
+        finish: query =>
+          query
+            .onConflict(oc =>
+              oc
+                .columns(['instance_id', 'key'])
+                .doUpdateSet(eb => ({
+                  digest: eb.ref('excluded.digest'),
+                  message_id: eb.ref('excluded.message_id'),
+                  expires_at: eb.ref('excluded.expires_at'),
+                }))
+                .where('idempotency_keys.expires_at', '<=', statements.now),
+            )
+            .returning(['instance_id', 'key']),
+      },
     ),
 
-    insertMessage: statements.rows(
+    insertMessage: statements.insert(
+      'messages',
       {
         instance_id: 'text',
         id: 'text',
@@ -182,16 +181,7 @@ function prepare(statements: Statements) {
         whatsapp_id: 'text',
         created_at: 'integer',
       },
-      db =>
-        db
-          .insertInto('messages')
-          .columns(['instance_id', 'id', 'recipient', 'text', 'whatsapp_id', 'created_at', 'state'])
-          .expression(eb =>
-            eb
-              .selectFrom('input')
-              .select(['instance_id', 'id', 'recipient', 'text', 'whatsapp_id', 'created_at'])
-              .select(sql.lit<MessageState>('queued').as('state')),
-          ),
+      { fixed: { state: sql.lit<MessageState>('queued') } },
     ),
   }
 }

@@ -6,7 +6,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { IncomingMessagesTable } from '../engine/schema/messages.ts'
 import type { Statement, Statements } from '../engine/statement.ts'
-import type { Appending } from '../events/appending.ts'
+import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import { Contacts } from '../numbers/contacts.ts'
 import type { StoredIncoming } from './messages.ts'
@@ -21,7 +21,7 @@ export interface Incoming {
 
 export interface IncomingOutcome {
   recorded: boolean
-  owed: boolean
+  deliverable: boolean
 }
 
 export function digestsOf(message: IncomingMessage): Uint8Array[] {
@@ -29,7 +29,10 @@ export function digestsOf(message: IncomingMessage): Uint8Array[] {
 }
 
 /** The message's row, its event and its delivery; nothing of a message that one of its keys says was recorded. */
-export function incomingOperation(statements: Statements, appending: Appending): Operation<Incoming, IncomingOutcome> {
+export function incomingOperation(
+  statements: Statements,
+  recorder: EventRecorder,
+): Operation<Incoming, IncomingOutcome> {
   const contacts = new Contacts(statements)
   const prepared = prepare(statements)
   return {
@@ -61,8 +64,8 @@ export function incomingOperation(statements: Statements, appending: Appending):
           body: incomingBody(instanceId, messageId, message),
         }),
       )
-      const appended = await appending.append(tx, events)
-      const rows = Array.from(made).filter(([, { eventId }]) => appended.events.has(eventId))
+      const written = await recorder.record(tx, events)
+      const rows = Array.from(made).filter(([, { eventId }]) => written.events.has(eventId))
       if (rows.length > 0)
         tx.post(
           prepared.insert,
@@ -75,18 +78,18 @@ export function incomingOperation(statements: Statements, appending: Appending):
       )
       return inputs.map(input => {
         const ids = made.get(input)
-        const recorded = ids !== undefined && appended.events.has(ids.eventId)
-        return { recorded, owed: recorded && appended.owed.has(input.lease.instanceId) }
+        const recorded = ids !== undefined && written.events.has(ids.eventId)
+        return { recorded, deliverable: recorded && written.deliverable.has(input.lease.instanceId) }
       })
     },
   }
 
   /** Those of which a key was recorded before. */
   async function findKnown(tx: Transaction, inputs: readonly Incoming[]): Promise<ReadonlySet<Incoming>> {
-    const asked = inputs.flatMap(({ lease, digests }) =>
+    const keys = inputs.flatMap(({ lease, digests }) =>
       digests.map(digest => ({ instance_id: lease.instanceId, digest })),
     )
-    const rows = await tx.each(prepared.findKnown, asked)
+    const rows = await tx.each(prepared.findKnown, keys)
     const known = new Set(rows.map(row => `${row.instance_id}/${hex(row.digest)}`))
     return new Set(
       inputs.filter(({ lease, digests }) => digests.some(digest => known.has(`${lease.instanceId}/${hex(digest)}`))),
@@ -176,43 +179,21 @@ function prepare(statements: Statements) {
         ),
     ),
 
-    insert: statements.rows(
-      {
-        instance_id: 'text',
-        id: 'text',
-        created_at: 'integer',
-        sent_at: 'integer',
-        type: 'text',
-        chat: 'text',
-        sender: 'text',
-        addressing: 'text?',
-        lid: 'text?',
-        alias_digest: 'blob?',
-        whatsapp_id: 'text',
-        username: 'text?',
-        name: 'text?',
-        text: 'text?',
-      },
-      db =>
-        db
-          .insertInto('incoming_messages')
-          .columns([
-            'instance_id',
-            'id',
-            'created_at',
-            'sent_at',
-            'type',
-            'chat',
-            'sender',
-            'addressing',
-            'lid',
-            'alias_digest',
-            'whatsapp_id',
-            'username',
-            'name',
-            'text',
-          ])
-          .expression(eb => eb.selectFrom('input').selectAll()),
-    ),
+    insert: statements.insert('incoming_messages', {
+      instance_id: 'text',
+      id: 'text',
+      created_at: 'integer',
+      sent_at: 'integer',
+      type: 'text',
+      chat: 'text',
+      sender: 'text',
+      addressing: 'text?',
+      lid: 'text?',
+      alias_digest: 'blob?',
+      whatsapp_id: 'text',
+      username: 'text?',
+      name: 'text?',
+      text: 'text?',
+    }),
   }
 }

@@ -14,7 +14,7 @@ import type { Operation } from '../engine/operation.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
-import type { Appending, NewEvent } from '../events/appending.ts'
+import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import { Contacts } from '../numbers/contacts.ts'
 import type { ProgressOutcome } from './messages.ts'
@@ -53,10 +53,10 @@ export interface ProgressInput {
   from?: readonly string[] | undefined
 }
 
-export interface Progressed {
+interface Progressed {
   outcome: ProgressOutcome
   /** A delivery may start now. */
-  owed: boolean
+  deliverable: boolean
 }
 
 interface QueueFailure {
@@ -70,13 +70,13 @@ interface QueueFailure {
 /** Moves messages forward, each move with its event and what is owed of it. */
 export class Progress {
   readonly record: Operation<ProgressInput, Progressed>
-  readonly failQueue: Operation<QueueFailure, { count: number; owed: boolean }>
-  readonly #appending: Appending
+  readonly failQueue: Operation<QueueFailure, { count: number; deliverable: boolean }>
+  readonly #recorder: EventRecorder
   readonly #contacts: Contacts
   readonly #statements
 
-  constructor(statements: Statements, appending: Appending) {
-    this.#appending = appending
+  constructor(statements: Statements, recorder: EventRecorder) {
+    this.#recorder = recorder
     this.#contacts = new Contacts(statements)
     this.#statements = prepare(statements)
     this.record = {
@@ -97,7 +97,7 @@ export class Progress {
       const foreign = from !== undefined && !from.includes(message.address ?? '')
       return { message, foreign, moves: foreign ? [] : movesOf(message.state, news), now }
     })
-    const owed = await this.#advance(
+    const deliverable = await this.#advance(
       tx,
       found.filter(change => change !== null && change.moves.length > 0).map(change => change!),
     )
@@ -108,10 +108,10 @@ export class Progress {
         .map(change => ({ instanceId: change!.message.instance_id, with: change!.message.recipient })),
     )
     return found.map((change): Progressed => {
-      if (change === null) return { outcome: 'unknown_message', owed: false }
-      if (change.foreign) return { outcome: 'foreign', owed: false }
-      if (change.moves.length === 0) return { outcome: 'unchanged', owed: false }
-      return { outcome: 'recorded', owed: owed.has(change.message.instance_id) }
+      if (change === null) return { outcome: 'unknown_message', deliverable: false }
+      if (change.foreign) return { outcome: 'foreign', deliverable: false }
+      if (change.moves.length === 0) return { outcome: 'unchanged', deliverable: false }
+      return { outcome: 'recorded', deliverable: deliverable.has(change.message.instance_id) }
     })
   }
 
@@ -131,11 +131,11 @@ export class Progress {
     const queued = await tx.run(this.#statements.findQueued, { instanceId: lease.instanceId, limit })
     const unwritten: Move[] = [{ state: 'failed', failure }]
     const written: Move[] = [{ state: 'failed', failure: messageFailure('unconfirmed') }]
-    const owed = await this.#advance(
+    const deliverable = await this.#advance(
       tx,
       queued.map(message => ({ message, moves: message.address === null ? unwritten : written, now })),
     )
-    return { count: queued.length, owed: owed.size > 0 }
+    return { count: queued.length, deliverable: deliverable.size > 0 }
   }
 
   /** @returns the instances that have a delivery which may start now */
@@ -155,8 +155,8 @@ export class Progress {
       messages.push(moved)
     }
     tx.post(this.#statements.update, messages)
-    const { owed } = await this.#appending.append(tx, events)
-    return owed
+    const { deliverable } = await this.#recorder.record(tx, events)
+    return deliverable
   }
 }
 

@@ -8,7 +8,6 @@ import { idBefore, TOP, toPage } from '../engine/cursor.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
-import { giveAcceptedHints } from '../hints.ts'
 import type { Lease } from '../leases/leases.ts'
 import { acceptOperation } from './accepting.ts'
 import { findIncomingStatement, toIncoming } from './incoming.ts'
@@ -66,7 +65,10 @@ export class StoredMessages implements Messages {
 
   async accept(message: NewMessage, now: number): Promise<AcceptOutcome> {
     const outcome = await this.#core.write(this.#accept, { message, now })
-    if (outcome.kind === 'accepted') giveAcceptedHints(this.#core.hints, message.instanceId, message.to)
+    if (outcome.kind === 'accepted') {
+      this.#core.hints.give('queued', message.instanceId, message.to)
+      this.#core.hints.give('log', message.instanceId)
+    }
     return outcome
   }
 
@@ -155,8 +157,8 @@ export class StoredMessages implements Messages {
   }
 
   async recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number> {
-    const { count, owed } = await this.#core.write(this.#progress.failQueue, { lease, failure, now, limit })
-    if (owed) this.#core.hints.give('owed', lease.instanceId)
+    const { count, deliverable } = await this.#core.write(this.#progress.failQueue, { lease, failure, now, limit })
+    if (deliverable) this.#core.hints.give('deliveries', lease.instanceId)
     if (count > 0) this.#core.hints.give('log', lease.instanceId)
     return count
   }
@@ -167,8 +169,8 @@ export class StoredMessages implements Messages {
   }
 
   async #record(input: ProgressInput): Promise<ProgressOutcome> {
-    const { outcome, owed } = await this.#core.write(this.#progress.record, input)
-    if (owed) this.#core.hints.give('owed', input.lease.instanceId)
+    const { outcome, deliverable } = await this.#core.write(this.#progress.record, input)
+    if (deliverable) this.#core.hints.give('deliveries', input.lease.instanceId)
     if (outcome === 'recorded') this.#core.hints.give('log', input.lease.instanceId)
     return outcome
   }

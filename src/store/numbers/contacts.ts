@@ -1,19 +1,17 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import { parseRecipient } from '../../domain/recipient.ts'
 import type { Transaction } from '../engine/backend.ts'
-import { ALWAYS, type Statements } from '../engine/statement.ts'
+import type { Statements } from '../engine/statement.ts'
 
 /** Notes who is no stranger to an instance, inside the commit that makes it so. */
 export class Contacts {
   readonly #insert
 
   constructor(statements: Statements) {
-    this.#insert = statements.rows({ instance_id: 'text', number: 'text' }, db =>
-      db
-        .insertInto('contacts')
-        .columns(['instance_id', 'number'])
-        .expression(eb => eb.selectFrom('input').select(['instance_id', 'number']).where(ALWAYS))
-        .onConflict(oc => oc.doNothing()),
+    this.#insert = statements.insert(
+      'contacts',
+      { instance_id: 'text', number: 'text' },
+      { finish: query => query.onConflict(oc => oc.doNothing()) },
     )
   }
 

@@ -57,8 +57,8 @@ export class StoredNumbers implements Numbers {
   }
 
   async isContact(instanceId: InstanceId, numbers: readonly PhoneNumber[]): Promise<boolean> {
-    const asked = numbers.map(number => ({ instance_id: instanceId, number }))
-    return (await this.#core.reader.each(this.#findContact, asked)).length > 0
+    const contacts = numbers.map(number => ({ instance_id: instanceId, number }))
+    return (await this.#core.reader.each(this.#findContact, contacts)).length > 0
   }
 
   async record(lease: Lease, number: PhoneNumber, address: string | null, now: number): Promise<void> {

@@ -24,11 +24,11 @@ export class StoredRetention implements Retention {
   constructor(core: Core) {
     this.#core = core
     this.#findInstances = findInstances(core.statements)
-    const erasing = new Erasing(core.statements)
+    const eraser = new Eraser(core.statements)
     this.#erase = oneByOne(
       'retention.step',
       (input: { instanceId: InstanceId; before: number }) => input.instanceId,
-      (tx, { instanceId, before }) => erasing.erase(tx, instanceId, before),
+      (tx, { instanceId, before }) => eraser.erase(tx, instanceId, before),
     )
     this.#eraseExpired = eraseExpiredOperation(core.statements)
   }
@@ -82,14 +82,14 @@ function findInstances(statements: Statements) {
               .whereRef('m.instance_id', '=', 'instances.id')
               .where('m.id', '<', p.beforeMessage)
               .where('m.state', '!=', sql.lit('queued'))
-              .where(nothingOwed('m', 'message_id')),
+              .where(hasNoOpenDelivery('m', 'message_id')),
           ),
           exists(
             selectFrom('incoming_messages as i')
               .select('i.id')
               .whereRef('i.instance_id', '=', 'instances.id')
               .where('i.id', '<', p.beforeMessage)
-              .where(NOTHING_OWED_OF_INCOMING),
+              .where(INCOMING_HAS_NO_OPEN_DELIVERY),
           ),
           exists(
             selectFrom('events as e')
@@ -97,7 +97,7 @@ function findInstances(statements: Statements) {
               .whereRef('e.instance_id', '=', 'instances.id')
               .where('e.id', '<', p.beforeEvent)
               .where('e.message_id', 'is', null)
-              .where(nothingOwed('e', 'event_id')),
+              .where(hasNoOpenDelivery('e', 'event_id')),
           ),
         ]),
       )
@@ -107,18 +107,18 @@ function findInstances(statements: Statements) {
 }
 
 /** No delivery of the row's message or event is unfinished. */
-function nothingOwed(alias: 'm' | 'e', column: 'message_id' | 'event_id') {
+function hasNoOpenDelivery(alias: 'm' | 'e', column: 'message_id' | 'event_id') {
   return sql<boolean>`not exists (select 1 from deliveries as d
     where d.instance_id = ${sql.ref(`${alias}.instance_id`)}
       and ${sql.ref(`d.${column}`)} = ${sql.ref(`${alias}.id`)})`
 }
 
 /** No delivery of an event of the row `i` is unfinished. Deliveries of these events do not name the message. */
-const NOTHING_OWED_OF_INCOMING = sql<boolean>`not exists (select 1 from events as of_i
+const INCOMING_HAS_NO_OPEN_DELIVERY = sql<boolean>`not exists (select 1 from events as of_i
     join deliveries as d on d.instance_id = of_i.instance_id and d.event_id = of_i.id
     where of_i.instance_id = i.instance_id and of_i.message_id = i.id)`
 
-class Erasing {
+class Eraser {
   readonly #statements: Statements
   readonly #prepared
 
@@ -140,11 +140,11 @@ class Erasing {
     // Looked at again, now that nobody can make a delivery of them any more.
     const keys = events.map(({ id }) => ({ instance_id: instanceId, id }))
     const open = new Set((await tx.each(this.#prepared.findOpen, keys)).map(row => row.event_id))
-    const owed = new Set(events.filter(({ id }) => open.has(id)).map(event => event.message_id))
+    const unfinished = new Set(events.filter(({ id }) => open.has(id)).map(event => event.message_id))
     const keysOf = (messages: readonly { id: string }[]) =>
-      messages.filter(({ id }) => !owed.has(id)).map(({ id }) => ({ instance_id: instanceId, id }))
+      messages.filter(({ id }) => !unfinished.has(id)).map(({ id }) => ({ instance_id: instanceId, id }))
     const eventKeys = events
-      .filter(({ id, message_id }) => (message_id === null ? !open.has(id) : !owed.has(message_id)))
+      .filter(({ id, message_id }) => (message_id === null ? !open.has(id) : !unfinished.has(message_id)))
       .map(({ id }) => ({ instance_id: instanceId, id }))
     const gone = [
       await tx.each(this.#prepared.removeAttempts, eventKeys),
@@ -163,7 +163,7 @@ class Erasing {
       .where('m.instance_id', '=', instanceId)
       .where('m.id', '<', firstMessageId(before))
       .where('m.state', '!=', sql.lit('queued'))
-      .where(nothingOwed('m', 'message_id'))
+      .where(hasNoOpenDelivery('m', 'message_id'))
       .orderBy('m.id')
       .limit(STEP)
     // A receipt that comes in now waits, and then finds the message gone; so does a redelivery, for an event.
@@ -176,7 +176,7 @@ class Erasing {
       .select('i.id')
       .where('i.instance_id', '=', instanceId)
       .where('i.id', '<', firstMessageId(before))
-      .where(NOTHING_OWED_OF_INCOMING)
+      .where(INCOMING_HAS_NO_OPEN_DELIVERY)
       .orderBy('i.id')
       .limit(STEP)
     return tx.query(this.#statements.locking(query, 'update', 'i'))
@@ -189,7 +189,7 @@ class Erasing {
       .where('e.instance_id', '=', instanceId)
       .where('e.id', '<', firstEventId(before))
       .where('e.message_id', 'is', null)
-      .where(nothingOwed('e', 'event_id'))
+      .where(hasNoOpenDelivery('e', 'event_id'))
       .orderBy('e.id')
       .limit(STEP)
     return tx.query(this.#statements.locking(query, 'update', 'e'))

@@ -1,7 +1,6 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
-import { ALWAYS } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { SandboxStorage } from './sandbox-storage.ts'
 
@@ -35,12 +34,10 @@ export class StoredSandbox implements SandboxStorage {
 }
 
 function writeOperation({ statements }: Core): Operation<WriteInput, void> {
-  const put = statements.rows({ instance_id: 'text', key: 'text', value: 'blob' }, db =>
-    db
-      .insertInto('sandbox_records')
-      .columns(['instance_id', 'key', 'value'])
-      .expression(eb => eb.selectFrom('input').select(['instance_id', 'key', 'value']).where(ALWAYS))
-      .onConflict(oc => oc.columns(['instance_id', 'key']).doUpdateSet(eb => ({ value: eb.ref('excluded.value') }))),
+  const put = statements.insert(
+    'sandbox_records',
+    { instance_id: 'text', key: 'text', value: 'blob' },
+    { replace: ['instance_id', 'key'] },
   )
   const remove = statements.rows({ instance_id: 'text', key: 'text' }, db =>
     db

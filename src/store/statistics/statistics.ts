@@ -7,8 +7,8 @@ export interface InstanceActivity {
   /** Messages accepted, and messages received, since the moment asked for. */
   sent: number
   received: number
-  /** When the oldest event was made whose delivery has not ended; null when nothing is owed. */
-  oldestOwedAt: number | null
+  /** When the oldest event was made whose delivery has not ended; null when nothing is pending. */
+  oldestUndeliveredAt: number | null
   /** Counts go up to `MAX_RECENT`. */
   deliveries: RecentDeliveries
 }

@@ -43,12 +43,12 @@ export class StoredStatistics implements Statistics {
       ids.map(id => ({ instance_id: id, ...first })),
     )
     return rows.map(row => {
-      const owed = [row.first, row.retry, row.blocked].filter(at => at !== null)
+      const pending = [row.first, row.retry, row.blocked].filter(at => at !== null)
       return {
         instanceId: row.instance_id,
         sent: Number(row.sent),
         received: Number(row.received),
-        oldestOwedAt: owed.length === 0 ? null : Math.min(...owed),
+        oldestUndeliveredAt: pending.length === 0 ? null : Math.min(...pending),
         deliveries: {
           retrying: Number(row.retrying),
           givenUp: Number(row.given_up),

@@ -28,7 +28,7 @@ export async function readTotals({ statements, reader }: Core): Promise<StoreTot
   }
 }
 
-/** The same number as `pombal.db` has bytes; its log is written back at 16 MiB. */
+/** The same number as `pombal.db` has bytes; its log is written back at 64 MiB. */
 const SQLITE_BYTES = sql<{ bytes: number }>`
   select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()`
 const POSTGRES_BYTES = sql<{ bytes: number }>`select pg_database_size(current_database()) as bytes`

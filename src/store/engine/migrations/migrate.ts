@@ -45,7 +45,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
  * (`NewerSchema`) and a master key that does not fit (`WrongMasterKey`).
  */
 export async function migrate(db: Kysely<Database>, kind: Flavour['kind'], keyCheck: KeyCheck): Promise<void> {
-  await refuseOthers(db, kind)
+  await refuseIncompatible(db, kind)
   await keyCheck.verify(db, kind)
   const migrator = new Migrator({
     db,
@@ -71,7 +71,7 @@ function migrations(flavour: Flavour, keyCheck: KeyCheck): Record<string, Migrat
 }
 
 /** Reads only. Throws `ForeignDatabase` or `NewerSchema`. */
-export async function refuseOthers(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
+export async function refuseIncompatible(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
   await refuseForeign(db, kind, { first: Object.keys(STEPS)[0]!, table: MIGRATION_TABLE })
   await refuseNewerSchema(db, kind)
 }

@@ -47,8 +47,8 @@ export function createPool(url: string, max: number, logger: StoreLogger | undef
   })
 }
 
-/** For migrations: a change may take any time, but not wait for its locks for long (`untilLocked`). */
-export function createPatientPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
+/** For migrations: a change may take any time, but not wait for its locks for long (`retryUntilLocked`). */
+export function createMigrationPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
   return createPoolWith(url, logger, {
     max,
     onConnect: async client => {

@@ -10,7 +10,7 @@ const CHANNEL = 'pombal_hints'
 /** PostgreSQL takes payloads below 8,000 bytes. */
 const MAX_PAYLOAD_LENGTH = 7_500
 /** What only people look at is gathered: a busy instance is told of a few times a second, not a thousand. */
-const GATHER_LOG_MS = 200
+const BATCH_LOG_MS = 200
 const ALIVE_EVERY_MS = 5_000
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
@@ -18,7 +18,7 @@ const LONGEST_PAUSE_MS = 5_000
 const CLOSE_WITHIN_MS = 1_000
 
 /** Only the owner looks: when it is this node nobody else is told. */
-const OWNERS_ONLY: ReadonlySet<HintTopic> = new Set(['queued', 'owed'])
+const OWNERS_ONLY: ReadonlySet<HintTopic> = new Set(['queued', 'deliveries'])
 
 type Payload = Partial<Record<HintTopic, InstanceId[]>>
 
@@ -54,11 +54,11 @@ export class SharedHints extends LocalHints {
   }
 
   override give(topic: HintTopic, instanceId: InstanceId, about?: string): void {
-    const ownerKnows = this.tell(topic, instanceId, 'here', about)
+    const ownerKnows = this.notify(topic, instanceId, 'here', about)
     if (this.#client === null || (ownerKnows && OWNERS_ONLY.has(topic))) return
     if (topic === 'log') {
       this.#changedLogs.add(instanceId)
-      this.#logTimer ??= setTimeout(() => this.#sendLogs(), GATHER_LOG_MS)
+      this.#logTimer ??= setTimeout(() => this.#sendLogs(), BATCH_LOG_MS)
       return
     }
     const ids = this.#waiting.get(topic) ?? new Set()
@@ -179,7 +179,7 @@ export class SharedHints extends LocalHints {
 
   #receive(payload: string): void {
     for (const [topic, ids] of Object.entries(parsePayload(payload))) {
-      for (const instanceId of ids) this.tell(topic as HintTopic, instanceId, 'elsewhere')
+      for (const instanceId of ids) this.notify(topic as HintTopic, instanceId, 'elsewhere')
     }
   }
 }

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { StoreUnavailable, StoreUnusable } from '../../errors.ts'
 
 /** What a node takes of the database, the connection for hints included (`postgres-backend.ts`, `shared-hints.ts`). */
-const CONNECTIONS_OF_A_NODE = 11
+const CONNECTIONS_OF_A_NODE = 9
 /** The oldest one that was tried. */
 const OLDEST_VERSION = 15
 /** Node's codes of certificates that it does not trust (its manual, "TLS", X509 certificate error codes). */

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { StillInUse } from '../../errors.ts'
 
-const LOOK_EVERY_MS = 200
+const POLL_EVERY_MS = 200
 /** For the connections of a process that has just ended. */
 const CONNECTIONS_GONE_WITHIN_MS = 3_000
 /** A lease lapses after 15 s. */
@@ -15,15 +15,15 @@ const LEASES_LAPSED_WITHIN_MS = 20_000
  * @param pool of a single connection
  */
 export async function waitUntilAlone(pool: pg.Pool): Promise<void> {
-  for (let waitedMs = 0; ; waitedMs += LOOK_EVERY_MS) {
-    const { connections, leases } = await look(pool)
+  for (let waitedMs = 0; ; waitedMs += POLL_EVERY_MS) {
+    const { connections, leases } = await countOthers(pool)
     if (connections === 0 && leases === 0) return
     if (waitedMs >= (connections > 0 ? CONNECTIONS_GONE_WITHIN_MS : LEASES_LAPSED_WITHIN_MS)) throw new StillInUse()
-    await sleep(LOOK_EVERY_MS)
+    await sleep(POLL_EVERY_MS)
   }
 }
 
-async function look(pool: pg.Pool): Promise<{ connections: number; leases: number }> {
+async function countOthers(pool: pg.Pool): Promise<{ connections: number; leases: number }> {
   const { rows } = await pool.query<{ connections: number; leases: number }>(`
     select
       (select count(*) from pg_stat_activity where datname = current_database()

@@ -12,7 +12,7 @@ const DATABASE = 'pombal.db'
 /** What SQLite keeps beside a database. */
 const BESIDE = ['-wal', '-shm'] as const
 
-export interface BackupReport {
+interface BackupReport {
   file: string
   bytes: number
 }

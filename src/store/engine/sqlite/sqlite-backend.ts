@@ -79,14 +79,14 @@ export class SqliteBackend implements Backend {
   }
 
   async begin(): Promise<Transaction> {
-    await patiently(() => this.#transaction.begin())
+    await retryWhileBusy(() => this.#transaction.begin())
     return this.#transaction
   }
 
   async eraseTraces(): Promise<void> {
     const db = new Sqlite(this.#path, { timeout: 0 })
     try {
-      await patiently(() => truncateLog(db))
+      await retryWhileBusy(() => truncateLog(db))
     } finally {
       db.close()
     }
@@ -107,7 +107,7 @@ export class SqliteBackend implements Backend {
 }
 
 /** Tries again while another process holds a lock: SQLite's own waiting would stop the event loop. */
-async function patiently<T>(step: () => T): Promise<T> {
+async function retryWhileBusy<T>(step: () => T): Promise<T> {
   const giveUpAt = performance.now() + BUSY_TIMEOUT_MS
   for (let failures = 0; ; failures += 1) {
     try {
@@ -147,15 +147,15 @@ class SqliteSession implements Session {
 
   async query<O>(query: Compilable<O>): Promise<O[]> {
     const { sql, parameters } = query.compile()
-    return patiently(() => execute<O>(this.#prepare(sql), parameters as unknown[]))
+    return retryWhileBusy(() => execute<O>(this.#prepare(sql), parameters as unknown[]))
   }
 
   async run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
-    return patiently(() => execute<O>(this.#prepare(statement.sql), fill(statement, values)))
+    return retryWhileBusy(() => execute<O>(this.#prepare(statement.sql), fill(statement, values)))
   }
 
   async each<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): Promise<O[]> {
-    return patiently(() => this.executeAll(statement, rows))
+    return retryWhileBusy(() => this.executeAll(statement, rows))
   }
 
   protected executeAll<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): O[] {

@@ -10,7 +10,7 @@ const AGAIN_MS = 1_000
  * Repeats a change of the tables until it gets its locks. Whoever waits for a table to change it keeps everybody else
  * waiting behind: so it gives up soon (`lock_timeout`), lets the other nodes work, and tries again.
  */
-export async function untilLocked<T>(change: () => Promise<T>, logger: StoreLogger | undefined): Promise<T> {
+export async function retryUntilLocked<T>(change: () => Promise<T>, logger: StoreLogger | undefined): Promise<T> {
   for (;;) {
     try {
       return await change()

@@ -1,7 +1,8 @@
+import { sql } from 'kysely'
 import type { EventKind } from '../../domain/event.ts'
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
-import { ALWAYS, type Statements } from '../engine/statement.ts'
+import type { Statements } from '../engine/statement.ts'
 
 export interface NewEvent {
   instanceId: InstanceId
@@ -14,11 +15,11 @@ export interface NewEvent {
   body: string
 }
 
-export interface Appended {
+interface RecordedEvents {
   /** Without those that were recorded before. */
   events: ReadonlySet<EventId>
   /** Instances that have a delivery which may start now. */
-  owed: ReadonlySet<InstanceId>
+  deliverable: ReadonlySet<InstanceId>
 }
 
 interface NewDelivery {
@@ -32,7 +33,7 @@ interface NewDelivery {
 }
 
 /** Writes events and what is owed of them to the webhook, inside a commit that holds what they tell of. */
-export class Appending {
+export class EventRecorder {
   readonly #statements
 
   constructor(statements: Statements) {
@@ -40,25 +41,25 @@ export class Appending {
   }
 
   /** @param events those of one message in their order */
-  async append(tx: Transaction, events: readonly NewEvent[]): Promise<Appended> {
+  async record(tx: Transaction, events: readonly NewEvent[]): Promise<RecordedEvents> {
     const [recorded, urls] = await Promise.all([this.#insertEvents(tx, events), this.#urls(tx, events)])
     const posted = recorded.filter(event => urls.has(event.instanceId))
     const latest = await this.#latestUnfinished(tx, posted)
     const deliveries: NewDelivery[] = []
-    const owed = new Set<InstanceId>()
+    const deliverable = new Set<InstanceId>()
     for (const event of posted) {
       const { instanceId: instance_id, id: event_id } = event
       const message_id = chainOf(event)
       const key = `${instance_id}/${message_id}`
       const blocked_by = message_id === null ? null : (latest.get(key) ?? null)
       if (message_id !== null) latest.set(key, event_id)
-      if (blocked_by === null) owed.add(instance_id)
+      if (blocked_by === null) deliverable.add(instance_id)
       const readiness = blocked_by === null ? 'first' : 'blocked'
       const url = urls.get(instance_id)!
       deliveries.push({ instance_id, event_id, message_id, url, readiness, blocked_by, due_at: event.createdAt })
     }
     if (deliveries.length > 0) tx.post(this.#statements.insertDelivery, deliveries)
-    return { events: new Set(recorded.map(event => event.id)), owed }
+    return { events: new Set(recorded.map(event => event.id)), deliverable }
   }
 
   async #insertEvents(tx: Transaction, events: readonly NewEvent[]): Promise<NewEvent[]> {
@@ -110,7 +111,8 @@ function chainOf({ kind, messageId }: NewEvent): MessageId | null {
 
 function prepare(statements: Statements) {
   return {
-    insertEvent: statements.rows(
+    insertEvent: statements.insert(
+      'events',
       {
         instance_id: 'text',
         id: 'text',
@@ -121,15 +123,14 @@ function prepare(statements: Statements) {
         incoming_digest: 'blob?',
         body: 'text',
       },
-      db =>
-        db
-          .insertInto('events')
-          .columns(['instance_id', 'id', 'kind', 'timestamp', 'created_at', 'message_id', 'incoming_digest', 'body'])
-          .expression(eb => eb.selectFrom('input').selectAll().where(ALWAYS))
-          .onConflict(oc =>
-            oc.columns(['instance_id', 'incoming_digest']).where('incoming_digest', 'is not', null).doNothing(),
-          )
-          .returning('id'),
+      {
+        finish: query =>
+          query
+            .onConflict(oc =>
+              oc.columns(['instance_id', 'incoming_digest']).where('incoming_digest', 'is not', null).doNothing(),
+            )
+            .returning('id'),
+      },
     ),
 
     findUrl: statements.rows({ instance_id: 'text' }, db =>
@@ -158,7 +159,8 @@ function prepare(statements: Statements) {
       ),
     ),
 
-    insertDelivery: statements.rows(
+    insertDelivery: statements.insert(
+      'deliveries',
       {
         instance_id: 'text',
         event_id: 'text',
@@ -168,26 +170,7 @@ function prepare(statements: Statements) {
         blocked_by: 'text?',
         due_at: 'integer',
       },
-      db =>
-        db
-          .insertInto('deliveries')
-          .columns([
-            'instance_id',
-            'event_id',
-            'message_id',
-            'url',
-            'readiness',
-            'blocked_by',
-            'due_at',
-            'attempts',
-            'redelivery',
-          ])
-          .expression(eb =>
-            eb
-              .selectFrom('input')
-              .select(['instance_id', 'event_id', 'message_id', 'url', 'readiness', 'blocked_by', 'due_at'])
-              .select(lit => [lit.lit(0).as('attempts'), lit.lit(0).as('redelivery')]),
-          ),
+      { fixed: { attempts: sql.lit(0), redelivery: sql.lit(0) } },
     ),
   }
 }
