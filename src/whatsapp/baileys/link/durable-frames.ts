@@ -2,18 +2,18 @@ import type { WASocket } from 'baileys'
 
 type Done = (error?: Error) => void
 
-/** The `ws` socket inside Baileys' client, which its types keep to themselves. */
+/** The `ws` socket inside Baileys' client, which is missing in its types. */
 interface RawSocket {
   send(data: Uint8Array, done: Done): void
 }
 
 /**
- * Holds every frame back until what it rests on is durable. Frames leave in the order in which they were encrypted,
- * which their counters demand; the encryption of the next ones need not wait. Once a frame was refused nothing
- * leaves any more: the peer would miss its counter.
- * @param durable resolves when all that the frame just made rests on is durable; rejects if it must not leave
- * @param mayAct asked at the last moment: whether the account can be nobody else's meanwhile
- * @param onRefused the socket is of no use any more
+ * Holds back each frame until the changes that it depends on are durable. Frames leave in the order of their encryption,
+ * as their counters require. The next frames are encrypted meanwhile. After one refused frame no other leaves, because the
+ * counters would have a gap.
+ * @param durable called for each new frame; resolves when its changes are durable, rejects if it must not leave
+ * @param mayAct called just before a frame leaves; false if another node may own the account
+ * @param onRefused the socket is unusable
  */
 export function sendDurably(
   { ws }: WASocket,
@@ -41,7 +41,7 @@ export function sendDurably(
   }
 }
 
-/** The lease was not renewed for so long that another node may have taken over. */
+/** The lease has lapsed, and another node may own the account. */
 class MayNotAct extends Error {
   override readonly name = 'MayNotAct'
 }

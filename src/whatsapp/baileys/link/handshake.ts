@@ -1,17 +1,17 @@
 import { DisconnectReason, type WASocket } from 'baileys'
 
-/** Until WhatsApp says anything at all. */
-const FIRST_WORD_WITHIN_MS = 20_000
-/** Until WhatsApp lets us in, refuses us or offers a code: a second, or more where hundreds log in at once. */
+/** The time until the first frame from WhatsApp. */
+const FIRST_FRAME_WITHIN_MS = 20_000
+/** The time until a login, a refusal or a QR code. Usually a second, but more when hundreds log in at once. */
 const HANDSHAKE_WITHIN_MS = 60_000
-/** What it says until then is a few kilobytes. */
+/** A handshake takes a few kilobytes. */
 const MAX_HANDSHAKE_BYTES = 256 * 1024
 
 /**
- * Gives up on a server that leads nowhere. Baileys could limit each step alone (`connectTimeoutMs`, which is off) and counts
- * no bytes, so that one which drips keeps a socket for ever, and one which announces a frame of 16 MiB has it copied
- * with every packet. Nor does it end the socket at a frame that cannot be decrypted, although none after it can be.
- * @param onFailed told Baileys' status code, until `closed`; and the error that a frame ended in
+ * Limits the time and bytes of a handshake, and reports frames that cannot be decrypted. Baileys' `connectTimeoutMs` limits
+ * each step alone and counts no bytes: a slow server could keep a socket forever, and a frame of 16 MiB would be copied
+ * with every packet. Nor does Baileys end the socket at a frame that cannot be decrypted, although no later one can be.
+ * @param onFailed receives Baileys' status code and, if a frame caused it, the error; not called after `closed`
  */
 export function watchHandshake(
   socket: WASocket,
@@ -22,7 +22,7 @@ export function watchHandshake(
   let isOver = false
   let bytes = 0
   const giveUp = () => fail(DisconnectReason.timedOut)
-  const silence = setTimeout(giveUp, FIRST_WORD_WITHIN_MS)
+  const silence = setTimeout(giveUp, FIRST_FRAME_WITHIN_MS)
   const timer = setTimeout(giveUp, HANDSHAKE_WITHIN_MS)
   const finish = () => {
     isOver = true

@@ -32,7 +32,7 @@ function setUp() {
   return { left, failed, gates, send, mayActNoMore, refusals: () => refusals }
 }
 
-test('a frame leaves only when what it rests on is durable, and never before the frames made earlier', async () => {
+test('a frame leaves when its changes are durable, and never before an earlier frame', async () => {
   const { left, gates, send } = setUp()
   for (const frame of [1, 2, 3]) send(frame)
   gates[2]?.resolve()
@@ -44,7 +44,7 @@ test('a frame leaves only when what it rests on is durable, and never before the
   expect(left).toEqual([1, 2, 3])
 })
 
-test('once a frame was refused nothing leaves any more, and the socket is given up once', async () => {
+test('after a refused frame no other leaves, and the refusal is reported once', async () => {
   const { left, failed, gates, send, refusals } = setUp()
   for (const frame of [1, 2, 3]) send(frame)
   gates[0]?.resolve()
@@ -59,7 +59,7 @@ test('once a frame was refused nothing leaves any more, and the socket is given 
   expect(refusals()).toBe(1)
 })
 
-test('nothing leaves once another node may have the account, however durable it is', async () => {
+test('no frame leaves once another node may own the account, even if its changes are durable', async () => {
   const { left, gates, send, mayActNoMore, refusals } = setUp()
   for (const frame of [1, 2]) send(frame)
   gates[0]?.resolve()

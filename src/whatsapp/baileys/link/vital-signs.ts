@@ -1,13 +1,13 @@
 import { proto, type WASocket } from 'baileys'
-import type { RestrictionNotice } from '../../domain/restriction.ts'
+import type { RestrictionNotice } from '../../../domain/restriction.ts'
 
-/** What tells how an account and its socket are doing. */
+/** Events that indicate the health of an account and its socket. */
 export interface VitalSigns {
-  /** WhatsApp has sent something, whatever it is. */
+  /** WhatsApp has sent a frame. */
   frame(): void
-  /** A message came that could not be decrypted; mostly its sender sends it again. */
+  /** A message could not be decrypted. Usually its sender sends it again. */
   undecryptable(): void
-  /** WhatsApp says whether the account may write to somebody new. */
+  /** WhatsApp reports whether the account may write to strangers. */
   restriction(notice: RestrictionNotice): void
 }
 

@@ -1,7 +1,7 @@
 import { type BinaryNode, type GroupMetadata, getBinaryNodeChildren, isJidGroup } from 'baileys'
-import type { PreparedMessage } from '../../store/messages/messages.ts'
-import { isSelf, type Self } from './addresses.ts'
-import type { Correspondents } from './correspondents.ts'
+import type { PreparedMessage } from '../../../store/messages/messages.ts'
+import { isSelf, type Self } from '../addresses.ts'
+import type { Correspondents } from '../correspondents.ts'
 
 export interface ReceiptGuardOptions {
   correspondents: Correspondents
@@ -11,7 +11,7 @@ export interface ReceiptGuardOptions {
   findGroup(group: string): Promise<GroupMetadata>
 }
 
-/** Anybody can name a message by its id. Only whom it was sent to can say anything of it, or have it sent again. */
+/** Anybody can send a receipt for any message ID. This accepts receipts and retry requests only from the recipient. */
 export class ReceiptGuard {
   readonly #options: ReceiptGuardOptions
 
@@ -19,18 +19,18 @@ export class ReceiptGuard {
     this.#options = options
   }
 
-  /** Whether the message went to the chat that this JID names. */
+  /** The message, if it was sent to this chat. */
   async isAbout(whatsappId: string, chat: string): Promise<PreparedMessage | null> {
     const { correspondents, findSent, findLid } = this.#options
     const sent = await findSent(whatsappId)
     return sent && (await correspondents.isSame(chat, sent.address, findLid)) ? sent : null
   }
 
-  /** Whether what a retry receipt asks for may be sent to the one who asks. */
+  /** True if the messages of a retry request may be sent again to its sender. */
   async mayResend(stanza: BinaryNode): Promise<boolean> {
     const { id, from, participant } = stanza.attrs
     if (!id || !from) return false
-    // Our own other devices read all that we write.
+    // Our own other devices receive all our messages.
     if (isSelf(participant ?? from, this.#options.self())) return true
     const [list] = getBinaryNodeChildren(stanza, 'list')
     const ids = [id, ...getBinaryNodeChildren(list, 'item').map(item => item.attrs['id'] ?? '')]
@@ -41,7 +41,7 @@ export class ReceiptGuard {
   async #isMember(group: string, participant: string | undefined): Promise<boolean> {
     if (!participant) return false
     const addresses = await this.#options.correspondents.addressesOf(participant)
-    // Where WhatsApp does not list the members: it does not pass on receipts of others.
+    // Without a list of members we rely on WhatsApp, which forwards receipts of members only.
     const metadata = await this.#options.findGroup(group).catch(() => null)
     if (!metadata) return true
     const known = await Promise.all(

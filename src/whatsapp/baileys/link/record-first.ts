@@ -1,12 +1,12 @@
 import type { BinaryNode, WASocket } from 'baileys'
-import { asResend } from './signal/retry-requests.ts'
+import { asResend } from '../signal/retry-requests.ts'
 
 /**
- * Holds stanzas back from Baileys, who would acknowledge them, until what they tell is recorded.
+ * Records stanzas before Baileys handles and acknowledges them.
  * @param event Baileys' name for the kind of stanza
- * @param record null where a stanza tells nothing; one that resolves to false is not handed on
- * @param closed nothing is handed on once it is aborted
- * @param onFailed the stanza was not recorded, and is not acknowledged
+ * @param record null if there is nothing to record; a stanza for which it resolves to false does not reach Baileys
+ * @param closed no stanza reaches Baileys once this is aborted
+ * @param onFailed the stanza was not recorded and is not acknowledged
  */
 export function recordFirst(
   { ws }: WASocket,
@@ -18,14 +18,14 @@ export function recordFirst(
   const baileys = ws.listeners(event)
   ws.removeAllListeners(event)
   ws.on(event, (stanza: BinaryNode) => {
-    const handOn = () => {
+    const passOn = () => {
       if (closed.aborted) return
       asResend(() => {
         for (const listener of baileys) listener.call(ws, stanza)
       })
     }
     const recorded = record(stanza)
-    if (recorded === null) handOn()
-    else recorded.then(known => known && handOn(), onFailed)
+    if (recorded === null) passOn()
+    else recorded.then(known => known && passOn(), onFailed)
   })
 }

@@ -1,0 +1,59 @@
+import type { BinaryNode, GroupMetadata, WASocket } from 'baileys'
+import type { Logger } from 'pino'
+import type { PreparedMessage } from '../../../store/messages/messages.ts'
+import { untilStored } from '../../../store/until-stored.ts'
+import type { Self } from '../addresses.ts'
+import { Correspondents } from '../correspondents.ts'
+import { parseReceipt, type Receipt, type SentReceipt } from '../parse-receipt.ts'
+import type { CredentialStore } from '../signal/credential-store.ts'
+import type { LibraryCalls } from './library-calls.ts'
+import { ReceiptGuard } from './receipt-guard.ts'
+import { recordFirst } from './record-first.ts'
+
+export interface ReceiptOptions {
+  credentials: CredentialStore
+  calls: LibraryCalls
+  logger: Logger
+  self(): Self
+  findSent(whatsappId: string): Promise<PreparedMessage | null>
+  findGroup(group: string): GroupMetadata | undefined
+  record(receipt: SentReceipt): Promise<void>
+  /** A receipt could not be recorded and was not acknowledged. */
+  onFailed(error: unknown): void
+}
+
+/** Records each receipt before Baileys acknowledges it, and checks each request to send a message again. */
+export function recordReceipts(socket: WASocket, options: ReceiptOptions): void {
+  const { calls, self, findSent, findGroup } = options
+  const correspondents = new Correspondents(options.credentials)
+  const guard = new ReceiptGuard({
+    correspondents,
+    self,
+    findSent: id => untilStored(() => findSent(id), calls.closed),
+    findLid: address => socket.signalRepository.lidMapping.getLIDForPN(address),
+    findGroup: async group => findGroup(group) ?? socket.groupMetadata(group),
+  })
+
+  async function record(receipt: Receipt): Promise<boolean> {
+    const { chat } = receipt
+    const from = await correspondents.addressesOf(chat)
+    const findAddress = async (id: string) => (await guard.isAbout(id, chat))?.address ?? null
+    await options.record({ ...receipt, from, findAddress })
+    return true
+  }
+
+  /** A refused request is acknowledged, because WhatsApp would deliver it again otherwise. */
+  async function checkRetry(node: BinaryNode): Promise<boolean> {
+    if (await guard.mayResend(node)) return true
+    options.logger.warn({ whatsappId: node.attrs['id'] }, 'receipt.foreign_retry_refused')
+    calls.inBackground('ack', () => socket.sendMessageAck(node))
+    return false
+  }
+
+  const onReceipt = (node: BinaryNode) => {
+    if (node.attrs['type'] === 'retry') return checkRetry(node)
+    const receipt = parseReceipt(node, self())
+    return receipt && record(receipt)
+  }
+  recordFirst(socket, 'CB:receipt', onReceipt, calls.closed, options.onFailed)
+}
