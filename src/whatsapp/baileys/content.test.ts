@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { decodeContent, encodeText } from './content.ts'
 
-test('stored content, as Baileys encodes it again at each attempt, is the same to the byte', () => {
+test('stored content encodes to the same bytes at each attempt', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), text => {
       const content = encodeText(text)
@@ -13,7 +13,7 @@ test('stored content, as Baileys encodes it again at each attempt, is the same t
   )
 })
 
-test('no two messages share a secret', () => {
+test('each message has its own secret', () => {
   const secretOf = () => decodeContent(encodeText('x')).messageContextInfo?.messageSecret
   expect(secretOf()).not.toEqual(secretOf())
 })

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { proto } from 'baileys'
 
-/** WhatsApp derives report tokens and answers to polls from it; official clients send one with every message. */
+/** WhatsApp derives report tokens and poll votes from the secret. Official clients send one with every message. */
 const MESSAGE_SECRET_BYTES = 32
 
-/** A text as it is encrypted for each device: made once, stored, and the same however often it is sent. */
+/** The content that is encrypted for each device. It is encoded once and stored, so every attempt sends the same bytes. */
 export function encodeText(text: string): Uint8Array {
   return proto.Message.encode({
     extendedTextMessage: { text },
@@ -12,7 +12,7 @@ export function encodeText(text: string): Uint8Array {
   }).finish()
 }
 
-/** The content as Baileys takes it; encoding it again gives the same bytes. It keeps nothing of `content` alive. */
+/** The content as an object for Baileys, which encodes to the same bytes again. It does not reference `content`. */
 export function decodeContent(content: Uint8Array): proto.IMessage {
   return proto.Message.decode(new Uint8Array(content))
 }

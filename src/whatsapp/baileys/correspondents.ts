@@ -2,19 +2,19 @@ import { isJidGroup, jidNormalizedUser, S_WHATSAPP_NET } from 'baileys'
 import { lidOf, numberOf } from './addresses.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
 
-/** Finds the LID of a number; it may ask WhatsApp. */
+/** Finds the LID of a number. May query WhatsApp. */
 type FindLid = (address: string) => Promise<string | null>
 
-/** A person has two addresses on WhatsApp, number and LID; a group has one. */
+/** Resolves addresses: a person has two on WhatsApp, a number and a LID. A group has one. */
 export class Correspondents {
   readonly #rows: Pick<CredentialStore, 'read'>
 
-  /** @param rows what WhatsApp has said about numbers and LIDs */
+  /** @param rows hold the mapping between numbers and LIDs */
   constructor(rows: Pick<CredentialStore, 'read'>) {
     this.#rows = rows
   }
 
-  /** All addresses of whom a JID names, as far as they are known here; whatever the device. */
+  /** All known addresses of a person or group, without the device. */
   async addressesOf(jid: string): Promise<readonly string[]> {
     if (isJidGroup(jid)) return [jid]
     const number = numberOf(jid)
@@ -28,7 +28,7 @@ export class Correspondents {
     return [`${lid}@lid`, ...(mapped ? [`${mapped}${S_WHATSAPP_NET}`] : [])]
   }
 
-  /** Whether a JID names the one at this address; asked of WhatsApp where nothing is known of the LID. */
+  /** True if a JID belongs to this address. Queries WhatsApp if the mapping does not contain the LID. */
   async isSame(jid: string, address: string, findLid: FindLid): Promise<boolean> {
     const known = await this.addressesOf(jid)
     if (known.includes(address)) return true

@@ -3,28 +3,28 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { describeLibraryError, isOfLibrary } from './library-errors.ts'
 
-/** Runs the lines in a process of its own that contains errors. @returns what it printed, and its exit code */
-function run(lines: string): { said: string[]; code: number | null } {
+/** Runs the lines in a separate process that handles library errors. @returns its output and exit code */
+function run(lines: string): { printed: string[]; code: number | null } {
   const file = (name: string) => JSON.stringify(join(import.meta.dirname, name))
   const program = `
     const { containLibraryErrors } = await import(${file('library-errors.ts')})
     const { LibraryScope, outsideLibrary } = await import(${file('library-scope.ts')})
-    const say = (...words) => console.log(words.filter(Boolean).join(' '))
-    const logger = { error: (line, message) => say(message, line.sentence) }
-    containLibraryErrors(logger, error => { say('crash', error.message); process.exit(1) })
+    const print = (...words) => console.log(words.filter(Boolean).join(' '))
+    const logger = { error: (line, message) => print(message, line.sentence) }
+    containLibraryErrors(logger, error => { print('crash', error.message); process.exit(1) })
     const scopeOf = name => new LibraryScope({
-      failed: error => say(name, 'failed', error?.message ?? error),
-      broke: error => say(name, 'broke', error?.message ?? error),
+      failed: error => print(name, 'failed', error?.message ?? error),
+      broke: error => print(name, 'broke', error?.message ?? error),
     })
     const fail = async message => { throw new Error(message) }
     const one = scopeOf('one'), other = scopeOf('other')
     ${lines}`
   const { stdout, status } = spawnSync(process.execPath, ['--input-type=module', '--eval', program])
-  return { said: stdout.toString().split('\n').filter(Boolean).sort(), code: status }
+  return { printed: stdout.toString().split('\n').filter(Boolean).sort(), code: status }
 }
 
-test('an error has the owner in whose scope it happened, however it came about', () => {
-  const { said, code } = run(`
+test('an error is reported to the scope in which it happened, on any asynchronous path', () => {
+  const { printed, code } = run(`
     const paths = {
       promise: work => work(),
       tick: work => process.nextTick(work),
@@ -42,7 +42,7 @@ test('an error has the owner in whose scope it happened, however it came about',
     promise.catch(() => undefined)
     reject(1006)`)
   const paths = ['immediate', 'interval', 'microtask', 'tick', 'timer']
-  expect(said).toEqual(
+  expect(printed).toEqual(
     [
       'one failed 1006',
       'one failed promise',
@@ -52,30 +52,30 @@ test('an error has the owner in whose scope it happened, however it came about',
   expect(code).toBe(0)
 })
 
-test('what fails once the socket has ended concerns nobody', () => {
+test('errors after the end of the socket are ignored', () => {
   expect(run(`one.run(() => setTimeout(() => { throw new Error('late') }, 1)); one.end()`)).toEqual({
-    said: [],
+    printed: [],
     code: 0,
   })
 })
 
-test('an error of the service’s own ends the process, also when the library has called it', () => {
-  expect(run(`fail('ours')`)).toEqual({ said: ['crash ours'], code: 1 })
+test('an error of the service ends the process, also in a call from the library', () => {
+  expect(run(`fail('ours')`)).toEqual({ printed: ['crash ours'], code: 1 })
   const called = `const ours = outsideLibrary({ changed() { fail('called') } }); one.run(() => ours.changed())`
-  expect(run(called)).toEqual({ said: ['crash called'], code: 1 })
+  expect(run(called)).toEqual({ printed: ['crash called'], code: 1 })
 })
 
-test('an error of the library without an owner is logged, and the process lives', () => {
-  const { said, code } = run(`
+test('an error of the library without a scope is logged, and the process continues', () => {
+  const { printed, code } = run(`
     const error = new Error('nobody’s')
     error.stack = 'Error: nobody’s\\n    at x (file:///srv/node_modules/baileys/lib/Socket/chats.js:1:2)'
     Promise.reject(error)
     Promise.reject(1006)`)
-  expect(said).toEqual(['whatsapp.library_failed', 'whatsapp.library_failed nobody’s'])
+  expect(printed).toEqual(['whatsapp.library_failed', 'whatsapp.library_failed nobody’s'])
   expect(code).toBe(0)
 })
 
-test('an error is the library’s by the first file of its stack', () => {
+test('the first file of a stack decides whether an error is the library’s', () => {
   const error = new Error('of the test')
   expect(isOfLibrary(error)).toBe(false)
   error.stack = `Error: x
@@ -86,7 +86,7 @@ test('an error is the library’s by the first file of its stack', () => {
   expect(describeLibraryError(error).at).toBe('libsignal/src/session_cipher.js:10:2')
 })
 
-test('the line of the log shows no number, no address and no key', () => {
+test('a log line contains no number, address or key', () => {
   const { sentence } = describeLibraryError(new Error('no session for 5511987654321@s.whatsapp.net'))
   expect(sentence).toBe('no session for …')
 })

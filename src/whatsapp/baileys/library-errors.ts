@@ -6,9 +6,9 @@ const LIBRARY_FILE = /[\\/]node_modules[\\/]((?:baileys|libsignal)[\\/][^)\s]+)/
 const PLACE = /:\d+:\d+\)?$/
 
 /**
- * Keeps the process alive when Baileys or libsignal leaves an error unhandled. It concerns the socket in whose scope it
- * happened. Without a scope it is logged if it comes from the library.
- * @param crash called for any other error: it is the service's own
+ * Keeps the process alive when Baileys or libsignal leaves an error unhandled. The error is passed to the scope of the
+ * socket that caused it. Without a scope, an error of the library is logged.
+ * @param crash called with any other error, which is the service's own
  */
 export function containLibraryErrors(logger: Logger, crash: (error: unknown) => void): void {
   const contain = (error: unknown, kind: 'failed' | 'broke') => {
@@ -21,7 +21,7 @@ export function containLibraryErrors(logger: Logger, crash: (error: unknown) => 
   process.on('uncaughtException', error => contain(error, 'broke'))
 }
 
-/** Whether the error was made in the library. What is no `Error` is: Baileys rejects with bare numbers, the service never. */
+/** True if the library created the error. Values that are not an `Error` are its own: Baileys rejects with bare numbers. */
 export function isOfLibrary(error: unknown): boolean {
   if (!(error instanceof Error)) return true
   const frames = error.stack?.split('\n').filter(line => line.trimStart().startsWith('at ') && PLACE.test(line))
@@ -29,7 +29,7 @@ export function isOfLibrary(error: unknown): boolean {
   return frame !== undefined && LIBRARY_FILE.test(frame)
 }
 
-/** For a line of the log: nothing that could be a number, a key or a text. */
+/** The fields of a log line, without numbers, keys or texts. */
 export function describeLibraryError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { error: typeof error }
   const code = (error as { output?: { statusCode?: unknown } }).output?.statusCode

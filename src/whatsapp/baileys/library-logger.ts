@@ -1,12 +1,12 @@
 import type { ILogger } from 'baileys/lib/Utils/logger.js'
 import type { Logger } from 'pino'
 
-/** Longer than any of Baileys' own sentences. */
+/** Longer than any log message of Baileys. */
 const MAX_SENTENCE = 160
 
 /**
- * What Baileys has to say, as one field of a debug line. Its objects carry keys, message content, JIDs and stanzas,
- * so none of them is passed on; its sentences may quote a JID, so digits go.
+ * Logs the messages of Baileys at debug level. The objects that it logs contain keys, message content, JIDs and stanzas
+ * and are dropped. Its messages may quote a JID, so they are redacted.
  */
 export function createLibraryLogger(logger: Logger): ILogger {
   const say = (first: unknown, second?: string) => {
@@ -15,7 +15,7 @@ export function createLibraryLogger(logger: Logger): ILogger {
   }
   const ignore = () => undefined
   const library: ILogger = {
-    // Baileys builds its debug and trace lines only when the level says so.
+    // At this level Baileys does not build its debug and trace lines.
     level: 'warn',
     child: () => library,
     trace: ignore,
@@ -27,7 +27,7 @@ export function createLibraryLogger(logger: Logger): ILogger {
   return library
 }
 
-/** @returns the sentence without anything that could be a number, an address or a key */
+/** Replaces everything that could be a number, an address or a key. */
 export function redact(sentence: string): string {
   return sentence
     .slice(0, MAX_SENTENCE)

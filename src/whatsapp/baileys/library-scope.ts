@@ -1,29 +1,29 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { WASocket } from 'baileys'
 
-/** Called for errors that no code in the library handles. */
+/** Receives errors that the library leaves unhandled. */
 export interface LibraryErrors {
-  /** A promise was rejected, or the handling of a stanza threw. The socket can go on. */
+  /** A promise was rejected, or handling a stanza threw. The socket can continue. */
   failed(error: unknown): void
-  /** A callback of the event loop threw. It may have left the socket half changed. */
+  /** A callback of the event loop threw. It may have left the socket in an inconsistent state. */
   broke(error: unknown): void
 }
 
 const current = new AsyncLocalStorage<LibraryScope | undefined>()
 
 /**
- * Marks what the library does for one socket: calls, and the timers, promises and sockets that follow from them. Node
- * keeps the mark in the handlers of `unhandledRejection` and `uncaughtException`, so that an error has an owner.
+ * Marks all work of the library for one socket: calls, and the timers, promises and sockets that they create. The mark is
+ * still readable in Node's `unhandledRejection` and `uncaughtException` handlers, which assign the error to the socket.
  */
 export class LibraryScope {
-  /** Null once the socket has ended: a timer of the library may keep the scope for days. */
+  /** Null once the socket has ended, because a timer of the library may reference the scope for days. */
   #errors: LibraryErrors | null
 
   constructor(errors: LibraryErrors) {
     this.#errors = errors
   }
 
-  /** The scope of the code that runs, or of the error that is being handled. */
+  /** The scope of the running code, or of the error that is being handled. */
   static get current(): LibraryScope | undefined {
     return current.getStore()
   }
@@ -32,7 +32,7 @@ export class LibraryScope {
     return current.run(this, work)
   }
 
-  /** What fails from now on concerns nobody. */
+  /** Ignores all later errors. */
   end(): void {
     this.#errors = null
   }
@@ -46,7 +46,7 @@ export class LibraryScope {
   }
 }
 
-/** The same object, whose methods run outside of any scope: their errors are the service's own. */
+/** A proxy whose methods run outside of any scope, because their errors are the service's own. */
 export function outsideLibrary<T extends object>(ours: T): T {
   return new Proxy(ours, {
     get(target, name) {
@@ -57,12 +57,12 @@ export function outsideLibrary<T extends object>(ours: T): T {
   })
 }
 
-/** The events by which Baileys gives out one stanza: whole, by its kind, or by the query that it answers. */
+/** The events that Baileys emits for one stanza: all stanzas, by kind, and by the query that it answers. */
 const STANZA_EVENT = /^(?:frame$|CB:|TAG:)/
 
 /**
- * A stanza that a listener cannot bear is reported and dropped; the ones after it are read. Without this the exception
- * would pass for a frame that cannot be decrypted, which ends the socket at every login that brings the stanza again.
+ * Reports and drops a stanza whose listener throws. The next stanzas are still read. Otherwise Baileys would treat the
+ * exception as a decryption failure, and the socket would end at each login at which WhatsApp delivers the stanza again.
  */
 export function containStanzas({ ws }: WASocket, scope: LibraryScope): void {
   const emit = ws.emit.bind(ws)

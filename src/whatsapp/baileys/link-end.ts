@@ -1,31 +1,31 @@
 import { DisconnectReason } from 'baileys'
 
-/** Why a socket ended, as far as it says. */
+/** Why a socket ended. */
 export interface LinkEnd {
-  /** Baileys' status code: a close code of its own or WhatsApp's failure reason. */
+  /** Baileys' status code, which is its own close code or WhatsApp's failure reason, or one of our codes below. */
   code: number
-  /** WhatsApp says that the phone removed this device. */
+  /** WhatsApp reports that the phone removed this device. */
   deviceRemoved: boolean
-  /** With `NOT_REACHED`: what the system or TLS calls it, such as `ENOTFOUND`. */
+  /** With `NOT_REACHED`: the error code of the system or of TLS, such as `ENOTFOUND`. */
   systemCode?: string
 }
 
-/** Our own code: what WhatsApp delivered could not be recorded, so that it has to come again. */
+/** Our own code: a stanza could not be recorded, and WhatsApp has to deliver it again. */
 export const NOT_RECORDED = -1
 
-/** Our own code: no connection came about. Baileys calls it a time-out, or unknown. */
+/** Our own code: no connection was established. Baileys reports a timeout or an unknown error. */
 export const NOT_REACHED = -2
 
-/** Our own code: an exception in the library may have left the socket half changed. */
+/** Our own code: an exception in the library may have left the socket in an inconsistent state. */
 export const LIBRARY_BROKE = -3
 
-/** Of a connection that was there. */
+/** Error codes of an established connection. */
 const CUT = ['ECONNRESET', 'EPIPE']
 const TIMED_OUT = 'ETIMEDOUT'
-/** The `ws` package's codes for what a server said. */
+/** Prefix of the `ws` package's codes for protocol errors of the server. */
 const PROTOCOL = 'WS_'
 
-/** Baileys' own stand-in for "nobody said why". */
+/** Baileys' code for an end without a reason. */
 const UNKNOWN_CODE = DisconnectReason.badSession
 
 /** Baileys reports a Boom, a plain Error, or nothing at all. */
@@ -34,11 +34,11 @@ export function parseLinkEnd(error: unknown): LinkEnd {
   const code = typeof output?.statusCode === 'number' ? output.statusCode : UNKNOWN_CODE
   if (data instanceof Error) return parseSystemError(data, code)
   const node = data as { tag?: unknown; attrs?: { type?: unknown } } | null | undefined
-  // A conflict without a code becomes 440 whatever its type; the type tells a removal from a replacement.
+  // Baileys reports each conflict without a code as 440. The type separates a removal from a replacement.
   return { code, deviceRemoved: node?.tag === 'conflict' && node.attrs?.type === 'device_removed' }
 }
 
-/** @param code Baileys' own, for what says no more */
+/** @param code Baileys' code, used if the error is not more specific */
 function parseSystemError(error: NodeJS.ErrnoException, code: number): LinkEnd {
   const systemCode = error.code
   if (systemCode && CUT.includes(systemCode)) return { code: DisconnectReason.connectionClosed, deviceRemoved: false }

@@ -22,7 +22,7 @@ const refused = (code: number) => Object.assign(new Error('refused'), { data: co
 const NOTHING = undefined
 const ACKNOWLEDGED = node('iq', { type: 'result' })
 
-describe('what WhatsApp says of a number', () => {
+describe('WhatsApp’s answer about a number', () => {
   test.each<[string, BinaryNode | Error | undefined, BinaryNode | Error | undefined, unknown]>([
     [
       'in, at another address',
@@ -33,18 +33,18 @@ describe('what WhatsApp says of a number', () => {
     ['in, at a LID with a device', contact('in', '99:3@lid'), NOTHING, { kind: 'found', address: '99@lid' }],
     ['out', contact('out'), NOTHING, { kind: 'absent' }],
     ['invalid', contact('invalid', PN), NOTHING, { kind: 'absent' }],
-    ['in, nowhere; then it has a device', contact('in'), devices('0'), { kind: 'found', address: PN }],
-    ['nothing; then it has a device', users(node('user')), devices('0', '7'), { kind: 'found', address: PN }],
-    ['nothing; then it has none', users(), devices(), { kind: 'absent' }],
+    ['in, without an address; then a device', contact('in'), devices('0'), { kind: 'found', address: PN }],
+    ['nothing; then a device', users(node('user')), devices('0', '7'), { kind: 'found', address: PN }],
+    ['nothing; then no device', users(), devices(), { kind: 'absent' }],
     ['nothing, twice', users(), users(), { kind: 'absent' }],
-    ['not understood; then it has a device', refused(501), devices('0'), { kind: 'found', address: PN }],
-    ['not understood; then it has none', refused(501), devices(), { kind: 'silent' }],
-    ['unanswered; then it has a device', NOTHING, devices('0'), { kind: 'found', address: PN }],
+    ['not understood; then a device', refused(501), devices('0'), { kind: 'found', address: PN }],
+    ['not understood; then no device', refused(501), devices(), { kind: 'silent' }],
+    ['unanswered; then a device', NOTHING, devices('0'), { kind: 'found', address: PN }],
     ['unanswered, twice', NOTHING, NOTHING, { kind: 'silent' }],
     ['an empty result, twice', ACKNOWLEDGED, ACKNOWLEDGED, { kind: 'silent' }],
-    ['an error of its own; then it has none', failing('contact'), devices(), { kind: 'silent' }],
+    ['an error for the number; then no device', failing('contact'), devices(), { kind: 'silent' }],
     [
-      'nothing, and nothing of devices',
+      'nothing, and nothing about devices',
       users(node('user', { jid: PN })),
       users(node('user', { jid: PN })),
       { kind: 'silent' },
@@ -62,7 +62,7 @@ describe('what WhatsApp says of a number', () => {
     expect(await lookUp(NUMBER, query)).toEqual(expected)
   })
 
-  test('asks no second time when WhatsApp is asked too much', async () => {
+  test('is not queried again after WhatsApp has limited the rate', async () => {
     const query = vi.fn().mockRejectedValue(refused(429))
     await expect(lookUp(NUMBER, query)).rejects.toThrow('refused')
     expect(query).toHaveBeenCalledTimes(1)

@@ -1,19 +1,19 @@
 import { type BinaryNode, getBinaryNodeChild, getBinaryNodeChildren, jidNormalizedUser, S_WHATSAPP_NET } from 'baileys'
 
-/** What WhatsApp says of a number; `silent`: nothing, ask again later. */
+/** WhatsApp's answer about a number. `silent`: no usable answer, try again later. */
 export type LookUp = { kind: 'found'; address: string } | { kind: 'absent' } | { kind: 'silent' }
 
-/** Asks WhatsApp; undefined when it did not answer. @throws when it answered with an error */
+/** Queries WhatsApp. Undefined if it did not answer. @throws Boom if it answered with an error */
 type Query = (node: BinaryNode) => Promise<BinaryNode | undefined>
 
-/** WhatsApp's code for a client that asks too much. */
-const ASKS_TOO_MUCH = 429
+/** WhatsApp's code for a client that sends too many queries. */
+const RATE_LIMITED = 429
 
 /**
- * Looks a number up. Not with Baileys' `onWhatsApp`: it takes every answer without the word `in` for a no, also one that
- * does not speak of the number at all. After such an answer the devices are asked for, by the address that the number
- * would have: who has a device is on WhatsApp, who is left out of both answers is not.
- * @throws when WhatsApp wants to be left alone
+ * Finds out whether a number is on WhatsApp. Baileys' `onWhatsApp` is unsuitable: it reports a number as absent whenever
+ * the answer lacks `in`, even if the answer does not mention the number. In that case this function also queries the
+ * devices of the number's address. A number with a device is on WhatsApp. A number missing from both answers is not.
+ * @throws Boom when WhatsApp limits the rate of queries (429)
  */
 export async function lookUp(number: string, query: Query): Promise<LookUp> {
   const asked = { tag: 'contact', attrs: {}, content: `+${number}` }
@@ -38,7 +38,7 @@ export async function lookUp(number: string, query: Query): Promise<LookUp> {
   return leftOut && ownsNone ? { kind: 'absent' } : { kind: 'silent' }
 }
 
-/** What WhatsApp lists of one user; `answered`: there is a list, in which the user may be missing. */
+/** WhatsApp's entry for one user. `answered`: the answer contains a list, even if the user is missing in it. */
 async function askFor(
   query: Query,
   protocol: BinaryNode,
@@ -51,7 +51,7 @@ async function askFor(
   const attrs = { context: 'interactive', mode: 'query', sid: String(Date.now()), last: 'true', index: '0' }
   const iq = { to: S_WHATSAPP_NET, type: 'get', xmlns: 'usync' }
   const answer = await query({ tag: 'iq', attrs: iq, content: [{ tag: 'usync', attrs, content }] }).catch(error => {
-    if ((error as { data?: unknown } | null)?.data === ASKS_TOO_MUCH) throw error
+    if ((error as { data?: unknown } | null)?.data === RATE_LIMITED) throw error
     return undefined
   })
   const list = getBinaryNodeChild(getBinaryNodeChild(answer, 'usync'), 'list')

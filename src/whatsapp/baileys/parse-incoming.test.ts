@@ -14,7 +14,7 @@ const message = (key: Partial<WAMessage['key']>, content: proto.IMessage = { con
   messageTimestamp: 1_700_000_000,
 })
 
-describe('who wrote it', () => {
+describe('the sender of a message', () => {
   test.each([
     ['the number', { remoteJid: `${NUMBER}@s.whatsapp.net` }],
     ['the number of a device', { remoteJid: `${NUMBER}:12@s.whatsapp.net` }],
@@ -37,13 +37,13 @@ describe('who wrote it', () => {
     expect(incoming).toMatchObject({ from: NUMBER })
   })
 
-  test('is the LID, and says so, when the number cannot be known', async () => {
+  test('is the LID, marked as such, if the number is unknown', async () => {
     const incoming = await parseIncoming(message({ remoteJid: `${LID}:4@lid` }), knowsNobody, SELF)
     expect(incoming).toMatchObject({ from: LID, addressing: 'lid' })
   })
 })
 
-describe('its names and its chat', () => {
+describe('the names and the chat of a sender', () => {
   const learned = {
     getPNForLID: async () => `${NUMBER}:0@s.whatsapp.net`,
     getLIDForPN: async () => `${LID}:2@lid`,
@@ -62,21 +62,21 @@ describe('its names and its chat', () => {
     expect(await parseIncoming(message(key), mapping, SELF)).toMatchObject(expected)
   })
 
-  test('a mapping that cannot be asked for hides the LID and nothing else', async () => {
+  test('a failing mapping removes only the LID', async () => {
     const getLIDForPN = () => Promise.reject(new Error('no answer'))
     const incoming = await parseIncoming(message({}), { ...knowsNobody, getLIDForPN }, SELF)
     expect(incoming).toMatchObject({ from: NUMBER, lid: null })
   })
 
   test.each(['867051314767696@bot', '867051314767696:1@bot'])(
-    'an assistant such as %s has neither number nor LID, and says so',
+    'an assistant such as %s has neither number nor LID, and is marked as such',
     async participant => {
       const incoming = await parseIncoming(message({ remoteJid: GROUP, participant }), knowsNobody, SELF)
       expect(incoming).toMatchObject({ from: '867051314767696', addressing: 'other', chat: GROUP, lid: null })
     },
   )
 
-  test('the user name comes without its sign', async () => {
+  test('the username has no @ sign', async () => {
     const username = (key: object) => parseIncoming(message(key), knowsNobody, SELF).then(found => found?.username)
     expect(await username({ remoteJidUsername: '@ana' })).toBe('ana')
     expect(await username({ remoteJid: GROUP, participant: `${LID}@lid`, participantUsername: 'ana' })).toBe('ana')
@@ -84,12 +84,12 @@ describe('its names and its chat', () => {
   })
 })
 
-describe('what is no event', () => {
+describe('without an event', () => {
   test.each([
     ['our own message', { fromMe: true }],
     ['ours, in a broadcast list', { remoteJid: '1700000000@broadcast', participant: '990000000000000@lid' }],
     [
-      'ours, in a group that names a LID which nobody told us is ours',
+      'ours, in a group that names our LID while we do not know it',
       { remoteJid: GROUP, participant: '990000000000009@lid', participantAlt: '5511900000000@s.whatsapp.net' },
     ],
     ['a status', { remoteJid: 'status@broadcast', participant: `${NUMBER}@s.whatsapp.net` }],
@@ -109,7 +109,7 @@ describe('what is no event', () => {
   })
 })
 
-describe('what it is', () => {
+describe('the type and text', () => {
   test.each([
     [{ conversation: 'hi' }, { type: 'text', text: 'hi' }],
     [{ extendedTextMessage: { text: 'hi' } }, { type: 'text', text: 'hi' }],
@@ -140,7 +140,7 @@ describe('what it is', () => {
   })
 })
 
-test('a message carries WhatsApp’s id and time, the group and the push name', async () => {
+test('a message has WhatsApp’s ID and time, the group and the push name', async () => {
   const inGroup = { ...message({ remoteJid: GROUP, participant: `${NUMBER}@s.whatsapp.net` }), pushName: 'Ana' }
   expect(await parseIncoming(inGroup, knowsNobody, SELF)).toEqual({
     id: 'ID',
@@ -157,7 +157,7 @@ test('a message carries WhatsApp’s id and time, the group and the push name', 
 })
 
 test.each([null, 0, -5, Number.NaN, 253_402_300_800, 1e20, 0.5])(
-  'a message that WhatsApp dates %j bears the time of its arrival',
+  'a message that WhatsApp dates %j has the time of its arrival',
   async messageTimestamp => {
     const before = Date.now()
     const incoming = await parseIncoming({ ...message({}), messageTimestamp }, knowsNobody, SELF)
@@ -166,7 +166,7 @@ test.each([null, 0, -5, Number.NaN, 253_402_300_800, 1e20, 0.5])(
   },
 )
 
-test('the last second that an event can bear is kept', async () => {
+test('the last second that an event can have is kept', async () => {
   const incoming = await parseIncoming({ ...message({}), messageTimestamp: 253_402_300_799 }, knowsNobody, SELF)
   expect(new Date(incoming!.sentAt).toISOString()).toBe('9999-12-31T23:59:59.000Z')
 })

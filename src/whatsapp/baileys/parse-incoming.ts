@@ -10,7 +10,7 @@ import {
 import type { IncomingMessage, IncomingType } from '../../domain/event.ts'
 import { isSelf, lidOf, numberOf, type Self, userOf } from './addresses.ts'
 
-/** Which LID is which number, as far as WhatsApp has said it; null where it has not. */
+/** The known pairs of numbers and LIDs. Null if a pair is unknown. */
 export interface LidMapping {
   getPNForLID(lid: string): Promise<string | null>
   getLIDForPN(pn: string): Promise<string | null>
@@ -20,7 +20,7 @@ type Content = proto.IMessage
 
 export type IncomingContent = Pick<IncomingMessage, 'type' | 'text'>
 
-/** What the content of a message is, by the field that is set; the first that is decides. */
+/** The type and text of a message by its content field. The first field that is set decides. */
 const KINDS: readonly (readonly [keyof Content, IncomingType, ((content: Content) => string | null | undefined)?])[] = [
   ['conversation', 'text', content => content.conversation],
   ['extendedTextMessage', 'text', content => content.extendedTextMessage?.text],
@@ -44,8 +44,8 @@ const KINDS: readonly (readonly [keyof Content, IncomingType, ((content: Content
   ['pollUpdateMessage', 'poll'],
 ]
 
-/** Fields that are housekeeping between WhatsApp's programs, not something that a person wrote. */
-const HOUSEKEEPING: ReadonlySet<string> = new Set<keyof Content>([
+/** Fields of the protocol that no person wrote. */
+const PROTOCOL_FIELDS: ReadonlySet<string> = new Set<keyof Content>([
   'protocolMessage',
   'senderKeyDistributionMessage',
   'fastRatchetKeySenderKeyDistributionMessage',
@@ -58,12 +58,12 @@ const HOUSEKEEPING: ReadonlySet<string> = new Set<keyof Content>([
   'call',
 ])
 
-/** A year of four digits (contract §4). */
+/** The last second with a year of four digits (contract §4). */
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59Z')
 
 /**
- * @returns null for what is not an event (contract §4): own messages, status broadcasts, newsletters, protocol
- * messages, stubs and placeholders
+ * @returns null for messages without an event (contract §4): our own, status broadcasts, newsletters, protocol messages,
+ * stubs and placeholders
  */
 export async function parseIncoming(
   message: WAMessage,
@@ -79,7 +79,7 @@ export async function parseIncoming(
   const [sender, alternate] =
     group || isJidBroadcast(chat) ? [key.participant, key.participantAlt] : [chat, key.remoteJidAlt]
   const found = await findSender(sender, alternate, mapping)
-  // Where WhatsApp has not told us our LID, or a broadcast list names it, Baileys does not find us in the sender.
+  // Baileys does not recognise our own messages if our LID is unknown, or in a broadcast list that names the LID.
   if (!found || isSelf(sender, self) || found.from === userOf(self.id)) return null
   const { address, ...from } = found
   return {
@@ -94,13 +94,13 @@ export async function parseIncoming(
   }
 }
 
-/** WhatsApp's time, or ours where that is none that an event can bear: it would be refused again at every delivery. */
+/** WhatsApp's time. Ours if the store would refuse that time, because WhatsApp would deliver the message forever. */
 function sentAt(timestamp: WAMessage['messageTimestamp']): number {
   const at = Math.floor(Number(timestamp)) * 1_000
   return at > 0 && at <= LAST_MOMENT ? at : Date.now()
 }
 
-/** Type and text; null for what nobody wrote. */
+/** Type and text. Null if no person wrote the content. */
 export function parseContent(wrapped: Content | null | undefined): IncomingContent | null {
   const content = normalizeMessageContent(wrapped)
   if (!content || content.protocolMessage) return null
@@ -109,7 +109,9 @@ export function parseContent(wrapped: Content | null | undefined): IncomingConte
     const text = textOf?.(content)
     return text || (type === 'text' && text === '') ? { type, text } : { type }
   }
-  const rest = Object.keys(content).filter(field => isSet(content, field as keyof Content) && !HOUSEKEEPING.has(field))
+  const rest = Object.keys(content).filter(
+    field => isSet(content, field as keyof Content) && !PROTOCOL_FIELDS.has(field),
+  )
   return rest.length > 0 ? { type: 'other' } : null
 }
 
@@ -118,11 +120,11 @@ function isSet(content: Content, field: keyof Content): boolean {
 }
 
 interface Sender extends Pick<IncomingMessage, 'from' | 'addressing' | 'lid'> {
-  /** What its chat is called. */
+  /** The name of the sender's chat. */
   address: string
 }
 
-/** Its number and its LID, each wherever it can be known: from the address itself, the alternate one, or the mapping. */
+/** The sender's number and LID, from its address, the alternate address or the mapping. */
 async function findSender(
   sender: string | null | undefined,
   alternate: string | null | undefined,
@@ -141,7 +143,7 @@ async function findSender(
   return { from: user.replaceAll(/\D/g, ''), addressing: 'other', lid: null, address }
 }
 
-/** Only another name: without it the message is recorded all the same. */
+/** The LID is optional: if the lookup fails, the message is recorded without it. */
 async function findLid(number: string, mapping: LidMapping): Promise<string | undefined> {
   const found = await mapping.getLIDForPN(`${number}@s.whatsapp.net`).catch(() => null)
   return lidOf(found)

@@ -34,15 +34,15 @@ describe('a receipt', () => {
     })
   })
 
-  test('of a group for many members counts for the messages that others tell of', () => {
+  test('of many group members counts for the messages that members other than us report', () => {
     const part = (key: string, ...jids: string[]) => ({
       tag: 'participants',
       attrs: { key },
       content: jids.map(jid => ({ tag: 'user', attrs: { jid } })),
     })
-    const told = [part('A', CONTACT), part('B', SELF.lid), part('C', SELF.id, CONTACT), part('')]
+    const parts = [part('A', CONTACT), part('B', SELF.lid), part('C', SELF.id, CONTACT), part('')]
     const node = { tag: 'receipt', attrs: { id: 'X', from: '120363000000000777@g.us', type: 'read' } }
-    expect(parseReceipt({ ...node, content: told }, SELF)).toMatchObject({ whatsappIds: ['A', 'C'], reached: 'read' })
+    expect(parseReceipt({ ...node, content: parts }, SELF)).toMatchObject({ whatsappIds: ['A', 'C'], reached: 'read' })
     expect(parseReceipt({ ...node, content: [part('B', SELF.id)] }, SELF)).toBeNull()
   })
 
@@ -52,7 +52,7 @@ describe('a receipt', () => {
   })
 
   test.each(['retry', 'server-error', 'peer_msg', 'hist_sync', 'unheard_of'])(
-    'of type %s tells of no progress',
+    'of type %s reports no progress',
     type => {
       expect(receipt({ type })).toBeNull()
     },
@@ -62,11 +62,11 @@ describe('a receipt', () => {
     { from: '5511900000001:0@s.whatsapp.net', recipient: CONTACT },
     { from: '99000000001@lid', recipient: CONTACT, type: 'read' },
     { from: '120363000000000777@g.us', participant: '5511900000001@s.whatsapp.net' },
-  ])('of our own device is nothing the recipient did: %o', attrs => {
+  ])('of our own device reports no progress of the recipient: %o', attrs => {
     expect(receipt(attrs)).toBeNull()
   })
 
-  test('in a chat with ourselves is the recipient’s', () => {
+  test('in the chat with ourselves counts as the recipient’s', () => {
     expect(receipt({ from: '5511900000001@s.whatsapp.net', type: 'read' })?.reached).toBe('read')
   })
 

@@ -2,25 +2,25 @@ import { type BinaryNode, getBinaryNodeChildren } from 'baileys'
 import type { MessageProgress } from '../../domain/message.ts'
 import { isSelf, type Self } from './addresses.ts'
 
-/** How far some of our messages got, as one receipt tells it; by WhatsApp's ids. */
+/** The progress that one receipt reports for some of our messages, by their WhatsApp IDs. */
 export interface Receipt {
   whatsappIds: readonly string[]
   reached: MessageProgress
-  /** Whose chat, or which group, it is about: nobody else can say anything of a message. */
+  /** The chat or group of the messages. Nobody else may report progress of them. */
   chat: string
 }
 
-/** A receipt and whom it is from. */
+/** A receipt and its sender. */
 export interface SentReceipt extends Receipt {
-  /** Addresses of the chat, as far as they are known. */
+  /** The known addresses of the chat. */
   from: readonly string[]
-  /** The address that a message went to, if that is the chat's after all; null if not. */
+  /** The address that a message was sent to. Null if it was not sent to this chat. */
   findAddress(whatsappId: string): Promise<string | null>
 }
 
 /**
- * Receipt types that tell of progress. `inactive` comes from a device that has the message and shows no presence;
- * `retry`, `server-error`, `peer_msg` and `hist_sync` tell of none.
+ * Receipt types that report progress. `inactive` comes from a device that has the message and shows no presence.
+ * `retry`, `server-error`, `peer_msg` and `hist_sync` report no progress.
  */
 const REACHED: Readonly<Record<string, MessageProgress>> = {
   '': 'delivered',
@@ -31,10 +31,10 @@ const REACHED: Readonly<Record<string, MessageProgress>> = {
 }
 
 /**
- * Reads a receipt from the wire. Not from Baileys' events: those merge receipts (a `read` swallows the `delivered`
- * before it, a late `delivered` hides a `read`), name the first group member for all, and come after WhatsApp was told
- * that we have them.
- * @returns null for a receipt that tells nothing about a message of ours
+ * Reads a receipt from its stanza. Baileys' events are unsuitable: they merge receipts (a `read` replaces the `delivered`
+ * before it, a late `delivered` hides a `read`), name the first group member for all members, and are emitted after
+ * Baileys has acknowledged the receipt to WhatsApp.
+ * @returns null for a receipt that reports no progress of our messages
  */
 export function parseReceipt(node: BinaryNode, self: Self): Receipt | null {
   const { id, from, participant, recipient, type = '' } = node.attrs
@@ -42,8 +42,8 @@ export function parseReceipt(node: BinaryNode, self: Self): Receipt | null {
   if (!reached || !id || !from) return null
   const grouped = getBinaryNodeChildren(node, 'participants')
   if (grouped.length > 0) return parseGrouped(grouped, reached, from, self)
-  // Our own other devices receive and read too; that is nothing the recipient did. Without `recipient` it is a chat
-  // with ourselves, where they are the recipient.
+  // Receipts of our own other devices say nothing about the recipient. Without `recipient` it is the chat with
+  // ourselves, in which they are the recipient.
   const ownDevice = isSelf(participant ?? from, self)
   if (ownDevice && type !== 'sender' && (participant || recipient)) return null
   if (!ownDevice && type === 'sender') return null
@@ -53,7 +53,7 @@ export function parseReceipt(node: BinaryNode, self: Self): Receipt | null {
   return { whatsappIds: [id, ...more.filter(one => one !== undefined)], reached, chat }
 }
 
-/** What many members say at once: a part for each message, which names the message and who of them it is from. */
+/** A receipt of several group members: each part names one message and the members who report it. */
 function parseGrouped(
   parts: readonly BinaryNode[],
   reached: MessageProgress,

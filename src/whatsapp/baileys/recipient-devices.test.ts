@@ -8,7 +8,7 @@ const CONTACT = '5511987654321'
 const jidOf = (user: string, device: number) => `${user}${device ? `:${device}` : ''}@s.whatsapp.net`
 const allFailed = Object.assign(new Error('All encryptions failed'), { output: { statusCode: 500 }, data: null })
 
-/** Writes to whom the cache lists; fails as Baileys does when one side of the conversation has no device with keys. */
+/** Writes to the devices in the cache. Fails as Baileys does if one side of the conversation has no device with keys. */
 function stage(listed: Record<string, number[]>, keyless: string[]) {
   const devices = new DeviceCache(() => 0)
   const writtenTo: string[][] = []
@@ -44,13 +44,13 @@ function stage(listed: Record<string, number[]>, keyless: string[]) {
 }
 
 describe('a message is written to', () => {
-  test('every device that is listed', async () => {
+  test('every listed device', async () => {
     const { send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0, 2] }, [])
     await send()
     expect(writtenTo).toEqual([[jidOf(OWN, 0), jidOf(CONTACT, 0), jidOf(CONTACT, 2)]])
   })
 
-  test('the phone of a recipient of whom no device is listed, and the list is asked for again', async () => {
+  test('the phone of a recipient without listed devices, and the list is queried again for the next message', async () => {
     const { send, writtenTo, socket } = stage({ [OWN]: [0], [CONTACT]: [] }, [])
     await send()
     await send()
@@ -74,7 +74,7 @@ describe('a message is written to', () => {
   })
 })
 
-test('a device without keys is taken out of the answer; other answers stay as they are', () => {
+test('a device without keys is removed from the answer; other answers are unchanged', () => {
   const user = (jid: string, ...content: BinaryNode[]): BinaryNode => ({ tag: 'user', attrs: { jid }, content })
   const answer = (...content: BinaryNode[]): BinaryNode => ({
     tag: 'iq',

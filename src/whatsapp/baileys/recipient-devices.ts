@@ -3,14 +3,14 @@ import { isSelf, lidOf, type Self } from './addresses.ts'
 import type { DeviceCache } from './signal/device-cache.ts'
 
 /*
- * Baileys writes to the devices that WhatsApp lists, with the keys that WhatsApp gives out. Where no device is listed it
- * writes to our own phone alone, which WhatsApp acknowledges like any message; where one device has no keys it may write
- * to nobody.
+ * Baileys writes to the devices that WhatsApp lists, with the keys that WhatsApp provides. If no device is listed, it
+ * writes only to our own phone, and WhatsApp acknowledges that like any message. If a device has no keys, it may write to
+ * no device at all.
  */
 
-/** The phone of an account. */
+/** The device number of an account's phone. */
 const PHONE = 0
-/** Baileys' "All encryptions failed"; what WhatsApp refused has WhatsApp's code in `data`. */
+/** Baileys' "All encryptions failed". A refusal by WhatsApp has WhatsApp's code in `data` instead. */
 const NOT_ENCRYPTED = 500
 
 export interface Relay {
@@ -19,7 +19,7 @@ export interface Relay {
   self: Self
 }
 
-/** Writes a message to the devices of a recipient that can be reached, and to one of them at least. */
+/** Writes a message to the recipient's devices that have keys. @throws Boom if there are none */
 export async function relayToDevices(
   relay: Relay,
   address: string,
@@ -43,8 +43,8 @@ export async function relayToDevices(
 }
 
 /**
- * Somebody on WhatsApp has a phone, listed or not.
- * @returns undoes what was only for this message
+ * Adds the recipient's phone to the cache if no device is listed.
+ * @returns removes it again after the message
  */
 async function ensureDevices(relay: Relay, address: string): Promise<() => Promise<void>> {
   const { recipients } = await listDevices(relay, address)
@@ -54,7 +54,7 @@ async function ensureDevices(relay: Relay, address: string): Promise<() => Promi
   return () => relay.devices.del(user)
 }
 
-/** For a while nothing is written to devices without keys. @returns whether that helps */
+/** Leaves out devices without keys for an hour. @returns false if that would not help */
 async function leaveOutUnreachable(relay: Relay, address: string): Promise<boolean> {
   const { all, recipients } = await listDevices(relay, address)
   const reached = new Set<string>()
@@ -65,7 +65,7 @@ async function leaveOutUnreachable(relay: Relay, address: string): Promise<boole
   return rest.length > 0
 }
 
-/** Our own devices and the recipient's: the very question that Baileys asks next, so that the answer is in the cache. */
+/** Our own devices and the recipient's. Baileys makes the same query next and finds the answer in the cache. */
 async function listDevices({ socket, self }: Relay, address: string) {
   const own = jidNormalizedUser((lidOf(address) && self.lid) || self.id)
   const all = await socket.getUSyncDevices([own, address], true, false)
@@ -78,7 +78,7 @@ function isNotEncrypted(error: unknown): boolean {
   return output?.statusCode === NOT_ENCRYPTED && typeof data !== 'number'
 }
 
-/** Takes the devices without keys out of an answer, which Baileys would take for a refusal of all keys asked for. */
+/** Removes devices without keys from an answer. Baileys would treat them as a refusal of all requested keys. */
 export function dropKeyErrors({ tag, attrs, content }: BinaryNode): void {
   const [list] = tag === 'iq' && attrs['type'] === 'result' && Array.isArray(content) ? content : []
   if (list?.tag !== 'list' || !Array.isArray(list.content)) return

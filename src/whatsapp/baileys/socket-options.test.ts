@@ -3,12 +3,12 @@ import { type SocketParts, socketOptions } from './socket-options.ts'
 
 const parts = (more: Partial<SocketParts>) => ({ network: { kind: 'whatsapp' }, ...more }) as SocketParts
 
-test('WhatsApp Web’s version is the given one, else the one that ships with the library', () => {
+test('the version of WhatsApp Web defaults to the one that ships with the library', () => {
   expect(socketOptions(parts({ version: [2, 3000, 7] })).version).toEqual([2, 3000, 7])
   expect(socketOptions(parts({}))).not.toHaveProperty('version')
 })
 
-test('a server is trusted without a certificate on loopback alone', () => {
+test('a server without a valid certificate is trusted only on loopback', () => {
   expect(socketOptions(parts({}))).not.toHaveProperty('agent')
   expect(socketOptions(parts({ network: { kind: 'simulated', url: 'wss://127.0.0.1:1/' } }))).toHaveProperty('agent')
   const elsewhere = parts({ network: { kind: 'simulated', url: 'wss://web.whatsapp.example/' } })

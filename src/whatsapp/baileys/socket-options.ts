@@ -14,19 +14,19 @@ import type { ILogger } from 'baileys/lib/Utils/logger.js'
 import { isLoopback } from './addresses.ts'
 import type { createSignalRepository } from './signal/signal-repository.ts'
 
-/** Where WhatsApp is: the real one, or a simulated network on loopback. */
+/** The real WhatsApp, or a simulated network on loopback. */
 export type Network =
   | { kind: 'whatsapp' }
-  /** `linkBy`: the sandbox's phone scans its QR code by itself. */
+  /** `linkBy`: lets the sandbox's phone scan the QR code. */
   | { kind: 'simulated'; url: string; linkBy?: (qr: string) => Promise<unknown> }
 
-/** An unanswered query holds up what asked for it; WhatsApp answers within a second or not at all. */
+/** WhatsApp answers a query within a second or not at all. */
 export const QUERY_TIMEOUT_MS = 15_000
 const KEEP_ALIVE_MS = 25_000
 
 export interface SocketParts {
   network: Network
-  /** Of WhatsApp Web. Default: the one that ships with Baileys. */
+  /** The version of WhatsApp Web. Default: the one that ships with Baileys. */
   version?: [number, number, number] | undefined
   /** Default: 15 s. */
   queryTimeoutMs?: number | undefined
@@ -45,46 +45,46 @@ export interface SocketParts {
   callOfferCache: CacheStore
 }
 
-/** Baileys' options; what is not said here is its default. */
+/** Baileys' options. All others keep their defaults. */
 export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
   const { network, version, queryTimeoutMs = QUERY_TIMEOUT_MS, keepAliveMs = KEEP_ALIVE_MS, ...rest } = parts
   return {
     ...rest,
-    // Pinned by the library's version; never fetched, so that a start depends on nothing outside.
+    // Never fetched, so a start depends on no other server.
     ...(version && { version }),
     ...(network.kind === 'simulated' && simulated(network.url)),
-    // Shown on the phone's list of linked devices; pairing codes want a known platform. Constant per account.
+    // Shown in the phone's list of linked devices. Pairing codes require a known platform. Constant per account.
     browser: Browsers.macOS('Chrome'),
-    // Our own sends would come back as events and swallow the receipts that arrive in the same instant.
+    // Our own sends would be emitted as events, which hide receipts that arrive at the same time.
     emitOwnEvents: false,
-    // Otherwise the phone stops notifying its owner.
+    // Otherwise the phone shows no notifications.
     markOnlineOnConnect: false,
     syncFullHistory: false,
-    // History is no event; but PUSH_NAME and INITIAL_BOOTSTRAP tell which LID is which number.
+    // History causes no events, but PUSH_NAME and INITIAL_BOOTSTRAP contain pairs of LIDs and numbers.
     shouldSyncHistoryMessage: ({ syncType }) =>
       syncType !== proto.HistorySync.HistorySyncType.FULL && syncType !== proto.HistorySync.HistorySyncType.RECENT,
-    // Status broadcasts are received and dropped by us: refusing one can hold up the offline queue (Baileys 2779).
+    // Status broadcasts are dropped later: ignoring them here can block the offline queue (Baileys issue 2779).
     shouldIgnoreJid: jid => isJidNewsletter(jid) === true,
-    // Baileys would fetch the URLs in a text from our network; link-preview-js is not installed either.
+    // With previews Baileys would fetch the URLs in a text from our network.
     generateHighQualityLinkPreview: false,
     defaultQueryTimeoutMs: queryTimeoutMs,
-    // Baileys would wait for each message that it cannot decrypt while those of all other contacts wait behind it.
+    // A delay would block the messages of all other contacts after each message that cannot be decrypted.
     retryRequestDelayMs: 0,
-    // For each frame sent Baileys would set a timer and take down three stacks. `watchHandshake` limits the connecting.
+    // Off, because Baileys would create a timer and three stack traces per frame. `watchHandshake` has the timeout.
     connectTimeoutMs: 0,
     keepAliveIntervalMs: keepAliveMs,
-    // Our key store repeats by itself and ends the socket when it fails.
+    // Our key store retries by itself and ends the socket when it fails.
     transactionOpts: { maxCommitRetries: 1, delayBetweenTriesMs: 0 },
   }
 }
 
-/** @throws TypeError for a host that is not loopback: over any other network the server must prove who it is */
+/** @throws TypeError for a host that is not loopback, because the server's certificate is not verified */
 function simulated(url: string): Partial<UserFacingSocketConfig> {
   const waWebSocketUrl = new URL(url)
   if (!isLoopback(waWebSocketUrl)) throw new TypeError('A simulated network must be on loopback.')
   return {
     waWebSocketUrl,
-    // They carry flags of the real server's experiments and privacy settings; a simulator need not know them.
+    // These queries fetch experiment flags and privacy settings, which the simulator does not have.
     fireInitQueries: false,
     ...(waWebSocketUrl.protocol === 'wss:' && { agent: new Agent({ rejectUnauthorized: false }) }),
   }

@@ -2,12 +2,12 @@ import { jidNormalizedUser, type WASocket } from 'baileys'
 import { lidOf, numberOf } from './addresses.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
 
-/** WhatsApp's token bookkeeping goes by weeks (Baileys `tc-token-utils.js`). */
+/** WhatsApp renews tokens weekly (Baileys `tc-token-utils.js`). */
 const WEEK_SECONDS = 604_800
 
 /**
- * Notes that the contact at this address got a token from us. Baileys loses its own note (it is written to a transaction
- * that has ended) and so would send one after every message; this one goes straight to the store.
+ * Records that the contact at this address has received a token from us. Baileys loses its own record, because it writes
+ * to a transaction that has ended, and would send a token after every message.
  */
 export async function noteToken(
   { signalRepository }: WASocket,

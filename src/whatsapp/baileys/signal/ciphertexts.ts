@@ -8,7 +8,7 @@ import {
 } from 'baileys'
 import type { Self } from '../addresses.ts'
 
-/** Which stanza a ciphertext came in: Baileys hands the very same bytes to the Signal repository. */
+/** Finds the stanza of a ciphertext. Baileys passes the same byte array to the Signal repository. */
 export class Ciphertexts {
   readonly #stanzas = new WeakMap<Uint8Array, BinaryNode>()
 
@@ -18,7 +18,7 @@ export class Ciphertexts {
     }
   }
 
-  /** The message that a ciphertext turned out to be; null for what another device of ours sent, and for what cannot be read. */
+  /** The decrypted message. Null if it is from another device of ours or cannot be parsed. */
   messageIn(ciphertext: Uint8Array, plaintext: Uint8Array, { id = '', lid = '' }: Self): WAMessage | null {
     const stanza = this.#stanzas.get(ciphertext)
     if (!stanza || stanza.attrs['category'] === 'peer') return null
@@ -26,12 +26,12 @@ export class Ciphertexts {
     try {
       message = proto.Message.decode(unpadRandomMax16(plaintext))
     } catch {
-      // Not for us to judge: Baileys asks the sender to send it again.
+      // Baileys handles this case: it asks the sender to send the message again.
       return null
     }
     const { fullMessage } = decodeMessageNode(stanza, id, lid)
     const { key } = fullMessage
-    // Baileys reads the sender's user name in groups only.
+    // Baileys reads the sender's username in groups only.
     const username = stanza.attrs['username'] ?? key.remoteJidUsername
     return { ...fullMessage, key: { ...key, ...(username && { remoteJidUsername: username }) }, message }
   }

@@ -6,7 +6,7 @@ import { Journal } from './journal.ts'
 
 const LEASE = { instanceId: 'inst_test', owner: 'test', epoch: 1 }
 
-/** Rows in memory; each commit waits for `gate`, and fails with what `fail` holds. */
+/** Rows in memory. Each commit waits for `gate` and fails with the next error in `fail`. */
 function memory() {
   const rows = new Map<string, Uint8Array>()
   const state = { rows, commits: 0, gate: Promise.resolve(), fail: [] as Error[] }
@@ -46,7 +46,7 @@ function open(credentials: Credentials) {
 const session = (counter: number) => ({ session: { 'a.0': { counter } as unknown as Uint8Array } })
 
 describe('changes of the keys', () => {
-  test('are seen at once and are durable once settled', async () => {
+  test('are visible at once and are durable once settled', async () => {
     const { state, credentials } = memory()
     const { store } = open(credentials)
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -60,7 +60,7 @@ describe('changes of the keys', () => {
     expect(state.rows.size).toBe(1)
   })
 
-  test('that gather while a commit runs share the next one, and the last of a row counts', async () => {
+  test('made during a commit share the next one, and the last value of a row is stored', async () => {
     const { state, credentials } = memory()
     const { store } = open(credentials)
     for (let counter = 1; counter <= 50; counter += 1) {
@@ -73,7 +73,7 @@ describe('changes of the keys', () => {
     expect(await next.keys.get('session', ['a.0'])).toEqual({ 'a.0': { counter: 50 } })
   })
 
-  test('take changed credentials along in the same commit, once a phone has confirmed them', async () => {
+  test('share a commit with changed credentials, once a phone has confirmed them', async () => {
     const { state, credentials } = memory()
     const { store } = open(credentials)
     store.touchCreds()
@@ -88,7 +88,7 @@ describe('changes of the keys', () => {
     expect(found?.creds).toEqual(JSON.parse(JSON.stringify({ ...store.creds }), reviveBuffers))
   })
 
-  test('wait for a store that is away', async () => {
+  test('wait while the store is unavailable', async () => {
     const { state, credentials } = memory()
     const { store, broken } = open(credentials)
     state.fail.push(new StoreUnavailable(), new StoreUnavailable())
@@ -98,7 +98,7 @@ describe('changes of the keys', () => {
     expect(broken).toEqual([])
   })
 
-  test('after one that could not be stored, none is: the next socket starts from the last whole state', async () => {
+  test('are refused after one that could not be stored: the next socket starts from the last consistent state', async () => {
     const { state, credentials } = memory()
     const { store, broken } = open(credentials)
     const lost = new LeaseLost(LEASE.instanceId)
@@ -111,7 +111,7 @@ describe('changes of the keys', () => {
     expect(state.rows.size).toBe(0)
   })
 
-  test('that Baileys makes in place to what it read change nothing but its copy', async () => {
+  test('that Baileys makes in place to a value it read affect only its copy', async () => {
     const { credentials } = memory()
     const { store } = open(credentials)
     await store.keys.set({ 'sender-key-memory': { g: { one: true } }, 'device-list': { u: ['0'] } })
@@ -122,7 +122,7 @@ describe('changes of the keys', () => {
     expect((await store.keys.get('device-list', ['u']))['u']).toEqual(['0'])
   })
 
-  test('that stay in memory keep no more of it than they need', async () => {
+  test('in memory do not retain the buffer pool', async () => {
     const { store } = open(memory().credentials)
     const bytes = Buffer.from('a slice of the pool')
     expect(bytes.buffer.byteLength).toBeGreaterThan(bytes.length)
@@ -142,7 +142,7 @@ describe('the journal', () => {
   const ciphertext = (seq: number) => Buffer.from(`ciphertext ${seq}`)
   const plaintext = (seq: number) => Buffer.from(`plaintext ${seq}`)
 
-  test('gives back what was decrypted before a restart, and never grows', async () => {
+  test('returns plaintexts from before a restart, and has a bounded number of rows', async () => {
     const { state, credentials } = memory()
     const { store } = open(credentials)
     const journal = new Journal(store)
@@ -158,7 +158,7 @@ describe('the journal', () => {
     expect(await after.find(ciphertext(0))).toBeUndefined()
   })
 
-  test('keeps what is not recorded, however many are decrypted and recorded before it is delivered again', async () => {
+  test('keeps an unrecorded message until it is delivered again, after any number of recorded ones', async () => {
     const { credentials } = memory()
     for (let restart = 0; restart < 3; restart += 1) {
       const { store } = open(credentials)
@@ -175,7 +175,7 @@ describe('the journal', () => {
     }
   })
 
-  test('keeps no more memory than the plaintext takes', async () => {
+  test('retains no more memory than the plaintext', async () => {
     const journal = new Journal(open(memory().credentials).store)
     await journal.find(ciphertext(0))
     journal.entryFor(ciphertext(0), plaintext(0))

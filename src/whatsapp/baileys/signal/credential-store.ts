@@ -13,13 +13,13 @@ import { untilStored } from '../../../store/until-stored.ts'
 import { outsideLibrary } from '../library-scope.ts'
 import { ownBytes } from './own-bytes.ts'
 
-/** Our own types among the Signal keys' rows. */
+/** Baileys' types of Signal keys, and our own. */
 export type RowType = keyof SignalDataTypeMap | 'creds' | 'devices' | 'journal' | 'journal-large'
 
 /** The one row that holds an account's credentials. */
 const CREDS = { type: 'creds', id: 'creds' } as const
 
-/** Read at every send; the others are read once in a while, and pre-keys alone would be 812 per instance. */
+/** Types that are read at every send. The others are read rarely, and pre-keys alone are 812 rows per instance. */
 const CACHED: ReadonlySet<string> = new Set<RowType>([
   'session',
   'sender-key',
@@ -31,13 +31,13 @@ const CACHED: ReadonlySet<string> = new Set<RowType>([
 ])
 const CACHED_ENTRIES = 4_000
 
-/** Longer than a restart of the database; after that the socket is given up rather than run ahead of what is stored. */
-const STORE_PATIENCE_MS = 10_000
+/** Longer than a restart of the database. After this the socket ends, because its state is not stored. */
+const STORE_WITHIN_MS = 10_000
 
 export interface CredentialStoreOptions {
   lease: Lease
   credentials: Credentials
-  /** A write failed for good: memory is ahead of the store, and the socket must end at once. */
+  /** A write failed for good. Memory is ahead of the store, so the socket must end at once. */
   onBroken(error: unknown): void
 }
 
@@ -49,21 +49,21 @@ interface Row {
 }
 
 /**
- * The credentials and Signal keys of one socket: a cache in front of the store, thrown away with the socket, so that
- * the next one starts from what is stored. Changes are seen at once and committed in order, one commit at a time, each with
- * all that has gathered meanwhile; credentials that changed go along, so that pre-keys and the counter that numbers
- * them never part. Whoever lets something out that depends on a change waits for `settled` first.
+ * The credentials and Signal keys of one socket: a cache in front of the store. It is discarded with the socket, and the
+ * next socket starts from the stored state. Changes are visible at once and are committed in order, one commit at a time,
+ * each with all changes since the one before. Changed credentials are part of it, because pre-keys and their counter must
+ * stay consistent. Callers wait for `settled` before they send anything that depends on a change.
  */
 export class CredentialStore {
   readonly creds: AuthenticationCreds
   readonly #options: CredentialStoreOptions
   readonly #cache = new BoundedMap<string, unknown>(CACHED_ENTRIES)
   readonly #closed = new AbortController()
-  /** Not committed yet, by type and id. */
+  /** Changes that no commit contains yet, by type and ID. */
   #gathered = new Map<string, Row>()
   #committing = new Map<string, Row>()
   #credsChanged = false
-  /** The commit that runs, and the one after it, which takes what is gathered. */
+  /** The running commit, and the next one, which takes the gathered changes. */
   #current: Promise<void> = Promise.resolve()
   #next: Promise<void> | null = null
   #broken = false
@@ -73,19 +73,19 @@ export class CredentialStore {
     this.creds = creds
   }
 
-  /** Null when the instance is not linked. */
+  /** Null if the instance is not linked. */
   static async find(options: CredentialStoreOptions): Promise<CredentialStore | null> {
     const rows = await options.credentials.get(options.lease.instanceId, CREDS.type, [CREDS.id])
     const row = rows.get(CREDS.id)
     return row ? new CredentialStore(options, decode(row) as AuthenticationCreds) : null
   }
 
-  /** Whether the instance is linked. */
+  /** True if the instance is linked. */
   static async exist(credentials: Credentials, instanceId: string): Promise<boolean> {
     return (await credentials.get(instanceId, CREDS.type, [CREDS.id])).size > 0
   }
 
-  /** New credentials; stored only once a phone has confirmed them, so that an abandoned attempt leaves nothing. */
+  /** New credentials. They are stored once a phone has confirmed them: an abandoned attempt leaves no rows. */
   static create(options: CredentialStoreOptions): CredentialStore {
     return new CredentialStore(options, initAuthCreds())
   }
@@ -102,7 +102,7 @@ export class CredentialStore {
           Object.entries(rows).map(([id, value]) => ({ type: type as RowType, id, value: value ?? null })),
         ),
       )
-      // WhatsApp is given their public halves next. Whatever else depends on a change waits for `settled`.
+      // Baileys uploads the public halves next. Everything else that depends on a change waits for `settled`.
       if (data['pre-key']) await written
     },
   }
@@ -120,12 +120,12 @@ export class CredentialStore {
     const rows = await untilStored(
       () => credentials.get(lease.instanceId, type, missing),
       this.#closed.signal,
-      STORE_PATIENCE_MS,
+      STORE_WITHIN_MS,
     )
     for (const id of missing) {
       const row = rows.get(id)
       const key = `${type}/${id}`
-      // What was written meanwhile is newer than what was read.
+      // A value written in the meantime is newer than the one read.
       const value = this.#known(key) ?? (row ? decode(row) : null)
       if (CACHED.has(type) && !this.#cache.has(key)) this.#cache.set(key, value)
       if (value !== null) found.set(id, value)
@@ -133,7 +133,7 @@ export class CredentialStore {
     return found
   }
 
-  /** Visible at once; resolves when durable. Null deletes. A failure also ends the socket. */
+  /** Visible at once. Resolves when durable. A null value deletes the row. A failure also ends the socket. */
   write(rows: readonly Row[]): Promise<void> {
     for (const row of rows) {
       const key = `${row.type}/${row.id}`
@@ -143,17 +143,17 @@ export class CredentialStore {
     return this.settled()
   }
 
-  /** Notes that `creds` changed; they are stored with the next commit. */
+  /** Marks `creds` as changed. They are stored with the next commit. */
   touchCreds(): void {
-    // Before the phone's signature is there, a login with these credentials would be refused.
+    // Without the phone's signature, WhatsApp would refuse a login with these credentials.
     this.#credsChanged = this.creds.account !== undefined
   }
 
-  /** Resolves when all that was changed so far is durable. */
+  /** Resolves when all changes so far are durable. Rejects if they could not be stored. */
   settled(): Promise<void> {
     if (this.#gathered.size === 0 && !this.#credsChanged) return this.#next ?? this.#current
     this.#next ??= this.#current.then(async () => {
-      // Once nothing else is ready to run: the sessions of all devices of a message are then gathered.
+      // Waits for all ready callbacks, so that the sessions of all devices of a message share the commit.
       await new Promise<void>(resolve => process.nextTick(resolve))
       this.#next = null
       this.#current = this.#commit()
@@ -161,24 +161,24 @@ export class CredentialStore {
     })
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#next.then(resolve, reject)
-    // Not everybody waits; a failure has ended the socket already.
+    // Not every caller waits, and a failure has already ended the socket.
     promise.catch(() => undefined)
     return promise
   }
 
-  /** No more patience with the store: what waits for it fails. */
+  /** Stops retrying: calls that wait for the store fail. */
   close(): void {
     this.#closed.abort()
   }
 
-  /** Undefined: only the store knows. Null: there is none. */
+  /** Undefined: not in memory. Null: the row does not exist. */
   #known(key: string): unknown {
     const row = this.#gathered.get(key) ?? this.#committing.get(key)
     return row ? row.value : this.#cache.get(key)
   }
 
   async #commit(): Promise<void> {
-    // Over a gap nothing may be stored: the next socket starts from the last whole state.
+    // After a lost change nothing may be stored: the next socket starts from the last consistent state.
     if (this.#broken) throw new BrokenKeys()
     this.#committing = this.#gathered
     this.#gathered = new Map()
@@ -188,7 +188,7 @@ export class CredentialStore {
     const rows = changes.map(({ type, id, value }) => ({ type, id, value: value === null ? null : encode(value) }))
     const { credentials, lease, onBroken } = this.#options
     try {
-      await untilStored(() => credentials.set(lease, rows), this.#closed.signal, STORE_PATIENCE_MS)
+      await untilStored(() => credentials.set(lease, rows), this.#closed.signal, STORE_WITHIN_MS)
     } catch (error) {
       this.#broken = true
       onBroken(error)
@@ -198,7 +198,7 @@ export class CredentialStore {
   }
 }
 
-/** A change of the keys could not be stored: none after it may be. */
+/** A change of the keys could not be stored, so later changes are refused. */
 class BrokenKeys extends Error {
   override readonly name = 'BrokenKeys'
 }
@@ -211,7 +211,7 @@ function decode(row: Uint8Array): unknown {
   return JSON.parse(Buffer.from(row).toString(), bytesFromJson)
 }
 
-/** Sees a Buffer after its own `toJSON`, and any other byte array as it is. */
+/** `JSON.stringify` passes a Buffer in after its `toJSON`, and any other byte array unchanged. */
 function bytesToJson(_key: string, value: unknown): unknown {
   if (value instanceof Uint8Array) return { type: 'Buffer', data: Buffer.from(value).toString('base64') }
   const json = value as { type?: unknown; data?: unknown } | null
@@ -226,14 +226,14 @@ function bytesFromJson(_key: string, value: unknown): unknown {
   return json?.type === 'Buffer' && typeof json.data === 'string' ? ownBytes(Buffer.from(json.data, 'base64')) : value
 }
 
-/** Of what is cached, identity keys and sender keys are bytes, and a contact's token holds some. */
+/** Copies the bytes of a cached value: identity keys and sender keys are bytes, and a contact's token contains some. */
 function withOwnBytes(value: unknown): unknown {
   if (value instanceof Uint8Array) return ownBytes(value)
   const { token } = (value ?? {}) as { token?: unknown }
   return token instanceof Uint8Array ? { ...(value as object), token: ownBytes(token) } : value
 }
 
-/** What Baileys expects of a value read: copies of what it changes in place, a message where it wants one. */
+/** Copies values that Baileys changes in place, and creates the message object that it expects. */
 function revive(type: RowType, value: unknown): unknown {
   if (type === 'sender-key-memory') return { ...(value as object) }
   if (type === 'device-list') return [...(value as string[])]

@@ -2,12 +2,12 @@ import type { PossiblyExtendedCacheStore } from 'baileys'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 
 /**
- * Baileys keeps device lists for 5 minutes; each expiry costs a query and throws a healthy Signal session away. It is
- * told of changes by notifications, so a list may stay much longer; a week bounds what a missed one costs.
+ * Baileys' default is 5 minutes, and each expiry costs a query and discards a working Signal session. WhatsApp notifies us
+ * of changes, so a list can stay much longer. The week limits the effect of a missed notification.
  */
 const FRESH_MS = 7 * 86_400_000
 const IN_MEMORY = 4_000
-/** A device whose keys WhatsApp did not give out may have some later. */
+/** A device without keys may have some later. */
 const LEFT_OUT_MS = 3_600_000
 
 interface Entry {
@@ -15,16 +15,16 @@ interface Entry {
   devices: unknown
 }
 
-/** Where the lists are kept: the credential store of the socket that is open. */
+/** The stored lists, in the credential store of the open socket. */
 export interface DeviceRows {
   read(type: 'devices', ids: readonly string[]): Promise<Map<string, unknown>>
   write(changes: readonly { type: 'devices'; id: string; value: unknown }[]): Promise<void>
 }
 
-/** The devices of each contact; it outlives the socket and the process. */
+/** The devices of each contact. The lists outlive the socket and the process. */
 export class DeviceCache implements PossiblyExtendedCacheStore {
   readonly #memory = new BoundedMap<string, Entry | null>(IN_MEMORY)
-  /** Until when, by user and device; on the clock that never jumps. */
+  /** When each device may be written to again, in ms of the monotonic clock, by user and device. */
   readonly #leftOut = new BoundedMap<string, number>(IN_MEMORY)
   readonly #now: () => number
   #rows: DeviceRows | null = null
@@ -38,7 +38,7 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
   }
 
   async get<T>(user: string): Promise<T> {
-    // Baileys' type does not say that a list may be absent; its code does.
+    // Baileys' type excludes a missing list, but its code allows for one.
     return (await this.mget<T>([user]))[user] as T
   }
 
@@ -72,7 +72,7 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
     await this.#rows?.write([{ type: 'devices', id: user, value: null }])
   }
 
-  /** For a while the device is not written to. */
+  /** Excludes the device from the lists for an hour. */
   leaveOut(user: string, device: number): void {
     this.#leftOut.set(`${user}:${device}`, performance.now() + LEFT_OUT_MS)
   }
@@ -83,7 +83,7 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
     return devices.filter(({ device = 0 }) => now >= (this.#leftOut.get(`${user}:${device}`) ?? 0))
   }
 
-  /** Only what is in memory: no list outlives an account's logout in the store. */
+  /** Clears memory only. A logout deletes the stored lists. */
   flushAll(): void {
     this.#memory.clear()
     this.#leftOut.clear()

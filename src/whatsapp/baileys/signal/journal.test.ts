@@ -4,7 +4,7 @@ import { Journal } from './journal.ts'
 
 const LARGE = 300 * 1024
 
-/** The rows of a credential store, and which were read. */
+/** The rows of a credential store, and a record of the reads. */
 class Rows {
   readonly rows = new Map<string, unknown>()
   readonly readTypes: string[] = []
@@ -36,7 +36,7 @@ class Rows {
 const ciphertext = (n: number) => Buffer.from(`ciphertext ${n}`)
 const plaintext = (n: number, length: number) => Buffer.alloc(length, n)
 
-test('a large plaintext is found by the next journal, which reads it only then', async () => {
+test('the next journal finds a large plaintext and reads it only then', async () => {
   const rows = new Rows()
   const journal = new Journal(rows.store)
   expect(await journal.find(ciphertext(1))).toBeUndefined()
@@ -49,7 +49,7 @@ test('a large plaintext is found by the next journal, which reads it only then',
   expect(await next.find(ciphertext(1))).toEqual(plaintext(1, LARGE))
 })
 
-test('a large plaintext goes with the next commit once its message is recorded', async () => {
+test('a large plaintext is deleted in the next commit once its message is recorded', async () => {
   const rows = new Rows()
   const journal = new Journal(rows.store)
   await journal.find(ciphertext(0))
@@ -63,7 +63,7 @@ test('a large plaintext goes with the next commit once its message is recorded',
   expect(await new Journal(rows.store).find(ciphertext(3))).toEqual(plaintext(3, 10))
 })
 
-test('a slot used anew keeps no large row of the message before', async () => {
+test('a reused slot keeps no large row of the earlier message', async () => {
   const rows = new Rows()
   const journal = new Journal(rows.store)
   await journal.find(ciphertext(0))

@@ -4,9 +4,9 @@ import type { CredentialStore } from './credential-store.ts'
 import { ownBytes } from './own-bytes.ts'
 
 const SLOTS = 128
-/** Recorded messages that stay for a while all the same: the parts of one stanza are recorded one by one. */
+/** Number of recorded messages whose slots are not reused yet, because the parts of a stanza are recorded one by one. */
 const KEPT_RECORDED = 16
-/** A larger plaintext has a row of its own, which is read only when its message is delivered again. */
+/** A larger plaintext has its own row, which is read only when its message is delivered again. */
 const MAX_INLINE_BYTES = 256 * 1024
 const TYPE = 'journal'
 const LARGE_TYPE = 'journal-large'
@@ -14,7 +14,7 @@ const LARGE_TYPE = 'journal-large'
 interface Entry {
   seq: number
   digest: string
-  /** Absent: in the row of the same slot and of `LARGE_TYPE`. */
+  /** If absent, the plaintext is in the row of type `LARGE_TYPE` with the same slot. */
   plaintext?: Uint8Array
 }
 
@@ -26,23 +26,23 @@ interface Kept {
 }
 
 /**
- * What was decrypted and may not be recorded, by the digest of its ciphertext. A message can be decrypted once only,
- * because the key is used up with it; so the plaintext is stored in the same commit as the keys, and when WhatsApp
- * delivers the message again (we had died before the receipt), it is read from here.
+ * Plaintexts whose messages may not be recorded yet, by the digest of the ciphertext. A message can be decrypted only once,
+ * because decryption consumes its key. The plaintext is therefore stored in the same commit as the keys. If the process
+ * dies before it sends the receipt, WhatsApp delivers the message again, and its plaintext is read from here.
  *
- * What comes live overtakes what WhatsApp had kept, so that any number of messages may be decrypted before one is
- * delivered again: a slot is used anew only when its message is recorded. After a restart nobody knows which are; those
- * in use are few, and the oldest of them go first.
+ * Live messages can overtake pending ones, so any number of messages may be decrypted before one is delivered again. A slot
+ * is therefore reused only when its message is recorded. After a restart it is unknown which messages are recorded, and the
+ * oldest slots are reused first; few of them are still needed.
  *
- * A large plaintext (a contact card with a photo, 16 MiB at most) is neither kept in memory nor read at a login. Its row
- * is erased in the next commit after its message is recorded.
+ * A large plaintext (a contact card with a photo, at most 16 MiB) is neither kept in memory nor read at login. Its row is
+ * deleted in the next commit after its message is recorded.
  */
 export class Journal {
   readonly #store: CredentialStore
   readonly #entries = new Map<string, Kept>()
-  /** The digests by slot, the oldest first. */
+  /** Digests by slot, oldest first. */
   readonly #slots = new Map<number, string>()
-  /** Slots whose message is recorded, the oldest first. */
+  /** Slots whose message is recorded, oldest first. */
   readonly #recorded = new Set<number>()
   #nextSeq = 0
   #loaded: Promise<void> | undefined
@@ -59,7 +59,7 @@ export class Journal {
     return kept && (kept.plaintext ?? this.#readLarge(kept.slot, digest))
   }
 
-  /** The rows to commit together with the keys that the decryption changed. */
+  /** The rows to commit together with the changed keys. */
   entryFor(ciphertext: Uint8Array, plaintext: Uint8Array): SignalDataSet {
     const inline: Record<string, Entry | null> = {}
     const large: Record<string, LargeEntry | null> = {}
@@ -76,11 +76,11 @@ export class Journal {
     inline[slot] = entry
     if (isLarge) large[slot] = { digest, plaintext: bytes }
     else if (heldLarge) large[slot] = null
-    // Baileys passes rows of every type through to the store; its types only know its own.
+    // Baileys passes rows of any type on to the store, but its types list only its own.
     return { [TYPE]: inline, [LARGE_TYPE]: large } as unknown as SignalDataSet
   }
 
-  /** What the message tells is recorded for good. */
+  /** Marks the message as recorded, so its slot can be reused. */
   recorded(ciphertext: Uint8Array): void {
     const entry = this.#entries.get(digestOf(ciphertext))
     if (entry) this.#recorded.add(entry.slot)
@@ -99,7 +99,7 @@ export class Journal {
   async #readLarge(slot: number, digest: string): Promise<Uint8Array | undefined> {
     const rows = await this.#store.read(LARGE_TYPE, [String(slot)])
     const entry = rows.get(String(slot)) as LargeEntry | undefined
-    // The slot may have been used anew while it was read.
+    // The slot may have been reused during the read.
     return entry?.digest === digest ? entry.plaintext : undefined
   }
 
@@ -122,7 +122,7 @@ export class Journal {
     return slot
   }
 
-  /** Their rows are to be erased. */
+  /** Empties the slots of recorded large plaintexts. @returns the slots, whose rows are to be deleted */
   #emptyLargeRecorded(): number[] {
     const slots = [...this.#recorded].filter(slot => this.#holdsLarge(slot))
     for (const slot of slots) this.#empty(slot)

@@ -5,7 +5,7 @@ import { giveKeysAsObjects } from './keys-as-objects.ts'
 const KEY = Buffer.alloc(32, 7)
 const TEXT = 'Good morning'
 
-test('keys given as bytes arrive as objects, whatever else is given as it is', () => {
+test('keys given as bytes become key objects; other arguments are unchanged', () => {
   const got: unknown[][] = []
   const take = (...given: unknown[]) => void got.push(given)
   const target = { createHmac: take, createCipheriv: take, createDecipheriv: take }
@@ -24,7 +24,7 @@ test('keys given as bytes arrive as objects, whatever else is given as it is', (
   expect((got[0]![1] as KeyObject).export()).toEqual(KEY)
 })
 
-test('it is done once, and changes no result, not of those imported by name either', () => {
+test('the patch is applied once and changes no result, also for functions imported by name', () => {
   const before = createHmac('sha256', KEY).update(TEXT).digest('hex')
   const original = crypto.createHmac
   giveKeysAsObjects()

@@ -1,6 +1,6 @@
 /**
- * The same bytes in memory of their own, for what is kept: most buffers are slices of Node's pool, and the smallest one
- * keeps all 64 KiB of it.
+ * Copies bytes that are kept for long into their own memory. Most buffers are slices of Node's pool, and even a small slice
+ * retains all 64 KiB of it.
  */
 export function ownBytes(bytes: Uint8Array): Buffer {
   const own = Buffer.allocUnsafeSlow(bytes.length)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { createLibraryLogger, redact } from '../library-logger.ts'
 import { silenceSignalConsole } from './quiet-libsignal.ts'
 
-test('what the Signal library prints, private keys included, reaches no console; other lines do', () => {
+test('lines of the Signal library, which contain private keys, do not reach the console; other lines do', () => {
   const printed: unknown[] = []
   const write = (...line: unknown[]) => void printed.push(...line)
   const target = { log: write, info: write, warn: write, error: write }
@@ -16,7 +16,7 @@ test('what the Signal library prints, private keys included, reaches no console;
   expect(target.info).toBe(write)
 })
 
-test('of what Baileys logs only a sentence without addresses and keys remains, whatever it passes along', () => {
+test('a log line of Baileys keeps only its message, without addresses and keys', () => {
   const lines: string[] = []
   const logger = createLibraryLogger(pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) }))
   const secret = { key: Buffer.from('private'), text: 'hello', jid: '5511987654321@s.whatsapp.net' }

@@ -1,7 +1,7 @@
 /**
- * How the lines begin that libsignal 6.0.0 and Baileys write straight to the console (`session_record.js`,
+ * Prefixes of the lines that libsignal 6.0.0 and Baileys write directly to the console (`session_record.js`,
  * `session_cipher.js`, `session_builder.js`, `curve.js`, `queue_job.js`; `Socket/communities.js`). Those of
- * `session_record.js` carry whole session objects, private keys included.
+ * `session_record.js` contain whole session objects, including private keys.
  */
 const KNOWN_LINES = [
   'Closing session:',
@@ -23,8 +23,8 @@ const KNOWN_LINES = [
 const METHODS = ['log', 'info', 'warn', 'error'] as const
 
 /**
- * Drops the console lines of the Signal library, which would print private keys; everything else passes. To be called
- * before anything else runs. @returns puts the console back as it was
+ * Drops the console lines of the Signal library, which contain private keys. Must be called before any other code runs.
+ * @returns restores the console
  */
 export function silenceSignalConsole(target: Pick<Console, (typeof METHODS)[number]> = console): () => void {
   const before = METHODS.map(method => [method, target[method]] as const)

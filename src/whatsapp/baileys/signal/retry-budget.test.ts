@@ -18,7 +18,7 @@ function open() {
   return { budget, ask, pass: (ms: number) => (now += ms) }
 }
 
-test('a contact causes so many requests at once, then one in each interval', () => {
+test('a contact can cause a burst of requests, then one per interval', () => {
   const { ask, pass } = open()
   const contact = '5511987654321:4@s.whatsapp.net'
   expect([1, 2, 3, 4].map(() => ask(contact))).toEqual([true, true, true, false])
@@ -28,7 +28,7 @@ test('a contact causes so many requests at once, then one in each interval', () 
   expect([1, 2, 3, 4].map(() => ask(contact))).toEqual([true, true, true, false])
 })
 
-test('contacts do not use up the requests of one another, in a group either', () => {
+test('contacts do not consume the requests of others, also in a group', () => {
   const { ask } = open()
   const group = '120363000000000777@g.us'
   for (let n = 0; n < 10; n++) ask(group, '1@lid')
@@ -36,7 +36,7 @@ test('contacts do not use up the requests of one another, in a group either', ()
   expect(ask('3@s.whatsapp.net')).toBe(true)
 })
 
-test('a clock that is set back takes nothing away', () => {
+test('a clock that is set back consumes no requests', () => {
   const { ask, pass } = open()
   ask('1@lid')
   pass(-600_000)

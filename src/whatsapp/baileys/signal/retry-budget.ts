@@ -3,7 +3,7 @@ import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { userOf } from '../addresses.ts'
 
 const CONTACTS = 2_000
-/** More than wait for their turn to be decrypted. */
+/** More than the number of messages that wait to be decrypted. */
 const MESSAGES = 4_000
 
 interface Spent {
@@ -12,20 +12,20 @@ interface Spent {
 }
 
 export interface RetryBudgetOptions {
-  /** How many requests a contact may cause at once. */
+  /** The number of requests that a contact may cause at once. */
   burst: number
-  /** After so long it may cause one more. */
+  /** The time after which it may cause one more. */
   refillMs: number
   now: () => number
 }
 
 /**
- * Bounds how often messages of one contact that cannot be decrypted are asked for again: anybody can send any number of
- * them. Baileys counts by message only, and asks by the message's id.
+ * Limits the retry requests for undecryptable messages per contact, because anybody can send any number of such messages.
+ * Baileys limits them only per message.
  */
 export class RetryBudget {
   readonly #options: RetryBudgetOptions
-  /** By the id of a message. */
+  /** By message ID. */
   readonly #senders = new BoundedMap<string, string>(MESSAGES)
   readonly #spent = new BoundedMap<string, Spent>(CONTACTS)
 
@@ -33,13 +33,13 @@ export class RetryBudget {
     this.#options = options
   }
 
-  /** Notes who a message is from. */
+  /** Remembers the sender of a message. */
   note({ attrs: { id, from, participant } }: BinaryNode): void {
     const sender = userOf(participant ?? from)
     if (id && sender) this.#senders.set(id, sender)
   }
 
-  /** Whether the message may be asked for; if so, its sender has one request less. */
+  /** True if the message may be requested again, which consumes one request of its sender. */
   take(messageId: string): boolean {
     const { burst, refillMs, now } = this.#options
     const sender = this.#senders.get(messageId) ?? ''

@@ -2,10 +2,10 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { WASocket } from 'baileys'
 import { RetryBudget } from './retry-budget.ts'
 
-/** A contact whose session with us broke while we were away may have written that much. */
-const ASKED_AT_ONCE = 256
-const ASKED_EVERY_MS = 2_000
-/** Our own phone is asked for a copy where the sender does not answer; each costs a message to the phone. */
+/** A contact whose session broke while we were offline may have sent this many messages. */
+const REQUESTS_AT_ONCE = 256
+const REQUESTS_EVERY_MS = 2_000
+/** Requests to our own phone for a copy, if the sender does not answer. Each costs a message to the phone. */
 const COPIES_AT_ONCE = 16
 const COPIES_EVERY_MS = 10_000
 
@@ -14,25 +14,25 @@ export interface RetryBudgets {
   copies: RetryBudget
 }
 
-/** They outlive a socket. @param now moments in ms that never go back */
+/** The budgets outlive a socket. @param now a monotonic clock in ms */
 export function createRetryBudgets(now: () => number): RetryBudgets {
   return {
-    requests: new RetryBudget({ burst: ASKED_AT_ONCE, refillMs: ASKED_EVERY_MS, now }),
+    requests: new RetryBudget({ burst: REQUESTS_AT_ONCE, refillMs: REQUESTS_EVERY_MS, now }),
     copies: new RetryBudget({ burst: COPIES_AT_ONCE, refillMs: COPIES_EVERY_MS, now }),
   }
 }
 
 const resending = new AsyncLocalStorage<true>()
 
-/** Marks what Baileys sends by itself: a message again, or a question to our own phone. */
+/** Marks what Baileys sends on its own: a message again, or a request to our own phone. */
 export function asResend<T>(work: () => T): T {
   return resending.run(true, work)
 }
 
 /**
- * Keeps messages that cannot be decrypted from delaying others. Baileys asks for them while all messages wait, in a
- * transaction of the account; what it sends by itself takes the same one and holds it over queries to WhatsApp.
- * Here that has a transaction of its own, and a contact causes a bounded number of requests.
+ * Prevents undecryptable messages from delaying others. Baileys requests them again in the account's transaction while all
+ * messages wait, and holds the same transaction over queries to WhatsApp when it sends on its own. Here those sends have
+ * their own transaction, and a contact can cause a limited number of requests.
  */
 export function boundRetryRequests(socket: WASocket, { requests, copies }: RetryBudgets): void {
   const { authState, messageRetryManager: manager, ws } = socket

@@ -13,7 +13,7 @@ beforeAll(() => {
 })
 afterAll(() => speakAgain())
 
-/** One side of a conversation, with what it keeps. */
+/** One side of a conversation, with its keys. */
 class Side {
   readonly #identity = curve.generateKeyPair()
   readonly #signed = curve.generateKeyPair()
@@ -66,7 +66,7 @@ function bytesOf({ privKey, pubKey }: { privKey: Uint8Array; pubKey: Uint8Array 
 
 type Does = 'write' | 'read' | 'renew'
 
-/** Written, read, renewed by one side, then answered over the session from before. */
+/** A message, a new session by one side, then an answer over the earlier session. */
 const ANSWER_OVER_THE_OLD: { by: 0 | 1; does: Does; ahead: number }[] = (
   [
     [0, 'write'],
@@ -78,7 +78,7 @@ const ANSWER_OVER_THE_OLD: { by: 0 | 1; does: Does; ahead: number }[] = (
   ] as const
 ).map(([by, does]) => ({ by, does, ahead: 0 }))
 
-test('however the messages of two sides that open sessions to one another cross, each is decrypted', async () => {
+test('when two sides open sessions to each other, every message is decrypted in any order', async () => {
   const step = fc.record({
     by: fc.constantFrom<(0 | 1)[]>(0, 1),
     does: fc.constantFrom<Does[]>('write', 'write', 'read', 'read', 'renew'),

@@ -19,26 +19,25 @@ const CONTACTS_WITHOUT_LID = 1_000
 const NO_LID_FRESH_MS = 600_000
 
 /**
- * Within a send: `recorded` settles once the message is recorded as handed to WhatsApp; its frame does not leave before.
- * What follows from a send, and from the end of its socket, runs within it too: so it counts for `link` only.
+ * The context of a send. `recorded` settles once the message is recorded as sent; its frame does not leave before. Code that
+ * a send triggers later, even on another link after its socket has ended, inherits the context, so it names its `link`.
  */
 export const sending = new AsyncLocalStorage<{ link: object; recorded: Promise<void> }>()
 
-/** Told of everything decrypted, before Baileys answers WhatsApp; while it waits, no receipt goes out. */
+/** Called with each plaintext before Baileys acknowledges the message. Baileys sends no receipt until this resolves. */
 export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Promise<void>
 
 /**
- * Baileys' Signal repository with four things changed.
+ * Baileys' Signal repository with four changes.
  *
- * 1. Every change of a session is written before its result is given out: Baileys commits the keys of a send after writing
- *    to the socket, so that a crash in between would use a counter twice and the recipient could not decrypt. Each
- *    operation therefore runs outside the send's transaction, as one of its own; `sendDurably` holds the frame back until
- *    the write is durable. To wait for that in here would hold up every other send: Baileys encrypts one by one
- *    for the account's own phone.
+ * 1. Each change of a session is written before its result is used. Baileys commits the keys of a send after it writes to
+ *    the socket: after a crash in between, a counter would be used twice and the recipient could not decrypt. Each operation
+ *    therefore runs in its own transaction, outside the send's, and `sendDurably` holds the frame back until the write is
+ *    durable. Waiting here instead would block all other sends, because Baileys encrypts one by one for our own phone.
  * 2. Operations on one contact are serialised. Baileys locks by JID, but number and LID share one session.
- * 3. A plaintext is journalled in the commit that uses its key up, and recorded as an event before Baileys sends the
- *    receipt: a message is either still WhatsApp's to deliver again, or already ours.
- * 4. A contact without a LID can be written to (`answeringForAll`).
+ * 3. A plaintext is written to the journal in the commit that consumes its key, and recorded as an event before Baileys
+ *    sends the receipt. Either WhatsApp still delivers the message again, or we have it.
+ * 4. Messages can be sent to contacts without a LID (`withNumbersForMissingLids`).
  */
 export function createSignalRepository(
   auth: SignalAuthState,
@@ -47,13 +46,13 @@ export function createSignalRepository(
   ours: { journal: Journal; onDecrypted: OnDecrypted; settled(): Promise<void>; onClose(): void },
 ): SignalRepositoryWithLIDStore {
   keepSessionsWhole()
-  const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid && rememberingNo(pnToLid))
+  const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid && cachingMisses(pnToLid))
   const keys = auth.keys as SignalKeyStoreWithTransaction
   const outside = AsyncLocalStorage.snapshot()
   const locks = new Map<string, Promise<unknown>>()
   const mapping = mappingOutside(base.lidMapping, outside)
 
-  /** One at a time for each key, and outside of any transaction of the caller's. */
+  /** Runs `work` outside the caller's transaction, one call at a time for each key. */
   function alone<T>(key: string, work: () => Promise<T>): Promise<T> {
     const turn = (locks.get(key) ?? Promise.resolve()).then(() => outside(work))
     const settled = turn.catch(() => undefined)
@@ -62,7 +61,7 @@ export function createSignalRepository(
     return turn
   }
 
-  /** Number and LID of a contact lead to the same key, as they lead to the same session in Baileys. */
+  /** The lock key of a contact: the same for its number and its LID, which share a session in Baileys. */
   async function contactOf(jid: string): Promise<string> {
     const lid = jid.includes('lid') ? jid : await mapping.getLIDForPN(jid)
     return jidDecode(lid ?? jid)?.user ?? jid
@@ -87,7 +86,7 @@ export function createSignalRepository(
 
   return {
     ...base,
-    lidMapping: answeringForAll(base.lidMapping),
+    lidMapping: withNumbersForMissingLids(base.lidMapping),
     async encryptMessage(message) {
       return alone(await contactOf(message.jid), () => base.encryptMessage(message))
     },
@@ -124,10 +123,10 @@ export function createSignalRepository(
 }
 
 /**
- * Baileys asks for the keys of a contact by LID, and for none where it knows no LID. Where there is none the number takes
- * its place, as an address and as the name of the session.
+ * Baileys requests the keys of a contact by LID, and none if the LID is unknown. Here the number takes the place of a
+ * missing LID, as the address and as the name of the session.
  */
-function answeringForAll(base: LIDMappingStore): LIDMappingStore {
+function withNumbersForMissingLids(base: LIDMappingStore): LIDMappingStore {
   const getLIDsForPNs: LIDMappingStore['getLIDsForPNs'] = async pns => {
     const found = (await base.getLIDsForPNs(pns)) ?? []
     const users = new Set(found.map(({ pn }) => userOf(pn)))
@@ -138,8 +137,8 @@ function answeringForAll(base: LIDMappingStore): LIDMappingStore {
   return Object.assign(Object.create(base) as LIDMappingStore, { getLIDsForPNs, getLIDForPN })
 }
 
-/** Baileys asks for a LID at every use of a session, and forgets that there was none. */
-function rememberingNo(pnToLid: NonNullable<PnToLid>): NonNullable<PnToLid> {
+/** Caches negative answers: Baileys queries a missing LID at every use of a session. */
+function cachingMisses(pnToLid: NonNullable<PnToLid>): NonNullable<PnToLid> {
   const askedAt = new BoundedMap<string, number>(CONTACTS_WITHOUT_LID)
   return async pns => {
     const due = pns.filter(pn => !(performance.now() - (askedAt.get(pn) ?? Number.NEGATIVE_INFINITY) < NO_LID_FRESH_MS))
@@ -151,8 +150,8 @@ function rememberingNo(pnToLid: NonNullable<PnToLid>): NonNullable<PnToLid> {
 }
 
 /**
- * What is learned about numbers and LIDs is nobody's transaction: it holds, and is stored, whatever becomes of the send
- * that asked. Nor may it run in one: Baileys sets a timer of three days for each, which would keep the transaction that long.
+ * Runs the methods of the mapping outside any transaction: a learned pair is stored even if the send that queried it fails.
+ * Baileys also creates a timer of three days for each pair, which would retain the transaction that long.
  */
 function mappingOutside<M extends SignalRepositoryWithLIDStore['lidMapping']>(
   mapping: M,
