@@ -35,6 +35,16 @@ describe('a device', () => {
     expect(await again.decrypt('1.0', after.type, after.ciphertext)).toEqual(Buffer.from('after'))
   })
 
+  it('with a newer session than a message keeps that session as it was', async () => {
+    const { a, b } = await createPair()
+    const answer = await b.device.encrypt('1.0', HELLO)
+    await a.device.openSession('2.0', b.device.bundle())
+    // Both sessions of a's are of use: the answer comes over the older one.
+    expect(await a.device.decrypt('2.0', answer.type, answer.ciphertext)).toEqual(HELLO)
+    const next = await a.device.encrypt('2.0', Buffer.from('next'))
+    expect(await b.device.decrypt('1.0', next.type, next.ciphertext)).toEqual(Buffer.from('next'))
+  })
+
   it('is not harmed by what it cannot read', async () => {
     const { a, b } = await createPair()
     const { ciphertext, type } = await a.device.encrypt('2.0', HELLO)

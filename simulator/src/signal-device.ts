@@ -1,7 +1,8 @@
 import { randomBytes, randomInt } from 'node:crypto'
-import { ProtocolAddress, SessionBuilder, SessionCipher, SessionRecord, type SignalStorage } from 'libsignal'
+import { ProtocolAddress, SessionBuilder, SessionRecord, type SignalStorage } from 'libsignal'
 import { deriveKeyPair, hkdf, type KeyPair, sign, typed } from './keys.ts'
 import { SenderKeys, type SessionStore } from './sender-keys.ts'
+import { WholeSessionCipher } from './whole-session-cipher.ts'
 
 /** A key with the number that its owner knows it by. */
 export interface PreKey {
@@ -98,14 +99,14 @@ export class SignalDevice {
   }
 
   async encrypt(peer: string, message: Uint8Array): Promise<Encrypted> {
-    const { type, body } = await new SessionCipher(this.#signalStorage, this.#address(peer)).encrypt(pad(message))
+    const { type, body } = await new WholeSessionCipher(this.#signalStorage, this.#address(peer)).encrypt(pad(message))
     // libsignal's types say string; it is a Buffer
     return { type: type === PRE_KEY_MESSAGE ? 'pkmsg' : 'msg', ciphertext: Buffer.from(body as unknown as Buffer) }
   }
 
   /** @throws Error when it does not fit any session; the sessions are then as before */
   async decrypt(peer: string, type: string, ciphertext: Buffer): Promise<Buffer> {
-    const cipher = new SessionCipher(this.#signalStorage, this.#address(peer))
+    const cipher = new WholeSessionCipher(this.#signalStorage, this.#address(peer))
     try {
       if (type === 'pkmsg') return unpad(await cipher.decryptPreKeyWhisperMessage(ciphertext))
       return unpad(await cipher.decryptWhisperMessage(ciphertext))
