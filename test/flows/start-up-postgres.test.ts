@@ -94,13 +94,13 @@ describe('a start on PostgreSQL that is not possible says where, why and what to
     ],
     ['an unknown user', () => urlWith({ username: 'nobody' }), /pg_hba\.conf/],
     ['a server that asks for encryption', () => urlWith({ username: 'carol' }), /sslmode=require/],
-    ['an unknown database', () => urlWith({ pathname: '/nowhere' }), /no database "nowhere": create it/],
+    ['an unknown database', () => urlWith({ pathname: '/nowhere' }), /no database "nowhere"\. Create it/],
     [
       'no right on the schema',
       () => urlWith({ username: 'alice', password: PASSWORD }),
       /grant usage, create on schema public to "alice"/,
     ],
-    ['an unknown host', () => urlWith({ host: 'nowhere.invalid:5432' }), /nowhere\.invalid is not known/],
+    ['an unknown host', () => urlWith({ host: 'nowhere.invalid:5432' }), /nowhere\.invalid is unknown/],
     ['a port where nobody listens', () => urlWith({ host: '127.0.0.1:1' }), /127\.0\.0\.1:1 .*nothing listens there/],
     ['TLS, which the server has not', () => urlWith({ search: '?sslmode=verify-full' }), /refuses TLS/],
   ])('%s', async (_, url, sentence) => {
@@ -118,7 +118,7 @@ describe('a start on PostgreSQL that is not possible says where, why and what to
     const url = await server.createDatabase()
     const name = new URL(url).pathname.slice(1)
     await queryPostgres(server.url, `alter database ${name} set default_transaction_read_only = on`)
-    expect(await startInVain(url)).toMatch(/only reads/)
+    expect(await startInVain(url)).toMatch(/is read-only/)
   })
 })
 

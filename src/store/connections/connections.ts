@@ -32,7 +32,10 @@ export interface HealthReport extends Omit<ConnectionHealth, 'closes'> {
 export interface Connections {
   /** Also for a deleted instance whose rows are still there. */
   find(id: InstanceId): Promise<ConnectionRecord | null>
-  /** Sets the goal `online`: the owner links (by QR, or by pairing code for `pairingPhone`) or reconnects. False if there is no such instance. */
+  /**
+   * Sets the goal `online`: the owner links (by QR code, or by pairing code for `pairingPhone`) or reconnects.
+   * False if there is no such instance.
+   */
   requestConnect(id: InstanceId, pairingPhone: PhoneNumber | null): Promise<boolean>
   /** Sets the goal `logged_out`: the owner unlinks the number. False if there is no such instance. */
   requestLogout(id: InstanceId): Promise<boolean>

@@ -1,42 +1,42 @@
 import type { Compilable } from 'kysely'
 import type { RowsStatement, Statement } from './statement.ts'
 
-/** Runs queries on one connection, or on whichever is free. */
+/** Runs queries on one connection or on a pool. */
 export interface Session {
-  /** Runs a query built on the spot: for what is rare or has many shapes. */
+  /** Compiles and runs a query. For rare queries, and for those of many shapes. */
   query<O>(query: Compilable<O>): Promise<O[]>
   run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]>
-  /** The answers to all rows, in no order. */
+  /** Runs the statement for all rows. The results are in no particular order. */
   each<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): Promise<O[]>
 }
 
-/** A connection that holds a transaction. */
+/** A connection with an open transaction. */
 export interface Transaction extends Session {
-  /** Runs the statement for all rows without waiting for it: what is run later runs after it. If it fails, what is awaited next does. */
+  /** Sends the statement without waiting for its result. Later statements run after it. If it fails, `commit` rejects. */
   post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void
-  /** @throws PostFailed, and nothing is committed */
+  /** @throws PostFailed if a posted statement failed; nothing is committed then */
   commit(): Promise<void>
-  /** Never throws: a connection that cannot roll back is thrown away. */
+  /** Never throws: a connection that cannot roll back is discarded. */
   rollback(): Promise<void>
 }
 
-/** A posted statement failed; its error is the `cause`. */
+/** A posted statement failed. Its error is the `cause`. */
 export class PostFailed extends Error {
   override readonly name = 'PostFailed'
 }
 
-/** What the two databases do differently. */
+/** The differences between the two databases. */
 export interface Backend {
-  /** Reads what is committed. */
+  /** Reads committed data. */
   readonly reader: Session
-  /** Commits every statement by itself, in one round trip; null where a transaction costs none. */
+  /** Commits each statement by itself in one round trip. Null if a transaction has no round trips to save. */
   readonly autocommit: Session | null
-  /** How many commits may run side by side. */
+  /** How many commits may run concurrently. */
   readonly commitsAtOnce: number
   begin(): Promise<Transaction>
-  /** What an error of the driver means: `unavailable` concerns every unit, `conflict` goes away by repeating, `unit` is one unit's own. */
+  /** Classifies a driver error: `unavailable` affects every unit, `conflict` calls for a retry, `unit` is caused by one unit. */
   classify(error: unknown): 'unavailable' | 'conflict' | 'unit'
-  /** Takes what was deleted out of the files too; absent where the database does so by itself in time. */
+  /** Removes deleted data from the files too. Absent if the database does so by itself. */
   eraseTraces?(): Promise<void>
   close(): Promise<void>
 }

@@ -5,10 +5,10 @@ import type { Operation } from './operation.ts'
 import type { Statements } from './statement.ts'
 import type { Traces } from './traces.ts'
 
-/** What every part of the store works with. */
+/** The dependencies that all subjects of the store share. */
 export interface Core {
   readonly statements: Statements
-  /** Reads what is committed; one query sees one consistent state. */
+  /** Reads committed data. Each query sees one consistent state. */
   readonly reader: Session
   readonly sealing: Sealing
   readonly hints: LocalHints

@@ -12,7 +12,7 @@ const page = (rows: string[], limit: number) =>
   )
 
 describe('a page', () => {
-  test('ends with a cursor below which the next one starts', () => {
+  test('ends with a cursor, below which the next page starts', () => {
     const { data, nextCursor } = page(ROWS, 2)
     expect(data).toEqual(['evt_3', 'evt_2'])
     expect(idBefore({ cursor: nextCursor!, limit: 2 }, 'evt')).toBe('evt_2')
@@ -25,12 +25,12 @@ describe('a page', () => {
     expect(seqBefore({ cursor: bySeq.nextCursor!, limit: 1 })).toBe(9)
   })
 
-  test('is of its list: a cursor of another one is refused', () => {
+  test('refuses a cursor of another list', () => {
     const { nextCursor } = page(ROWS, 2)
     expect(() => idBefore({ cursor: nextCursor!, limit: 2 }, 'msg')).toThrow(InvalidCursor)
   })
 
-  test('has no cursor at the end', () => {
+  test('has no cursor if it is the last one', () => {
     expect(page(ROWS, 3).nextCursor).toBeNull()
     expect(page([], 3)).toEqual({ data: [], nextCursor: null })
   })
@@ -47,7 +47,7 @@ describe('a page', () => {
     'LTE=',
     Buffer.from('-1').toString('base64url'),
     Buffer.from("' or 1").toString('base64url'),
-  ])('refuses %j, which no page gave out', cursor => {
+  ])('refuses %j, which is not a cursor', cursor => {
     expect(() => idBefore({ cursor, limit: 1 }, 'evt')).toThrow(InvalidCursor)
     expect(() => seqBefore({ cursor, limit: 1 })).toThrow(InvalidCursor)
   })

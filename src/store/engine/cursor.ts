@@ -1,12 +1,12 @@
 import { InvalidCursor } from '../errors.ts'
 import type { Page, PageRequest } from './page.ts'
 
-/** Sorts after every identifier: where the first page starts. */
+/** Sorts after every ID. The first page starts here. */
 export const TOP = '~'
 const TOP_SEQ = Number.MAX_SAFE_INTEGER
 const ID = { msg: /^msg_[0-9a-z]+$/, evt: /^evt_[0-9a-z]+$/ }
 
-/** A page's cursor is the id of its last row. @throws InvalidCursor for one that no page of this list gave out */
+/** The ID of the previous page's last row. @throws InvalidCursor if the cursor is not one of this list */
 export function idBefore({ cursor }: PageRequest, of: keyof typeof ID): string {
   if (cursor === undefined) return TOP
   const id = Buffer.from(cursor, 'base64url').toString()
@@ -14,7 +14,7 @@ export function idBefore({ cursor }: PageRequest, of: keyof typeof ID): string {
   return id
 }
 
-/** The same for rows that are in the order of their `seq`. */
+/** The same for lists in the order of `seq`. */
 export function seqBefore({ cursor }: PageRequest): number {
   if (cursor === undefined) return TOP_SEQ
   const seq = Number(Buffer.from(cursor, 'base64url').toString())
@@ -23,8 +23,8 @@ export function seqBefore({ cursor }: PageRequest): number {
 }
 
 /**
- * @param rows one more than the page holds, if there is one more
- * @param positionOf what the next page starts below
+ * @param rows one more than `limit` if there is another page
+ * @param positionOf the ID or `seq` below which the next page starts
  */
 export function toPage<R, T>(
   rows: readonly R[],

@@ -2,7 +2,7 @@ import type { Lease } from '../leases/leases.ts'
 import type { Transaction } from './backend.ts'
 import type { RowsStatement, Statements } from './statement.ts'
 
-/** Tells which leases still hold, and keeps them from moving on until the transaction ends. */
+/** Finds the leases that are still held, and locks them until the transaction ends. */
 export class Fence {
   readonly #find: RowsStatement<{ instance_id: string; owner: string; epoch: number }, LeaseRow>
 
@@ -18,7 +18,7 @@ export class Fence {
               .onRef('leases.epoch', '=', 'input.epoch'),
           )
           .select(['leases.instance_id', 'leases.owner', 'leases.epoch']),
-        // A renewal changes no key and passes; whoever takes the lease over locks the whole row and waits.
+        // A renewal is not blocked by this lock, because it changes no key. A takeover is.
         'key share',
         'leases',
       ),

@@ -1,4 +1,4 @@
-/** Where the store tells what nobody waits for. */
+/** Receives problems that the store cannot report to a caller. */
 export interface StoreLogger {
   warn(fields: object, message: string): void
 }

@@ -31,7 +31,7 @@ function labels(units: Unit[]): string[] {
 }
 
 describe('units of one commit', () => {
-  test('of the same operation run together, across instances', () => {
+  test('with the same operation run together, across instances', () => {
     expect(labels([unit(set, 'a', '1'), unit(clear, 'b', '2'), unit(set, 'c', '3'), unit(clear, 'd', '4')])).toEqual([
       'set:13',
       'clear:24',
@@ -51,7 +51,7 @@ describe('units of one commit', () => {
     ])
   })
 
-  test('that touch the same thing never run together', () => {
+  test('with a key in common never run together', () => {
     expect(
       labels([
         unit(set, 'a', '1', ['x']),

@@ -2,27 +2,27 @@ import type { InstanceId } from '../../domain/ids.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { Session, Transaction } from './backend.ts'
 
-/** A kind of write, told for many inputs at once so that a busy moment costs few statements. */
+/** A kind of write. It processes many inputs at once, so that a batch needs few statements. */
 export interface Operation<I, O> {
   readonly name: string
   instanceId(input: I): InstanceId
-  /** What the input touches: two inputs of one instance with a key in common never share a run. */
+  /** The items that the input changes. Two inputs of one instance with a key in common never share a run. */
   keys(input: I): readonly string[]
-  /** Set for what an owner writes: inputs whose lease has moved on never reach `run`. */
+  /** Set for an owner's writes. Inputs whose lease was lost never reach `run`. */
   lease?(input: I): Lease
-  /** `run` sends all its statements at once and asks nothing in between: what comes after it need not wait for its answers. */
+  /** `run` sends all its statements without waiting for a result in between, so the next group can be sent right after it. */
   readonly isOneStep?: boolean
-  /** Told for one input at a time, it may do anything; also move leases. */
+  /** Processes one input at a time and may do anything, including moving leases. */
   readonly isRare?: boolean
-  /** Goes before all that waits and is never refused. */
+  /** Goes to the front of the queue and is never refused. */
   readonly urgent?: boolean
-  /** @returns an outcome for each input, in their order */
+  /** @returns one outcome per input, in the same order */
   run(tx: Transaction, inputs: readonly I[]): Promise<O[]>
-  /** `run`, where it is a single statement that needs no transaction around it, whatever its inputs have in common. */
+  /** An alternative to `run` for a single statement that needs no transaction. Its inputs may have keys in common. */
   runAlone?(session: Session, inputs: readonly I[]): Promise<O[]>
 }
 
-/** An operation that is too rare to be told for many at once. */
+/** An operation that processes its inputs one by one, because it is rare. */
 export function oneByOne<I, O>(
   name: string,
   instanceId: (input: I) => InstanceId,
@@ -49,7 +49,7 @@ export function fencedOneByOne<I extends { lease: Lease }, O>(
   return { ...oneByOne(name, (input: I) => input.lease.instanceId, run), lease: input => input.lease }
 }
 
-/** One call of an operation, waiting for its commit. */
+/** One call of an operation that waits for its commit. */
 export interface Unit {
   readonly operation: Operation<unknown, unknown>
   readonly input: unknown
@@ -63,8 +63,8 @@ export interface Group {
 }
 
 /**
- * Puts units of the same operation together, as far as this changes the order of no instance's units, and no two units
- * of a group touch the same thing.
+ * Groups units by operation. Keeps the order of each instance's units, and never puts two units with a key in common into the
+ * same group.
  */
 export function arrange(units: readonly Unit[]): Group[] {
   const groups: (Group & { keys: Set<string> })[] = []

@@ -1,4 +1,4 @@
-/** One page of a list, newest first unless said otherwise. `nextCursor` is opaque; null at the end. */
+/** One page of a list, newest first unless stated otherwise. `nextCursor` is opaque, and null on the last page. */
 export interface Page<T> {
   data: T[]
   nextCursor: string | null

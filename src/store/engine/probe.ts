@@ -4,14 +4,14 @@ import { type Operation, oneByOne } from './operation.ts'
 import type { Statements } from './statement.ts'
 
 const KEY = 'probe'
-/** Never the same twice: SQLite writes no page whose content stays as it is. */
+/** Random, because SQLite does not write a page whose content is unchanged. */
 const PROBE_BYTES = 16
-/** More than most commits write. A disk that refused a large commit may still have room for a small one. */
+/** Larger than most commits. A full disk may refuse a large commit and still accept a small one. */
 const PROBE_BYTES_AFTER_A_REFUSAL = 256 * 1024
 
 /**
- * Finds out whether the store takes writes by writing a row and bringing it to the disk. Once a write was refused, small
- * probes prove nothing: a large one has to succeed first.
+ * Checks whether the store accepts writes by writing a row and syncing it to disk. After a refused write, a large probe has
+ * to succeed first.
  */
 export class Probe {
   readonly #operation: Operation<Uint8Array, void>
@@ -45,9 +45,9 @@ export class Probe {
     if (isLarge) this.#afterFailure = false
   }
 
-  /** To be called with the error of every write. */
+  /** Call it with the error of every failed write. */
   noteFailure(error: unknown): void {
-    // Without a cause the database was not asked: too many writes waited, or the store was closing.
+    // Without a cause the write did not reach the database: the queue was full, or the store was closing.
     if (error instanceof StoreUnavailable && error.cause !== undefined) this.#afterFailure = true
   }
 }

@@ -3,7 +3,7 @@ import { StoreUnavailable } from '../errors.ts'
 import type { Backend, Session } from './backend.ts'
 import type { RowsStatement, Statement } from './statement.ts'
 
-/** Reads what is committed; a database that is away is told as `StoreUnavailable`. */
+/** Reads committed data. @throws StoreUnavailable if the database cannot be reached */
 export class GuardedReader implements Session {
   readonly #backend: Backend
 

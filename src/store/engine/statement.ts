@@ -17,8 +17,8 @@ import {
 } from 'kysely'
 import type { Database } from './schema/database.ts'
 
-/** Stands in a compiled query for a value that each run gives anew. */
-class Slot {
+/** A parameter of a compiled query. Each run supplies its value by name. */
+class Parameter {
   readonly name: string
 
   constructor(name: string) {
@@ -31,12 +31,12 @@ export interface Statement<I, O> {
   readonly sql: string
   readonly parameters: readonly unknown[]
   readonly id: number
-  /** Phantoms that carry the types of what goes in and comes out. */
+  /** Never set. They carry the types of the parameters and the rows. */
   readonly input?: (input: I) => void
   readonly output?: () => O
 }
 
-/** A statement that takes many rows at once: one round trip on PostgreSQL, a loop on SQLite. */
+/** A statement that processes many rows: in one round trip on PostgreSQL, in a loop on SQLite. */
 export interface RowsStatement<I, O> extends Statement<I, O> {
   readonly columns: readonly (keyof I & string)[]
 }
@@ -58,9 +58,9 @@ const ARRAY_TYPES: Record<string, string> = { text: 'text[]', integer: 'bigint[]
 interface InsertOptions<T extends keyof Database, O> {
   /** Columns that have the same value in every row. */
   fixed?: { [K in keyof Database[T] & string]?: RawBuilder<unknown> }
-  /** Columns of a key. A row whose key is taken replaces the existing one. */
+  /** The columns of a key. A row with an existing key replaces the former one. */
   replace?: readonly (keyof Database[T] & string)[]
-  /** Adds another conflict clause, or the columns to return. */
+  /** Adds a conflict clause or a `returning` clause. */
   finish?: (query: InsertQueryBuilder<Database, T, InsertResult>) => Compilable<O>
 }
 
@@ -85,13 +85,13 @@ export class Statements {
         : sql<number>`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`
   }
 
-  /** A query whose values are named by the fields of `values`. */
+  /** A query whose parameters are the fields of `values`. */
   one<I extends object, O>(build: (values: I) => Compilable<O>): Statement<I, O> {
-    const values = new Proxy({}, { get: (_, name) => new Slot(String(name)) }) as I
+    const values = new Proxy({}, { get: (_, name) => new Parameter(String(name)) }) as I
     return this.#statement(build(values).compile())
   }
 
-  /** A query over the table `input`, which holds the given rows. */
+  /** A query over the table `input`, which contains the given rows. */
   rows<C extends Columns, O>(
     columns: C,
     build: (db: QueryCreator<Database & { input: RowOf<C> }>) => Compilable<O>,
@@ -102,7 +102,7 @@ export class Statements {
     return { ...this.#statement<RowOf<C>, O>(build(db).compile()), columns: names }
   }
 
-  /** Inserts the given rows into `table`. @throws where a key is taken, unless an option says otherwise */
+  /** Inserts the given rows into `table`. A row whose key exists fails, unless an option handles it. */
   insert<
     T extends keyof Database,
     C extends Columns & { [K in keyof C]: K extends keyof Database[T] ? unknown : never },
@@ -130,7 +130,7 @@ export class Statements {
     })
   }
 
-  /** Locks the rows of `table` that a query finds until the transaction ends. SQLite has one writer and needs none. */
+  /** Locks the rows of `table` that a query finds until the transaction ends. SQLite has a single writer and needs no row locks. */
   locking<Q extends { modifyEnd(modifier: RawBuilder<unknown>): unknown }>(query: Q, mode: LockMode, table: string): Q {
     if (this.kind === 'sqlite') return query
     return query.modifyEnd(sql`for ${sql.raw(mode)} of ${sql.ref(table)}`) as Q
@@ -145,24 +145,24 @@ export class Statements {
 /** The parameters of one run. */
 export function fill(statement: Statement<never, unknown>, input: object): unknown[] {
   const values = input as Record<string, unknown>
-  return statement.parameters.map(parameter => (parameter instanceof Slot ? values[parameter.name] : parameter))
+  return statement.parameters.map(parameter => (parameter instanceof Parameter ? values[parameter.name] : parameter))
 }
 
 /** The parameters of one run over many rows: an array for each column. */
 export function fillColumns(statement: RowsStatement<never, unknown>, rows: readonly object[]): unknown[] {
   return statement.parameters.map(parameter =>
-    parameter instanceof Slot ? rows.map(row => (row as Record<string, unknown>)[parameter.name]) : parameter,
+    parameter instanceof Parameter ? rows.map(row => (row as Record<string, unknown>)[parameter.name]) : parameter,
   )
 }
 
 function sqliteInput(names: readonly string[]): RawBuilder<object> {
-  return sql`(select ${sql.join(names.map(name => sql`${new Slot(name)} as ${sql.id(name)}`))})`
+  return sql`(select ${sql.join(names.map(name => sql`${new Parameter(name)} as ${sql.id(name)}`))})`
 }
 
 function postgresInput(columns: Columns): RawBuilder<object> {
   const arrays = Object.entries(columns).map(([name, type]) => {
     const arrayType = ARRAY_TYPES[type.replace('?', '')]!
-    return sql`${new Slot(name)}::${sql.raw(arrayType)}`
+    return sql`${new Parameter(name)}::${sql.raw(arrayType)}`
   })
   return sql`(select * from unnest(${sql.join(arrays)}) as rows(${sql.join(Object.keys(columns).map(name => sql.id(name)))}))`
 }

@@ -1,11 +1,11 @@
 import { closeSync, fsyncSync, openSync } from 'node:fs'
 
-/** So that a file's bytes outlive a loss of power. */
+/** Makes the content of a file survive a power failure. */
 export function syncFile(file: string): void {
   sync(file, 'r+')
 }
 
-/** So that the names in a folder outlive it as well. */
+/** Makes the entries of a folder survive a power failure. */
 export function syncFolder(folder: string): void {
   sync(folder, 'r')
 }

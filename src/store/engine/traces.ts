@@ -1,6 +1,6 @@
 import type { Backend } from './backend.ts'
 
-/** Whether the database's files may still hold what was deleted. A start takes it out of them, too: it begins a new log. */
+/** Tracks whether the database's files may still contain deleted data. A start also removes it, because it begins a new log. */
 export class Traces {
   readonly #backend: Backend
   #left = false
@@ -9,7 +9,7 @@ export class Traces {
     this.#backend = backend
   }
 
-  /** Something was deleted, and is committed. */
+  /** Call it after the commit of a deletion. */
   note(): void {
     this.#left = true
   }

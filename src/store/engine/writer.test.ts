@@ -11,15 +11,15 @@ interface LedgerTransaction extends Transaction {
   readonly open: string[]
 }
 
-/** A database that keeps what was committed, and fails when told to. */
+/** A database double that records commits and fails on demand. */
 class Ledger implements Backend {
   readonly commitsAtOnce = 1
   readonly reader = {} as Session
   readonly autocommit = null
   readonly committed: string[][] = []
-  /** Thrown by the next commits, in turn. */
+  /** Errors of the next commits, in order. */
   readonly commitErrors: Error[] = []
-  /** The commits of what begins now wait for it. */
+  /** Commits of transactions that begin now wait for this promise. */
   hold: Promise<void> = Promise.resolve()
 
   async begin(): Promise<LedgerTransaction> {
@@ -72,21 +72,21 @@ function setUp(commitsAtOnce = 1) {
 }
 
 describe('the writer', () => {
-  test('commits together what arrives together, and resolves only then', async () => {
+  test('writes that arrive together share a commit and resolve after it', async () => {
     const { ledger, writer, note } = setUp()
     const outcomes = await Promise.all(['1', '2', '3'].map(input => writer.write(note, input)))
     expect(outcomes).toEqual(['1!', '2!', '3!'])
     expect(ledger.committed).toEqual([['1', '2', '3']])
   })
 
-  test('what arrives while a commit runs shares the next one', async () => {
+  test('writes that arrive during a commit share the next one', async () => {
     const { ledger, writer, note } = setUp()
     const first = writer.write(note, '1').then(() => Promise.all([writer.write(note, '2'), writer.write(note, '3')]))
     await first
     expect(ledger.committed).toEqual([['1'], ['2', '3']])
   })
 
-  test('a unit that fails rejects alone; the others are committed in their order', async () => {
+  test('a failing unit rejects alone; the others are committed in their order', async () => {
     const { ledger, writer, note } = setUp()
     const inputs = ['1', '2', 'bad', '3', 'bad', '4', '5']
     const outcomes = await Promise.allSettled(inputs.map(input => writer.write(note, input)))
@@ -94,7 +94,7 @@ describe('the writer', () => {
     expect(ledger.committed.flat()).toEqual(['1', '2', '3', '4', '5'])
   })
 
-  test('a commit that fails leaves every unit in the unknown, and is not tried again', async () => {
+  test('a failed commit rejects every unit as unavailable and is not retried', async () => {
     const { ledger, writer, note } = setUp()
     ledger.commitErrors.push(new Error('disk full'))
     const outcomes = await Promise.allSettled(['1', '2'].map(input => writer.write(note, input)))
@@ -105,7 +105,7 @@ describe('the writer', () => {
     expect(await writer.write(note, '3')).toBe('3!')
   })
 
-  test('a database that is gone rejects all that was in the commit', async () => {
+  test('an unreachable database rejects every unit of the commit', async () => {
     const { ledger, writer, note, runs } = setUp()
     runs.failures.push('gone')
     const outcomes = await Promise.allSettled(['1', '2'].map(input => writer.write(note, input)))
@@ -115,20 +115,20 @@ describe('the writer', () => {
     expect(ledger.committed).toEqual([])
   })
 
-  test('a conflict with another node is repeated', async () => {
+  test('a commit that conflicts with another node is retried', async () => {
     const { ledger, writer, note, runs } = setUp()
     runs.failures.push('conflict', 'conflict')
     expect(await Promise.all(['1', '2'].map(input => writer.write(note, input)))).toEqual(['1!', '2!'])
     expect(ledger.committed).toEqual([['1', '2']])
   })
 
-  test('what is urgent goes first', async () => {
+  test('an urgent write goes first', async () => {
     const { ledger, writer, note } = setUp()
     await Promise.all([writer.write(note, '1'), writer.write({ ...note, urgent: true }, 'urgent')])
     expect(ledger.committed.flat()).toEqual(['urgent', '1'])
   })
 
-  test('while a commit hangs, what comes is refused instead of waiting behind, but for what is urgent', async () => {
+  test('while a commit hangs, new writes are refused, except urgent ones', async () => {
     const { ledger, writer, note, time } = setUp()
     const { promise, resolve } = Promise.withResolvers<void>()
     ledger.hold = promise
@@ -143,7 +143,7 @@ describe('the writer', () => {
     expect(await writer.write(note, '5')).toBe('5!')
   })
 
-  test('what waits for a commit that takes long gets one of its own, but for the same instance', async () => {
+  test('writes behind a slow commit get a commit of their own, unless they are of the same instance', async () => {
     const { ledger, writer, note, time } = setUp(2)
     const { promise, resolve } = Promise.withResolvers<void>()
     ledger.hold = promise
@@ -164,7 +164,7 @@ describe('the writer', () => {
     expect(ledger.committed.flat().indexOf('1/a')).toBeLessThan(ledger.committed.flat().indexOf('2/a'))
   })
 
-  test('a whole commit’s worth that waits gets one of its own at once', async () => {
+  test('a full batch gets a commit of its own immediately', async () => {
     const { ledger, writer, note } = setUp(2)
     const { promise, resolve } = Promise.withResolvers<void>()
     ledger.hold = promise
@@ -178,7 +178,7 @@ describe('the writer', () => {
     await first
   })
 
-  test('closing waits for what was accepted and refuses the rest', async () => {
+  test('closing waits for accepted writes and refuses new ones', async () => {
     const { ledger, writer, note } = setUp()
     const accepted = writer.write(note, '1')
     const closed = writer.close()

@@ -5,21 +5,22 @@ import { type Backend, PostFailed, type Transaction } from './backend.ts'
 import { type Fence, leaseKey } from './fence.ts'
 import { arrange, type Group, type Operation, type Unit } from './operation.ts'
 
-/** More in one commit would keep the first ones, and on SQLite the process, waiting for the last. */
+/** A larger commit would delay its first units and, on SQLite, block the process. */
 const MAX_UNITS_PER_COMMIT = 128
-/** Above this, a new unit is refused at once: the store cannot keep up, and waiting would only hide it. */
+/** Above this, new units are refused, because the store cannot keep up. */
 const MAX_WAITING = 10_000
-/** A commit that takes longer has met a disk or a database that hangs: what comes now is refused instead of waiting behind. */
+/** A commit that takes longer indicates a hanging disk or database. New units are refused instead of queued behind it. */
 const STALLED_AFTER_MS = 5_000
 const MAX_CONFLICTS = 5
 
-/** What comes does not wait longer for the commits under way before it gets one of its own, where there is room. */
+/** How long units wait for running commits before they start one of their own, if the concurrency limit allows. */
 const JOIN_WITHIN_MS = 10
 
 /**
- * Writes, an instance's units in their order. Units that arrive while a commit runs share the next one, which begins when
- * that one ends; sooner where it takes long or a whole commit's worth waits, and the backend has room. A promise resolves
- * only after the commit. A unit that fails rejects alone: the others are committed without it.
+ * Batches writes into commits and keeps the order of each instance's units. Units that arrive during a commit share the next
+ * one. It begins when the current one ends; earlier if that one is slow or a full batch is waiting, up to `commitsAtOnce`
+ * concurrent commits. A promise resolves only after its commit. A failing unit rejects alone; the others are committed
+ * without it.
  */
 export class Writer {
   readonly #backend: Backend
@@ -27,9 +28,9 @@ export class Writer {
   readonly #commitsAtOnce: number
   readonly #monotonicNow: () => number
   #waiting: Unit[] = []
-  /** When the commits under way began, the oldest first. */
+  /** Start times of the running commits, the oldest first. */
   readonly #begunAt: number[] = []
-  /** Those whose units are being committed, and since when: what else they have comes after. */
+  /** Instances with units in a running commit, and its start time. Their other units wait for it. */
   readonly #busy = new Map<InstanceId, number>()
   #startScheduled = false
   #timer: NodeJS.Timeout | undefined
@@ -60,7 +61,7 @@ export class Writer {
     })
   }
 
-  /** Resolves when everything accepted so far is settled. */
+  /** Resolves when all accepted units are settled. */
   close(): Promise<void> {
     this.#closed ??= Promise.withResolvers()
     if (this.#isIdle) this.#closed.resolve()
@@ -80,7 +81,7 @@ export class Writer {
     return this.#begunAt.length < this.#commitsAtOnce
   }
 
-  /** All that is ready to run in this turn of the event loop adds its units first. */
+  /** Deferred, so that all callbacks of this event-loop turn can add their units first. */
   #startSoon(): void {
     if (this.#startScheduled || !this.#canStart) return
     this.#startScheduled = true
@@ -104,14 +105,14 @@ export class Writer {
     }
   }
 
-  /** How long what waits goes on waiting for the commits under way. */
+  /** How long waiting units continue to wait for the running commits, in milliseconds. */
   get #joinMs(): number {
     const youngest = this.#begunAt.at(-1)
     if (youngest === undefined || this.#waiting.length >= MAX_UNITS_PER_COMMIT) return 0
     return Math.max(0, youngest + JOIN_WITHIN_MS - this.#monotonicNow())
   }
 
-  /** The next ones, but for those of instances that have some under way. */
+  /** Takes the next units, except those of instances in a running commit. */
   #take(atMost: number): Unit[] {
     if (this.#busy.size === 0) return this.#waiting.splice(0, atMost)
     const units: Unit[] = []
@@ -160,7 +161,7 @@ export class Writer {
     }
   }
 
-  /** @returns what to do once the caller may know */
+  /** @returns functions that settle the units' promises */
   async #commit(units: readonly Unit[], assumeHeld = true): Promise<(() => void)[]> {
     const { autocommit } = this.#backend
     const { operation } = units[0]!
@@ -170,7 +171,7 @@ export class Writer {
     }
     const groups = arrange(units)
     const tx = await this.#backend.begin()
-    // What moves leases itself is told the truth from the start.
+    // Operations that move leases need the actual state from the start.
     const optimistic = assumeHeld && !groups.some(group => group.operation.isRare)
     let settlements: (() => void)[]
     try {
@@ -193,14 +194,14 @@ export class Writer {
   }
 
   /**
-   * Takes it that all leases hold, as they nearly always do: what is written need not wait for the answer.
-   * @throws LeaseMoved: one does not
+   * Assumes that all leases are still held and checks them in the same round trip.
+   * @throws LeaseMoved if one is not
    */
   async #runOptimistically(tx: Transaction, groups: readonly Group[], units: readonly Unit[]): Promise<(() => void)[]> {
     const assumed = new Set(leasesOf(units).map(leaseKey))
     const run = () => this.#runGroups(tx, groups, async () => assumed)
     if (assumed.size === 0) return run()
-    // Asked for, and locked, before anything is written.
+    // The first statement of the transaction: it locks the leases before any write.
     const held = this.#heldLeases(tx, units)
     held.catch(() => undefined)
     const verify = async () => {
@@ -208,7 +209,7 @@ export class Writer {
       if ([...assumed].some(key => !holding.has(key))) throw new LeaseMoved()
     }
     const settlements = await run().catch(async error => {
-      // Without its lease it may have found nothing where it had to.
+      // A lost lease can be the reason of the failure.
       await verify()
       throw error
     })
@@ -236,8 +237,8 @@ export class Writer {
   }
 
   /**
-   * Of the leases that the units are written under, those that still hold, and will until this commit is done: nobody else
-   * can move them, but a unit of this commit can.
+   * The leases of these units that are still held. They are locked until the commit; only a unit of the same commit can still
+   * move them.
    */
   #heldLeases(tx: Transaction, units: readonly Unit[]): Promise<ReadonlySet<string>> {
     return this.#fence.held(tx, leasesOf(units))
@@ -264,7 +265,7 @@ function leasesOf(units: readonly Unit[]): Lease[] {
   return units.flatMap(({ operation, input }) => operation.lease?.(input) ?? [])
 }
 
-/** A lease that was assumed does not hold: nothing that was written under it may stay. */
+/** A lease that was assumed to be held is not. The transaction must be rolled back. */
 class LeaseMoved extends Error {
   override readonly name = 'LeaseMoved'
 }

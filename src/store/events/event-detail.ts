@@ -8,7 +8,7 @@ import type { EventDetail } from './events.ts'
 
 type Delivery = DeliverySummary & { log: AttemptRecord[] }
 
-/** One event with all its deliveries and their attempts. */
+/** Reads one event with all its deliveries and their attempts. */
 export class EventDetails {
   readonly #core: Core
   readonly #find

@@ -16,9 +16,9 @@ export interface NewEvent {
 }
 
 interface RecordedEvents {
-  /** Without those that were recorded before. */
+  /** The events that were not recorded before. */
   events: ReadonlySet<EventId>
-  /** Instances that have a delivery which may start now. */
+  /** Instances with a new delivery that may start now. */
   deliverable: ReadonlySet<InstanceId>
 }
 
@@ -32,7 +32,7 @@ interface NewDelivery {
   due_at: number
 }
 
-/** Writes events and what is owed of them to the webhook, inside a commit that holds what they tell of. */
+/** Writes events and their deliveries in the same commit as the change that they report. */
 export class EventRecorder {
   readonly #statements
 
@@ -40,7 +40,7 @@ export class EventRecorder {
     this.#statements = prepare(statements)
   }
 
-  /** @param events those of one message in their order */
+  /** @param events the events of each message in their order */
   async record(tx: Transaction, events: readonly NewEvent[]): Promise<RecordedEvents> {
     const [recorded, urls] = await Promise.all([this.#insertEvents(tx, events), this.#urls(tx, events)])
     const posted = recorded.filter(event => urls.has(event.instanceId))
@@ -78,7 +78,7 @@ export class EventRecorder {
     return events.filter(event => ids.has(event.id))
   }
 
-  /** The URLs in force; they cannot change until this commit is done. */
+  /** The current webhook URLs, locked until the commit. */
   async #urls(tx: Transaction, events: readonly NewEvent[]): Promise<Map<InstanceId, string>> {
     const ids = new Set(events.map(event => event.instanceId))
     if (ids.size === 0) return new Map()
@@ -89,7 +89,7 @@ export class EventRecorder {
     return new Map(rows.flatMap(({ id, webhook_url }) => (webhook_url === null ? [] : [[id, webhook_url] as const])))
   }
 
-  /** By message: the event whose delivery the next one waits for. It cannot finish until this commit is done. */
+  /** By message: the event whose delivery blocks the next one. The delivery is locked until the commit. */
   async #latestUnfinished(tx: Transaction, events: readonly NewEvent[]): Promise<Map<string, EventId>> {
     const messages = new Map<string, { instance_id: InstanceId; message_id: MessageId }>()
     for (const event of events) {
@@ -104,7 +104,7 @@ export class EventRecorder {
   }
 }
 
-/** The message whose earlier events this one waits for; null: it waits for nothing. */
+/** The message whose earlier events block this one; null if nothing blocks it. */
 function chainOf({ kind, messageId }: NewEvent): MessageId | null {
   return kind === 'message.received' ? null : messageId
 }

@@ -13,7 +13,7 @@ export interface EventRecord {
   createdAt: number
   /** Null for a message received before incoming messages were stored. */
   messageId: MessageId | null
-  /** The number or group on the other side; empty for a long body of a message received before these were stored. */
+  /** The other party, a number or group. Empty for an event with a long body that is older than stored incoming messages. */
   with: string
   /** The latest delivery. */
   delivery: DeliverySummary | null
@@ -27,7 +27,7 @@ export interface EventDetail extends EventRecord {
 }
 
 export interface Events {
-  /** Stores the message with its event and delivery, in one commit; nothing where one of its `incomingKeys` is known. */
+  /** Stores the message with its event and delivery in one commit. Does nothing if one of its `incomingKeys` is known. */
   recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'>
   list(
     instanceId: InstanceId,
@@ -35,6 +35,6 @@ export interface Events {
     filter?: { state?: DeliveryState | undefined; kind?: EventKind | undefined },
   ): Promise<Page<EventRecord>>
   find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null>
-  /** What came in, newest first, with its body. */
+  /** The bodies of `message.received` events, newest first. */
   listReceived(instanceId: InstanceId, limit: number): Promise<{ id: EventId; createdAt: number; body: string }[]>
 }

@@ -27,7 +27,7 @@ interface EventRow extends SummaryRow {
   old_body: string | null
 }
 
-/** A longer body is not read for a list. */
+/** Lists do not read longer bodies. */
 const MAX_LISTED_BODY_BYTES = 16 * 1024
 
 export class StoredEvents implements Events {
@@ -105,7 +105,7 @@ export class StoredEvents implements Events {
   }
 }
 
-/** The ids of the events whose latest delivery is in a state, each state by an index of its own. */
+/** The IDs of the events whose latest delivery is in `state`. Each state has its own index. */
 function idsOfState(
   db: Kysely<Database>,
   instanceId: InstanceId,
@@ -127,14 +127,14 @@ function idsOfState(
     .as('ids')
 }
 
-/** Written out, not bound: SQLite takes a partial index only for a condition that it can read. */
+/** A literal, not a parameter: SQLite uses a partial index only if the query states the index's condition. */
 function conditionOfState(state: DeliveryState) {
   if (state === 'pending') return sql<boolean>`readiness <> 'blocked'`
   if (state === 'blocked') return sql<boolean>`readiness = 'blocked'`
   return sql<boolean>`state = ${sql.lit(state)} and superseded = 0`
 }
 
-/** Selects whom an event is about. Its body is read only where no row of a message says it, and where it is short. */
+/** Selects the other party of an event. Reads the body only if it is short and no message row exists. */
 function withOtherSide<O>(query: SelectQueryBuilder<Database, 'events', O>) {
   return query
     .leftJoin('messages as sent', join =>

@@ -5,10 +5,10 @@ import { fencedOneByOne } from '../engine/operation.ts'
 import { IS_QUEUED, IS_SETTLED } from '../engine/schema/messages.ts'
 import type { Lease } from '../leases/leases.ts'
 
-/** Rows of a table that go in one commit. */
+/** Rows erased in one commit. */
 const STEP = 500
 
-/** What an instance leaves behind, and the columns that tell its rows apart. */
+/** Tables with rows of an instance, and their key columns. */
 const TABLES = {
   attempts: ['instance_id', 'event_id', 'delivery_seq', 'attempt_number'],
   finished_deliveries: ['instance_id', 'event_id', 'seq'],
@@ -27,7 +27,7 @@ const TABLES = {
 
 type Step = 'pending' | 'more' | 'gone'
 
-/** Erases every row of a deleted instance, a few at a time. */
+/** Erases every row of a deleted instance in small commits. */
 export class Erasure {
   readonly #core: Core
   readonly #step
@@ -37,7 +37,7 @@ export class Erasure {
     this.#step = fencedOneByOne('instances.erase', (tx, { lease }: { lease: Lease }) => this.#erase(tx, lease))
   }
 
-  /** False, and nothing erased, unless the instance is deleted and owes nothing. */
+  /** Returns false, and erases nothing, unless the instance is deleted and has no queued message or unfinished delivery. */
   async erase(lease: Lease): Promise<boolean> {
     let step: Step
     do step = await this.#core.write(this.#step, { lease })
@@ -46,7 +46,7 @@ export class Erasure {
     return step === 'gone'
   }
 
-  /** While another process reads the file this fails: the next round of retention does it. */
+  /** Fails while another process reads the file. The next retention step then does it. */
   async #eraseTraces(): Promise<void> {
     this.#core.traces.note()
     await this.#core.traces.erase().catch(() => undefined)
@@ -56,7 +56,7 @@ export class Erasure {
     if (!(await this.#mayGo(tx, instanceId))) return 'pending'
     for (const [table, columns] of Object.entries(TABLES)) {
       const key = sql.join(columns.map(column => sql.ref(column)))
-      // None is queued any more.
+      // No message is queued any more, so the index of settled messages finds all of them.
       const indexed = table === 'messages' ? IS_SETTLED : sql`true`
       const removal = sql<{ instance_id: string }>`delete from ${sql.table(table)} where (${key}) in
         (select ${key} from ${sql.table(table)} where instance_id = ${instanceId} and ${indexed} limit ${sql.lit(STEP)})

@@ -12,7 +12,7 @@ import type { Lease } from '../leases/leases.ts'
 import { Erasure } from './erasure.ts'
 import type { Instances, NewInstance } from './instances.ts'
 
-/** How long a replaced webhook secret keeps signing beside the new one (contract §5). */
+/** How long a replaced webhook secret signs in addition to the new one (contract §5). */
 const PREVIOUS_SECRET_MS = 24 * 60 * 60_000
 const NEVER_LINKED = 'No WhatsApp number is linked yet.'
 
@@ -37,7 +37,7 @@ export class StoredInstances implements Instances {
   readonly #operations
   readonly #findSecrets
 
-  /** @param forgetToken called before anybody is told that an instance's token changed */
+  /** @param forgetToken called before a change of a token is confirmed to the caller */
   constructor(core: Core, forgetToken: (id: InstanceId) => void) {
     this.#core = core
     this.#forgetToken = forgetToken
@@ -243,7 +243,7 @@ function operations(core: Core) {
       'instances.delete',
       (input: { id: InstanceId; now: number }) => input.id,
       async (tx: Transaction, { id, now: deletedAt }): Promise<boolean> => {
-        // These locks wait for the writes in flight, and keep later ones out until this is committed.
+        // These locks wait for running writes and block later ones until the commit.
         const lock = kind === 'postgres' ? sql`for update` : sql``
         await tx.query(db.selectFrom('leases').select('epoch').where('instance_id', '=', id).modifyEnd(lock))
         await tx.query(db.selectFrom('instances').select('id').where('id', '=', id).modifyEnd(lock))
@@ -277,9 +277,9 @@ function openSecret(core: Core, id: InstanceId, sealed: Uint8Array): string {
   return core.sealing.open(id, webhookSecretPlace(id), sealed).toString()
 }
 
-/** By name, id or number, without regard to case; `%` and `_` stand for themselves. */
+/** Searches name, ID and number, case-insensitively. `%` and `_` are literals. */
 function matches(search: string) {
-  // SQLite reads a pattern up to its first U+0000; no name holds one.
+  // SQLite reads a pattern up to its first U+0000. No name contains one.
   const text = search.toLowerCase().replaceAll('\0', '\uFFFD')
   const pattern = `%${text.replace(/[\\%_]/g, '\\$&')}%`
   return sql<boolean>`(lower(instances.name) like ${pattern} escape '\\'

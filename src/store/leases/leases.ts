@@ -1,7 +1,7 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { InstanceKind } from '../../domain/instance.ts'
 
-/** The right to act for an instance, granted to one owner at a time; `epoch` grows with every new owner. */
+/** The right to act for an instance, granted to one owner at a time. `epoch` increases with every new owner. */
 export interface Lease {
   readonly instanceId: InstanceId
   readonly owner: string
@@ -12,31 +12,32 @@ export interface HeldLease extends Lease {
   readonly kind: InstanceKind
 }
 
-/** What a node is told when it shows that it is there. */
+/** The state of the cluster, as returned to a node that registers or renews its registration. */
 export interface Attendance {
-  /** How many of all instances of each kind it should run; the shares of all nodes add up to all of them. */
+  /** How many instances of each kind the node should run. The shares of all nodes add up to all instances. */
   shares: Readonly<Record<InstanceKind, number>>
-  /** Kinds of which it may take what is left over: those that it runs, and those that no node runs. */
+  /** Kinds of which the node may take left-over instances: those that it runs, and those that no node runs. */
   leftOver: readonly InstanceKind[]
   nodes: number
-  /** Until the first lease of another node lapses unless it is renewed; null where there is none. */
+  /** Milliseconds until the first lease of another node lapses, unless it is renewed; null if there is none. */
   nextLapseMs: number | null
 }
 
 export interface Leases {
   /**
-   * Takes up to `limit` instances (deleted ones included, while their rows are there) whose lease is free or has lapsed,
-   * each under a higher epoch. @param kinds by default all
+   * Takes up to `limit` leases that are free or have lapsed, each under a higher epoch. Includes deleted instances that are not
+   * yet erased.
+   * @param kinds by default all
    */
   acquire(owner: string, limit: number, kinds?: readonly InstanceKind[]): Promise<HeldLease[]>
-  /** The same, only of those that have been free for 5 s: no other node took them. */
+  /** The same for leases that have been free for 5 s, because no other node took them. */
   acquireLeftOver(owner: string, limit: number, kinds?: readonly InstanceKind[]): Promise<HeldLease[]>
-  /** Counts the owner among the nodes for 8 s. @param runs the kinds of instances that it can run; by default all */
+  /** Registers the owner as a node for 8 s. @param runs the kinds of instances that it can run; by default all */
   attend(owner: string, runs?: readonly InstanceKind[]): Promise<Attendance>
-  /** The owner counts no more. */
+  /** Removes the owner's registration. */
   leave(owner: string): Promise<void>
-  /** Prolongs all of the owner's leases by 15 s, in one statement; returns those that still hold. */
+  /** Renews all of the owner's leases for 15 s, in one statement. Returns those that are still held. */
   renew(owner: string): Promise<HeldLease[]>
-  /** Gives one up at once. */
+  /** Releases the lease immediately. */
   release(lease: Lease): Promise<void>
 }

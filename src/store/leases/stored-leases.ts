@@ -7,9 +7,9 @@ import type { Statements } from '../engine/statement.ts'
 import type { Attendance, HeldLease, Lease, Leases } from './leases.ts'
 
 const LEASE_MS = 15_000
-/** A node that has not been heard of for so long gets no share; renewals come every 5 s. */
+/** A node without a renewal for this long gets no share. Nodes renew every 5 s. */
 const NODE_SEEN_MS = 8_000
-/** What nobody took whose share it is goes to whoever comes first. */
+/** An instance that is free for this long may be taken beyond a node's share. */
 const LEFT_OVER_AFTER_MS = 5_000
 
 interface LeaseRow {
@@ -70,10 +70,10 @@ export class StoredLeases implements Leases {
 function operations({ db, now, kind }: Statements) {
   const until = sql<number>`${now} + ${sql.lit(LEASE_MS)}`
   const seenUntil = sql<number>`${now} + ${sql.lit(NODE_SEEN_MS)}`
-  /** What somebody else is writing right now is passed over. */
+  /** Skips rows that another transaction is writing. */
   const free = kind === 'postgres' ? sql`for update skip locked` : sql``
 
-  /** SQLite returns columns of the changed table only, and subqueries. */
+  /** A subquery, because SQLite returns columns of the changed table only. */
   const kindOf = sql<InstanceKind>`(select i.kind from instances as i where i.id = leases.instance_id)`.as('kind')
 
   async function renew(tx: Transaction, { owner }: { owner: string }): Promise<HeldLease[]> {
@@ -85,7 +85,7 @@ function operations({ db, now, kind }: Statements) {
         .where('lease_until', '>', now)
         .returning(['instance_id', 'owner', 'epoch', kindOf]),
     )
-    // A connection being recorded at this moment is passed over: the record says when it was last open.
+    // Skips connections that are being recorded, since the record sets the same column.
     await tx.query(
       db
         .with('open', qb =>
@@ -109,7 +109,7 @@ function operations({ db, now, kind }: Statements) {
     return rows.map(toLease)
   }
 
-  /** Connections whose owner is gone: when they were last open is what that owner said last. */
+  /** Marks connections of a former owner as reconnecting. `last_connected_at` stays as that owner last recorded it. */
   async function orphan(tx: Transaction, rows: readonly LeaseRow[]): Promise<void> {
     if (rows.length === 0) return
     const instanceIds = rows.map(row => row.instance_id)
@@ -119,7 +119,7 @@ function operations({ db, now, kind }: Statements) {
         .set({
           state: 'reconnecting',
           cause: 'owner_gone',
-          reason: 'Whoever kept the connection is gone; it is made anew.',
+          reason: 'The node that kept the connection is gone; another one is reconnecting.',
           since: now,
         })
         .where('instance_id', 'in', instanceIds)
@@ -127,7 +127,7 @@ function operations({ db, now, kind }: Statements) {
     )
   }
 
-  /** The eldest first, so that one that comes changes the fewest shares. */
+  /** Ranks nodes by age, so that a new node changes as few shares as possible. */
   async function attend(
     tx: Transaction,
     { owner, runs }: { owner: string; runs: readonly InstanceKind[] },
@@ -231,7 +231,7 @@ function operations({ db, now, kind }: Statements) {
   }
 }
 
-/** @param nodes the eldest first: where the instances do not come out even, these have one more */
+/** @param nodes the oldest first; these get one more if the instances cannot be divided evenly */
 function shareOf(owner: string, nodes: readonly string[], count: number): number {
   const place = nodes.indexOf(owner)
   if (place < 0) return 0

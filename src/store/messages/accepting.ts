@@ -7,13 +7,13 @@ import type { Operation } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { AcceptOutcome, NewMessage } from './messages.ts'
 
-/** How long an idempotency key counts (contract §3). */
+/** How long an idempotency key is valid (contract §3). */
 const KEY_MS = 24 * 60 * 60_000
 
 type Acceptance = { message: NewMessage; now: number }
 type KeyedMessage = NewMessage & { idempotency: { key: string; digest: Uint8Array } }
 
-/** Replay of the key, then connection, then the insert. */
+/** Checks the instance, the idempotency key and the connection, in this order, then inserts. */
 export function acceptOperation({ statements }: Core): Operation<Acceptance, AcceptOutcome> {
   const prepared = prepare(statements)
   return {
@@ -69,7 +69,7 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
     return new Map(rows.map(row => [`${row.instance_id}/${row.key}`, row]))
   }
 
-  /** @returns the keys that another node's commit took in between */
+  /** @returns the keys that another node took since `findKnownKeys` */
   async function takeKeys(tx: Transaction, messages: readonly KeyedMessage[]) {
     if (messages.length === 0) return new Map<string, KnownKey>()
     const rows = messages.map(({ instanceId, id, idempotency }) => ({
@@ -78,7 +78,7 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
       digest: idempotency.digest,
       message_id: id,
     }))
-    // One order for every node, so that no two wait for each other.
+    // All nodes lock rows in the same order, which prevents deadlocks.
     rows.sort((a, b) => (a.instance_id + a.key < b.instance_id + b.key ? -1 : 1))
     const got = await tx.each(prepared.takeKey, rows)
     const ours = new Set(got.map(row => `${row.instance_id}/${row.key}`))
@@ -134,7 +134,7 @@ function prepare(statements: Statements) {
           .select(['instances.id', 'connections.state', 'connections.last_connected_at', 'leases.lease_until'])
           .select(statements.now.as('now'))
           .where('instances.deleted_at', 'is', null),
-        // A deletion waits for this commit, and what comes after it finds no instance.
+        // Blocks a deletion until the commit.
         'key share',
         'instances',
       ),

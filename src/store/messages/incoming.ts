@@ -14,7 +14,7 @@ import type { StoredIncoming } from './messages.ts'
 export interface Incoming {
   lease: Lease
   message: IncomingMessage
-  /** SHA-256 of its keys: a stranger's id of any length and content fits. */
+  /** SHA-256 of its keys, since a sender chooses the length and content of its IDs. */
   digests: readonly Uint8Array[]
   now: number
 }
@@ -28,7 +28,7 @@ export function digestsOf(message: IncomingMessage): Uint8Array[] {
   return incomingKeys(message).map(key => createHash('sha256').update(key).digest())
 }
 
-/** The message's row, its event and its delivery; nothing of a message that one of its keys says was recorded. */
+/** Records a message, its event and its delivery. Skips a message if one of its keys is already recorded. */
 export function incomingOperation(
   statements: Statements,
   recorder: EventRecorder,
@@ -84,7 +84,7 @@ export function incomingOperation(
     },
   }
 
-  /** Those of which a key was recorded before. */
+  /** @returns the inputs with a key that is already recorded */
   async function findKnown(tx: Transaction, inputs: readonly Incoming[]): Promise<ReadonlySet<Incoming>> {
     const keys = inputs.flatMap(({ lease, digests }) =>
       digests.map(digest => ({ instance_id: lease.instanceId, digest })),
@@ -97,7 +97,7 @@ export function incomingOperation(
   }
 }
 
-/** By its id, with its whole text. */
+/** Finds an incoming message by its ID. */
 export function findIncomingStatement(
   statements: Statements,
 ): Statement<{ instanceId: InstanceId; id: MessageId }, Selectable<IncomingMessagesTable>> {
@@ -129,7 +129,6 @@ export function toIncoming(row: Selectable<IncomingMessagesTable>): StoredIncomi
   }
 }
 
-/** Whether a chat is a group. */
 export function isGroup(chat: string): boolean {
   return chat.endsWith('@g.us')
 }
@@ -164,7 +163,7 @@ function hex(digest: Uint8Array): string {
 
 function prepare(statements: Statements) {
   return {
-    // Events hold the keys also of messages that came before these had rows.
+    // Events also contain the keys of messages that are older than the table `incoming_messages`.
     findKnown: statements.rows({ instance_id: 'text', digest: 'blob' }, db =>
       db
         .selectFrom('input')

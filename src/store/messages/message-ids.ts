@@ -3,9 +3,9 @@ import type { MessageState } from '../../domain/message.ts'
 import { IS_FAILED, IS_QUEUED, IS_SETTLED } from '../engine/schema/messages.ts'
 
 /**
- * The ids of an instance's messages that meet a condition on `id`, by index: of those in `state`, or of more where no index
- * tells them apart. There is no index over all of them (migration 0011); the queued ones, which stand in theirs in the order
- * accepted, are looked at one and all.
+ * The IDs of an instance's messages that meet a condition on `id`. With `state`, a superset of the messages in that state,
+ * since not every state has an index. No single index contains all messages (migration 0011). The index of queued messages
+ * is in the order of acceptance, so it is read entirely.
  */
 export function messageIds(
   instanceId: RawBuilder<string>,

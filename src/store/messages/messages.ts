@@ -6,14 +6,14 @@ import type { Page, PageRequest } from '../engine/page.ts'
 import type { Lease } from '../leases/leases.ts'
 
 export interface NewMessage {
-  /** Of `newMessageId` at the moment of acceptance: lists and retention go by the time in it. */
+  /** Created by `newMessageId` at acceptance. Lists and retention use the time in it. */
   id: MessageId
   instanceId: InstanceId
   to: string
   text: string
-  /** The id under which every attempt goes out, chosen at acceptance. */
+  /** The WhatsApp ID of every attempt to send this message, chosen at acceptance. */
   whatsappId: string
-  /** The digest is over `to` and `text`; the same key with another digest is refused. */
+  /** The digest covers `to` and `text`. The same key with a different digest is refused. */
   idempotency?: { key: string; digest: Uint8Array } | undefined
 }
 
@@ -22,10 +22,10 @@ export type AcceptOutcome =
   | { kind: 'replayed'; id: MessageId }
   | { kind: 'key_reused' }
   | { kind: 'not_connected' }
-  /** Deleted between admission and now. */
+  /** The instance was deleted after admission. */
   | { kind: 'no_instance' }
 
-/** A message whose own id may not be known: by WhatsApp's alone it is found from its preparation on. */
+/** Refers to a message. Without `id` it is found only once it is prepared. */
 export interface MessageReference {
   id?: MessageId | undefined
   whatsappId: string
@@ -33,7 +33,7 @@ export interface MessageReference {
 
 /** A message waiting to be sent. */
 export interface QueuedMessage {
-  /** Grows in the order of acceptance. */
+  /** Increases in the order of acceptance. */
   seq: number
   id: MessageId
   instanceId: InstanceId
@@ -41,14 +41,14 @@ export interface QueuedMessage {
   text: string
   whatsappId: string
   createdAt: number
-  /** What WhatsApp said last of the number, also when that is too long ago to go by; null when it is not known. */
+  /** The last known WhatsApp address of the number, even if the look-up has expired; null if unknown. */
   foundAddress: string | null
-  /** Fixed by the first `recordPrepared`: where it goes on WhatsApp, and the encoded content, byte for byte. */
+  /** Set by the first `recordPrepared`; never changed afterwards. */
   prepared: PreparedMessage | null
 }
 
 export interface PreparedMessage {
-  /** WhatsApp's address of the recipient, which may differ from the number asked for. */
+  /** WhatsApp's address of the recipient, which may differ from the requested number. */
   address: string
   content: Uint8Array
 }
@@ -59,7 +59,7 @@ export interface StoredIncoming extends IncomingMessage {
   createdAt: number
 }
 
-/** `foreign`: the message went to another address. */
+/** `foreign`: the message was prepared for another address. */
 export type ProgressOutcome = 'recorded' | 'unchanged' | 'unknown_message' | 'foreign'
 
 export interface MessageFilter {
@@ -74,36 +74,35 @@ export interface MessageEvent {
   id: EventId
   kind: EventKind
   timestamp: number
-  /** Null: made while no URL was set. */
+  /** Null if no URL was set when the event was created. */
   delivery: DeliverySummary | null
 }
 
 export interface Messages {
   /**
-   * Order of checks: replay of the idempotency key, then connection (`currentState` accepts messages), then the
-   * insert; all in one commit, so that of calls that race with one key exactly one is accepted. A key counts for
-   * 24 h from its acceptance.
+   * Checks the idempotency key, then whether the connection accepts messages (`acceptsMessages`), then inserts; all in one
+   * commit. Of concurrent calls with the same key, exactly one is accepted. A key is valid for 24 h after acceptance.
    */
   accept(message: NewMessage, now: number): Promise<AcceptOutcome>
   find(instanceId: InstanceId, id: MessageId): Promise<Message | null>
-  /** One that `Events.recordIncoming` stored, with its whole text. */
+  /** A message that `Events.recordIncoming` stored, with its complete text. */
   findIncoming(instanceId: InstanceId, id: MessageId): Promise<StoredIncoming | null>
   list(instanceId: InstanceId, page: PageRequest, filter?: MessageFilter): Promise<Page<Message>>
   /** The events of one message, oldest first. */
   listEvents(instanceId: InstanceId, id: MessageId): Promise<MessageEvent[]>
 
-  /** The first `limit` queued messages in the order accepted; only those above `afterSeq` where it is given. */
+  /** The first `limit` queued messages in the order of acceptance. @param afterSeq only messages above this `seq` */
   listQueued(instanceId: InstanceId, limit: number, afterSeq?: number): Promise<QueuedMessage[]>
   /**
-   * Fixes address and content before the message is first written to a socket: from here on it counts as written
-   * (`unconfirmed`, not `expired`, when it becomes too old). The first one wins: returns what is stored.
+   * Stores address and content before the message is first written to a socket. From then on the message counts as written:
+   * if it becomes too old, it fails as `unconfirmed` instead of `expired`. The first call wins.
+   * @returns the stored values
    */
   recordPrepared(lease: Lease, id: MessageId, prepared: PreparedMessage): Promise<PreparedMessage>
   /**
-   * Moves the message forward as `movesTo` has it, each move with its event and delivery, in one commit.
-   * An acknowledgement is `sent`. Matched by WhatsApp's id, by which it is found from its preparation on. Each event's
-   * timestamp is `now`, but never before the message's previous event.
-   * @param from addresses of the one who says so: nothing changes unless the message was prepared for one of them
+   * Moves a prepared message forward (`movesTo`). All moves, with their events and deliveries, are one commit. An
+   * acknowledgement is `sent`. Each event's timestamp is `now`, but never before the message's previous event.
+   * @param from addresses of the reporting party; nothing changes unless the message was prepared for one of them
    */
   recordProgress(
     lease: Lease,
@@ -112,13 +111,14 @@ export interface Messages {
     now: number,
     from?: readonly string[],
   ): Promise<ProgressOutcome>
-  /** `unchanged` unless the message is queued or sent (`canFail`). One that is not prepared is found by its own id only. */
+  /** `unchanged` unless the message is queued or sent (`canFail`). An unprepared message is found only by its own ID. */
   recordFailure(lease: Lease, message: MessageReference, failure: MessageFailure, now: number): Promise<ProgressOutcome>
   /**
-   * Fails up to `limit` queued messages, oldest first (logout, deletion); returns how many. Repeat until 0. Those that are
-   * prepared may have arrived: they fail as `unconfirmed`.
+   * Fails up to `limit` queued messages, oldest first, after a logout or deletion. Prepared messages may have arrived, so they
+   * fail as `unconfirmed`.
+   * @returns the number of failed messages; repeat until 0
    */
   recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number>
-  /** The message sent under this id, for WhatsApp's requests to send it again; null if unknown or not yet prepared. */
+  /** The message with this WhatsApp ID, for WhatsApp's requests to send it again. Null if unknown or not prepared. */
   findSent(instanceId: InstanceId, whatsappId: string): Promise<PreparedMessage | null>
 }

@@ -21,7 +21,7 @@ import type { ProgressOutcome } from './messages.ts'
 
 type Move = { state: MessageProgress } | { state: 'failed'; failure: MessageFailure }
 
-/** What moves of a message. */
+/** The columns that progress reads and changes. */
 const MOVING = [
   'instance_id',
   'id',
@@ -43,13 +43,13 @@ const STAMP = { sent: 'sent_at', delivered: 'delivered_at', read: 'read_at', fai
 
 export interface ProgressInput {
   lease: Lease
-  /** Where it is known: the message need not be prepared. */
+  /** If set, the message need not be prepared. */
   id?: MessageId | undefined
   whatsappId: string
-  /** How far it got, or why it failed. */
+  /** The state it reached, or why it failed. */
   news: MessageProgress | MessageFailure
   now: number
-  /** Addresses of the one who says so, where that is not WhatsApp or ourselves. */
+  /** Addresses of the reporting party, unless that is WhatsApp or this service. */
   from?: readonly string[] | undefined
 }
 
@@ -61,13 +61,13 @@ interface Progressed {
 
 interface QueueFailure {
   lease: Lease
-  /** Of messages that were never written to a socket. */
+  /** The failure of messages that were never written to a socket. */
   failure: MessageFailure
   now: number
   limit: number
 }
 
-/** Moves messages forward, each move with its event and what is owed of it. */
+/** Moves messages forward. Each move records its event and delivery. */
 export class Progress {
   readonly record: Operation<ProgressInput, Progressed>
   readonly failQueue: Operation<QueueFailure, { count: number; deliverable: boolean }>
@@ -115,7 +115,7 @@ export class Progress {
     })
   }
 
-  /** By instance and WhatsApp's id. */
+  /** @returns the messages by instance and WhatsApp ID */
   async #find(tx: Transaction, inputs: readonly ProgressInput[]): Promise<ReadonlyMap<string, MovingMessage>> {
     const byId = inputs.flatMap(({ lease, id }) => (id === undefined ? [] : [{ instance_id: lease.instanceId, id }]))
     const byWhatsappId = inputs
@@ -138,7 +138,7 @@ export class Progress {
     return { count: queued.length, deliverable: deliverable.size > 0 }
   }
 
-  /** @returns the instances that have a delivery which may start now */
+  /** @returns the instances with a new delivery that may start now */
   async #advance(
     tx: Transaction,
     changes: readonly { message: MovingMessage; moves: readonly Move[]; now: number }[],

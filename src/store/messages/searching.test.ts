@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Slice, search, WINDOW } from './searching.ts'
 
-test('finds what one query over all rows would find, looking at one window at a time', async () => {
+test('finds the same rows as one query over all rows, reading one window at a time', async () => {
   const property = fc.asyncProperty(
     fc.nat({ max: 3 * WINDOW }),
     fc.nat({ max: 2_000 }),

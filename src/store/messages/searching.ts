@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** Rows looked at before other work gets its turn. */
+/** Rows read before the search yields to the event loop. */
 export const WINDOW = 5_000
 
-/** Rows in the order of their ids. */
+/** A range of rows in the order of their IDs. */
 export interface Slice {
   /** Exclusive. */
   below: string
@@ -12,11 +12,11 @@ export interface Slice {
 }
 
 /**
- * Finds rows, highest id first, by a condition that no index serves: window by window, so that a condition that few
- * rows meet never holds up what else the process does.
+ * Finds rows by a condition without an index, highest ID first. It reads window by window, so that a rare condition does not
+ * block the process.
  *
- * @param edge the id of the row at this distance from the slice's upper end; null when the slice ends before
- * @param find the first `limit` rows of the slice that meet the condition
+ * @param edge finds the ID of the row at this distance from the slice's upper end; null if the slice is shorter
+ * @param find finds the first `limit` rows of the slice that meet the condition
  */
 export async function search<R>(
   slice: Slice,

@@ -27,7 +27,7 @@ import type {
 import type { Progress, ProgressInput } from './progress.ts'
 import { type Slice, search } from './searching.ts'
 
-/** Without the encoded content, which may be as long as the text. */
+/** All columns but the encoded content, which may be as long as the text. */
 const SHOWN = [
   'id',
   'state',
@@ -123,7 +123,7 @@ export class StoredMessages implements Messages {
         .where('events.instance_id', '=', instanceId)
         .where('events.message_id', '=', id),
     )
-    // A message has one event of a kind at most, and they happen in the order of the kinds, whatever the clocks say.
+    // A message has at most one event of each kind, and they happen in the order of the kinds, whatever the clocks say.
     rows.sort((one, other) => EVENT_KINDS.indexOf(one.kind) - EVENT_KINDS.indexOf(other.kind))
     return rows.map(row => ({ id: row.id, kind: row.kind, timestamp: row.timestamp, delivery: toSummary(row) }))
   }
@@ -187,7 +187,7 @@ function prepareReads({ statements }: Core) {
       db
         .selectFrom('messages')
         .select(['seq', 'id', 'instance_id', 'recipient', 'text', 'whatsapp_id', 'created_at', 'address', 'content'])
-        // Not a join: for each row one look at the key, whatever the planner knows of the tables.
+        // A subquery, not a join: it is always one key look-up per row, whatever the planner knows about the tables.
         .select(eb =>
           eb
             .selectFrom('numbers')
@@ -214,7 +214,7 @@ function prepareReads({ statements }: Core) {
 }
 
 function prepareOperation({ statements }: Core): Operation<PrepareInput, PreparedMessage> {
-  // Address and content are set together, so that whoever comes first fixes both.
+  // Address and content are set together, so the first call determines both.
   const fix = statements.rows({ instance_id: 'text', id: 'text', address: 'text', content: 'blob' }, db =>
     db
       .updateTable('messages')

@@ -3,7 +3,7 @@ import { parseRecipient } from '../../domain/recipient.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'
 
-/** Notes who is no stranger to an instance, inside the commit that makes it so. */
+/** Records an instance's contacts in the same commit as the message that makes them contacts. */
 export class Contacts {
   readonly #insert
 
@@ -15,7 +15,7 @@ export class Contacts {
     )
   }
 
-  /** @param talks recipients or senders as the API writes them; groups among them are passed over */
+  /** @param talks recipients or senders in the API's notation; groups are ignored */
   note(tx: Transaction, talks: readonly { instanceId: InstanceId; with: string }[]): void {
     const rows = new Map<string, { instance_id: InstanceId; number: string }>()
     for (const { instanceId, with: other } of talks) {

@@ -1,8 +1,8 @@
 export interface Retention {
   /**
-   * Erases one small step of what is older than `before`: messages that are not queued, sent and received, and their events once nothing
-   * is owed of them, finished deliveries with their attempts, expired idempotency keys, and what is out of date about numbers.
-   * Returns how many rows went; 0 when nothing is left to do.
+   * Erases a limited number of rows that are older than `before`: settled and incoming messages without an unfinished delivery,
+   * with their events, deliveries and attempts. Also erases expired idempotency keys and expired look-ups of numbers.
+   * @returns the number of erased rows; 0 if nothing is left to erase
    */
   step(before: number, now: number): Promise<number>
 }

@@ -6,13 +6,13 @@ import { type Operation, oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { Retention } from './retention.ts'
 
-/** Messages or events in one commit; each brings a few events, deliveries and attempts along. */
+/** Messages or events in one commit, each with a few events, deliveries and attempts. */
 const STEP = 50
-/** Idempotency keys, and looked-up numbers, in one commit. */
+/** Idempotency keys and look-ups of numbers in one commit. */
 const EXPIRED_STEP = 500
-/** Instances looked up at a time. */
+/** Instances found at a time. */
 const INSTANCES_STEP = 50
-/** Enough for one call. */
+/** A call ends after about this many rows. */
 const ROWS_PER_CALL = 500
 
 export class StoredRetention implements Retention {
@@ -49,9 +49,9 @@ export class StoredRetention implements Retention {
   }
 }
 
-/** Idempotency keys go by the store's clock, looked-up numbers by the caller's, as they were written. */
+/** Idempotency keys expire by the store's clock, look-ups of numbers by the caller's clock. */
 function eraseExpiredOperation({ db, now, kind }: Statements): Operation<{ now: number }, number> {
-  // What another node erases right now is passed over.
+  // Skips rows that another node is erasing.
   const lock = sql.raw(kind === 'postgres' ? 'for update skip locked' : '')
   const erase = async (tx: Transaction, table: string, column: string, at: unknown) => {
     const key = sql`instance_id, ${sql.ref(column)}`
@@ -68,7 +68,7 @@ function eraseExpiredOperation({ db, now, kind }: Statements): Operation<{ now: 
   )
 }
 
-/** Instances that have something to erase. */
+/** Finds instances with rows to erase. */
 function findInstances(statements: Statements) {
   return statements.one((p: { beforeMessage: MessageId; beforeEvent: EventId }) =>
     statements.db
@@ -106,14 +106,14 @@ function findInstances(statements: Statements) {
   )
 }
 
-/** No delivery of the row's message or event is unfinished. */
+/** The message or event has no unfinished delivery. */
 function hasNoOpenDelivery(alias: 'm' | 'e', column: 'message_id' | 'event_id') {
   return sql<boolean>`not exists (select 1 from deliveries as d
     where d.instance_id = ${sql.ref(`${alias}.instance_id`)}
       and ${sql.ref(`d.${column}`)} = ${sql.ref(`${alias}.id`)})`
 }
 
-/** No delivery of an event of the row `i` is unfinished. Deliveries of these events do not name the message. */
+/** No event of the incoming message `i` has an unfinished delivery. Deliveries of these events do not name the message. */
 const INCOMING_HAS_NO_OPEN_DELIVERY = sql<boolean>`not exists (select 1 from events as of_i
     join deliveries as d on d.instance_id = of_i.instance_id and d.event_id = of_i.id
     where of_i.instance_id = i.instance_id and of_i.message_id = i.id)`
@@ -137,7 +137,7 @@ class Eraser {
       )),
       ...(await this.#findOtherEvents(tx, instanceId, before)),
     ]
-    // Looked at again, now that nobody can make a delivery of them any more.
+    // Checked again, now that the locks prevent new deliveries of these events.
     const keys = events.map(({ id }) => ({ instance_id: instanceId, id }))
     const open = new Set((await tx.each(this.#prepared.findOpen, keys)).map(row => row.event_id))
     const unfinished = new Set(events.filter(({ id }) => open.has(id)).map(event => event.message_id))
@@ -166,7 +166,7 @@ class Eraser {
       .where(hasNoOpenDelivery('m', 'message_id'))
       .orderBy('m.id')
       .limit(STEP)
-    // A receipt that comes in now waits, and then finds the message gone; so does a redelivery, for an event.
+    // The lock makes a receipt, or a redelivery of an event, wait and then find nothing.
     return tx.query(this.#statements.locking(query, 'update', 'm'))
   }
 

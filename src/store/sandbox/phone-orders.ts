@@ -1,13 +1,13 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Lease } from '../leases/leases.ts'
 
-/** What any node asks of an instance's simulated phone, which its owner runs. `asked` hints both ways. */
+/** Orders from any node to the simulated phone of an instance, which its owner runs. The hint `phone` announces orders and answers. */
 export interface PhoneOrders {
-  /** @param id new for each order; the same one again is only a reminder */
+  /** @param id unique for each order; with the same ID again, only the hint is repeated */
   leave(instanceId: InstanceId, id: string, body: string): Promise<void>
-  /** What was left, oldest first; each is given out once. */
+  /** New orders, oldest first. Each is returned once. */
   take(lease: Lease): Promise<{ id: string; body: string }[]>
   answer(lease: Lease, id: string, answer: string): Promise<void>
-  /** Null: not answered yet. An answer is given out once. */
+  /** Null if there is no answer yet. An answer is returned once. */
   takeAnswer(instanceId: InstanceId, id: string): Promise<string | null>
 }

@@ -1,7 +1,7 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Lease } from '../leases/leases.ts'
 
-/** What the simulated network remembers of each instance. */
+/** Persistent state of the simulated network, by instance. */
 export interface SandboxStorage {
   read(instanceId: InstanceId): Promise<ReadonlyMap<string, Uint8Array>>
   write(lease: Lease, changes: readonly { key: string; value: Uint8Array | null }[]): Promise<void>

@@ -5,7 +5,7 @@ import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { PhoneOrders } from './phone-orders.ts'
 
-/** Long after whoever left it has given up. */
+/** Much longer than the sender of an order waits for its answer. */
 const FORGOTTEN_AFTER_MS = 60_000
 
 export class StoredPhoneOrders implements PhoneOrders {

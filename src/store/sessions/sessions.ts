@@ -1,13 +1,13 @@
-/** Somebody signed in to the panel. Moments are milliseconds since 1970. */
+/** A panel session. Times are milliseconds since 1970. */
 export interface PanelSession {
   id: string
   createdAt: number
   expiresAt: number
-  /** The browser's User-Agent, cut off; null where it sent none. */
+  /** The browser's User-Agent, truncated; null if it sent none. */
   userAgent: string | null
 }
 
-/** Wrong keys that came from one address in the window that is open, and the milliseconds until it ends. */
+/** The number of wrong keys from one address in the current window, and the milliseconds until the window ends. */
 export interface WrongKeyCount {
   count: number
   endsInMs: number
@@ -15,16 +15,16 @@ export interface WrongKeyCount {
 
 export interface Sessions {
   create(session: PanelSession & { tokenDigest: Uint8Array }): Promise<void>
-  /** Null for one that is unknown, ended, or expired at `now`. */
+  /** Null if it is unknown, was ended, or is expired at `now`. */
   find(tokenDigest: Uint8Array, now: number): Promise<PanelSession | null>
-  /** Newest first; those expired at `now` are erased. */
+  /** Newest first. Erases sessions that are expired at `now`. */
   list(now: number): Promise<PanelSession[]>
-  /** Ends one; nothing happens if it is not there. */
+  /** Ends a session. Does nothing if it does not exist. */
   end(id: string): Promise<void>
-  /** The panel password's hash, in the form its maker gave it; null while none is set. */
+  /** The hash of the panel password as it was stored; null if none is set. */
   findPasswordHash(): Promise<string | null>
-  /** Counts one more, in a window of 60 s that opens with the first; on the database's clock. */
+  /** Counts a wrong key in a window of 60 s that opens with the first one, by the database's clock. */
   countWrongKey(address: string): Promise<WrongKeyCount>
-  /** One commit: sets or clears (null) the hash, and ends every session but `keptId`. */
+  /** Sets or clears (null) the hash and ends every session except `keptId`, in one commit. */
   setPasswordHash(hash: string | null, keptId: string | null): Promise<void>
 }

@@ -7,7 +7,7 @@ import type { PanelSession, Sessions, WrongKeyCount } from './sessions.ts'
 const WRONG_KEY_WINDOW_MS = 60_000
 const PASSWORD_KEY = 'panel.password'
 
-/** The panel's sessions and its password. They concern no instance. */
+/** The panel's sessions and its password. They belong to no instance. */
 export class StoredSessions implements Sessions {
   readonly #core: Core
   readonly #operations

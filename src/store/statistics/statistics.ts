@@ -4,19 +4,19 @@ import type { InstanceId } from '../../domain/ids.ts'
 
 export interface InstanceActivity {
   instanceId: InstanceId
-  /** Messages accepted, and messages received, since the moment asked for. */
+  /** Messages accepted and messages received since the requested time. */
   sent: number
   received: number
-  /** When the oldest event was made whose delivery has not ended; null when nothing is pending. */
+  /** When the oldest event with an unfinished delivery was created; null if there is none. */
   oldestUndeliveredAt: number | null
   /** Counts go up to `MAX_RECENT`. */
   deliveries: RecentDeliveries
 }
 
-/** Deliveries that are counted for a list of instances are counted no further than this. */
+/** The limit for counts of deliveries in a list of instances. */
 export const MAX_RECENT = 1_000
 
-/** What became of the events made in a span of time. */
+/** The outcomes of the events that were created in a period. */
 export interface DeliveryOutcomes {
   /** Delivered by the first attempt. */
   first: number
@@ -25,35 +25,35 @@ export interface DeliveryOutcomes {
   exhausted: number
   /** Pending or blocked. */
   waiting: number
-  /** Made while no URL was set. */
+  /** Created while no URL was set. */
   notPosted: number
   /**
-   * How many of those delivered without a redelivery took at most `LATENCY_BOUNDS_MS[i]` from the event to the end of
-   * the attempt that succeeded; not cumulative; the last entry counts those above every bound.
+   * Events delivered without a redelivery, by the time from the event to the end of the successful attempt. Entry `i` counts
+   * those above bound `i - 1` and at most `LATENCY_BOUNDS_MS[i]`; the last entry counts those above every bound.
    */
   latencies: number[]
 }
 
-/** Upper bounds in milliseconds; they follow the schedule of the attempts. */
+/** Upper bounds in milliseconds. They follow the retry schedule. */
 export const LATENCY_BOUNDS_MS = [
   10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 150_000, 300_000, 800_000,
 ] as const
 
-/** Nothing here is counted further than this. */
+/** The limit for counts of one instance. */
 export const MAX_COUNTED = 10_000
 
-/** Nothing of a whole store is counted further than this. */
+/** The limit for counts of the whole store. */
 export const MAX_TOTAL = 100_000
 
-/** A store at a glance, the same on every node. Ages are milliseconds on the store's own clock. */
+/** Totals of the whole store, the same on every node. Ages are milliseconds by the store's own clock. */
 export interface StoreTotals {
-  /** Messages that wait to be sent; `MAX_TOTAL` where it is more. */
+  /** Queued messages, up to `MAX_TOTAL`. */
   queued: number
-  /** Of the message that has waited longest; 0 without any. */
+  /** Age of the oldest queued message; 0 if there is none. */
   oldestQueuedMs: number
-  /** Deliveries that have not ended: never tried, failed before, waiting for another; each up to `MAX_TOTAL`. */
+  /** Unfinished deliveries by readiness, each up to `MAX_TOTAL`. */
   deliveries: { first: number; retry: number; blocked: number }
-  /** How long the delivery that is due for longest has been due; 0 when none is. */
+  /** How long the most overdue delivery has been due; 0 if none is due. */
   oldestDueMs: number
   connections: Record<ConnectionState, number>
   /** Instances that no node runs. */
@@ -62,16 +62,16 @@ export interface StoreTotals {
 }
 
 export interface Statistics {
-  /** Costs a few look-ups for each instance, and counting up to `MAX_TOTAL`. */
+  /** Costs a few look-ups per instance, and counts up to `MAX_TOTAL`. */
   totals(): Promise<StoreTotals>
   /**
-   * In no order; unknown instances are counted as idle. Messages are counted from `since` on, events that were given up from
-   * `givenUpSince`.
+   * Counts messages since `since` and exhausted deliveries of events since `givenUpSince`. In no particular order; unknown
+   * instances count as idle.
    */
   activity(ids: readonly InstanceId[], since: number, givenUpSince: number): Promise<InstanceActivity[]>
   outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes>
-  /** How many events made since `since` ended so, by their latest delivery; `MAX_COUNTED` where it is more. */
+  /** The number of events created since `since` whose latest delivery is in `state`, up to `MAX_COUNTED`. */
   countEnded(instanceId: InstanceId, since: number, state: 'delivered' | 'exhausted'): Promise<number>
-  /** Redeliveries that have not ended; `MAX_COUNTED` where it is more. */
+  /** Unfinished redeliveries, up to `MAX_COUNTED`. */
   countRedelivering(instanceId: InstanceId): Promise<number>
 }

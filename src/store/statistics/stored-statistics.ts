@@ -16,7 +16,7 @@ import {
 } from './statistics.ts'
 import { readTotals } from './totals.ts'
 
-/** Counts for people. Each query is bounded by an index range or by `MAX_COUNTED`. */
+/** Counts for the panel. Each query is bounded by an index range or by a limit. */
 export class StoredStatistics implements Statistics {
   readonly #core: Core
   readonly #activity
@@ -143,13 +143,13 @@ function counted(rows: RawBuilder<unknown>): RawBuilder<number> {
   return sql<number>`(select count(*) from (select 1 from ${rows} limit ${sql.lit(MAX_RECENT)}) as counted)`
 }
 
-/** The events of an instance whose latest delivery ended so: what their own index holds. */
+/** The events of an instance whose latest delivery ended in `state`, through their partial index. */
 function ended(state: 'delivered' | 'exhausted'): RawBuilder<unknown> {
   return sql`finished_deliveries f
     where f.instance_id = input.instance_id and f.state = ${sql.lit(state)} and f.superseded = 0`
 }
 
-/** When the last attempt of the newest event among them ended. Asks for columns of the index only, or SQLite reads the table. */
+/** When the last attempt of the newest of these events ended. Uses indexed columns only, so that SQLite does not read the table. */
 function lastEnd(events: RawBuilder<unknown>): RawBuilder<number | null> {
   const attemptEnd = sql`(select a.started_at + a.duration_ms from attempts a
     where a.instance_id = f.instance_id and a.event_id = f.event_id
@@ -157,7 +157,7 @@ function lastEnd(events: RawBuilder<unknown>): RawBuilder<number | null> {
   return sql<number | null>`(select ${attemptEnd} from ${events} order by f.event_id desc limit 1)`
 }
 
-/** Of those never tried the first of an index; of the others there are no more than the schedule of attempts allows. */
+/** The creation time of the oldest event with a delivery of this readiness. `first` is read by its index; of the others there are few. */
 function oldest(readiness: Readiness, order: RawBuilder<unknown>): RawBuilder<number | null> {
   return sql<number | null>`(select e.created_at from deliveries d
     join events e on e.instance_id = d.instance_id and e.id = d.event_id

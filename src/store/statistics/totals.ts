@@ -28,7 +28,7 @@ export async function readTotals({ statements, reader }: Core): Promise<StoreTot
   }
 }
 
-/** The same number as `pombal.db` has bytes; its log is written back at 64 MiB. */
+/** The size of `pombal.db` without its log, which is written back at 64 MiB. */
 const SQLITE_BYTES = sql<{ bytes: number }>`
   select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()`
 const POSTGRES_BYTES = sql<{ bytes: number }>`select pg_database_size(current_database()) as bytes`
@@ -44,7 +44,7 @@ interface WaitingRow {
   oldest_retry_at: number | null
 }
 
-/** Counts go along partial indexes; the oldest is the oldest of the first that each instance's index shows. */
+/** Counts use partial indexes. The oldest entry is found among the first entries of each instance's index. */
 function waitingQuery(now: RawBuilder<number>): RawBuilder<WaitingRow> {
   const count = (rows: RawBuilder<unknown>) =>
     sql`(select count(*) from (select 1 from ${rows} limit ${sql.lit(MAX_TOTAL)}) as counted)`
@@ -69,7 +69,7 @@ interface StateRow {
   instances: number
 }
 
-/** As `currentState` has it, in SQL: what counts here is how many, and not which. */
+/** Counts instances by state. An SQL version of `currentState`. */
 function connectionsQuery(now: RawBuilder<number>): RawBuilder<StateRow> {
   return sql<StateRow>`
     select state, is_owned, count(*) as instances from (

@@ -41,7 +41,7 @@ export function instancesTables({ kind, id, integer, blob, seq, key, rows, clust
       primary key (instance_id)
     ) ${clustered}`,
     'create index leases_owner on leases (owner)',
-    // Not logged: after a crash of the database the windows open anew.
+    // Unlogged: a crash of the database resets the windows.
     ...(kind === 'postgres'
       ? [
           `create unlogged table rate_windows (

@@ -24,7 +24,7 @@ export function healthTables({ id, integer, clustered }: Flavour): string[] {
       code ${integer} not null,
       primary key (instance_id, at, code)
     ) ${clustered}`,
-    // Last: nodes at work wait for the lock that this takes, and to fill `contacts` may take long.
+    // Last, because running nodes wait for the lock on `connections`, and filling `contacts` may take long.
     `alter table connections add column retry_at ${integer}`,
     `alter table connections add column restricted_since ${integer}`,
     `alter table connections add column restricted_until ${integer}`,

@@ -1,6 +1,6 @@
 import type { Flavour } from './flavour.ts'
 
-/** What nodes leave for one another. */
+/** Tables for communication and shared counts between nodes. */
 export function betweenNodesTables({ kind, id, integer, clustered }: Flavour): string[] {
   return [
     `create table phone_orders (
@@ -11,7 +11,7 @@ export function betweenNodesTables({ kind, id, integer, clustered }: Flavour): s
       answer text,
       primary key (instance_id, id)
     ) ${clustered}`,
-    // Not logged: after a crash of the database the count begins anew.
+    // Unlogged: a crash of the database resets the counts.
     `create ${kind === 'postgres' ? 'unlogged' : ''} table wrong_keys (
       address ${id} not null,
       ends_at ${integer} not null,

@@ -1,14 +1,14 @@
 import type { Flavour } from './flavour.ts'
 
 /**
- * PostgreSQL, before it analyzes a table for the first time, takes two indexes that begin with what is looked for to be as
- * good as one another, and the younger one: of two that begin with the instance, it read all of an instance's messages by
- * the one on WhatsApp ids to find a single message by its own.
+ * Before PostgreSQL has analyzed a table, it considers two indexes that begin with the same column equally good and uses the
+ * newer one. To find a message by its ID it therefore read all messages of the instance through the index on WhatsApp IDs.
+ * The new index begins with another column.
  */
 export function indexOrder({ kind }: Flavour): string[] {
   if (kind === 'sqlite') return []
   return [
-    // First what takes the strongest lock: to ask for it later, between nodes at work, would be a deadlock.
+    // The strongest lock first: upgrading to it later can deadlock with running nodes.
     'drop index messages_whatsapp_id',
     'create unique index messages_by_whatsapp_id on messages (whatsapp_id, instance_id)',
   ]

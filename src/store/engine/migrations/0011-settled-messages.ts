@@ -1,9 +1,9 @@
 import type { Flavour } from './flavour.ts'
 
 /**
- * A message gets its entry among those of its instance, by id, when it is settled. Until then it is found by its id alone:
- * the ids of messages accepted together, whoever accepts them, stand side by side, while each entry among its instance's own
- * changed a page of that index, on SQLite nearly half of what a commit wrote.
+ * The index of an instance's messages by ID contains settled messages only. The primary key begins with the ID, so messages
+ * accepted together, whatever their instances, share its pages. An entry per instance changed a page for each message: on
+ * SQLite nearly half of what a commit wrote.
  */
 export function settledMessages({ kind }: Flavour): string[] {
   return kind === 'postgres' ? onPostgres() : onSqlite()
@@ -11,13 +11,13 @@ export function settledMessages({ kind }: Flavour): string[] {
 
 function onPostgres(): string[] {
   return [
-    // First what takes the strongest lock: to ask for it later, between nodes at work, would be a deadlock.
+    // The strongest lock first: upgrading to it later can deadlock with running nodes.
     'alter table messages drop constraint messages_pkey, add primary key (id, instance_id)',
     `create index messages_settled on messages (instance_id, id) where state <> 'queued'`,
   ]
 }
 
-/** SQLite cannot take a table's key away: the table is made anew, and goes on counting where it was. */
+/** SQLite cannot drop a primary key. The table is created anew and continues its numbering. */
 function onSqlite(): string[] {
   return [
     `create table messages_anew (
@@ -45,7 +45,7 @@ function onSqlite(): string[] {
     `insert into sqlite_sequence (name, seq) select 'messages_anew', seq from sqlite_sequence where name = 'messages'`,
     'drop table messages',
     'alter table messages_anew rename to messages',
-    // The last columns spare a look at the rows to whoever asks for ids only.
+    // The last columns make these covering indexes for queries that read only IDs.
     `create index messages_queued on messages (instance_id, seq, id) where state = 'queued'`,
     `create index messages_settled on messages (instance_id, id, state) where state <> 'queued'`,
     `create index messages_failed on messages (instance_id, id) where state = 'failed'`,

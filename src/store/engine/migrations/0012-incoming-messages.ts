@@ -1,11 +1,11 @@
 import type { Flavour } from './flavour.ts'
 
 /**
- * A row for each incoming message; its events refer to it. What a sender chooses freely (`whatsapp_id`, `username`, `name`,
- * `text`) is a JSON string: PostgreSQL's text holds neither U+0000 nor a lone surrogate. `text` is last, so that a list
- * reads past no long one. The table is not clustered: to compare two keys SQLite would read the whole rows that hold them.
+ * One row per incoming message. Columns that the sender chooses (`whatsapp_id`, `username`, `name`, `text`) are JSON strings,
+ * because PostgreSQL's text can contain neither U+0000 nor a lone surrogate. `text` is the last column, so that a list does
+ * not read it. The table is not clustered: to compare keys SQLite would read whole rows.
  *
- * A node of the previous version may erase an instance, and does not know this table: its rows go by the foreign key.
+ * A node of the previous version does not know this table. If it erases an instance, the foreign key deletes the rows.
  */
 export function incomingMessages({ id, integer, blob, rows }: Flavour): string[] {
   return [

@@ -1,8 +1,8 @@
 import type { Flavour } from './flavour.ts'
 
 /**
- * Lets nodes with different settings work beside one another: a retry says when its attempt failed, on the clock of `due_at`,
- * so that its whole delay is known; a node says whether it runs sandbox instances.
+ * Supports nodes with different settings. A retry stores when its attempt failed, by the clock of `due_at`, which gives its
+ * whole delay. A node stores whether it runs sandbox instances.
  */
 export function nodesDiffer({ integer }: Flavour): string[] {
   return [

@@ -1,17 +1,17 @@
-/** How the two databases spell what the tables need. */
+/** The SQL of the table definitions that differs between the two databases. */
 export interface Flavour {
   kind: 'sqlite' | 'postgres'
   integer: string
-  /** Text that is compared byte by byte: identifiers and keys. */
+  /** Text that is compared byte by byte, for IDs and keys. */
   id: string
   blob: string
-  /** A column that numbers the rows in the order of insertion and never gives a number twice. */
+  /** A column that numbers the rows in the order of insertion and never reuses a number. */
   seq: string
-  /** The key of a table that has a `seq`. */
+  /** The key of a table with a `seq`. */
   key: string
-  /** Closes a table that has a `seq`. */
+  /** Ends the definition of a table with a `seq`. */
   rows: string
-  /** Closes a table without: its rows are kept in the order of their primary key. */
+  /** Ends the definition of a table without a `seq`. SQLite stores its rows in the order of the primary key. */
   clustered: string
 }
 
@@ -38,7 +38,7 @@ export const FLAVOURS: Record<Flavour['kind'], Flavour> = {
   },
 }
 
-/** Storage settings of a PostgreSQL table whose rows come and go all the time; nothing on SQLite. */
+/** PostgreSQL storage settings for a table whose rows are inserted and deleted constantly. */
 export function busy(flavour: Flavour): string {
   return flavour.kind === 'postgres'
     ? 'with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0)'

@@ -4,8 +4,9 @@ import type { Database } from '../schema/database.ts'
 import type { Flavour } from './flavour.ts'
 
 /**
- * Throws `ForeignDatabase` where somebody else's tables are: on SQLite any, since the file is ours alone; on PostgreSQL
- * those whose names we need.
+ * Refuses a database with tables of another application: any table on SQLite, since the file is Pombal's own; on PostgreSQL
+ * only tables whose names Pombal needs.
+ * @throws ForeignDatabase
  */
 export async function refuseForeign(
   db: Kysely<Database>,
@@ -21,7 +22,7 @@ export async function refuseForeign(
   }
 }
 
-/** Made by the first steps. */
+/** Tables of the first migrations. */
 const NEEDED: readonly string[] = ['instances', 'connections', 'leases', 'messages', 'events', 'deliveries', 'meta']
 
 async function listTables(db: Kysely<Database>, kind: Flavour['kind']): Promise<string[]> {

@@ -22,7 +22,7 @@ import { tableExists } from './table-exists.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
 
-/** Name → tables, in the order of the names. What was released is never edited: a change is a new entry. */
+/** Name → statements, in the order of the names. Never edit a released migration; add a new one. */
 const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0001-instances': instancesTables,
   '0002-messages': messagesTables,
@@ -40,9 +40,9 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
 }
 
 /**
- * Brings the database to the present schema, in one transaction; of several processes that start at once one does it
- * and the others wait. Before anything is written it refuses what is not ours (`ForeignDatabase`), a newer schema
- * (`NewerSchema`) and a master key that does not fit (`WrongMasterKey`).
+ * Migrates the database to the current schema in one transaction. If several processes start at the same time, one migrates
+ * and the others wait.
+ * @throws ForeignDatabase, NewerSchema, WrongMasterKey or KeyRotationUnfinished before anything is written
  */
 export async function migrate(db: Kysely<Database>, kind: Flavour['kind'], keyCheck: KeyCheck): Promise<void> {
   await refuseIncompatible(db, kind)
@@ -70,7 +70,7 @@ function migrations(flavour: Flavour, keyCheck: KeyCheck): Record<string, Migrat
   return all
 }
 
-/** Reads only. Throws `ForeignDatabase` or `NewerSchema`. */
+/** Writes nothing. @throws ForeignDatabase or NewerSchema */
 export async function refuseIncompatible(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
   await refuseForeign(db, kind, { first: Object.keys(STEPS)[0]!, table: MIGRATION_TABLE })
   await refuseNewerSchema(db, kind)

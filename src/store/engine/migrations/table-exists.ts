@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Database } from '../schema/database.ts'
 import type { Flavour } from './flavour.ts'
 
-/** Whether the database, or on PostgreSQL the schema in use, has the table. */
+/** Whether the table exists; on PostgreSQL in the current schema. */
 export async function tableExists(db: Kysely<Database>, kind: Flavour['kind'], table: string): Promise<boolean> {
   const found =
     kind === 'postgres'

@@ -3,21 +3,21 @@ import { StoreUnavailable } from '../../errors.ts'
 import type { StoreLogger } from '../logger.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
-/** Nothing here takes this long unless something is wrong; shorter than a lease. */
+/** No statement should take this long. Shorter than a lease. */
 const STATEMENT_TIMEOUT_MS = 10_000
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
-/** The same on our side, for a server that does not answer any more. */
+/** The client-side timeout, for a server that no longer answers. */
 const ANSWER_TIMEOUT_MS = 12_000
-/** How long a migration makes everybody wait behind it, at a time. */
+/** How long a migration waits for a table lock before it gives up and tries again. */
 const LOCK_TIMEOUT_MS = 2_000
-/** What goes over a connection of its own is answered at once, or never. */
+/** For the dedicated connections, whose statements take no time. */
 const CLIENT_ANSWER_TIMEOUT_MS = 5_000
 const INT8_OID = 20
 
 /**
- * Every query reaches few rows through an index. Told so, the planner cannot settle on a scan while its statistics still
- * speak of a small table, nor start workers or a compiler for a large one; and since no values change that, each
- * statement is planned once.
+ * Every query reaches few rows through an index. These settings keep the planner from choosing a scan while its statistics
+ * still describe a small table, and from starting workers or the JIT compiler for a large one. Since the best plan does not
+ * depend on the parameters, each statement is planned once.
  */
 const PLANNER_SETTINGS = `
   set enable_seqscan = off;
@@ -26,15 +26,15 @@ const PLANNER_SETTINGS = `
   set max_parallel_workers_per_gather = 0;
   set jit = off;
   set plan_cache_mode = force_generic_plan`
-/** By statements, and not as parameters of the login: PgBouncer refuses a login with parameters that it does not know. */
+/** Set by statements instead of startup parameters, because PgBouncer refuses unknown startup parameters. */
 const SETTINGS = `
   set statement_timeout = ${STATEMENT_TIMEOUT_MS};
   set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_TIMEOUT_MS};
   ${PLANNER_SETTINGS}`
 
 /**
- * @param max how many connections at most
- * @param pipeline whether statements are sent without waiting for the answers to those before them
+ * @param max the maximum number of connections
+ * @param pipeline whether statements are sent without waiting for the results of earlier ones
  */
 export function createPool(url: string, max: number, logger: StoreLogger | undefined, pipeline = false): pg.Pool {
   return createPoolWith(url, logger, {
@@ -47,7 +47,7 @@ export function createPool(url: string, max: number, logger: StoreLogger | undef
   })
 }
 
-/** For migrations: a change may take any time, but not wait for its locks for long (`retryUntilLocked`). */
+/** For migrations: statements have no timeout, but waiting for a lock has one (`retryUntilLocked`). */
 export function createMigrationPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
   return createPoolWith(url, logger, {
     max,
@@ -57,7 +57,7 @@ export function createMigrationPool(url: string, max: number, logger: StoreLogge
   })
 }
 
-/** One connection, for what belongs to a session. */
+/** A dedicated connection, for features that belong to a session. */
 export function createClient(url: string): pg.Client {
   return new pg.Client({ ...connectionOf(url), query_timeout: CLIENT_ANSWER_TIMEOUT_MS })
 }
@@ -67,7 +67,7 @@ function createPoolWith(url: string, logger: StoreLogger | undefined, config: pg
     ...config,
     ...connectionOf(url),
   })
-  // Without a listener, a connection that breaks while nobody uses it would end the process.
+  // Without a listener, an error on an idle connection would end the process.
   const broken = (error: Error) => logger?.warn({ error: error.message }, 'store.connection_lost')
   pool.on('error', broken)
   pool.on('connect', client => {
@@ -86,12 +86,15 @@ function connectionOf(url: string) {
   }
 }
 
-/** bigint columns hold moments, counters and sequence numbers: all within what a number holds exactly. */
+/** bigint columns hold times, counters and sequence numbers, which all fit into a JavaScript number exactly. */
 function parserOf(oid: number, format?: 'text' | 'binary'): unknown {
   return oid === INT8_OID && format !== 'binary' ? Number : pg.types.getTypeParser(oid, format as 'text')
 }
 
-/** What the driver throws by itself is about the connection; only the server's own errors are about a statement. */
+/**
+ * Passes errors of the server, which concern a statement. Errors of the driver concern the connection.
+ * @throws StoreUnavailable for an error of the driver
+ */
 export async function reach<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer

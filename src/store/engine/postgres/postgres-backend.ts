@@ -6,13 +6,13 @@ import type { StoreLogger } from '../logger.ts'
 import { fill, fillColumns, type RowsStatement, type Statement } from '../statement.ts'
 import { createPool, reach } from './pools.ts'
 
-/** A commit that has to wait for another node's lock does not hold up the other one. */
+/** With two, a commit that waits for another node's lock does not block all others. */
 const COMMITS_AT_ONCE = 2
-/** One more for what concerns no single instance. */
+/** One more for the writes that belong to no instance. */
 const WRITING_CONNECTIONS = COMMITS_AT_ONCE + 1
 const READING_CONNECTIONS = 5
 
-/** Reads have connections of their own, so that a long list does not hold a write up. */
+/** Reads use separate connections, so that a long list does not delay a write. */
 export class PostgresBackend implements Backend {
   readonly reader: Session
   readonly autocommit: Session
@@ -47,14 +47,14 @@ export class PostgresBackend implements Backend {
 /** Serialization failure and deadlock (SQLSTATE). */
 const CONFLICTS = new Set(['40001', '40P01'])
 /**
- * SQLSTATE classes: connection, refused login, no such database, resources, operator intervention (shutdown, timeout),
- * system; and read-only, a session ended for idling in a transaction, a lock not to be had.
+ * SQLSTATE classes: connection, refused login, missing database, resources, operator intervention (shutdown, timeout), system.
+ * Codes: read-only transaction, idle-in-transaction timeout, lock not available.
  */
 const UNAVAILABLE = /^(08|28|3D|53|57|58)|^(25006|25P03|55P03)$/
 
 class PostgresSession implements Session {
   protected broken = false
-  /** Settled before any statement sent after it is answered; no result is given out unless it succeeded. */
+  /** The transaction's `begin`. No result is returned unless it succeeded. */
   protected begun: Promise<unknown> = Promise.resolve()
   readonly #connection: pg.Pool | pg.PoolClient
 
@@ -98,13 +98,13 @@ class PostgresSession implements Session {
 }
 
 /**
- * Statements are sent without waiting for the ones before (the connection is pipelined): `begin` goes out with the first
- * statement, and `commit` with the last one where that is posted.
+ * The connection is pipelined: statements are sent without waiting for earlier ones. `begin` is sent with the first statement,
+ * and `commit` with the last one if that one is posted.
  */
 class PostgresTransaction extends PostgresSession implements Transaction {
   readonly #client: pg.PoolClient
   readonly #posted: Promise<unknown>[] = []
-  /** Of the first statement that failed: all that were sent after it fail because of it. */
+  /** The error of the first failed statement. It also makes all later statements fail. */
   #failure: unknown
 
   constructor(client: pg.PoolClient) {
@@ -126,7 +126,7 @@ class PostgresTransaction extends PostgresSession implements Transaction {
 
   async commit(): Promise<void> {
     const committed = this.#send('commit')
-    // Where a posted statement failed, the server has answered the commit by rolling back.
+    // If a posted statement failed, the server has answered the commit with a rollback.
     for (const posted of this.#posted) {
       await posted.catch(error => {
         throw error instanceof StoreUnavailable ? error : new PostFailed('A posted statement failed.', { cause: error })
@@ -139,7 +139,7 @@ class PostgresTransaction extends PostgresSession implements Transaction {
   }
 
   async rollback(): Promise<void> {
-    // A connection that did not answer would not answer this either.
+    // A broken connection cannot roll back.
     const rolledBack =
       !this.broken &&
       (await this.#send('rollback').then(
@@ -162,18 +162,18 @@ function nameOf(statement: { id: number }): string {
   return `pombal_${statement.id}`
 }
 
-/** A value as it is sent. Arrays are written out here: the driver goes over each element several times. */
+/** Converts a value for the driver. Arrays are serialized here because the driver is slow at it. */
 function storable(value: unknown): unknown {
   if (typeof value === 'string') return storableText(value)
   return Array.isArray(value) ? arrayLiteral(value) : value
 }
 
-/** PostgreSQL's text cannot hold U+0000: no row has it, and what a stranger sends with it is kept without. */
+/** PostgreSQL's text cannot contain U+0000, so it is replaced with U+FFFD. */
 function storableText(text: string): string {
   return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text
 }
 
-/** In PostgreSQL's notation ("Array Input and Output Syntax"): JSON's, but for brackets, bytes and what a backslash means. */
+/** PostgreSQL's "Array Input and Output Syntax". It equals JSON except for brackets, bytes and backslashes. */
 function arrayLiteral(values: readonly unknown[]): string {
   if (values.some(value => value instanceof Uint8Array)) return `{${values.map(elementOf).join()}}`
   const json = JSON.stringify(values)

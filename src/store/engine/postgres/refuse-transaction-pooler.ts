@@ -2,12 +2,12 @@ import type pg from 'pg'
 import { NeedsSessions } from '../../errors.ts'
 import { createClient, reach } from './pools.ts'
 
-/** Transactions held open meanwhile, each of which may take the session that the first one had. */
+/** Concurrent transactions, each of which may take over the session of the first client. */
 const OTHERS = 4
 
 /**
- * Tells a pooler that gives every transaction another session of the database from one that does not. What we need of
- * a session: statements prepared once, settings of the planner, LISTEN.
+ * Refuses a connection pooler in transaction mode. Pombal depends on sessions for prepared statements, planner settings and
+ * LISTEN.
  * @throws NeedsSessions
  */
 export async function refuseTransactionPooler(url: string): Promise<void> {
@@ -17,12 +17,12 @@ export async function refuseTransactionPooler(url: string): Promise<void> {
   try {
     await reach(client.connect())
     const first = await sessionOf(client)
-    // A pooler makes up the number that it tells at the login.
+    // A pooler reports an invented process ID at login.
     if (first === (client as unknown as { processID: number }).processID) return
     for (const other of others) {
       await reach(other.connect())
       await reach(other.query('begin'))
-      // Whoever has a session of the database to himself cannot be made to change it.
+      // In session mode, other transactions never change the client's session.
       if ((await sessionOf(client)) !== first) throw new NeedsSessions()
     }
   } finally {

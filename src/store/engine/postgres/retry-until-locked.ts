@@ -7,8 +7,8 @@ const NOT_LOCKED = new Set(['55P03', '40P01'])
 const AGAIN_MS = 1_000
 
 /**
- * Repeats a change of the tables until it gets its locks. Whoever waits for a table to change it keeps everybody else
- * waiting behind: so it gives up soon (`lock_timeout`), lets the other nodes work, and tries again.
+ * Repeats a migration until it gets its table locks. Other nodes queue up behind a pending lock, so the migration gives up
+ * soon (`lock_timeout`), lets them work, and tries again.
  */
 export async function retryUntilLocked<T>(change: () => Promise<T>, logger: StoreLogger | undefined): Promise<T> {
   for (;;) {

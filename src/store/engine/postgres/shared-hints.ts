@@ -7,26 +7,25 @@ import type { StoreLogger } from '../logger.ts'
 import { createClient } from './pools.ts'
 
 const CHANNEL = 'pombal_hints'
-/** PostgreSQL takes payloads below 8,000 bytes. */
+/** PostgreSQL's limit is 8,000 bytes. */
 const MAX_PAYLOAD_LENGTH = 7_500
-/** What only people look at is gathered: a busy instance is told of a few times a second, not a thousand. */
+/** `log` hints only refresh the panel, so they are batched: a busy instance causes a few per second. */
 const BATCH_LOG_MS = 200
 const ALIVE_EVERY_MS = 5_000
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
-/** How long the last hints of a node that stops are given to go out. */
+/** How long a stopping node waits for its last hints to be sent. */
 const CLOSE_WITHIN_MS = 1_000
 
-/** Only the owner looks: when it is this node nobody else is told. */
+/** Hints for the owner only. If this node is the owner, they are not sent to other nodes. */
 const OWNERS_ONLY: ReadonlySet<HintTopic> = new Set(['queued', 'deliveries'])
 
 type Payload = Partial<Record<HintTopic, InstanceId[]>>
 
 /**
- * Hints to and from the other nodes, by NOTIFY on a connection of its own: after the commit, never in it, for a
- * transaction that notifies holds a lock of the whole database while it commits. What is given while one statement is
- * under way goes out with the next. A connection that ends or falls silent is made anew; what happened meanwhile is not
- * told.
+ * Exchanges hints with the other nodes by NOTIFY on a dedicated connection. NOTIFY runs after the commit, because a
+ * transaction that notifies holds a database-wide lock while it commits. Hints that arrive while a statement is in flight
+ * are sent with the next one. A connection that ends or stops answering is replaced; hints are lost until then.
  */
 export class SharedHints extends LocalHints {
   override readonly shared = true
@@ -48,7 +47,7 @@ export class SharedHints extends LocalHints {
     this.#logger = logger
   }
 
-  /** Resolves when it listens; later losses of the connection heal by themselves. */
+  /** Resolves once it listens. A connection that is lost later is replaced automatically. */
   async open(): Promise<void> {
     await this.#connect()
   }
@@ -87,7 +86,7 @@ export class SharedHints extends LocalHints {
 
   #send(): void {
     if (this.#sending !== null) return
-    // At the end of this turn: what one commit gives goes out together.
+    // At the end of this event-loop turn, so that the hints of one commit are sent together.
     this.#sending = new Promise(resolve => setImmediate(resolve))
       .then(() => this.#sendAll())
       .finally(() => {
@@ -122,7 +121,7 @@ export class SharedHints extends LocalHints {
       await client.connect()
       const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
       own = rows[0]!.pid
-      // A hint that a crash takes back is no loss, and this way no commit of one waits for the disk.
+      // Hints may be lost, so their commits need not wait for the disk.
       await client.query(`set synchronous_commit = off; listen ${CHANNEL}`)
     } catch (error) {
       this.#discard(client)
@@ -134,7 +133,7 @@ export class SharedHints extends LocalHints {
     this.#stayAlive(client)
   }
 
-  /** A network that swallows everything is noticed by the answer that does not come. */
+  /** Detects a silently broken connection by a query that is not answered. */
   #stayAlive(client: pg.Client): void {
     this.#aliveTimer = setTimeout(() => {
       client.query('select 1').then(
@@ -171,7 +170,7 @@ export class SharedHints extends LocalHints {
   #discard(client: pg.Client): void {
     waitAtMost(CLOSE_WITHIN_MS, client.end())
       .then(() => {
-        // pg waits for the peer to end the connection too, which a dead one never does.
+        // pg waits for the peer to close the connection, which a dead peer never does.
         ;(client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()
       })
       .catch(() => undefined)
@@ -184,7 +183,7 @@ export class SharedHints extends LocalHints {
   }
 }
 
-/** As few as hold them all. */
+/** Splits the hints into as few payloads as possible. */
 function payloadsOf(waiting: ReadonlyMap<HintTopic, ReadonlySet<InstanceId>>): string[] {
   const payloads: string[] = []
   let payload: Payload = {}
@@ -205,7 +204,7 @@ function payloadsOf(waiting: ReadonlyMap<HintTopic, ReadonlySet<InstanceId>>): s
   return payloads
 }
 
-/** Anybody who may log in to the database may notify: what is not ours is passed over. */
+/** Any database user can send on the channel, so invalid payloads are ignored. */
 function parsePayload(text: string): Payload {
   let parsed: unknown
   try {

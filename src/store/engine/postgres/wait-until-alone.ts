@@ -3,16 +3,16 @@ import type pg from 'pg'
 import { StillInUse } from '../../errors.ts'
 
 const POLL_EVERY_MS = 200
-/** For the connections of a process that has just ended. */
+/** Time for the connections of a process that has just ended to close. */
 const CONNECTIONS_GONE_WITHIN_MS = 3_000
-/** A lease lapses after 15 s. */
+/** Longer than a lease, which lapses after 15 s. */
 const LEASES_LAPSED_WITHIN_MS = 20_000
 
 /**
- * Waits until no other process works on the database: none is connected, and no lease of one that was cut off still
- * holds. Throws `StillInUse`.
- *
- * @param pool of a single connection
+ * Waits until no other process uses the database: no other connection exists, and no lease of a disconnected node is still
+ * held.
+ * @param pool must have a single connection
+ * @throws StillInUse
  */
 export async function waitUntilAlone(pool: pg.Pool): Promise<void> {
   for (let waitedMs = 0; ; waitedMs += POLL_EVERY_MS) {

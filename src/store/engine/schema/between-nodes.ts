@@ -1,15 +1,15 @@
-/** What one node asks of the simulated phone that another one runs. */
+/** Orders from one node for a simulated phone that another node runs. */
 export interface PhoneOrdersTable {
   instance_id: string
   id: string
   /** On the database's clock. */
   left_at: number
-  /** Null: taken by the owner. */
+  /** Null once the owner has taken the order. */
   body: string | null
   answer: string | null
 }
 
-/** Wrong admin keys and passwords, by the address that they came from. */
+/** Counts of wrong admin keys and passwords by client address. */
 export interface WrongKeysTable {
   address: string
   /** On the database's clock. */

@@ -8,8 +8,9 @@ import type { PanelSessionsTable } from './panel.ts'
 import type { CredentialsTable, MetaTable, SandboxRecordsTable } from './secrets.ts'
 
 /**
- * Every table. Moments are milliseconds since 1970; `seq` columns are given out by the database and only grow.
- * Each key but the token's and those of the meta table, the panel's sessions, the nodes and the wrong keys begins with the instance, so that a larger installation can shard by it.
+ * All tables. Times are milliseconds since 1970. The database assigns `seq` columns, which only increase.
+ * Every key contains the instance, so that a larger installation can shard by it. Exceptions: the token, and the tables `meta`,
+ * `panel_sessions`, `nodes` and `wrong_keys`.
  */
 export interface Database {
   instances: InstancesTable

@@ -8,23 +8,23 @@ export interface EventsTable {
   /** The timestamp in the body. */
   timestamp: number
   created_at: number
-  /** The message sent or received; null for one received before `incoming_messages` was there. */
+  /** The message sent or received. Null if it was received before the table `incoming_messages` existed. */
   message_id: string | null
-  /** SHA-256 of the first key of an incoming message; null for the others. */
+  /** SHA-256 of the first key of an incoming message; null for other events. */
   incoming_digest: Uint8Array | null
   /** The text whose UTF-8 bytes are posted. */
   body: string
 }
 
-/** A delivery that is not finished is one of: never tried and free to go, failed before and due again, or waiting for another. */
+/** The state of an unfinished delivery: `first` has no attempt yet, `retry` failed before, `blocked` waits for another delivery. */
 export type Readiness = 'first' | 'retry' | 'blocked'
 
-/** Only what is not finished: at most one per event. */
+/** Unfinished deliveries, at most one per event. */
 export interface DeliveriesTable {
   seq: Generated<number>
   instance_id: string
   event_id: string
-  /** Null for what stands outside the order: incoming messages and redeliveries. */
+  /** Null for deliveries outside the order: of incoming messages, and redeliveries. */
   message_id: string | null
   url: string
   readiness: Readiness
@@ -32,7 +32,7 @@ export interface DeliveriesTable {
   blocked_by: string | null
   attempts: number
   due_at: number
-  /** Of a retry: when the attempt before it failed, on the clock of `due_at`. Null where an older version wrote it. */
+  /** For a retry: when the previous attempt failed, by the clock of `due_at`. Null if an older version wrote the row. */
   failed_at: number | null
   redelivery: number
 }
@@ -45,7 +45,7 @@ export interface FinishedDeliveriesTable {
   state: 'delivered' | 'exhausted'
   attempts: number
   redelivery: number
-  /** 1: the event was delivered again since. */
+  /** 1 if the event has a later delivery. */
   superseded: number
 }
 

@@ -1,4 +1,4 @@
-/** Numbers that were written to, or wrote, since the account was linked. */
+/** Numbers that wrote to the instance, or that one of its messages reached, since the account was linked. */
 export interface ContactsTable {
   instance_id: string
   number: string
@@ -14,7 +14,7 @@ export interface ConnectionHealthTable {
   undecryptable_at: number | null
 }
 
-/** Ends of sockets; those older than a day go with the next one. */
+/** Socket closes. Recording one deletes those older than a day. */
 export interface ConnectionClosesTable {
   instance_id: string
   at: number

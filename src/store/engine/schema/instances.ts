@@ -12,7 +12,7 @@ export interface InstancesTable {
   webhook_url: string | null
   /** Sealed. */
   webhook_secret: Uint8Array
-  /** Sealed; signs beside the current one until `previous_secret_until`. */
+  /** Sealed. Signs in addition to the current secret until `previous_secret_until`. */
   previous_secret: Uint8Array | null
   previous_secret_until: number | null
   created_at: number
@@ -37,13 +37,13 @@ export interface ConnectionsTable {
   /** Set together. */
   restricted_since: number | null
   restricted_until: number | null
-  /** 1: WhatsApp said until when. */
+  /** 1 if WhatsApp reported the end of the restriction. */
   restriction_told: number | null
 }
 
 export interface LeasesTable {
   instance_id: string
-  /** Null: free. */
+  /** Null if free. */
   owner: string | null
   epoch: number
   /** On the database's clock. */

@@ -34,13 +34,13 @@ export interface IncomingMessagesTable {
   type: IncomingType
   /** The group, or the sender. */
   chat: string
-  /** Digits of the sender's number, or of its other address where `addressing` is set. */
+  /** Digits of the sender's number, or of its other address if `addressing` is set. */
   sender: string
   addressing: Addressing | null
   lid: string | null
-  /** SHA-256 of the second key of the message, where it has two; the first one is its event's. */
+  /** SHA-256 of the message's second key, if it has two. The event has the first one. */
   alias_digest: Uint8Array | null
-  /** A JSON string, as the next three. */
+  /** A JSON string, like the next three columns. */
   whatsapp_id: string
   username: string | null
   name: string | null
@@ -63,12 +63,12 @@ export interface NumbersTable {
   expires_at: number
 }
 
-/** Written out, not bound: SQLite takes a partial index only for a condition that it can read. */
+/** A literal, not a parameter: SQLite uses a partial index only if the query states the index's condition. */
 export const IS_QUEUED = sql<boolean>`messages.state = 'queued'`
 
 export const IS_SETTLED = sql<boolean>`messages.state <> 'queued'`
 
 export const IS_FAILED = sql<boolean>`messages.state = 'failed'`
 
-/** Only these can be found by WhatsApp's id. */
+/** Only prepared messages can be found by their WhatsApp ID. */
 export const IS_PREPARED = sql<boolean>`messages.address is not null`

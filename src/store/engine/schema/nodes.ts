@@ -6,6 +6,6 @@ export interface NodesTable {
   /** Both on the database's clock. */
   started_at: number
   seen_until: number
-  /** 1: it runs sandbox instances. A version without the column leaves the default, 1. */
+  /** 1 if the node runs sandbox instances. Older versions leave the default, 1. */
   sandbox: Generated<number>
 }

@@ -1,4 +1,4 @@
-/** Who is signed in to the panel. */
+/** Panel sessions. */
 export interface PanelSessionsTable {
   id: string
   /** SHA-256 of the cookie's token. */

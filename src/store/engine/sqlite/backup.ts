@@ -6,10 +6,10 @@ import { syncFile, syncFolder } from '../sync-to-disk.ts'
 import { lockDataDir } from './data-dir-lock.ts'
 import { explained } from './unusable.ts'
 
-/** All pages in one step: a backup in several begins anew whenever somebody writes in between. */
+/** Copies all pages in one step. A backup in several steps restarts after every write in between. */
 const ALL_PAGES = 0x7fff_ffff
 const DATABASE = 'pombal.db'
-/** What SQLite keeps beside a database. */
+/** Suffixes of the files that SQLite keeps next to a database. */
 const BESIDE = ['-wal', '-shm'] as const
 
 interface BackupReport {
@@ -18,9 +18,9 @@ interface BackupReport {
 }
 
 /**
- * Copies the database as it is at one moment, while the service writes to it or stands still; nobody waits. The file
- * appears under its name only once it is whole, checked and synced. It holds no key.
- * @throws StoreUnusable when there is nothing to copy, `file` exists, or the copy is damaged
+ * Makes a consistent copy of the database, without blocking a running service. The file appears under its name only once it is
+ * complete, checked and synced. It does not contain the master key.
+ * @throws StoreUnusable if there is no database, `file` exists, or the copy is damaged
  */
 export async function backUp(dataDir: string, file: string): Promise<BackupReport> {
   const source = join(dataDir, DATABASE)
@@ -41,9 +41,9 @@ export async function backUp(dataDir: string, file: string): Promise<BackupRepor
 }
 
 /**
- * Puts a backup into the place of the database, which is kept under another name. The service must be stopped.
- * @returns where the former database is now; null: there was none
- * @throws StoreUnusable when the backup is damaged, DataDirInUse while the service runs
+ * Replaces the database with a backup and keeps the former database under another name. The service must be stopped.
+ * @returns the path of the former database; null if there was none
+ * @throws StoreUnusable if the backup is damaged; DataDirInUse while the service runs
  */
 export async function restore(dataDir: string, backup: string, now: Date): Promise<string | null> {
   const unlock = lockDataDir(dataDir)
@@ -51,7 +51,7 @@ export async function restore(dataDir: string, backup: string, now: Date): Promi
     if (!existsSync(backup)) throw new StoreUnusable(`${backup} does not exist.`)
     const file = join(dataDir, DATABASE)
     const draft = `${file}.restored`
-    // Killed in here: the former database is in its place, or put aside, or the restored one is; never half of one.
+    // A kill at any point leaves a complete database in place, or the former one renamed; never a partial one.
     remove(draft)
     await copy(backup, draft)
     check(draft)
@@ -66,7 +66,7 @@ export async function restore(dataDir: string, backup: string, now: Date): Promi
   }
 }
 
-/** A name for what is made at a moment, without characters that file systems refuse. */
+/** A timestamp for file names, without characters that file systems refuse. */
 export function stampOf(moment: Date): string {
   return moment.toISOString().slice(0, 19).replaceAll(':', '-')
 }
@@ -78,7 +78,7 @@ async function copy(from: string, to: string): Promise<void> {
   } finally {
     source.close()
   }
-  // The copy is a file by itself, which needs none beside it.
+  // Converts the copy to a single file without a write-ahead log.
   const made = new Sqlite(to)
   made.pragma('journal_mode = DELETE')
   made.close()
@@ -95,7 +95,7 @@ function check(file: string): void {
   }
 }
 
-/** The log first: without its database it means nothing, and beside another one it would be taken for that one's. */
+/** Renames the log first. If it stayed behind, SQLite would apply it to the restored database. */
 function putAside(file: string, name: string): string {
   for (const suffix of [...BESIDE, '']) {
     if (existsSync(file + suffix)) renameSync(file + suffix, name + suffix)

@@ -3,10 +3,10 @@ import Sqlite from 'better-sqlite3'
 import { DataDirInUse } from '../../errors.ts'
 
 /**
- * Keeps a second process off the data folder: a transaction held open on a small database beside the real one, so that
- * the real one stays open to backups. The lock is the operating system's and goes with the process, however it ends.
- *
- * @returns lets go. Throws `DataDirInUse` while another process holds it.
+ * Locks the data folder against a second process by an open transaction on a separate small database. The real database stays
+ * accessible to backups. The operating system releases the lock when the process ends, however it ends.
+ * @returns a function that releases the lock
+ * @throws DataDirInUse while another process holds it
  */
 export function lockDataDir(dataDir: string): () => void {
   const lock = new Sqlite(join(dataDir, 'pombal.lock'), { timeout: 0 })

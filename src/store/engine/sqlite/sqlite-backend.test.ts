@@ -31,7 +31,7 @@ describe('the SQLite backend', () => {
       compile: () => sql<Record<string, unknown>>`${sql.raw(text)}`.compile(db),
     })
 
-  test('a commit is told only when the log that holds it has been synced', async () => {
+  test('a commit resolves only after the log that contains it is synced', async () => {
     const synced = Promise.withResolvers<void>()
     const files: number[] = []
     syncFile = async descriptor => {
@@ -41,18 +41,18 @@ describe('the SQLite backend', () => {
     const tx = await backend.begin()
     expect(await run(tx, 'pragma journal_mode')).toEqual([{ journal_mode: 'wal' }])
     await run(tx, 'create table t (x)')
-    let told = false
+    let resolved = false
     const committed = tx.commit().then(() => {
-      told = true
+      resolved = true
     })
     await new Promise(resolve => setTimeout(resolve, 20))
-    expect(told).toBe(false)
+    expect(resolved).toBe(false)
     expect(files).toEqual([statSync(join(folder, 'pombal.db-wal')).ino])
     synced.resolve()
     await committed
   })
 
-  test('a query that is asked again is not prepared again; of many that are asked once, the latest stay', async () => {
+  test('a repeated query is prepared once; of many single queries, the latest stay prepared', async () => {
     const prepare = vi.spyOn(Sqlite.prototype, 'prepare')
     try {
       for (let n = 0; n < 1_000; n += 1) {
@@ -77,7 +77,7 @@ describe('the SQLite backend', () => {
     await tx.rollback()
   })
 
-  test('the log stays the same file over checkpoints', async () => {
+  test('the log stays the same file across checkpoints', async () => {
     const fill = async () => {
       const tx = await backend.begin()
       await run(tx, 'create table if not exists t (x)')
@@ -113,7 +113,7 @@ describe('the SQLite backend', () => {
     }
   })
 
-  test('a full disk is told as unavailable, and leaves the store usable', async () => {
+  test('a full disk is classified as unavailable and leaves the store usable', async () => {
     const first = await backend.begin()
     await run(first, 'create table t (x blob)')
     await first.commit()
@@ -128,7 +128,7 @@ describe('the SQLite backend', () => {
     expect(await run(backend.reader, 'select count(*) as count from t')).toEqual([{ count: 1 }])
   })
 
-  test('a broken rule concerns its unit only', async () => {
+  test('a violated constraint affects its unit only', async () => {
     const tx = await backend.begin()
     await run(tx, 'create table t (x integer unique)')
     await run(tx, 'insert into t values (1)')
@@ -137,7 +137,7 @@ describe('the SQLite backend', () => {
     await tx.rollback()
   })
 
-  test('a lock that another connection holds is waited for beside the event loop', async () => {
+  test('waiting for a lock of another connection does not block the event loop', async () => {
     const other = new Sqlite(join(folder, 'pombal.db'))
     other.exec('begin immediate')
     const loop = monitorEventLoopDelay({ resolution: 5 })
@@ -156,7 +156,7 @@ describe('the SQLite backend', () => {
     await (await transaction).rollback()
   })
 
-  test('readers see nothing that is not committed, and cannot write', async () => {
+  test('readers see committed data only, and cannot write', async () => {
     const tx = await backend.begin()
     await run(tx, 'create table t (x)')
     await expect(run(backend.reader, 'select * from t')).rejects.toThrow('no such table')

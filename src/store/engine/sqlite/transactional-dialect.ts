@@ -1,6 +1,6 @@
 import { SqliteAdapter, SqliteDialect } from 'kysely'
 
-/** SQLite's tables are made in transactions like its rows; Kysely's migrator makes use of it only if told. */
+/** Enables transactions in Kysely's migrator, which SQLite supports for table definitions too. */
 export class TransactionalSqliteDialect extends SqliteDialect {
   override createAdapter(): SqliteAdapter {
     return new TransactionalSqliteAdapter()

@@ -1,7 +1,7 @@
 import Sqlite from 'better-sqlite3'
 import { StoreUnusable } from '../../errors.ts'
 
-/** SQLite's error at a start as a sentence for the operator; any other error as it is. */
+/** Explains an SQLite error at start-up to the operator. Returns any other error unchanged. */
 export function explained(error: unknown, path: string): unknown {
   if (!(error instanceof Sqlite.SqliteError)) return error
   const sentence = SENTENCES.find(([codes]) => codes.test(error.code))?.[1]
@@ -11,14 +11,14 @@ export function explained(error: unknown, path: string): unknown {
 const SENTENCES: readonly (readonly [RegExp, string])[] = [
   [
     /^SQLITE_(CORRUPT|NOTADB)/,
-    'is damaged, or is no database of SQLite: put it aside, with what lies beside it, and restore a backup. Nothing was changed.',
+    'is damaged or is not an SQLite database. Move it and its -wal and -shm files away, and restore a backup. Nothing was changed.',
   ],
   [
     /^SQLITE_(READONLY|PERM|AUTH|CANTOPEN)/,
-    'cannot be opened for writing: it and its folder must belong to the user who runs Pombal.',
+    'cannot be opened for writing. The file and its folder must belong to the user who runs Pombal.',
   ],
   [
     /^SQLITE_(FULL|IOERR)/,
-    'cannot be read or written: the disk is full, or refuses. What was committed is there; start again when it can.',
+    'cannot be read or written. The disk is full or failing. Committed data is intact; start again when the disk works.',
   ],
 ]
