@@ -8,7 +8,7 @@ import { ptBr } from './pt-br.ts'
 
 /** The same word in both languages. */
 const SHARED = new Set([
-  ...['Menu', 'Webhook', 'WhatsApp', 'URL', 'Sandbox', 'sandbox', 'QR code', 'msg_…', '1 h', '24 h'],
+  ...['Menu', 'Webhook', 'Webhook: 7', 'WhatsApp', 'URL', 'Sandbox', 'sandbox', 'QR code', 'msg_…', '1 h', '24 h'],
   ...['Status', 'id', '120363000000000042@g.us'],
 ])
 
