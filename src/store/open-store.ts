@@ -17,7 +17,7 @@ import type { Database } from './engine/schema/database.ts'
 import { lockDataDir } from './engine/sqlite/data-dir-lock.ts'
 import { openSqlite, SqliteBackend } from './engine/sqlite/sqlite-backend.ts'
 import { TransactionalSqliteDialect } from './engine/sqlite/transactional-dialect.ts'
-import { explained } from './engine/sqlite/unusable.ts'
+import { explained, isInterruptedWrite, rollBackInterruptedWrite } from './engine/sqlite/unusable.ts'
 import { Statements } from './engine/statement.ts'
 import type { StoreObserver } from './observer.ts'
 import type { Store } from './store.ts'
@@ -83,6 +83,16 @@ async function openOnSqlite({ dataDir, ratePerMinute, observer }: StoreOptions, 
 
 /** Checks through a read-only connection: opening for writing would already change another application's file. */
 async function refuseIncompatibleBeforeWriting(path: string): Promise<void> {
+  try {
+    await refuseIncompatibleReadOnly(path)
+  } catch (error) {
+    if (!isInterruptedWrite(error)) throw error
+    rollBackInterruptedWrite(path)
+    await refuseIncompatibleReadOnly(path)
+  }
+}
+
+async function refuseIncompatibleReadOnly(path: string): Promise<void> {
   const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: openSqlite(path, { readonly: true }) }) })
   try {
     await refuseIncompatible(db, 'sqlite')

@@ -1,5 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -11,6 +12,7 @@ import { createSqliteHarness, type StoreHarness } from './harness.ts'
 
 const WRITER = fileURLToPath(new URL('./sqlite-writer.ts', import.meta.url))
 const KILLS = 5
+const ROOT = join(import.meta.dirname, '../..')
 
 /** What only shows with processes that come and go. */
 describe('processes on one SQLite folder', () => {
@@ -46,6 +48,25 @@ describe('processes on one SQLite folder', () => {
     })
     return { child, lines, ready }
   }
+
+  test('one that was killed while it wrote before the write-ahead log was on leaves nothing that a start cannot undo', async () => {
+    const store = await harness.open()
+    const { instanceId } = await createConnected(store)
+    await store.close()
+    const path = join(harness.options.dataDir, 'pombal.db')
+    const writer = `
+      const db = new (require('better-sqlite3'))(process.argv[1])
+      db.pragma('journal_mode = DELETE')
+      db.pragma('cache_size = 1')
+      db.exec('begin; create table unfinished (filler blob); delete from instances')
+      for (let n = 0; n < 100; n++) db.exec('insert into unfinished values (randomblob(10000))')
+      process.kill(process.pid, 'SIGKILL')`
+    spawnSync(process.execPath, ['-e', writer, path], { cwd: ROOT, stdio: 'inherit' })
+    expect(existsSync(`${path}-journal`)).toBe(true)
+
+    const opened = await harness.open()
+    expect(await opened.instances.find(instanceId)).not.toBeNull()
+  })
 
   test('a second one is refused while the first works, with the remedy, and let in once it is killed', async () => {
     const store = await harness.open()

@@ -4,6 +4,7 @@ import { Agent, request } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterEach, expect, inject, test } from 'vitest'
 import { parse } from 'yaml'
 import { createDatabase } from '../database.ts'
@@ -53,7 +54,7 @@ async function startBalancer(ports: readonly number[]): Promise<string> {
   return `http://127.0.0.1:${port}`
 }
 
-/** @returns the status; the error's code when none came */
+/** @returns 202; any other answer with its body, or the error's code when none came */
 function send(url: string, token: string, agent: Agent): Promise<number | string> {
   const body = JSON.stringify({ to: '15005550003', text: 'hello' })
   const headers = {
@@ -63,7 +64,8 @@ function send(url: string, token: string, agent: Agent): Promise<number | string
   }
   return new Promise(resolve => {
     const call = request(`${url}/v1/messages/text`, { method: 'POST', headers, agent }, answer => {
-      answer.resume().on('end', () => resolve(answer.statusCode ?? 0))
+      if (answer.statusCode === 202) answer.resume().on('end', () => resolve(202))
+      else text(answer).then(said => resolve(`${answer.statusCode} ${JSON.stringify(answer.headers)} ${said}`))
     })
     call.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message)).end(body)
   })

@@ -8,6 +8,21 @@ export function explained(error: unknown, path: string): unknown {
   return sentence === undefined ? error : new StoreUnusable(`${path} ${sentence} (${error.code})`, { cause: error })
 }
 
+/** True if a process was killed while it wrote without the write-ahead log, as the very first start does. */
+export function isInterruptedWrite(error: unknown): boolean {
+  return error instanceof Sqlite.SqliteError && error.code === 'SQLITE_READONLY_ROLLBACK'
+}
+
+/** Restores the last commit, which a read-only connection cannot do. */
+export function rollBackInterruptedWrite(path: string): void {
+  const db = new Sqlite(path)
+  try {
+    db.pragma('schema_version')
+  } finally {
+    db.close()
+  }
+}
+
 const SENTENCES: readonly (readonly [RegExp, string])[] = [
   [
     /^SQLITE_(CORRUPT|NOTADB)/,
