@@ -18,7 +18,7 @@ export interface WaitingClient {
   shows(noiseKey: Buffer, identity: Buffer): boolean
 }
 
-const DEFAULT_TIMINGS = { deliveredAfterMs: 200, readAfterMs: 600, answeredAfterMs: 300 }
+export const DEFAULT_TIMINGS = { deliveredAfterMs: 200, readAfterMs: 600, answeredAfterMs: 300 }
 
 /** What all connections share: the accounts, and the clients that wait to be linked. */
 export class Network {
