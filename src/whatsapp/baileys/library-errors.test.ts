@@ -67,11 +67,11 @@ test('an error of the service ends the process, also in a call from the library'
 
 test('an error of the library without a scope is logged, and the process continues', () => {
   const { printed, code } = run(`
-    const error = new Error('nobody’s')
-    error.stack = 'Error: nobody’s\\n    at x (file:///srv/node_modules/baileys/lib/Socket/chats.js:1:2)'
+    const error = new Error('of no scope')
+    error.stack = 'Error: of no scope\\n    at x (file:///srv/node_modules/baileys/lib/Socket/chats.js:1:2)'
     Promise.reject(error)
     Promise.reject(1006)`)
-  expect(printed).toEqual(['whatsapp.library_failed', 'whatsapp.library_failed nobody’s'])
+  expect(printed).toEqual(['whatsapp.library_failed', 'whatsapp.library_failed of no scope'])
   expect(code).toBe(0)
 })
 

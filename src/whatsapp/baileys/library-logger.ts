@@ -9,7 +9,7 @@ const MAX_SENTENCE = 160
  * and are dropped. Its messages may quote a JID, so they are redacted.
  */
 export function createLibraryLogger(logger: Logger): ILogger {
-  const say = (first: unknown, second?: string) => {
+  const log = (first: unknown, second?: string) => {
     const sentence = typeof first === 'string' ? first : second
     if (sentence) logger.debug({ sentence: redact(sentence) }, 'whatsapp.library')
   }
@@ -21,8 +21,8 @@ export function createLibraryLogger(logger: Logger): ILogger {
     trace: ignore,
     debug: ignore,
     info: ignore,
-    warn: say,
-    error: say,
+    warn: log,
+    error: log,
   }
   return library
 }

@@ -32,7 +32,7 @@ import type { DeviceCache } from './signal/device-cache.ts'
 import { Journal } from './signal/journal.ts'
 import { boundRetryRequests, type RetryBudgets } from './signal/retry-requests.ts'
 import { createSignalRepository, sending } from './signal/signal-repository.ts'
-import { type Network, QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
+import { QUERY_TIMEOUT_MS, type SocketParts, socketOptions } from './socket-options.ts'
 import { noteToken } from './token-notes.ts'
 
 export type { GroupMetadata } from 'baileys'
@@ -44,11 +44,7 @@ export { LinkClosed } from './link/library-calls.ts'
 /** A dead peer never answers the close frame: after this time the connection is destroyed. */
 const CLOSE_GRACE_MS = 1_000
 
-export interface LinkOptions {
-  network: Network
-  version?: [number, number, number] | undefined
-  queryTimeoutMs?: number | undefined
-  keepAliveMs?: number | undefined
+export interface LinkOptions extends Pick<SocketParts, 'network' | 'version' | 'queryTimeoutMs' | 'keepAliveMs'> {
   credentials: CredentialStore
   devices: DeviceCache
   caches: LibraryCaches

@@ -20,9 +20,9 @@ export async function lookUp(number: string, query: Query): Promise<LookUp> {
   const listed = await askFor(query, { tag: 'contact', attrs: {} }, { tag: 'user', attrs: {}, content: [asked] })
   const contact = getBinaryNodeChild(listed.user, 'contact')
   const jid = listed.user?.attrs['jid']
-  const said = contact?.attrs['type']
-  if (said === 'in' && jid) return { kind: 'found', address: jidNormalizedUser(jid) }
-  if (said !== undefined && said !== 'in') return { kind: 'absent' }
+  const type = contact?.attrs['type']
+  if (type === 'in' && jid) return { kind: 'found', address: jidNormalizedUser(jid) }
+  if (type !== undefined && type !== 'in') return { kind: 'absent' }
 
   const address = `${number}${S_WHATSAPP_NET}`
   const owned = await askFor(

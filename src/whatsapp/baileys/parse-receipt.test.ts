@@ -22,7 +22,7 @@ describe('a receipt', () => {
     [{ type: 'inactive' }, 'delivered'],
     [{ type: 'read' }, 'read'],
     [{ type: 'played' }, 'read'],
-  ] as const)('with %o says: %s', (attrs, reached) => {
+  ] as const)('with %o reports %s', (attrs, reached) => {
     expect(receipt(attrs)).toEqual({ whatsappIds: ['A'], reached, chat: CONTACT })
   })
 

@@ -67,7 +67,7 @@ describe('a message is written to', () => {
     expect(writtenTo).toEqual([[jidOf(CONTACT, 0)]])
   })
 
-  test('nobody, when no device of the recipient has keys', async () => {
+  test('no device, when no device of the recipient has keys', async () => {
     const { send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0, 2] }, [jidOf(CONTACT, 0), jidOf(CONTACT, 2)])
     await expect(send()).rejects.toBe(allFailed)
     expect(writtenTo).toEqual([])

@@ -29,7 +29,7 @@ export function sendDurably(
 
   raw.send = (data, done) => {
     const leave = Promise.all([previous, durable()]).then(() => {
-      if (!mayAct()) throw new MayNotAct()
+      if (!mayAct()) throw new Error('Another node may own the account.')
       send(data, done)
     })
     previous = leave
@@ -39,9 +39,4 @@ export function sendDurably(
       refused = true
     })
   }
-}
-
-/** The lease has lapsed, and another node may own the account. */
-class MayNotAct extends Error {
-  override readonly name = 'MayNotAct'
 }

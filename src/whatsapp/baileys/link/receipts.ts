@@ -6,9 +6,9 @@ import type { Self } from '../addresses.ts'
 import { Correspondents } from '../correspondents.ts'
 import { parseReceipt, type Receipt, type SentReceipt } from '../parse-receipt.ts'
 import type { CredentialStore } from '../signal/credential-store.ts'
+import { asResend } from '../signal/retry-requests.ts'
 import type { LibraryCalls } from './library-calls.ts'
 import { ReceiptGuard } from './receipt-guard.ts'
-import { recordFirst } from './record-first.ts'
 
 export interface ReceiptOptions {
   credentials: CredentialStore
@@ -34,12 +34,11 @@ export function recordReceipts(socket: WASocket, options: ReceiptOptions): void 
     findGroup: async group => findGroup(group) ?? socket.groupMetadata(group),
   })
 
-  async function record(receipt: Receipt): Promise<boolean> {
+  async function record(receipt: Receipt): Promise<void> {
     const { chat } = receipt
     const from = await correspondents.addressesOf(chat)
     const findAddress = async (id: string) => (await guard.isAbout(id, chat))?.address ?? null
     await options.record({ ...receipt, from, findAddress })
-    return true
   }
 
   /** A refused request is acknowledged, because WhatsApp would deliver it again otherwise. */
@@ -50,10 +49,22 @@ export function recordReceipts(socket: WASocket, options: ReceiptOptions): void 
     return false
   }
 
-  const onReceipt = (node: BinaryNode) => {
-    if (node.attrs['type'] === 'retry') return checkRetry(node)
+  const { ws } = socket
+  const baileys = ws.listeners('CB:receipt')
+  ws.removeAllListeners('CB:receipt')
+  ws.on('CB:receipt', (node: BinaryNode) => {
+    const passOn = () => {
+      if (calls.closed.aborted) return
+      asResend(() => {
+        for (const listener of baileys) listener.call(ws, node)
+      })
+    }
+    if (node.attrs['type'] === 'retry') {
+      checkRetry(node).then(mayResend => mayResend && passOn(), options.onFailed)
+      return
+    }
     const receipt = parseReceipt(node, self())
-    return receipt && record(receipt)
-  }
-  recordFirst(socket, 'CB:receipt', onReceipt, calls.closed, options.onFailed)
+    if (receipt) record(receipt).then(passOn, options.onFailed)
+    else passOn()
+  })
 }

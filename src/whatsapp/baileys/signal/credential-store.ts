@@ -179,7 +179,7 @@ export class CredentialStore {
 
   async #commit(): Promise<void> {
     // After a lost change nothing may be stored: the next socket starts from the last consistent state.
-    if (this.#broken) throw new BrokenKeys()
+    if (this.#broken) throw new Error('An earlier change of the keys could not be stored.')
     this.#committing = this.#gathered
     this.#gathered = new Map()
     const changes: Row[] = [...this.#committing.values()]
@@ -196,11 +196,6 @@ export class CredentialStore {
     }
     this.#committing = new Map()
   }
-}
-
-/** A change of the keys could not be stored, so later changes are refused. */
-class BrokenKeys extends Error {
-  override readonly name = 'BrokenKeys'
 }
 
 function encode(value: unknown): Uint8Array {

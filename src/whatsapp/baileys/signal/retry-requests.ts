@@ -9,18 +9,15 @@ const REQUESTS_EVERY_MS = 2_000
 const COPIES_AT_ONCE = 16
 const COPIES_EVERY_MS = 10_000
 
-export interface RetryBudgets {
-  requests: RetryBudget
-  copies: RetryBudget
-}
-
 /** The budgets outlive a socket. @param now a monotonic clock in ms */
-export function createRetryBudgets(now: () => number): RetryBudgets {
+export function createRetryBudgets(now: () => number) {
   return {
     requests: new RetryBudget({ burst: REQUESTS_AT_ONCE, refillMs: REQUESTS_EVERY_MS, now }),
     copies: new RetryBudget({ burst: COPIES_AT_ONCE, refillMs: COPIES_EVERY_MS, now }),
   }
 }
+
+export type RetryBudgets = ReturnType<typeof createRetryBudgets>
 
 const resending = new AsyncLocalStorage<true>()
 

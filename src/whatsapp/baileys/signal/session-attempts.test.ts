@@ -4,14 +4,14 @@ import { ProtocolAddress, SessionBuilder, SessionCipher, SessionRecord, type Sig
 import * as curve from 'libsignal/src/curve.js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { silenceSignalConsole } from './quiet-libsignal.ts'
-import { keepSessionsWhole } from './session-attempts.ts'
+import { restoreFailedSessions } from './session-attempts.ts'
 
-let speakAgain: () => void
+let restoreConsole: () => void
 beforeAll(() => {
-  speakAgain = silenceSignalConsole()
-  keepSessionsWhole()
+  restoreConsole = silenceSignalConsole()
+  restoreFailedSessions()
 })
-afterAll(() => speakAgain())
+afterAll(() => restoreConsole())
 
 /** One side of a conversation, with its keys. */
 class Side {

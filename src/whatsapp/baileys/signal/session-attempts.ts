@@ -18,7 +18,7 @@ let patched = false
  * their later messages cannot be decrypted ("Bad MAC", "No matching sessions"). A contact has two sessions as soon as both
  * sides write first at the same time. The fix restores each session on which the message failed.
  */
-export function keepSessionsWhole(): void {
+export function restoreFailedSessions(): void {
   if (patched) return
   patched = true
   const cipher = SessionCipher.prototype as unknown as Cipher

@@ -10,7 +10,7 @@ import type { ILogger } from 'baileys/lib/Utils/logger.js'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { userOf } from '../addresses.ts'
 import type { Journal } from './journal.ts'
-import { keepSessionsWhole } from './session-attempts.ts'
+import { restoreFailedSessions } from './session-attempts.ts'
 
 type LIDMappingStore = SignalRepositoryWithLIDStore['lidMapping']
 type PnToLid = Parameters<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>[2]
@@ -45,7 +45,7 @@ export function createSignalRepository(
   pnToLid: PnToLid,
   ours: { journal: Journal; onDecrypted: OnDecrypted; settled(): Promise<void>; onClose(): void },
 ): SignalRepositoryWithLIDStore {
-  keepSessionsWhole()
+  restoreFailedSessions()
   const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid && cachingMisses(pnToLid))
   const keys = auth.keys as SignalKeyStoreWithTransaction
   const outside = AsyncLocalStorage.snapshot()
