@@ -1,0 +1,331 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { ConnectionCause, StoredConnection } from '../../domain/connection.ts'
+import { waitAtMost } from '../../kit/deadline.ts'
+import { LeaseLost } from '../../store/errors.ts'
+import type { Lease } from '../../store/leases/leases.ts'
+import type { Store } from '../../store/store.ts'
+import { untilStored } from '../../store/until-stored.ts'
+import { numberOf } from '../baileys/addresses.ts'
+import { createLibraryCaches } from '../baileys/library-caches.ts'
+import { Link } from '../baileys/link.ts'
+import type { LinkEnd } from '../baileys/link-end.ts'
+import { CredentialStore } from '../baileys/signal/credential-store.ts'
+import { DeviceCache } from '../baileys/signal/device-cache.ts'
+import { createRetryBudgets } from '../baileys/signal/retry-requests.ts'
+import type { Network } from '../baileys/socket-options.ts'
+import type { Recorder } from '../receiving/recorder.ts'
+import type { GroupDirectory } from '../sending/group-directory.ts'
+import type { Sender } from '../sending/sender.ts'
+import { type NextStep, nextStep } from './after-close.ts'
+import { Codes } from './codes.ts'
+import type { ConnectionPacing } from './connection-pacing.ts'
+import type { HealthLog } from './health-log.ts'
+import { Pause } from './pause.ts'
+import type { RestrictionWatch } from './restriction-watch.ts'
+import { NO_CODES, type Status } from './status.ts'
+import type { WindingUp } from './winding-up.ts'
+
+/** A connection that lasted this long ends a series of failures. */
+const LASTED_MS = 60_000
+const LOGOUT_TIMEOUT_MS = 8_000
+/** If the store takes longer to answer whether the instance was deleted, the link closes without a logout. */
+const DELETED_TIMEOUT_MS = 500
+/** WhatsApp's code for a message to a stranger that it refuses because the account is restricted. */
+const RESTRICTED = 463
+const ASKING = { cause: 'asking_for_code', reason: 'Asking WhatsApp for a code.' } as const
+
+/** `none`: this node cannot connect the instance. The operator can fix the reason. */
+export type ConnectionNetwork = Network | { kind: 'none'; cause: ConnectionCause; reason: string }
+
+export interface ConnectionSettings {
+  /** Version of WhatsApp Web. Default: the one that ships with the driver. */
+  version?: [number, number, number]
+  messageTtlMs: number
+  ackTimeoutMs?: number
+  /** How long to wait for WhatsApp's answer to a query. Default: 15 s. */
+  queryTimeoutMs?: number
+  /** Interval of the keep-alive query. The socket ends 5 s after an unanswered one. Default: 25 s. */
+  keepAliveMs?: number
+}
+
+export interface LinkManagerOptions {
+  lease: Lease
+  store: Pick<Store, 'messages' | 'credentials'>
+  network: ConnectionNetwork
+  settings: ConnectionSettings
+  mayAct?: () => boolean
+  pacing: ConnectionPacing
+  status: Status
+  windingUp: WindingUp
+  /** The sender of the account that is linked now. */
+  sender: () => Sender
+  recorder: Recorder
+  groups: GroupDirectory
+  restriction: RestrictionWatch
+  health: HealthLog
+  logger: Logger
+  now: () => number
+  /** Aborted when the connection stops. */
+  signal: AbortSignal
+  /** Runs `work` after all earlier steps. */
+  runStep(work: () => Promise<void>): void
+  onFailed(error: unknown): void
+  /** The link has ended, and no other one is opened until somebody connects again. */
+  onRest(next: Extract<NextStep, { kind: 'rest' }>): Promise<void>
+  /** The phone has removed this device. */
+  onLoggedOut(): Promise<void>
+}
+
+/** Opens and closes the links of a connection, one at a time, and decides what follows when a link ends. */
+export class LinkManager {
+  readonly #options: LinkManagerOptions
+  readonly #devices: DeviceCache
+  readonly #caches = createLibraryCaches()
+  readonly #retryBudgets = createRetryBudgets(() => performance.now())
+  readonly #pause = new Pause()
+  #link: Link | null = null
+  #credentials: CredentialStore | null = null
+  #pairingPhone: string | null = null
+  /** Null unless the link has no credentials. */
+  #codes: Codes | null = null
+  #openedAt: number | null = null
+  /** True until the account that is linked has connected once. */
+  isFirstLogin = false
+
+  constructor(options: LinkManagerOptions) {
+    this.#options = options
+    this.#devices = new DeviceCache(options.now)
+  }
+
+  /** The link, if it is open. */
+  get openLink(): Link | null {
+    return this.#link?.isOpen ? this.#link : null
+  }
+
+  get hasLink(): boolean {
+    return this.#link !== null
+  }
+
+  /** True once `connected` is recorded, for as long as the link is open. */
+  get isConnected(): boolean {
+    return this.#openedAt !== null && this.openLink !== null
+  }
+
+  get isWaitingToRetry(): boolean {
+    return this.#pause.isOn
+  }
+
+  cancelRetry(): void {
+    this.#pause.end()
+  }
+
+  /** Closes the link and forgets earlier failures. */
+  reset(pairingPhone: string | null): void {
+    this.close()
+    this.#pause.end()
+    this.#pause.forget()
+    this.#pairingPhone = pairingPhone
+  }
+
+  close(): void {
+    this.#options.sender().detach()
+    this.#link?.close()
+    this.#credentials?.close()
+    this.#link = null
+    this.#credentials = null
+    this.#openedAt = null
+  }
+
+  /** Closes the link and forgets what was cached for its account. */
+  closeForGood(): void {
+    this.close()
+    this.#devices.flushAll()
+    this.#options.groups.flushAll()
+  }
+
+  /** Logs out and closes the link if the instance was deleted, otherwise only closes it. */
+  abandon(isDeleted: () => Promise<boolean>): void {
+    const link = this.#link
+    if (!link) return
+    Promise.race([isDeleted().catch(() => false), sleep(DELETED_TIMEOUT_MS, false, { ref: false })])
+      .then(deleted => (deleted ? waitAtMost(LOGOUT_TIMEOUT_MS, link.logOut()) : undefined))
+      .finally(() => link.close())
+  }
+
+  /** Resolves when WhatsApp has answered, after 8 s at the latest, at once without a link. */
+  async logOut(): Promise<void> {
+    await waitAtMost(LOGOUT_TIMEOUT_MS, this.#link?.logOut())
+  }
+
+  /** Resolves when the credentials are stored. */
+  async settled(): Promise<void> {
+    await this.#credentials?.settled()
+  }
+
+  /** A phone may have scanned the code just now, so this waits for the credentials to be stored. */
+  async hasCredentials(): Promise<boolean> {
+    await this.settled()
+    const { lease, store } = this.#options
+    return this.#stored(() => CredentialStore.exist(store.credentials, lease.instanceId))
+  }
+
+  async open({ onlyWithCredentials = false } = {}): Promise<void> {
+    const { lease, store, network, pacing, signal, status, windingUp } = this.#options
+    if (network.kind === 'none') return
+    await pacing.take(signal)
+    if (signal.aborted) return
+    const options = {
+      lease,
+      credentials: store.credentials,
+      onBroken: (error: unknown) => this.#keysRefused(credentials, error),
+    }
+    const found = await this.#stored(() => CredentialStore.find(options))
+    if (!found && onlyWithCredentials) return
+    if (!found) await windingUp.failLeftOver()
+    const credentials: CredentialStore = found ?? CredentialStore.create(options)
+    this.#credentials = credentials
+    this.#codes = found ? null : this.#createCodes(network)
+    // Removes a code of an earlier socket.
+    await status.record({ ...NO_CODES, ...(found ? this.#loggingIn() : ASKING) })
+    if (signal.aborted) return
+    this.#link = this.#createLink(network, credentials)
+  }
+
+  /** Without an open link after 8 s the logout goes on; the phone lists this device until it notices. */
+  async openForLogout(): Promise<void> {
+    this.close()
+    await this.open({ onlyWithCredentials: true })
+    const link = this.#link
+    const deadline = performance.now() + LOGOUT_TIMEOUT_MS
+    while (link && !link.isOpen && !link.closed.aborted && performance.now() < deadline) await sleep(50)
+  }
+
+  #createLink(network: Network, credentials: CredentialStore): Link {
+    const { lease, store, settings, mayAct, groups, recorder, restriction, health, sender, runStep } = this.#options
+    const link: Link = new Link({
+      network,
+      version: settings.version,
+      queryTimeoutMs: settings.queryTimeoutMs,
+      keepAliveMs: settings.keepAliveMs,
+      credentials,
+      devices: this.#devices,
+      caches: this.#caches,
+      retryBudgets: this.#retryBudgets,
+      mayAct,
+      findGroup: group => groups.get(group),
+      findSent: id => store.messages.findSent(lease.instanceId, id),
+      logger: this.#options.logger.child({ instanceId: lease.instanceId }),
+      events: {
+        qr: text => runStep(async () => (link === this.#link ? this.#codes?.show(link, text) : undefined)),
+        paired: () => runStep(() => this.#notePaired(link)),
+        opened: () => runStep(() => this.#noteOpened(link)),
+        closed: end => runStep(() => this.#noteClosed(link, end)),
+        acknowledged: ack => {
+          // The restriction must be known before the sender starts another message.
+          if (ack.error === RESTRICTED) restriction.refused()
+          sender().acknowledged(ack)
+        },
+        receipt: async receipt => {
+          sender().noteReceipt(await recorder.recordReceipt(receipt, link.closed))
+        },
+        received: async message => {
+          await recorder.recordIncoming(message, link.closed)
+          sender().noteContact(message.from)
+        },
+        frame: () => health.frame(),
+        undecryptable: () => health.undecryptable(),
+        restriction: notice => restriction.told(notice),
+        groupChanged: group => groups.forget(group),
+      },
+    })
+    return link
+  }
+
+  #createCodes(network: Network): Codes {
+    const { lease, status, logger, now } = this.#options
+    return new Codes({ instanceId: lease.instanceId, network, pairingPhone: this.#pairingPhone, status, logger, now })
+  }
+
+  /** The keys in memory are newer than the stored ones, so they must not encrypt or acknowledge anything more. */
+  #keysRefused(credentials: CredentialStore, error: unknown): void {
+    if (credentials !== this.#credentials) return
+    const { onFailed, runStep } = this.#options
+    onFailed(error)
+    if (error instanceof LeaseLost) return
+    this.#link?.close()
+    runStep(async () => {
+      if (credentials !== this.#credentials) return
+      this.close()
+      const reason = 'The keys of the connection could not be stored.'
+      await this.#openAfterPause({ state: 'reconnecting', cause: 'keys_not_stored', reason, slow: false })
+    })
+  }
+
+  #loggingIn(): Pick<StoredConnection, 'state' | 'cause' | 'reason'> {
+    return this.isFirstLogin
+      ? { state: 'connecting', cause: 'first_login', reason: 'Linked; logging in for the first time.' }
+      : { state: 'reconnecting', cause: 'logging_in', reason: 'Connecting to WhatsApp.' }
+  }
+
+  // ── Events of the link ────────────────────────────────────────────────────────────────────────────────────────
+
+  async #notePaired(link: Link): Promise<void> {
+    if (link !== this.#link) return
+    this.isFirstLogin = true
+    await this.#options.status.record({ ...NO_CODES, ...this.#loggingIn() })
+  }
+
+  async #noteOpened(link: Link): Promise<void> {
+    const { windingUp, restriction, status, sender } = this.#options
+    if (link !== this.#link || !link.isOpen) return
+    // No message is accepted for a number before it is recorded as connected, so queued ones are for the number before it.
+    if (this.isFirstLogin) await windingUp.failLeftOver()
+    if (!link.isOpen) return
+    this.#openedAt = performance.now()
+    this.isFirstLogin = false
+    const phone = numberOf(link.self.id) ?? null
+    const restricted = { ...restriction.describe(), restriction: restriction.restriction }
+    await status.record({ ...NO_CODES, state: 'connected', phone, ...restricted })
+    sender().attach(link)
+    restriction.ask()
+  }
+
+  async #noteClosed(link: Link, end: LinkEnd): Promise<void> {
+    if (link !== this.#link) return
+    const { network, lease, logger, health, onRest, onLoggedOut } = this.#options
+    const lasted = this.#openedAt !== null && performance.now() - this.#openedAt > LASTED_MS
+    const linked = this.#credentials?.creds.account !== undefined
+    // The next socket reads them. After linking it opens at once (515).
+    await this.settled()
+    this.close()
+    if (lasted) this.#pause.forget()
+    logger.info({ instanceId: lease.instanceId, code: end.code }, 'connection.closed')
+    health.closed(end.code)
+    const next = nextStep(end, {
+      linked,
+      codesRanOut: this.#codes?.ranOut === true,
+      linksItself: network.kind === 'simulated' && network.linkBy !== undefined,
+      ...this.#pause.inARow,
+    })
+    if (next.kind === 'logged_out') return onLoggedOut()
+    if (next.kind === 'rest') return onRest(next)
+    if (next.kind === 'pause') return this.#openAfterPause(next)
+    this.#pause.noteRestart()
+    await this.open()
+  }
+
+  async #openAfterPause(next: Omit<Extract<NextStep, { kind: 'pause' }>, 'kind'>): Promise<void> {
+    const { runStep, status, now } = this.#options
+    const { cause, reason, slow } = next
+    const pauseMs = this.#pause.begin(slow, () => runStep(async () => (this.#link ? undefined : this.open())))
+    const when = `Trying again in ${Math.max(1, Math.round(pauseMs / 1_000))} s.`
+    const state = next.state === 'reconnecting' ? this.#loggingIn().state : next.state
+    const retryAt = now() + Math.round(pauseMs)
+    await status.record({ ...NO_CODES, retryAt, state, cause, reason: `${reason} ${when}` })
+  }
+
+  #stored<T>(work: () => Promise<T>): Promise<T> {
+    return untilStored(work, this.#options.signal)
+  }
+}
