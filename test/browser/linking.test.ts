@@ -133,10 +133,10 @@ test('a restriction is told with what waits for it and until when, and so is why
   const page = await stage.openSignedIn(`/instances/${id}`)
   await page.getByText('1 × code 515').waitFor()
   await network.misbehave({ kind: 'restrict', account: phone, seconds: 3_600 })
-  await page.getByText('Such messages wait, the others go out').waitFor()
+  await page.getByText('Messages to them wait; others are sent').waitFor()
   await page.getByText('WhatsApp lets the number write to nobody new until').waitFor()
   await network.misbehave({ kind: 'restrict', account: phone, seconds: null })
-  await page.getByText('Such messages wait, the others go out').waitFor({ state: 'detached' })
+  await page.getByText('Messages to them wait; others are sent').waitFor({ state: 'detached' })
   expect(stage.complaints).toEqual([])
 })
 

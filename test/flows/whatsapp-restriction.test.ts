@@ -45,7 +45,7 @@ describe.concurrent('WhatsApp restricts the account', () => {
     const told = await restricted()
     expect(told).toMatchObject({ state: 'connected', restriction: { reportedByWhatsapp: true } })
     const ends = new Date(told.restriction!.until).toISOString().slice(0, 16).replace('T', ' ')
-    expect(told.reason).toContain(`write to anybody new until ${ends} UTC`)
+    expect(told.reason).toContain(`write to new contacts until ${ends} UTC`)
     const { id: waiting } = await stage.accept(id, STRANGER, 'later')
     for (const to of [KNOWN, WRITER, GROUP]) {
       const { id: message } = await stage.accept(id, to, 'now')
@@ -130,7 +130,7 @@ describe.concurrent('WhatsApp refuses a message with 463', () => {
     const { id: refused } = await stage.accept(id, STRANGER, 'refused')
     await stage.becomes(id, refused, 'failed')
     const { reason, restriction } = await restricted()
-    expect(reason).toMatch(/anybody new for now; Pombal tries again at .* UTC/)
+    expect(reason).toMatch(/new contacts for now \(Pombal tries again at .* UTC\)/)
     expect(restriction).toMatchObject({ until: restriction!.since + ASSUMED_RESTRICTION_MS, reportedByWhatsapp: false })
     // That there is no such lock does not make the refusal undone.
     await restrict({ seconds: null })

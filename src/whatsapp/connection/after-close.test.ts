@@ -4,22 +4,22 @@ import { afterClose, nextStep, pauseBefore } from './after-close.ts'
 
 const ended = (code: number, deviceRemoved = false) => afterClose({ code, deviceRemoved })
 
-describe('what follows the end of a socket', () => {
+describe('the reaction to the end of a socket', () => {
   test('only a removal by the phone erases credentials', () => {
     const codes = Array.from({ length: 600 }, (_, code) => code)
     expect(codes.filter(code => ended(code).kind === 'logged_out')).toEqual([401])
     expect(ended(440, true).kind).toBe('logged_out')
   })
 
-  test.each([402, 403, 405, 406, 409, 411, 440])('after %i nothing is tried until a person has looked', code => {
+  test.each([402, 403, 405, 406, 409, 411, 440])('%i stops until a person acts', code => {
     expect(ended(code).kind).toBe('stop')
   })
 
-  test.each([408, 428, 500, 503, 516, 999])('after %i it is tried again', code => {
+  test.each([408, 428, 500, 503, 516, 999])('%i is retried', code => {
     expect(ended(code).kind).toBe('retry')
   })
 
-  test('a refused version names the setting', () => {
+  test('a refused version names the setting in its reason', () => {
     expect(ended(405)).toMatchObject({ reason: expect.stringContaining('WHATSAPP_VERSION') })
   })
 
@@ -33,22 +33,22 @@ describe('the next step', () => {
   const next = (code: number, more: Partial<typeof situation> = {}) =>
     nextStep({ code, deviceRemoved: false }, { ...situation, ...more })
 
-  test('restarts are slowed down when they repeat themselves', () => {
+  test('repeated restarts get a pause', () => {
     expect(next(515, { restarts: 1 }).kind).toBe('restart')
     expect(next(515, { restarts: 5 })).toMatchObject({ kind: 'pause', state: 'reconnecting' })
   })
 
-  test('a refusal rests: stopped with credentials, unlinked without', () => {
+  test('a refusal leads to rest: stopped with credentials, unlinked without', () => {
     expect(next(405)).toMatchObject({ kind: 'rest', state: 'stopped' })
     expect(next(405, { linked: false })).toMatchObject({ kind: 'rest', state: 'unlinked' })
   })
 
-  test('codes that ran out rest, but a cut while they are on show (408 too) does not', () => {
+  test('expired codes lead to rest; a cut while a code is shown (also 408) does not', () => {
     expect(next(408, { linked: false, codesRanOut: true })).toMatchObject({ kind: 'rest', state: 'unlinked' })
     expect(next(408, { linked: false })).toMatchObject({ kind: 'pause', state: 'linking' })
   })
 
-  test('an attempt to link that fails again and again rests, except where no person is needed', () => {
+  test('repeated failures to link lead to rest, unless the phone links itself', () => {
     expect(next(428, { linked: false, failures: 5 })).toMatchObject({ kind: 'rest', state: 'unlinked' })
     expect(next(428, { linked: false, failures: 50, linksItself: true }).kind).toBe('pause')
   })
@@ -68,12 +68,12 @@ describe('the pause before the next socket', () => {
     }
   })
 
-  test('starts longer when WhatsApp is not available', () => {
+  test('is longer at first when WhatsApp is unavailable', () => {
     expect(pauseBefore(1, true, 0)).toBeGreaterThan(pauseBefore(1, false, 1))
   })
 })
 
-describe('why a socket ended', () => {
+describe('the cause of an end', () => {
   test('is the status code of the error', () => {
     expect(parseLinkEnd({ output: { statusCode: 428 } })).toEqual({ code: 428, deviceRemoved: false })
   })
@@ -89,12 +89,12 @@ describe('why a socket ended', () => {
     ['ECONNRESET', 'cut', 'The connection to WhatsApp was cut.'],
     ['ETIMEDOUT', 'no_answer', 'WhatsApp did not answer in time.'],
     ['WS_ERR_INVALID_OPCODE', 'no_answer', 'WhatsApp did not answer in time.'],
-  ])('tells what the system says: %s', (code, cause, reason) => {
+  ])('names the system error: %s', (code, cause, reason) => {
     const data = Object.assign(new Error('what Baileys calls a time-out'), { code })
     expect(afterClose(parseLinkEnd({ output: { statusCode: 408 }, data }))).toEqual({ kind: 'retry', cause, reason })
   })
 
-  test('tells a removal from a replacement, which share a code', () => {
+  test('distinguishes a removal from a replacement, which share a code', () => {
     const conflict = (type: string) => ({ output: { statusCode: 440 }, data: { tag: 'conflict', attrs: { type } } })
     expect(parseLinkEnd(conflict('device_removed')).deviceRemoved).toBe(true)
     expect(parseLinkEnd(conflict('replaced')).deviceRemoved).toBe(false)

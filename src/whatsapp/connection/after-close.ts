@@ -3,12 +3,13 @@ import { backoffMs } from '../../kit/backoff.ts'
 import { LIBRARY_BROKE, type LinkEnd, NOT_REACHED, NOT_RECORDED } from '../baileys/link-end.ts'
 
 /**
- * What follows the end of a socket.
+ * The reaction to the end of a socket.
  *
- * - `restart`: WhatsApp asked for a new socket (after linking); at once, no error.
- * - `retry`: the line or the server failed; a new socket after a pause that doubles, with jitter. `slow` starts longer.
- * - `stop`: trying again would not help or would harm; a person is needed. Credentials stay.
- * - `logged_out`: the phone removed this device. The only end that erases credentials.
+ * - `restart`: WhatsApp asked for a new socket, as after linking. It opens at once.
+ * - `retry`: the network or the server failed. A new socket opens after an exponential backoff with jitter, which starts
+ *   longer if `slow` is set.
+ * - `stop`: another attempt would fail or do harm, so a person has to act. The credentials stay.
+ * - `logged_out`: the phone removed this device. Only this erases the credentials.
  */
 export type AfterClose =
   | { kind: 'restart' }
@@ -17,8 +18,8 @@ export type AfterClose =
   | { kind: 'logged_out' }
 
 /**
- * Every code that is known (Baileys `DisconnectReason`; WhatsApp's `<failure reason>`; whatsmeow's names for them).
- * One that is not here is a `retry`.
+ * All known close codes (Baileys `DisconnectReason`; WhatsApp's `<failure reason>`; whatsmeow's names for them). Any other
+ * code is a `retry`.
  */
 const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
   515: { kind: 'restart' },
@@ -26,12 +27,12 @@ const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
   402: {
     kind: 'stop',
     cause: 'banned',
-    reason: 'WhatsApp has banned the number for some time. Look at the phone, then connect again.',
+    reason: 'WhatsApp has banned the number temporarily. Check the phone, then connect again.',
   },
   403: {
     kind: 'stop',
     cause: 'banned',
-    reason: 'WhatsApp refused the number: it may be banned. Look at the phone, then connect again.',
+    reason: 'WhatsApp refused the number, which may be banned. Check the phone, then connect again.',
   },
   405: {
     kind: 'stop',
@@ -43,12 +44,12 @@ const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
   406: {
     kind: 'stop',
     cause: 'login_refused',
-    reason: 'WhatsApp refused the login. Look at the phone, then connect again.',
+    reason: 'WhatsApp refused the login. Check the phone, then connect again.',
   },
   409: {
     kind: 'stop',
     cause: 'version_refused',
-    reason: 'WhatsApp refused this client as unknown. Set WHATSAPP_VERSION, restart, connect again.',
+    reason: 'WhatsApp does not know this client. Set WHATSAPP_VERSION, restart, and connect again.',
   },
   411: {
     kind: 'stop',
@@ -58,7 +59,7 @@ const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
   440: {
     kind: 'stop',
     cause: 'replaced',
-    reason: 'The connection was opened elsewhere with the same credentials. Close it there, connect again.',
+    reason: 'The connection was opened elsewhere with the same credentials. Close it there, then connect again.',
   },
   408: { kind: 'retry', cause: 'no_answer', reason: 'WhatsApp did not answer in time.' },
   428: { kind: 'retry', cause: 'cut', reason: 'The connection to WhatsApp was cut.' },
@@ -73,7 +74,7 @@ const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
   [NOT_RECORDED]: {
     kind: 'retry',
     cause: 'not_recorded',
-    reason: 'What WhatsApp delivered could not be recorded; it comes again.',
+    reason: 'An incoming message or receipt could not be recorded. WhatsApp will deliver it again.',
   },
 }
 
@@ -86,7 +87,7 @@ export function afterClose(end: LinkEnd): AfterClose {
   return AFTER_CLOSE[end.code] ?? { kind: 'retry', cause: 'ended', reason: unknown }
 }
 
-/** In a row without a connection that lasted: more is a loop, and is slowed down like any failure. */
+/** More consecutive restarts than this are a loop and get the backoff of a failure. */
 const MAX_RESTARTS = 5
 const MAX_LINKING_FAILURES = 5
 const KEEPS_ASKING = {
@@ -94,14 +95,14 @@ const KEEPS_ASKING = {
   reason: 'WhatsApp keeps asking for a new connection.',
 } as const
 
-/** What the close code alone does not tell. */
+/** The facts besides the close code that decide the next step. */
 export interface Situation {
   linked: boolean
-  /** The last code on show has expired. */
+  /** The last code shown has expired. */
   codesRanOut: boolean
-  /** The sandbox's phone scans by itself: no person has to ask for a new code. */
+  /** The sandbox's phone scans the code, so nobody has to request a new one. */
   linksItself: boolean
-  /** Ends in a row without a connection that lasted. */
+  /** Consecutive ends without a connection that lasted. */
   failures: number
   restarts: number
 }
@@ -149,9 +150,10 @@ const SLOW_FIRST_PAUSE_MS = 10_000
 const LONGEST_PAUSE_MS = RECONNECTING_MS
 
 /**
- * The pause before the next socket: doubles up to 5 minutes; at random between half of it and all, so that many
- * instances that were cut together do not come back together.
- * @param failures ends in a row without a connection that lasted, from 1
+ * The pause before the next socket, in milliseconds. It doubles up to 5 minutes and is shortened at random by up to half,
+ * so instances that were cut at the same moment do not reconnect at the same moment.
+ * @param failures consecutive ends without a connection that lasted, from 1
+ * @param random from 0 to 1
  */
 export function pauseBefore(failures: number, slow: boolean, random: number): number {
   const fullMs = backoffMs(failures - 1, slow ? SLOW_FIRST_PAUSE_MS : FIRST_PAUSE_MS, LONGEST_PAUSE_MS)

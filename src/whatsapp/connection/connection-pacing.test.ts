@@ -3,7 +3,7 @@ import { ConnectionPacing } from './connection-pacing.ts'
 
 const signal = new AbortController().signal
 
-/** Of an event loop that is at work all the time, or never. */
+/** An event loop that is always busy, or never. */
 function loopBusy(utilization: 0 | 1) {
   return () => ({ idle: 1 - utilization, active: utilization, utilization })
 }
@@ -11,7 +11,7 @@ function loopBusy(utilization: 0 | 1) {
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-test('the first one waits for nobody; a crowd goes one by one, in order, spread over time', async () => {
+test('the first caller proceeds at once; many callers proceed one by one, in order, at intervals', async () => {
   const pacing = new ConnectionPacing(loopBusy(0))
   const gone: number[] = []
   for (let n = 0; n < 5; n++) void pacing.take(signal).then(() => gone.push(n))
@@ -23,7 +23,7 @@ test('the first one waits for nobody; a crowd goes one by one, in order, spread 
   expect(gone).toEqual([0, 1, 2, 3, 4])
 })
 
-test('whoever gives up waits no longer and takes nobody’s turn', async () => {
+test('an aborted caller resolves at once and does not delay the next one', async () => {
   const pacing = new ConnectionPacing(loopBusy(0))
   const stop = new AbortController()
   const gone: string[] = []
@@ -37,14 +37,14 @@ test('whoever gives up waits no longer and takes nobody’s turn', async () => {
   expect(gone).toEqual(['stopped', 'next'])
 })
 
-test('after a rest the next one goes at once again', async () => {
+test('a caller after the interval proceeds at once', async () => {
   const pacing = new ConnectionPacing(loopBusy(0))
   await pacing.take(signal)
   await vi.advanceTimersByTimeAsync(25)
   await pacing.take(signal)
 })
 
-test('on a busy processor they go further apart, but they go', async () => {
+test('on a busy event loop the interval is longer, but limited', async () => {
   const pacing = new ConnectionPacing(loopBusy(1))
   const gone: number[] = []
   for (let n = 0; n < 3; n++) void pacing.take(signal).then(() => gone.push(n))

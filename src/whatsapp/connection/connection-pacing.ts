@@ -1,17 +1,17 @@
 import { performance } from 'node:perf_hooks'
 
-/** A login costs a processor 10 ms and more, most of them to check the certificate of the server: room for as much again. */
-const APART_MS = 25
-/** The next one waits while the event loop has been at work for more of the time since the one before. */
-const MOST_BUSY = 0.6
-/** So long at most: a node that is busy with something else logs in all the same. */
-const AT_MOST_APART_MS = 100
+/** A login takes at least 10 ms of CPU time, most of it to verify the server's certificate. */
+const INTERVAL_MS = 25
+/** The interval is extended while the event loop was busy for more than this share of it. */
+const MAX_UTILIZATION = 0.6
+/** The interval is never longer, so a busy node still connects its instances. */
+const MAX_INTERVAL_MS = 100
 
 type Utilization = typeof performance.eventLoopUtilization
 
 /**
- * Shared by all connections of a node: their sockets are opened one after the other, first come, first served, and as far
- * apart as the processor needs, so that what callers ask is answered between when hundreds of instances come back at once.
+ * Spaces out the opening of sockets, first come, first served. All connections of a node share it. When hundreds of
+ * instances reconnect at once, the node still answers requests.
  */
 export class ConnectionPacing {
   #waiting: (() => void)[] = []
@@ -22,40 +22,40 @@ export class ConnectionPacing {
     this.#utilization = utilization
   }
 
-  /** Resolves when it is the caller's turn, or at once when `signal` is aborted. */
+  /** Resolves when the caller may open a socket, or at once when `signal` is aborted. */
   take(signal: AbortSignal): Promise<void> {
     return new Promise(resolve => {
-      const go = () => {
-        signal.removeEventListener('abort', giveUp)
+      const proceed = () => {
+        signal.removeEventListener('abort', cancel)
         resolve()
       }
-      const giveUp = () => {
-        this.#waiting = this.#waiting.filter(waiting => waiting !== go)
+      const cancel = () => {
+        this.#waiting = this.#waiting.filter(waiting => waiting !== proceed)
         resolve()
       }
       if (signal.aborted) return resolve()
       if (!this.#timer) {
-        this.#rest()
+        this.#startInterval()
         return resolve()
       }
-      signal.addEventListener('abort', giveUp, { once: true })
-      this.#waiting.push(go)
+      signal.addEventListener('abort', cancel, { once: true })
+      this.#waiting.push(proceed)
     })
   }
 
-  #rest(): void {
-    const atOpening = this.#utilization()
-    let apartMs = 0
+  #startInterval(): void {
+    const atStart = this.#utilization()
+    let intervalMs = 0
     const wait = () => {
-      apartMs += APART_MS
+      intervalMs += INTERVAL_MS
       this.#timer = setTimeout(() => {
-        if (this.#utilization(atOpening).utilization > MOST_BUSY && apartMs < AT_MOST_APART_MS) return wait()
+        if (this.#utilization(atStart).utilization > MAX_UTILIZATION && intervalMs < MAX_INTERVAL_MS) return wait()
         this.#timer = undefined
         const next = this.#waiting.shift()
         if (!next) return
-        this.#rest()
+        this.#startInterval()
         next()
-      }, APART_MS)
+      }, INTERVAL_MS)
     }
     wait()
   }

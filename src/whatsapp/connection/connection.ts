@@ -178,7 +178,7 @@ class WhatsappConnection implements Connection {
     // A step that was under way may have opened another link.
     this.#links.close()
     if (!recordReconnecting) return
-    const reason = 'Pombal is being stopped; it connects again when it starts.'
+    const reason = 'Pombal is stopping. It reconnects when it starts.'
     const { store, lease } = this.#options
     const change = { state: 'reconnecting', cause: 'stopping', reason } as const
     await store.connections.record(lease, change, this.#now()).catch(() => undefined)
@@ -276,7 +276,7 @@ class WhatsappConnection implements Connection {
     this.#sender.detach()
     await waitAtMost(LOGOUT_DRAIN_MS, this.#sender.drained())
     await this.#links.logOut()
-    await this.#windUp({ cause: 'logged_out_as_asked', reason: 'Logged out, as asked for.' })
+    await this.#windUp({ cause: 'logged_out_as_asked', reason: 'Logged out on request.' })
   }
 
   // ── Ends ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -18,57 +18,57 @@ beforeEach(() => vi.useFakeTimers({ now: 1_700_000_000_000 }))
 afterEach(() => vi.useRealTimers())
 
 function start(stored: Partial<ConnectionHealth> = {}) {
-  const told: HealthReport[] = []
+  const reports: HealthReport[] = []
   const connections = {
     findHealth: vi.fn(async () => ({ ...NOTHING, ...stored })),
-    recordHealth: vi.fn(async (_: Lease, report: HealthReport) => void told.push(report)),
+    recordHealth: vi.fn(async (_: Lease, report: HealthReport) => void reports.push(report)),
   }
   const failed = vi.fn()
   const log = new HealthLog({ lease: LEASE, connections, now: Date.now, onFailed: failed })
   log.start()
-  return { log, told, connections, failed }
+  return { log, reports, connections, failed }
 }
 
-test('any number of frames is one write each half minute, and none when nothing was seen', async () => {
-  const { log, told, connections } = start()
+test('many frames cause one write each half minute, and no frames cause none', async () => {
+  const { log, reports, connections } = start()
   await vi.advanceTimersByTimeAsync(2 * HALF_MINUTE_MS)
   expect(connections.recordHealth).not.toHaveBeenCalled()
   for (let n = 0; n < 1_000; n++) log.frame()
   const seenAt = Date.now()
   await vi.advanceTimersByTimeAsync(3 * HALF_MINUTE_MS)
-  expect(told).toEqual([{ ...NOTHING, lastFrameAt: seenAt }])
+  expect(reports).toEqual([{ ...NOTHING, lastFrameAt: seenAt }])
   await log.stop()
 })
 
-test('a close is told at once, and once', async () => {
-  const { log, told } = start()
+test('a close is recorded at once, and only once', async () => {
+  const { log, reports } = start()
   log.closed(428)
   await vi.advanceTimersByTimeAsync(0)
   log.acknowledged(40)
   await log.stop()
-  expect(told.map(({ closes }) => closes.map(({ code }) => code))).toEqual([[428], []])
+  expect(reports.map(({ closes }) => closes.map(({ code }) => code))).toEqual([[428], []])
 })
 
-test('what was told before, by whoever had the connection, stands until something newer is seen', async () => {
-  const { log, told } = start({ undecryptable: 5, lastUndecryptableAt: 7, lastFrameAt: 9 })
+test('values of the previous owner stay until there are newer ones', async () => {
+  const { log, reports } = start({ undecryptable: 5, lastUndecryptableAt: 7, lastFrameAt: 9 })
   log.undecryptable()
   await log.stop()
-  expect(told).toEqual([{ ...NOTHING, lastFrameAt: 9, undecryptable: 6, lastUndecryptableAt: Date.now() }])
+  expect(reports).toEqual([{ ...NOTHING, lastFrameAt: 9, undecryptable: 6, lastUndecryptableAt: Date.now() }])
 })
 
-test('a store that is away is told the next time, and nothing is left out', async () => {
-  const { log, told, connections, failed } = start()
+test('after a failed write the next one contains everything', async () => {
+  const { log, reports, connections, failed } = start()
   connections.recordHealth.mockRejectedValueOnce(new StoreUnavailable('away'))
   log.closed(503)
   await vi.advanceTimersByTimeAsync(0)
   log.closed(428)
   await vi.advanceTimersByTimeAsync(0)
-  expect(told.flatMap(({ closes }) => closes.map(({ code }) => code))).toEqual([503, 428])
+  expect(reports.flatMap(({ closes }) => closes.map(({ code }) => code))).toEqual([503, 428])
   expect(failed).not.toHaveBeenCalled()
   await log.stop()
 })
 
-test('a lease that is gone is passed on', async () => {
+test('a lost lease is reported', async () => {
   const { log, connections, failed } = start()
   connections.recordHealth.mockRejectedValue(new LeaseLost('inst_test'))
   log.closed(428)

@@ -3,11 +3,11 @@ import { LeaseLost } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 
 /**
- * A kill loses what was seen since; closes are told at once. On the clock's own half minutes, so that all connections
- * of a node tell in one commit.
+ * A kill loses at most this much. Closes are recorded at once. Reports are aligned to the wall clock, so all connections of
+ * a node share a commit.
  */
-const TELL_EVERY_MS = 30_000
-/** More between two tellings is a store that stays away. */
+const REPORT_INTERVAL_MS = 30_000
+/** Older closes are dropped if the store stays unavailable. */
 const MAX_CLOSES = 200
 
 export interface HealthLogOptions {
@@ -17,18 +17,18 @@ export interface HealthLogOptions {
   onFailed(error: unknown): void
 }
 
-/** What was seen of a connection, told to the store now and then: nothing here costs a write of its own but a close. */
+/** Collects the health of a connection and records it periodically. Only a close is recorded at once. */
 export class HealthLog {
   readonly #options: HealthLogOptions
-  /** As stored by whoever had the connection before; null until it is read. */
-  #seen: Omit<ConnectionHealth, 'closes'> | null = null
+  /** The values stored by the previous owner. Null until they are read. */
+  #previous: Omit<ConnectionHealth, 'closes'> | null = null
   #lastFrameAt: number | null = null
   #acknowledgement: ConnectionHealth['acknowledgement'] = null
   #undecryptable = 0
   #lastUndecryptableAt: number | null = null
   #closes: { at: number; code: number }[] = []
   #changed = false
-  #telling: Promise<void> = Promise.resolve()
+  #reporting: Promise<void> = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: HealthLogOptions) {
@@ -36,7 +36,7 @@ export class HealthLog {
   }
 
   start(): void {
-    this.#tellLater()
+    this.#reportLater()
   }
 
   frame(): void {
@@ -44,7 +44,7 @@ export class HealthLog {
     this.#changed = true
   }
 
-  /** @param latencyMs from the hand-over to the socket to WhatsApp's answer */
+  /** @param latencyMs from the write to WhatsApp's acknowledgement */
   acknowledged(latencyMs: number): void {
     this.#acknowledgement = { at: this.#options.now(), latencyMs }
     this.#changed = true
@@ -60,45 +60,45 @@ export class HealthLog {
     this.#closes.push({ at: this.#options.now(), code })
     this.#closes = this.#closes.slice(-MAX_CLOSES)
     this.#changed = true
-    this.#tellSoon()
+    this.#reportNow()
   }
 
-  /** Tells what is left; resolves when it is told, or cannot be. */
+  /** Records the rest. Resolves when that succeeded or failed. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer)
-    await this.#tellSoon()
+    await this.#reportNow()
   }
 
-  #tellLater(): void {
-    const waitMs = TELL_EVERY_MS - (Date.now() % TELL_EVERY_MS)
+  #reportLater(): void {
+    const waitMs = REPORT_INTERVAL_MS - (Date.now() % REPORT_INTERVAL_MS)
     this.#timer = setTimeout(() => {
-      this.#tellSoon()
-      this.#tellLater()
+      this.#reportNow()
+      this.#reportLater()
     }, waitMs)
   }
 
-  #tellSoon(): Promise<void> {
-    this.#telling = this.#telling
-      .then(() => this.#tell())
+  #reportNow(): Promise<void> {
+    this.#reporting = this.#reporting
+      .then(() => this.#report())
       .catch(error => {
-        // Told the next time.
+        // The next report includes it.
         this.#changed = true
         if (error instanceof LeaseLost) this.#options.onFailed(error)
       })
-    return this.#telling
+    return this.#reporting
   }
 
-  async #tell(): Promise<void> {
+  async #report(): Promise<void> {
     if (!this.#changed) return
     this.#changed = false
     const { connections, lease, now } = this.#options
-    this.#seen ??= await connections.findHealth(lease.instanceId, now())
+    this.#previous ??= await connections.findHealth(lease.instanceId, now())
     const closes = [...this.#closes]
     const report = {
-      lastFrameAt: this.#lastFrameAt ?? this.#seen.lastFrameAt,
-      acknowledgement: this.#acknowledgement ?? this.#seen.acknowledgement,
-      undecryptable: this.#seen.undecryptable + this.#undecryptable,
-      lastUndecryptableAt: this.#lastUndecryptableAt ?? this.#seen.lastUndecryptableAt,
+      lastFrameAt: this.#lastFrameAt ?? this.#previous.lastFrameAt,
+      acknowledgement: this.#acknowledgement ?? this.#previous.acknowledgement,
+      undecryptable: this.#previous.undecryptable + this.#undecryptable,
+      lastUndecryptableAt: this.#lastUndecryptableAt ?? this.#previous.lastUndecryptableAt,
     }
     await connections.recordHealth(lease, { ...report, closes }, now())
     this.#closes = this.#closes.filter(close => !closes.includes(close))

@@ -223,7 +223,7 @@ export class LinkManager {
         closed: end => runStep(() => this.#noteClosed(link, end)),
         acknowledged: ack => {
           // The restriction must be known before the sender starts another message.
-          if (ack.error === RESTRICTED) restriction.refused()
+          if (ack.error === RESTRICTED) restriction.onRefusal()
           sender().acknowledged(ack)
         },
         receipt: async receipt => {
@@ -235,7 +235,7 @@ export class LinkManager {
         },
         frame: () => health.frame(),
         undecryptable: () => health.undecryptable(),
-        restriction: notice => restriction.told(notice),
+        restriction: notice => restriction.onNotice(notice),
         groupChanged: group => groups.forget(group),
       },
     })
@@ -264,7 +264,7 @@ export class LinkManager {
 
   #loggingIn(): Pick<StoredConnection, 'state' | 'cause' | 'reason'> {
     return this.isFirstLogin
-      ? { state: 'connecting', cause: 'first_login', reason: 'Linked; logging in for the first time.' }
+      ? { state: 'connecting', cause: 'first_login', reason: 'Linked. Logging in for the first time.' }
       : { state: 'reconnecting', cause: 'logging_in', reason: 'Connecting to WhatsApp.' }
   }
 

@@ -1,12 +1,12 @@
 import { pauseBefore, type Situation } from './after-close.ts'
 
-/** The wait before the next socket: longer with every end in a row without a connection that lasted. */
+/** The backoff before the next socket. It grows with every consecutive end, until a connection has lasted. */
 export class Pause {
   #failures = 0
   #restarts = 0
   #timer: NodeJS.Timeout | undefined
 
-  /** How many ends there were since a connection lasted. */
+  /** Ends since a connection lasted. */
   get inARow(): Pick<Situation, 'failures' | 'restarts'> {
     return { failures: this.#failures, restarts: this.#restarts }
   }
@@ -15,7 +15,7 @@ export class Pause {
     return this.#timer !== undefined
   }
 
-  /** After a failure. @returns how long it is, in milliseconds */
+  /** Starts the pause after a failure. @returns its length in milliseconds */
   begin(slow: boolean, onOver: () => void): number {
     this.#failures += 1
     const pauseMs = pauseBefore(this.#failures, slow, Math.random())
@@ -32,12 +32,12 @@ export class Pause {
     this.#timer = undefined
   }
 
-  /** WhatsApp asked for a new socket: no failure, and no pause. */
+  /** WhatsApp asked for a new socket. This is no failure and needs no pause. */
   noteRestart(): void {
     this.#restarts += 1
   }
 
-  /** A connection has lasted, or somebody asks for one anew. */
+  /** Call when a connection has lasted, or when somebody requests a new one. */
   forget(): void {
     this.#failures = 0
     this.#restarts = 0

@@ -16,19 +16,19 @@ function start(answer: (watch: RestrictionWatch) => void = () => undefined) {
   return { watch, onChanged, askWhatsapp }
 }
 
-test('a refusal restricts at once, and WhatsApp is asked until when, once', () => {
+test('a refusal restricts at once, and WhatsApp is asked once for the end', () => {
   const { watch, onChanged, askWhatsapp } = start()
-  watch.refused()
-  watch.refused()
+  watch.onRefusal()
+  watch.onRefusal()
   expect(watch.isInForce).toBe(true)
   expect(onChanged).toHaveBeenCalledTimes(1)
   expect(askWhatsapp).toHaveBeenCalledTimes(1)
   expect(watch.describe().cause).toBe('restricted')
 })
 
-test('of which nobody said when it ends: WhatsApp is asked before the next stranger is written to', async () => {
+test('shortly before an assumed end WhatsApp is asked again', async () => {
   const { watch, askWhatsapp, onChanged } = start()
-  watch.refused()
+  watch.onRefusal()
   await vi.advanceTimersByTimeAsync(ASSUMED_RESTRICTION_MS - QUERY_TIMEOUT_MS)
   expect(askWhatsapp).toHaveBeenCalledTimes(2)
   expect(watch.isInForce).toBe(true)
@@ -37,34 +37,34 @@ test('of which nobody said when it ends: WhatsApp is asked before the next stran
   expect(onChanged).toHaveBeenCalledTimes(2)
 })
 
-test('whose end nobody said lasts no longer when the clock is set back', async () => {
+test('an assumed restriction lasts no longer when the clock is set back', async () => {
   let offsetMs = 0
   const askWhatsapp = vi.fn(async () => undefined)
   const watch = new RestrictionWatch({ now: () => Date.now() + offsetMs, askWhatsapp, onChanged: vi.fn() })
-  watch.refused()
+  watch.onRefusal()
   offsetMs = -ASSUMED_RESTRICTION_MS
   await vi.advanceTimersByTimeAsync(ASSUMED_RESTRICTION_MS)
   expect([watch.isInForce, watch.restriction]).toEqual([false, null])
 })
 
-test('that WhatsApp says still holds goes on', async () => {
-  const { watch, onChanged } = start(one => one.told({ active: true, until: null }))
-  watch.refused()
+test('a restriction that WhatsApp confirms continues', async () => {
+  const { watch, onChanged } = start(one => one.onNotice({ active: true, until: null }))
+  watch.onRefusal()
   await vi.advanceTimersByTimeAsync(5 * ASSUMED_RESTRICTION_MS)
   expect(watch.isInForce).toBe(true)
   expect(onChanged).toHaveBeenCalled()
 })
 
-test('for longer than a timer can wait ends when it ends', async () => {
+test('a restriction longer than the longest timer ends on time', async () => {
   const { watch } = start()
-  watch.told({ active: true, until: Date.now() + 40 * DAY_MS })
+  watch.onNotice({ active: true, until: Date.now() + 40 * DAY_MS })
   await vi.advanceTimersByTimeAsync(40 * DAY_MS - 1)
   expect(watch.restriction).not.toBeNull()
   await vi.advanceTimersByTimeAsync(1)
   expect(watch.restriction).toBeNull()
 })
 
-test('that ended while nobody ran is lifted', async () => {
+test('a restriction that ended while no node was running is lifted', async () => {
   const { onChanged, askWhatsapp } = start()
   const watch = new RestrictionWatch({ now: Date.now, askWhatsapp, onChanged })
   watch.load({ since: 0, until: Date.now() - 1, reportedByWhatsapp: true })

@@ -8,22 +8,22 @@ import {
 } from '../../domain/restriction.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 
-/** Before nobody new is kept waiting any more, WhatsApp is asked how things stand; as long as a query may take. */
+/** WhatsApp is asked this long before an assumed end, so its answer arrives before strangers are sent to. */
 const ASK_BEFORE_MS = QUERY_TIMEOUT_MS
-/** A timer cannot wait for longer than 24 days. */
-const LONGEST_WAIT_MS = 86_400_000
+/** A timer cannot be longer than 24 days, so longer waits are made of several timers. */
+const MAX_TIMER_MS = 86_400_000
 
 export interface RestrictionWatchOptions {
   now: () => number
-  /** Asks WhatsApp, who answers with a notice, if at all; nothing happens without an open link. */
+  /** Asks WhatsApp, which may answer with a notice. Does nothing without an open link. */
   askWhatsapp(): Promise<void>
-  /** It began, changed or ended; to be recorded, and the sender looks again. Memory is ahead of the store. */
+  /** The restriction began, changed or ended. It is in force before it is recorded. */
   onChanged(): void
 }
 
 /**
- * Whether the account may write to somebody new. What a kill loses between a refusal and its record, the next refusal
- * teaches again, at the cost of the message it refuses.
+ * Knows whether WhatsApp lets the account write to strangers. A kill before a refusal is recorded loses the restriction. The
+ * next refused message restores it.
  */
 export class RestrictionWatch {
   readonly #options: RestrictionWatchOptions
@@ -31,14 +31,13 @@ export class RestrictionWatch {
   #isLoaded = false
   #isAsking = false
   #timer: NodeJS.Timeout | undefined
-  /** Of a restriction whose length we decided; on the clock that never jumps. */
+  /** When an assumed restriction ends (`performance.now()`). */
   #endsAt = 0
 
   constructor(options: RestrictionWatchOptions) {
     this.#options = options
   }
 
-  /** As it is to be stored. */
   get restriction(): Restriction | null {
     return this.#restriction
   }
@@ -47,7 +46,7 @@ export class RestrictionWatch {
     return this.#isInForce(this.#restriction)
   }
 
-  /** What was stored before; only the first time. */
+  /** Takes over the stored restriction. Only the first call has an effect. */
   load(stored: Restriction | null): void {
     if (this.#isLoaded) return
     this.#isLoaded = true
@@ -55,38 +54,38 @@ export class RestrictionWatch {
     this.#wait()
   }
 
-  /** What is told of a connection that is open. */
+  /** Cause and reason of an open connection. */
   describe(): Pick<StoredConnection, 'cause' | 'reason'> {
     const restriction = this.#restriction
     if (!this.#isInForce(restriction)) return { cause: 'connected', reason: 'Connected to WhatsApp.' }
     const until = `${new Date(restriction.until).toISOString().slice(0, 16).replace('T', ' ')} UTC`
-    const when = restriction.reportedByWhatsapp ? `until ${until}` : `for now; Pombal tries again at ${until}`
-    const reason = `Connected; but WhatsApp does not let the number write to anybody new ${when}. Such messages wait, the others go out.`
+    const when = restriction.reportedByWhatsapp ? `until ${until}` : `for now (Pombal tries again at ${until})`
+    const reason = `Connected, but WhatsApp does not let the number write to new contacts ${when}. Messages to them wait; others are sent.`
     return { cause: 'restricted', reason }
   }
 
-  /** WhatsApp refused a message with 463, which does not say until when. */
-  refused(): void {
+  /** WhatsApp refused a message with 463, which names no end. */
+  onRefusal(): void {
     this.#change(afterRefusal(this.#restriction, this.#options.now()))
     this.ask()
   }
 
-  told(notice: RestrictionNotice): void {
+  onNotice(notice: RestrictionNotice): void {
     this.#change(afterNotice(this.#restriction, notice, this.#options.now()))
   }
 
-  /** Asks WhatsApp until when, if that is not known. */
+  /** Asks WhatsApp for the end, if WhatsApp has not reported it. */
   ask(): void {
     if (this.#isAsking || !this.isInForce || this.#restriction?.reportedByWhatsapp) return
     this.#isAsking = true
-    // The answer comes as a notice; without one we wait as long as we decided to.
+    // The answer arrives as a notice. Without one the assumed end stays.
     const done = () => {
       this.#isAsking = false
     }
     this.#options.askWhatsapp().then(done, done)
   }
 
-  /** Another account comes next. */
+  /** The account was logged out. */
   clear(): void {
     this.#change(null)
   }
@@ -95,7 +94,7 @@ export class RestrictionWatch {
     clearTimeout(this.#timer)
   }
 
-  /** WhatsApp's own end is a moment, which a clock that is set right tells better. */
+  /** A reported end is a wall-clock time. An assumed end must not move when the wall clock is set. */
   #isInForce(restriction: Restriction | null): restriction is Restriction {
     if (restriction?.reportedByWhatsapp === false) return performance.now() < this.#endsAt
     return isInForce(restriction, this.#options.now())
@@ -119,7 +118,7 @@ export class RestrictionWatch {
     if (restriction) this.#endsAt = performance.now() + restriction.until - this.#options.now()
   }
 
-  /** For its end; if nobody said when that is, WhatsApp is asked shortly before. */
+  /** Waits for the end. WhatsApp is asked shortly before an assumed end. */
   #wait(asked = false): void {
     clearTimeout(this.#timer)
     if (!this.#restriction) return
@@ -132,6 +131,6 @@ export class RestrictionWatch {
       this.#wait(asked || asks)
       if (asks) this.ask()
     }
-    this.#timer = setTimeout(next, Math.min(Math.max(0, waitMs), LONGEST_WAIT_MS)).unref()
+    this.#timer = setTimeout(next, Math.min(Math.max(0, waitMs), MAX_TIMER_MS)).unref()
   }
 }

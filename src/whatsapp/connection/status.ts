@@ -6,24 +6,24 @@ import { untilStored } from '../../store/until-stored.ts'
 
 type Change = Parameters<Connections['record']>[1]
 
-/** What every state but `linking` shows. */
+/** The fields of every state but `linking`. */
 export const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null, retryAt: null } as const
 
 export interface StatusOptions {
   lease: Lease
   connections: Connections
-  /** Every reason says so. */
+  /** If true, every reason mentions it. */
   simulated: boolean
   logger: Logger
   now: () => number
-  /** A store that is away is waited for until this is aborted. */
+  /** Ends the retries while the store is unavailable. */
   signal: AbortSignal
 }
 
-/** The connection as the world sees it, and what the world wants of it. */
+/** Reads and records the connection's row: its state, reason and goal. */
 export class Status {
   readonly #options: StatusOptions
-  /** As told last; null before. */
+  /** Null until a state is recorded. */
   #state: StoredConnection['state'] | null = null
 
   constructor(options: StatusOptions) {
@@ -42,18 +42,18 @@ export class Status {
   async record(change: Change): Promise<void> {
     const { connections, lease, signal, now, logger } = this.#options
     this.#state = change.state ?? this.#state
-    const told = change.reason === undefined ? change : { ...change, reason: this.#say(change.reason) }
-    await untilStored(() => connections.record(lease, told, now()), signal)
-    const { state, cause, reason } = told
+    const described = change.reason === undefined ? change : { ...change, reason: this.#describe(change.reason) }
+    await untilStored(() => connections.record(lease, described, now()), signal)
+    const { state, cause, reason } = described
     if (state) logger.info({ instanceId: lease.instanceId, state, cause, reason }, 'connection.changed')
   }
 
-  /** The wish with this version is seen to; a newer one stands. */
+  /** Replaces the goal, unless its version has changed since. */
   async settleGoal(goal: 'idle' | 'logged_out', goalVersion: number | null, change: Change = {}): Promise<void> {
     await this.record({ ...change, goal, ...(goalVersion !== null && { ifGoalVersion: goalVersion }) })
   }
 
-  #say(reason: string): string {
+  #describe(reason: string): string {
     return this.#options.simulated ? `${reason} (WhatsApp is simulated.)` : reason
   }
 }

@@ -6,8 +6,8 @@ import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import { NO_CODES, type Status } from './status.ts'
 
-/** Messages failed in one commit. */
-const QUEUE_STEP = 200
+/** Messages that fail in one commit. */
+const BATCH_SIZE = 200
 
 export interface WindingUpOptions {
   lease: Lease
@@ -18,7 +18,7 @@ export interface WindingUpOptions {
   signal: AbortSignal
 }
 
-/** What is left to do when an account is gone, in an order that a kill at any step leaves to be taken up again. */
+/** Cleans up after a logout or deletion. After a kill at any step, the cleanup can be resumed. */
 export class WindingUp {
   readonly #options: WindingUpOptions
 
@@ -26,7 +26,7 @@ export class WindingUp {
     this.#options = options
   }
 
-  /** First the state, so that nothing more is accepted; the caller settles the goal last. */
+  /** Records the state first, so that no more messages are accepted. The caller settles the goal last. */
   async logOut(why: Pick<StoredConnection, 'cause' | 'reason'>, goalVersion: number | null): Promise<void> {
     const { status } = this.#options
     await status.settleGoal('logged_out', goalVersion, {
@@ -39,14 +39,14 @@ export class WindingUp {
     await this.finishLogout()
   }
 
-  /** The rest, where only the state is known to be recorded: no other number is linked before. */
+  /** The steps after the state is recorded. They must be complete before another number is linked. */
   async finishLogout(): Promise<void> {
     const { store, lease, signal } = this.#options
     await untilStored(() => store.credentials.clear(lease), signal)
     await this.failQueue('instance_logged_out')
   }
 
-  /** The same for a message whose acceptance was committed after the queue had failed. */
+  /** Fails messages that were accepted while the queue was being failed. */
   async failLeftOver(): Promise<void> {
     const { store, lease, signal } = this.#options
     const [leftOver] = await untilStored(() => store.messages.listQueued(lease.instanceId, 1), signal)
@@ -55,7 +55,7 @@ export class WindingUp {
 
   async failQueue(code: FailureCode): Promise<void> {
     const { store, lease, signal, now, logger } = this.#options
-    const failStep = () => store.messages.recordQueueFailed(lease, messageFailure(code), now(), QUEUE_STEP)
+    const failStep = () => store.messages.recordQueueFailed(lease, messageFailure(code), now(), BATCH_SIZE)
     let count = 0
     for (let step = 1; step > 0; count += step) step = await untilStored(failStep, signal)
     if (count > 0) logger.info({ instanceId: lease.instanceId, code, count }, 'queue.failed')

@@ -7,8 +7,8 @@ import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import type { SentReceipt } from '../baileys/parse-receipt.ts'
 
-/** Messages that come a second time by another way within one link. */
-const RECENT = 1_000
+/** Remembers the latest messages, because WhatsApp may deliver one twice over the same link. */
+const MAX_RECENT = 1_000
 
 export interface RecorderOptions {
   lease: Lease
@@ -20,21 +20,22 @@ export interface RecorderOptions {
 }
 
 /**
- * Records what comes in. WhatsApp is told that we have something only after it is recorded, so what is lost here (a kill,
- * a store that stays away) is delivered again with the next link. What is on the way is bounded by what WhatsApp sends
- * unacknowledged.
+ * Records incoming messages and receipts. They are acknowledged to WhatsApp only after they are recorded. If recording fails
+ * or the process is killed, WhatsApp delivers them again over the next link. WhatsApp limits how many it sends unacknowledged.
  */
 export class Recorder {
   readonly #options: RecorderOptions
-  readonly #recent = new BoundedMap<string, true>(RECENT)
-  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #recent = new BoundedMap<string, true>(MAX_RECENT)
+  readonly #inProgress = new Set<Promise<unknown>>()
 
   constructor(options: RecorderOptions) {
     this.#options = options
   }
 
-  /** @param closed of the link that it came by; a store that is away is waited for only as long as that link lasts */
-  /** @returns the messages that went to whom the receipt is from */
+  /**
+   * @param closed aborted when the link that carried the receipt closes; ends the retries while the store is unavailable
+   * @returns WhatsApp IDs of the messages whose recipient sent the receipt
+   */
   recordReceipt(receipt: SentReceipt, closed: AbortSignal): Promise<readonly string[]> {
     return this.#track(this.#options.batcher.runAsync(() => this.#recordReceipt(receipt, closed)))
   }
@@ -43,9 +44,9 @@ export class Recorder {
     return this.#track(this.#recordIncoming(message, closed))
   }
 
-  /** Resolves when nothing is being recorded any more. */
+  /** Resolves when nothing is being recorded. */
   async drained(): Promise<void> {
-    await Promise.allSettled(this.#underWay)
+    await Promise.allSettled(this.#inProgress)
   }
 
   async #recordReceipt(receipt: SentReceipt, closed: AbortSignal): Promise<readonly string[]> {
@@ -85,8 +86,8 @@ export class Recorder {
       this.#options.onFailed(error)
       throw error
     })
-    this.#underWay.add(tracked)
-    const done = () => this.#underWay.delete(tracked)
+    this.#inProgress.add(tracked)
+    const done = () => this.#inProgress.delete(tracked)
     tracked.then(done, done)
     return tracked
   }
