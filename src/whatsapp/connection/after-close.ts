@@ -49,7 +49,7 @@ const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
   409: {
     kind: 'stop',
     cause: 'version_refused',
-    reason: 'WhatsApp does not know this client. Set WHATSAPP_VERSION, restart, and connect again.',
+    reason: 'WhatsApp refused this client as unknown. Set WHATSAPP_VERSION, restart, and connect again.',
   },
   411: {
     kind: 'stop',

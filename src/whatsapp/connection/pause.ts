@@ -32,7 +32,7 @@ export class Pause {
     this.#timer = undefined
   }
 
-  /** WhatsApp asked for a new socket. This is no failure and needs no pause. */
+  /** WhatsApp asked for a new socket. This is not a failure and needs no pause. */
   noteRestart(): void {
     this.#restarts += 1
   }

@@ -8,7 +8,7 @@ import {
 } from '../../domain/restriction.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 
-/** WhatsApp is asked this long before an assumed end, so its answer arrives before strangers are sent to. */
+/** WhatsApp is asked this long before an assumed end, so its answer arrives before messages to strangers are sent. */
 const ASK_BEFORE_MS = QUERY_TIMEOUT_MS
 /** A timer cannot be longer than 24 days, so longer waits are made of several timers. */
 const MAX_TIMER_MS = 86_400_000

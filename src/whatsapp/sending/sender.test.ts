@@ -288,7 +288,7 @@ describe('a recipient', () => {
     await vi.waitFor(() => expect(message.ended).toBe('sent'))
   })
 
-  test('that is a group of which we are no member fails the message', async () => {
+  test('that is a group of which we are not a member fails the message', async () => {
     const { sender, accept, link } = stage()
     sender.start()
     sender.attach(link)

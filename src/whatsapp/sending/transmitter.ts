@@ -29,7 +29,7 @@ export type SendOutcome =
   | { kind: 'refused'; failure: MessageFailure }
   /** Not written, because another message of the same chat goes first. */
   | { kind: 'not_next' }
-  /** Not written, because the recipient is a stranger and the account is restricted. `numbers`: those the recipient may write from. */
+  /** Not written: the account is restricted and the recipient is a stranger, who may write from one of `numbers`. */
   | { kind: 'restricted'; numbers: readonly string[] }
 
 /** The address and encoded content of a message, or the reason why it has none. */
@@ -85,7 +85,7 @@ export class Transmitter {
   async #send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
     const { eventLoopBudget, expiry, isRestricted, addresses, onAcknowledged } = this.#options
     await eventLoopBudget.take()
-    // An earlier attempt may have been written without reaching the group, so the sender key goes out again.
+    // An earlier attempt may have been written without reaching the group, so the sender key is sent again.
     if (message.prepared) shareKeyAgain(message.prepared.address, link)
     const failure = expiry.failureOf(message)
     if (failure) return { kind: 'refused', failure }
