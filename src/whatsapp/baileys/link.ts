@@ -30,6 +30,7 @@ import { Ciphertexts } from './signal/ciphertexts.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
 import type { DeviceCache } from './signal/device-cache.ts'
 import { Journal } from './signal/journal.ts'
+import { storePreKeysFirst } from './signal/pre-keys-first.ts'
 import { boundRetryRequests, type RetryBudgets } from './signal/retry-requests.ts'
 import { createSignalRepository, sending } from './signal/signal-repository.ts'
 import { QUERY_TIMEOUT_MS, type SocketParts, socketOptions } from './socket-options.ts'
@@ -107,6 +108,7 @@ export class Link {
         ...caches,
       }),
     )
+    storePreKeysFirst(socket.authState.keys)
     boundRetryRequests(socket, options.retryBudgets)
     // The store holds sent messages. Baileys would keep them in memory too, each with the transaction of its send.
     if (socket.messageRetryManager) socket.messageRetryManager.addRecentMessage = () => undefined
