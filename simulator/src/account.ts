@@ -7,11 +7,11 @@ import { type KeyBundle, type PreKey, SignalDevice, type SignedPreKey } from './
 import { StanzaQueue } from './stanza-queue.ts'
 import { type NetworkStorage, SimulatorError } from './types.ts'
 
-/** The linked client of an account, as the network knows it. */
+/** The linked client of an account, as the network sees it. */
 export interface Companion {
   /** From 1; a client linked later gets a number never used before. */
   device: number
-  /** What its logins are recognised by. */
+  /** Identifies its logins. */
   noiseKey: Buffer
   identity: Buffer
   registrationId: number
@@ -23,41 +23,41 @@ export interface Client {
   /** No two logins have the same number. */
   readonly login: number
   readonly device: number
-  /** Of WhatsApp Web, as it says at its login. */
+  /** The WhatsApp Web version that it states at login. */
   readonly version: string
-  /** From the moment it has had what was kept for it: stanzas then go out as they come. */
+  /** True once it has received the stanzas queued for it. From then on stanzas are sent at once. */
   readonly caughtUp: boolean
   send(stanza: Node): void
   /** Sends a last stanza and closes the connection. */
   end(stanza: Node): void
-  /** Ends the connection without a word. */
+  /** Ends the connection without sending anything. */
   cut(): void
 }
 
-/** Something to do once an event's changes are durable: acknowledge, answer, deliver. */
+/** An action that runs once an event's changes are durable: an acknowledgement, an answer, a delivery. */
 export type Effect = () => void
 
 const SECRET_BYTES = 32
-/** One event's changes; what it returns is done once they are durable. */
+/** Makes one event's changes. The effects it returns run once the changes are durable. */
 export type Event = () => Promise<Effect[] | undefined> | Effect[] | undefined
 
-/** A phone that nobody has named is called by the end of its number. */
+/** A phone without a name is called by the last digits of its number. */
 const NAME_DIGITS = 4
-/** Contacts whose keys and sessions are kept ready in memory. */
+/** How many contacts' keys and sessions stay in memory. */
 const MAX_READY_DEVICES = 256
 const MAX_RETRIES_COUNTED = 1000
 
 /**
- * One account: its phone, its linked client, and the contacts as this account sees them. All of its state lives in one
- * scope of the storage.
+ * One account: its phone, its linked client, and the contacts as this account sees them. One scope of the storage holds
+ * all of its state.
  *
- * Every change goes through `apply`: one event at a time, its changes sealed as a unit, its effects run only when that
- * unit is durable, in the order of the events. If the storage fails, the effects do not happen.
+ * Every change goes through `apply`. It runs one event at a time and writes each event's changes atomically. An event's
+ * effects run in order, once its changes are durable. If the storage fails, the effects do not run.
  */
 export class Account {
   readonly key: string
   readonly phone: string
-  /** The push name: what others are told this account is called. */
+  /** The push name that others see. */
   name: string | undefined
   companion: Companion | null = null
   client: Client | null = null
@@ -66,15 +66,15 @@ export class Account {
   readonly preKeys = new Map<number, Buffer>()
   /** Push names of contacts. */
   readonly contactNames = new Map<string, string>()
-  /** Groups that a client has made, also those that this account is no member of any more. */
+  /** Groups that a client has created, including those that this account has left. */
   readonly madeGroups = new Map<string, Group>()
-  /** Members that groups have beyond the ones that every group has. */
+  /** Members of a group beyond the default ones. */
   readonly groupMembers = new Map<string, string[]>()
-  /** Which device of ours has which contact's sender key: `number/group` to device. */
+  /** Which of our devices has which contact's sender key: `number/group` to device. */
   readonly senderKeysKnown = new Map<string, number>()
-  /** Contacts that are not as they were at first. */
+  /** Contacts that differ from their initial state. */
   readonly #changedContacts = new Map<string, ChangedContact>()
-  /** How often a phone has asked for a message again: `number/id` to count. Not worth remembering for long. */
+  /** How often a phone has asked for a message again: `number/id` to count. Kept in memory only. */
   readonly #retries = new Map<string, number>()
   readonly #records: Records
   readonly #secret: Buffer
@@ -117,8 +117,8 @@ export class Account {
   }
 
   /**
-   * Runs one event after those before it. Resolves, or rejects with the event's own error, when the event has ended;
-   * `durable` settles when its changes are written and its effects have run.
+   * Runs one event after those before it. Resolves when the event has ended, or rejects with its error. `durable`
+   * settles when its changes are written and its effects have run.
    */
   apply(event: Event): Promise<{ durable: Promise<void> }> {
     if (this.#closed) return Promise.reject(new SimulatorError('closed', `the account ${this.key} is closed`))
@@ -139,19 +139,19 @@ export class Account {
     return ended
   }
 
-  /** As {@link apply}, and waits for the effects. */
+  /** Like {@link apply}, but also waits for the effects. */
   async applyDurably(event: Event): Promise<void> {
     await (await this.apply(event)).durable
   }
 
-  /** No event is taken any more. When this resolves the last write has ended: nothing of the scope changes after it. */
+  /** Refuses further events. Resolves once the last write has ended; the scope does not change after that. */
   async close(): Promise<void> {
     this.#closed = true
     await this.#lane
     await this.#records.commit()
   }
 
-  /** Closes the account and deletes all that its scope holds. */
+  /** Closes the account and deletes everything in its scope. */
   async erase(): Promise<void> {
     await this.close()
     for (const key of (await this.#records.load()).keys()) this.#records.drop(key)
@@ -159,7 +159,7 @@ export class Account {
     await this.#records.commit()
   }
 
-  /** A device of a simulated user, this account's own or a contact's: the phone (0), or one that is linked to it. */
+  /** A device of a simulated user (this account or a contact): the phone (0) or a device linked to it. */
   device(number: string, device = 0): SignalDevice {
     const name = device === 0 ? number : `${number}:${device}`
     const ready = this.#devices.get(name)
@@ -178,12 +178,14 @@ export class Account {
     return made
   }
 
-  /** Whether the phone of `number`, which lives here, has a session with the client of `other`: one wrote, the other read. */
+  /**
+   * True if the phone of `number`, hosted here, has a session with the client of `other`: one wrote and the other read.
+   */
   hasTalked(number: string, { phone, companion }: Account): boolean {
     return this.#signal.has(`${number}/session/${phone}.${companion?.device}`)
   }
 
-  /** The contact's phone gets other keys and forgets its sessions. */
+  /** Gives the contact's phone new keys and no sessions. */
   changeIdentity(number: string): void {
     const { identities, companions } = this.#changed(number)
     this.#change(number, { identities: identities + 1, companions })
@@ -196,14 +198,14 @@ export class Account {
     }
   }
 
-  /** The contact links one more device; gives its number. */
+  /** Links one more device to the contact and returns its number. */
   addContactDevice(number: string): number {
     const { identities, companions } = this.#changed(number)
     this.#change(number, { identities, companions: companions + 1 })
     return companions + 1
   }
 
-  /** How many devices a contact has beside its phone: numbered from 1. */
+  /** How many devices a contact has besides its phone. They are numbered from 1. */
   contactCompanions(number: string): number {
     return this.#changed(number).companions
   }
@@ -222,7 +224,7 @@ export class Account {
     this.#records.drop(`signal/${key}`)
   }
 
-  /** How often the phone of `number` has now asked for this message again, from 1. */
+  /** Counts one more request of `number` for this message and returns the total, from 1. */
   countRetry(number: string, id: string): number {
     const key = `${number}/${id}`
     const count = (this.#retries.get(key) ?? 0) + 1
@@ -278,7 +280,7 @@ export class Account {
     this.#recordCompanion()
   }
 
-  /** Forgets the linked client and all that was kept for it. */
+  /** Forgets the linked client and everything queued for it. */
   unlink(): void {
     if (!this.companion) return
     const sessions = `/session/${this.phone}.${this.companion.device}`
@@ -308,7 +310,7 @@ export class Account {
     this.#recordCompanion()
   }
 
-  /** What is needed to open a session with the linked client. Each one-time key is given away once. */
+  /** The keys to open a session with the linked client. Each one-time key is given out once. */
   takeBundle(): KeyBundle | null {
     if (!this.companion) return null
     const { registrationId, identity, signedPreKey } = this.companion
@@ -351,9 +353,9 @@ export class Account {
 }
 
 interface ChangedContact {
-  /** How often it has set up its phone anew. */
+  /** How often it has set up its phone again. */
   identities: number
-  /** How many devices it has beside its phone. */
+  /** How many devices it has besides its phone. */
   companions: number
 }
 
@@ -364,7 +366,7 @@ interface StoredAccount {
   name?: string
 }
 
-/** Undoes what JSON makes of a Buffer. */
+/** Restores the Buffers that JSON has encoded. */
 function reviveBytes(_key: string, value: unknown): unknown {
   const data = value as { type?: unknown; data?: unknown } | null
   return data && data.type === 'Buffer' && Array.isArray(data.data) ? Buffer.from(data.data as number[]) : value

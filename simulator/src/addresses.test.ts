@@ -5,7 +5,7 @@ import { hasMeaning } from './behaviour.ts'
 
 const numbers = fc.stringMatching(/^[1-9]\d{4,14}$/)
 
-it('a number is found again from its LID and from its JIDs, whatever the device', () => {
+it('the number can be read back from its LID and from its JIDs, for every device', () => {
   fc.assert(
     fc.property(numbers, fc.integer({ min: 0, max: 99 }), (number, device) => {
       expect(parseAddress(pnJid(number, device))).toEqual({ number, device, lid: false })
@@ -16,14 +16,14 @@ it('a number is found again from its LID and from its JIDs, whatever the device'
   )
 })
 
-it('what is no JID of a user is null and not an error', () => {
+it('text that is not a user JID parses to null without an error', () => {
   fc.assert(fc.property(fc.string(), text => parseAddress(text) === null || /@/.test(text)))
   for (const jid of [undefined, '', '@s.whatsapp.net', '123@g.us', '0123456@s.whatsapp.net', '1@newsletter']) {
     expect(parseAddress(jid)).toBe(null)
   }
 })
 
-it('groups are told from users', () => {
+it('group JIDs are not user JIDs', () => {
   expect(isGroup('120363000000000001@g.us')).toBe(true)
   expect(isGroup('5511999990001-1500000000@g.us')).toBe(true)
   expect(isGroup(`${'1'.repeat(59)}@g.us`)).toBe(true)
@@ -31,7 +31,7 @@ it('groups are told from users', () => {
   for (const jid of [undefined, '5511999990001@s.whatsapp.net', 'x@g.us', '@g.us']) expect(isGroup(jid)).toBe(false)
 })
 
-it('every key has a number, always the same, that no other key is likely to have and that means nothing', () => {
+it('every key has a number that is stable, unlikely to collide, and never one with a special behaviour', () => {
   fc.assert(
     fc.property(fc.string({ minLength: 1 }), key => {
       const number = numberOfKey(key)

@@ -1,23 +1,23 @@
 import { createHash } from 'node:crypto'
 
-/** Who a JID names: every user has a phone number and, one to one, a LID. */
+/** The user that a JID names. Every user has one phone number and one LID. */
 export interface Address {
   /** Phone number, digits only. */
   number: string
   /** 0 is the phone itself. */
   device: number
-  /** Whether it was named by LID. */
+  /** True if the JID is a LID. */
   lid: boolean
 }
 
 const NUMBER = /^[1-9]\d{4,14}$/
 const GROUP = /^\d+(-\d+)?@g\.us$/
-/** Longer than any that WhatsApp gives out. */
+/** Longer than any that WhatsApp assigns. */
 const MAX_GROUP_LENGTH = 64
 const USER_JID = /^(\d{1,15})(?:_\d{1,3})?(?::(\d{1,3}))?@(s\.whatsapp\.net|c\.us|lid)$/
 const LID_DIGITS = 15
 const LARGEST_LID = 10 ** LID_DIGITS - 1
-/** No country has this code, so that no simulated phone bears a real person's number. */
+/** No country has this code, so no simulated phone has a real person's number. */
 const SIMULATED_PREFIX = '888'
 const SIMULATED_DIGITS = 11
 
@@ -29,7 +29,7 @@ export function isGroup(text: unknown): text is string {
   return typeof text === 'string' && text.length <= MAX_GROUP_LENGTH && GROUP.test(text)
 }
 
-/** The LID is the number's complement to 999999999999999: never equal to it, and it can be undone without a table. */
+/** The LID is 999999999999999 minus the number. It never equals the number, and the number can be computed from it. */
 export function lidOf(number: string): string {
   return (LARGEST_LID - Number(number)).toString().padStart(LID_DIGITS, '0')
 }
@@ -54,13 +54,13 @@ export function lidJid(number: string, device = 0): string {
   return `${lidOf(number)}${device === 0 ? '' : `:${device}`}@lid`
 }
 
-/** The number of the phone with this account key: the key itself where that is a number, else one made from its digest. */
+/** The phone number for an account key: the key itself if it is a number, otherwise one derived from its digest. */
 export function numberOfKey(key: string): string {
   if (isNumber(key)) return key
   return SIMULATED_PREFIX + digestDigits(key, SIMULATED_DIGITS)
 }
 
-/** Decimal digits that only this text gives. */
+/** Decimal digits derived from the digest of the text. */
 export function digestDigits(text: string, digits: number): string {
   const digest = createHash('sha256').update(text).digest().readBigUInt64BE()
   return (digest % 10n ** BigInt(digits)).toString().padStart(digits, '0')

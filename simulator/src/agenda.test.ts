@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-it('runs everything at its time, the earliest first, whatever the order it was added in', () => {
+it('every task runs at its time, the earliest first, whatever order they were added in', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 500 }), { maxLength: 60 }), delays => {
       const agenda = new Agenda()
@@ -23,7 +23,7 @@ it('runs everything at its time, the earliest first, whatever the order it was a
   )
 })
 
-it('holds one timer, and none once closed', () => {
+it('the agenda holds one timer, and none once closed', () => {
   const agenda = new Agenda()
   const ran: number[] = []
   for (let n = 0; n < 100; n++) agenda.add(Date.now() + n, () => ran.push(n))

@@ -3,9 +3,9 @@ interface Appointment {
   run: () => void
 }
 
-/** Runs things when they are due, all on one timer, whatever their number. */
+/** Runs any number of scheduled tasks on one timer. */
 export class Agenda {
-  /** A binary heap, the earliest first. */
+  /** A binary heap with the earliest task first. */
   readonly #heap: Appointment[] = []
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY

@@ -2,12 +2,12 @@ import type { Account, Client } from './account.ts'
 import type { Network } from './network.ts'
 import type { Node } from './nodes.ts'
 
-/** The one who asks. */
+/** The client that sent the query. */
 export interface Asker {
   network: Network
   account: Account
   client: Client
-  /** From now on stanzas go out as they come. */
+  /** From now on stanzas are sent at once. */
   markCaughtUp(): void
 }
 

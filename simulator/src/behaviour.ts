@@ -1,7 +1,7 @@
-/** How the phone of a number treats what is sent to it. */
+/** How the phone of a number treats incoming messages. */
 export interface Behaviour {
   onWhatsApp: boolean
-  /** WhatsApp refuses a message to it with this error in its acknowledgement. */
+  /** WhatsApp refuses a message to it and puts this error in the acknowledgement. */
   refusal: string | null
   delivers: boolean
   reads: boolean
@@ -11,7 +11,7 @@ export interface Behaviour {
 
 const ordinary: Behaviour = { onWhatsApp: true, refusal: null, delivers: true, reads: true, echoes: false }
 
-/** The numbers with a meaning. Every other number is ordinary. */
+/** Numbers with a special behaviour. Every other number is ordinary. */
 const special: Readonly<Record<string, Behaviour>> = {
   '15005550001': { ...ordinary, onWhatsApp: false, refusal: '404' },
   '15005550002': { ...ordinary, reads: false },
@@ -21,7 +21,7 @@ const special: Readonly<Record<string, Behaviour>> = {
   '15005550006': { ...ordinary, delivers: false },
 }
 
-/** The group that no account is in. */
+/** The group that no account is a member of. */
 export const FOREIGN_GROUP = '120363000000000001@g.us'
 
 export function behaviourOf(number: string): Behaviour {

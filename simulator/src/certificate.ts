@@ -6,11 +6,11 @@ const ROOT_SERIAL = 0
 const INTERMEDIATE_SERIAL = 1
 const LEAF_SERIAL = 2
 
-/** What the server shows in the handshake: its static key, vouched for by a chain under this network's own root. */
+/** The server's half of the handshake: its static key, certified by a chain under this network's own root. */
 export interface ServerIdentity {
   staticKey: KeyPair
   certificateChain: Buffer
-  /** What a client that checks the chain has to trust in place of WhatsApp's own root. */
+  /** The root that a client must trust instead of WhatsApp's if it checks the chain. */
   rootKey: Buffer
 }
 

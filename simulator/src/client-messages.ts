@@ -1,10 +1,10 @@
 /**
- * A message from a client, on its way to phones.
+ * Handles a message from a client.
  *
- * The client encrypts one copy per device that it knows of. The copy for the recipient's phone is decrypted and put into
- * its inbox; the copy for another account's client is queued for that client as it is; the copies for the sender's own
- * phone are dropped. What the recipient's phone will say about it (receipts, an answer, a request to send it again) is
- * queued in the same unit of change that records the message. Only when all that is durable is the message acknowledged.
+ * The client encrypts one copy for each device that it knows of. The copy for the recipient's phone is decrypted and
+ * put into its inbox. A copy for another account's client is queued for that client unchanged. Copies for the sender's
+ * own phone are dropped. The recipient's reactions (receipts, an answer, a request to send the message again) are
+ * queued in the same commit that records the message. The message is acknowledged once that commit is durable.
  */
 import type { Account, Client, Effect } from './account.ts'
 import { type Address, isGroup, lidJid, parseAddress, pnJid } from './addresses.ts'
@@ -19,16 +19,18 @@ import { bytes, child, children, type Node, node, seconds } from './nodes.ts'
 import { isKeptFrom, RESTRICTED } from './restriction.ts'
 import type { QueuedStanza } from './stanza-queue.ts'
 
-/** WhatsApp's error for a stanza it cannot make sense of. */
+/** WhatsApp's error for a malformed stanza. */
 const MALFORMED = '479'
-/** For a message to a group the sender is not in. What WhatsApp itself answers is not known; its metadata query says 403. */
+/**
+ * For a message to a group that the sender is not in. WhatsApp's own answer is not known; its metadata query says 403.
+ */
 const NOT_A_MEMBER = '403'
-/** A phone asks this often for a message that it cannot read. */
+/** How often a phone asks for a message that it cannot decrypt. */
 const MAX_RETRIES = 5
-/** The first so many simulated members of a group decrypt what they get; the rest believe them. */
+/** This many simulated members of a group decrypt what they receive. The rest assume that it is readable. */
 const DECRYPTING_MEMBERS = 2
 const NO_BYTES = Buffer.alloc(0)
-/** Receipts of the other members come one after the other, this far apart. */
+/** The interval between the receipts of the other members. */
 const MEMBER_RECEIPT_GAP_MS = 50
 
 /** One message as the client sent it. */
@@ -36,7 +38,7 @@ interface Outgoing {
   id: string
   stanza: Node
   copies: Copy[]
-  /** The part that all members of a group share. */
+  /** The part shared by all members of a group. */
   groupCiphertext: Buffer | null
   /** The sending device as libsignal names it. */
   peer: string
@@ -48,16 +50,16 @@ interface Copy {
   enc: Node
 }
 
-/** Where a message was sent to, as receipts for it name it. */
+/** The chat that a message was sent to, as its receipts name it. */
 interface Chat {
   jid: string
   group: boolean
 }
 
-/** What a phone made of what it got: nothing when there was no message in it for this phone. */
+/** The result of decrypting a message on a phone: `nothing` if the message had no copy for it. */
 type Reading = { kind: 'read'; text: string; first: boolean } | { kind: 'unreadable' } | { kind: 'nothing' }
 
-/** Resolves when the message has been taken in; `durable` settles when it is recorded and acknowledged. */
+/** Resolves once the message has been processed. `durable` settles when it is recorded and acknowledged. */
 export async function handleMessage(
   network: Network,
   account: Account,
@@ -90,7 +92,7 @@ async function sendToUser(network: Network, account: Account, client: Client, me
   })
 }
 
-/** The devices of a contact beside its phone: they read the message too, or ask for it again. */
+/** The contact's devices besides its phone read the message too, or ask for it again. */
 async function receiveOnCompanions(
   network: Network,
   account: Account,
@@ -113,12 +115,12 @@ async function receiveOnCompanions(
   return effects
 }
 
-/** In an acknowledgement: the recipient has other devices than were written to. How WhatsApp makes it is not known. */
+/** In an acknowledgement: the recipient has devices that got no copy. How WhatsApp computes the hash is not known. */
 function participantHash(network: Network, account: Account, number: string): string {
   return `2:${linkedDevices(network, account, number).join('.')}`
 }
 
-/** Whether the message has a copy for every device of the recipient; one sent again need only have those asked for. */
+/** True if every device of the recipient has a copy. A repeated message needs only the copies that were asked for. */
 function isComplete(network: Network, account: Account, number: string, message: Outgoing): boolean {
   if (child(message.stanza, 'enc')) return true
   return linkedDevices(network, account, number).every(device => copyFor(message, number, device))
@@ -163,7 +165,10 @@ async function receiveBySimulated(
   }
 }
 
-/** Another account's phone receives; the copy for its client is queued. Durable there when this resolves. */
+/**
+ * Delivers to another account: its phone reads the message and the copy for its client is queued. Resolves when that is
+ * durable.
+ */
 async function receiveElsewhere(
   network: Network,
   sender: Account,
@@ -181,7 +186,7 @@ async function receiveElsewhere(
   return reading
 }
 
-/** The stanza that the client of another account gets; null when there is nothing in the message for it. */
+/** The stanza for the client of another account. Null if the message has no copy for it. */
 function forward(
   sender: Account,
   client: Client,
@@ -202,7 +207,7 @@ function forward(
   return node('message', { ...from, id: message.id, t, type, edit, notify: sender.name, addressing_mode: 'lid' }, parts)
 }
 
-/** The phone of `number`, which lives in `scope`, decrypts its part of the message and puts it into its inbox. */
+/** The phone of `number`, hosted in `scope`, decrypts its copy and puts the message into its inbox. */
 async function receive(
   scope: Account,
   number: string,
@@ -214,7 +219,7 @@ async function receive(
   try {
     content = await decrypt(scope, number, message, group)
   } catch {
-    // a ciphertext that comes twice cannot be decrypted twice; what the phone has already, it need not read
+    // A repeated ciphertext cannot be decrypted again, and the phone already has the message.
     if (scope.inboxes.receiveAgain(number, message.id)) return { kind: 'read', text: '', first: false }
     return { kind: 'unreadable' }
   }
@@ -258,7 +263,7 @@ function record(
   })
 }
 
-/** Queues what the recipient's phone says about the message. To be called in an event of the sender's account. */
+/** Queues the recipient's reactions to the message. Call it in an event of the sender's account. */
 async function react(
   network: Network,
   account: Account,
@@ -293,7 +298,7 @@ function queueReceipt(account: Account, id: string, number: string, chat: Chat, 
   return account.queue.add(node('receipt', { from: chat.jid, ...participant, id, type, t: seconds(at) }), at)
 }
 
-/** A device that could not read a message asks for it again, with keys for a fresh session. To be called in an event. */
+/** A device that could not decrypt a message asks for it again, with keys for a new session. Call it in an event. */
 export function askAgain(
   network: Network,
   account: Account,

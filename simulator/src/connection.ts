@@ -1,59 +1,59 @@
 /**
- * One socket of a client. It goes through
+ * One socket of a client. Its states:
  *
  *   hello      waits for the client's ephemeral key
- *   finish     has shown its own keys, waits for the client's
- *   open       stanzas go both ways; what they mean is the role's business (linking, or a linked client)
- *   closed     nothing goes any way; also reached at once by anything that does not fit
+ *   finish     has sent its own keys and waits for the client's
+ *   open       stanzas pass in both directions and the role handles them (linking, or a linked client)
+ *   closed     no stanza passes; any protocol error leads here
  *
- * `send` and `#take` are the only places where stanzas leave and arrive; there a scenario, while one is set, comes between.
+ * Stanzas leave in `send` and arrive in `#take`. If a scenario is set, they pass through it there.
  */
 import { proto } from 'baileys/WAProto/index.js'
 import type { RawData, WebSocket } from 'ws'
 import type { ServerIdentity } from './certificate.ts'
+import type { EventLoopBudget } from './event-loop-budget.ts'
 import { FrameReader, frame } from './frames.ts'
 import { decodeNode, encodeNode, type Node } from './nodes.ts'
 import { NoiseResponder, type NoiseTransport } from './noise.ts'
-import type { Turns } from './turns.ts'
 
-/** What a connection is for, once it is known who is there. */
+/** Handles the stanzas of a connection, once the client is known. */
 export interface Role {
-  /** Stanzas come one after the other: the next when this has resolved. */
+  /** Resolves when the next stanza may be passed in. */
   receive(stanza: Node): Promise<void> | void
   closed(): void
 }
 
-/** Decides what becomes of stanzas while it is set: it calls `write` and `accept` for those that go on. */
+/** Decides the fate of stanzas while it is set: it calls `write` and `accept` for those that continue. */
 export interface Gate {
   readonly isSet: boolean
   leave(connection: Connection, stanza: Node): void
   arrive(connection: Connection, stanza: Node): Promise<void>
 }
 
-/** What a client says about itself in the handshake. */
+/** The client's data from the handshake. */
 export interface Hello {
   payload: proto.ClientPayload
   noiseKey: Buffer
 }
 
-/** Decides what a client may do; null when it was turned away. */
+/** Chooses the role of a client. Null if the client was refused. */
 export type Admit = (connection: Connection, hello: Hello) => Role | null
 
 const MAX_HANDSHAKE_FRAME_BYTES = 64 * 1024
 const MAX_FRAME_BYTES = 0xffffff
-/** With more stanzas waiting the socket is not read. */
+/** Reading from the socket pauses while more stanzas than this are waiting. */
 const MAX_WAITING = 256
-/** A client gets its last stanza before the socket goes. */
+/** Time for the last stanza to reach the client before the socket closes. */
 const LINGER_MS = 20
 
 export class Connection {
-  /** Of the account whose client this is; null until it has logged in. */
+  /** The account of this client. Null until it has logged in. */
   phone: string | null = null
   readonly #socket: WebSocket
   readonly #identity: ServerIdentity
   readonly #admit: Admit
   readonly #gate: Gate
-  readonly #turns: Turns
+  readonly #budget: EventLoopBudget
   readonly #log: (line: string) => void
   readonly #reader = new FrameReader(MAX_HANDSHAKE_FRAME_BYTES)
   #handshake: NoiseResponder | null = null
@@ -68,16 +68,16 @@ export class Connection {
     {
       identity,
       scenario,
-      turns,
+      budget,
       log,
-    }: { identity: ServerIdentity; scenario: Gate; turns: Turns; log: (line: string) => void },
+    }: { identity: ServerIdentity; scenario: Gate; budget: EventLoopBudget; log: (line: string) => void },
     admit: Admit,
   ) {
     this.#socket = socket
     this.#identity = identity
     this.#admit = admit
     this.#gate = scenario
-    this.#turns = turns
+    this.#budget = budget
     this.#log = log
     socket.on('message', data => this.#guard(() => this.#read(data)))
     socket.on('close', () => this.#close())
@@ -94,14 +94,14 @@ export class Connection {
     else this.write(stanza)
   }
 
-  /** Sends a stanza that no scenario is asked about. */
+  /** Sends a stanza, bypassing the scenario. */
   write(stanza: Node): void {
     const transport = this.#transport
     if (this.#closed || !transport) return
     this.#guard(() => this.#socket.send(frame(transport.seal(encodeNode(stanza)))))
   }
 
-  /** Sends a last stanza, whatever the scenario, and closes. */
+  /** Sends a last stanza, bypassing the scenario, and closes. */
   end(stanza: Node): void {
     this.write(stanza)
     this.#close()
@@ -113,7 +113,7 @@ export class Connection {
     this.#socket.terminate()
   }
 
-  /** Closes because of a fault of ours; the client will come back. */
+  /** Closes because of an internal error. The client will reconnect. */
   fail(error: unknown): void {
     if (!this.#closed) this.#log(`connection closed: ${error instanceof Error ? error.message : String(error)}`)
     this.close()
@@ -164,18 +164,18 @@ export class Connection {
     this.enqueue(() => this.#take(stanza))
   }
 
-  /** Gives an arrived stanza to the role; nothing on a closed connection. */
+  /** Passes a stanza to the role. Does nothing on a closed connection. */
   async accept(stanza: Node): Promise<void> {
     if (!this.#closed) await this.#role?.receive(stanza)
   }
 
-  /** Does this after what has arrived so far was taken in. */
+  /** Runs the work after the stanzas that have already arrived. */
   enqueue(work: () => Promise<void>): void {
     this.#taking = this.#taking.then(work).catch(error => this.fail(error))
   }
 
   async #take(stanza: Node): Promise<void> {
-    await this.#turns.next()
+    await this.#budget.next()
     if (this.#waiting-- === MAX_WAITING) this.#socket.resume()
     if (this.#closed) return
     if (this.#gate.isSet) await this.#gate.arrive(this, stanza)

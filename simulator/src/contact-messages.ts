@@ -9,7 +9,7 @@ import { garbled } from './scenario/alterations.ts'
 import type { Encrypted, KeyBundle } from './signal-device.ts'
 import type { Original } from './stanza-queue.ts'
 
-/** When fewer one-time keys are left, WhatsApp asks a client for more. Baileys then uploads some. */
+/** With fewer one-time keys left, WhatsApp asks a client for more. Baileys then uploads some. */
 const FEW_PRE_KEYS = 5
 
 export interface Writing {
@@ -17,13 +17,13 @@ export interface Writing {
   text: string
   group?: string | undefined
   undecryptable?: boolean | undefined
-  /** Milliseconds since the epoch; it does not reach the client before. */
+  /** Milliseconds since the epoch. The client does not get the message before. */
   at: number
 }
 
 /**
- * A contact writes to the account: the message is on the account's phone, and encrypted and queued for its client if
- * one is linked. To be called in an event of the account.
+ * A contact writes to the account. The message is put on the account's phone, and encrypted and queued for its client
+ * if one is linked. Call it in an event of the account.
  */
 export async function writeToAccount(network: Network, account: Account, writing: Writing) {
   const { from, text, group, undecryptable, at } = writing
@@ -43,8 +43,8 @@ export async function writeToAccount(network: Network, account: Account, writing
 }
 
 /**
- * The account's owner writes on the phone: the contact has it, and the client is queued its copy. To be called in an event
- * of the account.
+ * The account's owner writes on the phone. The contact receives the message and a copy is queued for the client. Call
+ * it in an event of the account.
  */
 export async function writeOnPhone(network: Network, account: Account, to: string, text: string, at: number) {
   const id = createMessageId()
@@ -67,12 +67,12 @@ export async function writeOnPhone(network: Network, account: Account, to: strin
   return effects
 }
 
-/** A copy comes from the phone and names to whom the message went. */
+/** A copy comes from the phone and names the recipient. */
 function copyAttributes(phone: string, to: string) {
   return { from: lidJid(phone), recipient: lidJid(to), peer_recipient_pn: pnJid(to), addressing_mode: 'lid' }
 }
 
-/** Makes `number` a member of a group as the account sees it, and tells its client. To be called in an event. */
+/** Makes `number` a member of a group as the account sees it, and notifies its client. Call it in an event. */
 export function join(network: Network, account: Account, group: string, number: string): Effect[] {
   if (number === account.phone || otherMembers(account, group).includes(number)) return []
   const made = account.madeGroups.get(group)
@@ -86,7 +86,7 @@ export function join(network: Network, account: Account, group: string, number: 
   return [release(network, account, account.queue.add(notification, now))]
 }
 
-/** Encrypts a message anew, in a fresh session, for a client that could not read it. To be called in an event. */
+/** Encrypts a message again, in a new session, for a client that could not decrypt it. Call it in an event. */
 export async function encryptAnew(
   account: Account,
   stanza: Node,
@@ -134,7 +134,7 @@ async function encryptForClient(
   return device.encrypt(peer, content)
 }
 
-/** Takes the client's keys for one new session, and asks the client for more when few are left. */
+/** Takes the client's keys for one new session. Asks the client for more if few are left. */
 export function takeBundle(network: Network, account: Account, effects: Effect[]): KeyBundle | null {
   const bundle = account.takeBundle()
   if (bundle?.preKey && account.preKeys.size === FEW_PRE_KEYS - 1) {
@@ -154,7 +154,7 @@ function enc({ type, ciphertext }: Encrypted, count?: number): Node {
   return node('enc', { v: '2', type, count: count?.toString() }, ciphertext)
 }
 
-/** A bundle as pre-key queries and retry requests hold it. */
+/** A bundle in the form of pre-key queries and retry requests. */
 export function bundleNodes({ registrationId, identity, signedPreKey, preKey }: KeyBundle): {
   registration: Node
   keys: Node[]

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { proto } from 'baileys/WAProto/index.js'
 
-/** What a decrypted message says, as far as a simulated phone cares. */
+/** The parts of a decrypted message that a simulated phone uses. */
 export interface Content {
   text: string
-  /** A sender key for a group, when the message brings one. */
+  /** A sender key for a group, if the message carries one. */
   senderKey: { group: string; distribution: Uint8Array } | null
-  /** Whether there is anything in it beside a sender key. */
+  /** True if it contains anything besides a sender key. */
   isMessage: boolean
 }
 
-/** @throws Error when it is no message */
+/** @throws Error if the bytes are not a message */
 export function readContent(encoded: Uint8Array): Content {
   const outer = proto.Message.decode(encoded)
   const message = outer.deviceSentMessage?.message ?? outer
@@ -35,7 +35,7 @@ export function sentContent(destinationJid: string, text: string): Buffer {
   return Buffer.from(proto.Message.encode({ deviceSentMessage }).finish())
 }
 
-/** A content that brings a sender key, by itself or beside a message. */
+/** Content that carries a sender key, alone or with a message. */
 export function withSenderKey(group: string, distribution: Buffer, content?: Buffer): Buffer {
   const message = content ? proto.Message.decode(content) : proto.Message.create()
   message.senderKeyDistributionMessage = { groupId: group, axolotlSenderKeyDistributionMessage: distribution }
@@ -44,7 +44,7 @@ export function withSenderKey(group: string, distribution: Buffer, content?: Buf
 
 const ID_BYTES = 9
 
-/** A message id as an iPhone makes them. */
+/** A message ID in the format of an iPhone. */
 export function createMessageId(): string {
   return `3A${randomBytes(ID_BYTES).toString('hex').toUpperCase()}`
 }

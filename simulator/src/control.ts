@@ -1,4 +1,6 @@
-/** The HTTP control of the stand-alone program. Every answer is JSON; a refusal is `{"error": {"code", "message"}}`. */
+/**
+ * The HTTP interface of the stand-alone program. Every answer is JSON; an error is `{"error": {"code", "message"}}`.
+ */
 import type { IncomingMessage } from 'node:http'
 import type { Order } from './scenario/order.ts'
 import type { RequestHandler } from './simulator.ts'
@@ -7,7 +9,7 @@ import { type ContactMessage, type Simulator, SimulatorError, type SimulatorErro
 interface Call {
   simulator: Simulator
   url: URL
-  /** What the pattern's group in the path matched. */
+  /** The part of the path that the pattern's group matched. */
   name: string
   body: string
 }
@@ -74,7 +76,7 @@ const routes: readonly Route[] = [
   {
     method: 'POST',
     path: /^\/admin\/scenario$/,
-    // `misbehave` checks what it is given
+    // `misbehave` validates its argument.
     answer: ({ simulator, body }) => simulator.misbehave(parseObject(body) as unknown as Order),
   },
   {
@@ -112,7 +114,7 @@ export function createControl(): RequestHandler {
       .catch(refusal)
       .then(({ status, body }) => {
         const text = JSON.stringify(body)
-        // A connection that is kept may end just as the next call sets out, which then nobody answers.
+        // A kept-alive connection may close while the next call is being sent, and that call would fail.
         const headers = { 'content-type': 'application/json', connection: 'close' }
         response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(text) })
         response.end(text)
@@ -146,7 +148,7 @@ function failure(status: number, code: string, message: string): Answer {
   return { status, body: { error: { code, message } } }
 }
 
-/** Null when it is too long. */
+/** Null if the body is too long. */
 async function readBody(request: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = []
   let length = 0
@@ -170,7 +172,7 @@ function parseObject(body: string): Record<string, unknown> {
   return value as Record<string, unknown>
 }
 
-/** The fields of the body, which have to be strings; those named have to be there. */
+/** The string fields of the body. Throws if a required one is missing. */
 function strings(body: string, ...required: string[]): Record<string, string | undefined> {
   const fields: Record<string, string | undefined> = {}
   for (const [name, value] of Object.entries(parseObject(body))) if (typeof value === 'string') fields[name] = value

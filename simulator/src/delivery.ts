@@ -3,7 +3,7 @@ import type { Network } from './network.ts'
 import { node } from './nodes.ts'
 import type { QueuedStanza } from './stanza-queue.ts'
 
-/** The effect that sends a queued stanza to the account's client: at once, when it is due, or at its next login. */
+/** The effect that sends a queued stanza to the account's client: at once, when it is due, or at the next login. */
 export function release(network: Network, account: Account, entry: QueuedStanza): Effect {
   return () => {
     const { client } = account
@@ -14,7 +14,7 @@ export function release(network: Network, account: Account, entry: QueuedStanza)
   }
 }
 
-/** Sends a client that has just logged in all that was kept for it, and says how much that was. */
+/** Sends a newly logged-in client everything that was queued for it, and announces how much that was. */
 export function catchUp(network: Network, account: Account, markCaughtUp: () => void): void {
   const { client } = account
   if (!client) return

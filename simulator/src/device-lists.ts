@@ -5,7 +5,7 @@ import { release } from './delivery.ts'
 import type { Network } from './network.ts'
 import { node, seconds } from './nodes.ts'
 
-/** The devices that a user has beside the phone, as `account` sees them. */
+/** The devices that a user has besides the phone, as `account` sees them. */
 export function linkedDevices(network: Network, account: Account, number: string): number[] {
   const owner = network.findAccount(number)
   if (owner) return owner.companion ? [owner.companion.device] : []
@@ -13,21 +13,21 @@ export function linkedDevices(network: Network, account: Account, number: string
 }
 
 /**
- * Tells the clients that have written to this account that its list of devices has changed. Who is not told, because its
- * storage fails or this process dies, finds out when its own copy of the list expires.
+ * Notifies the clients that have written to this account that its device list has changed. A client that misses the
+ * notification, because its storage failed or this process died, notices when its own copy of the list expires.
  */
 export async function announceDevices(network: Network, account: Account): Promise<void> {
   const writers = new Set(account.inboxes.list(account.phone).map(({ from }) => from))
   for (const writer of writers) {
     const other = network.findAccount(writer)
     if (!other?.companion || other === account) continue
-    const told = other.applyDurably(() => {
+    const queued = other.applyDurably(() => {
       const now = Date.now()
       const attrs = { from: pnJid(account.phone), type: 'devices', id: createMessageId(), t: seconds(now) }
       const names = [pnJid(account.phone), lidJid(account.phone)].map(jid => node('device', { jid }))
       const notification = node('notification', attrs, [node('update', {}, names)])
       return [release(network, other, other.queue.add(notification, now))]
     })
-    await told.catch(error => network.log(`a change of devices was not announced: ${error.message}`))
+    await queued.catch(error => network.log(`a change of devices was not announced: ${error.message}`))
   }
 }

@@ -1,12 +1,12 @@
 import type { Account } from './account.ts'
 import { type Node, node } from './nodes.ts'
 
-/** Tells the client that is logged in, if one is, that its phone has removed it. */
+/** Notifies the client, if one is logged in, that its phone has removed it. */
 export function unlinkClient(account: Account): void {
   dismissClient(account, node('stream:error', { code: '401' }, [node('conflict', { type: 'device_removed' })]))
 }
 
-/** Sends the client that is logged in, if one is, a last stanza and closes its connection. */
+/** Sends the client, if one is logged in, a last stanza and closes its connection. */
 export function dismissClient(account: Account, last: Node): void {
   const { client } = account
   account.client = null

@@ -5,7 +5,7 @@ import { PROLOGUE } from './noise.ts'
 
 const ROUTING = Buffer.from([0x45, 0x44, 0, 1, 0, 0, 2, 9, 9])
 
-it('frames come out whole and in order, however the bytes are cut', () => {
+it('frames come out whole and in order, however the bytes are split', () => {
   const data = fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 8 })
   fc.assert(
     fc.property(data, fc.boolean(), fc.integer({ min: 1, max: 20 }), (frames, routed, size) => {
@@ -19,7 +19,7 @@ it('frames come out whole and in order, however the bytes are cut', () => {
   )
 })
 
-it('throws at what is no client, and at a frame longer than allowed before it is there', () => {
+it('data that is not from a client, or announces a frame above the limit, is refused at once', () => {
   expect(() => new FrameReader(1000).push(Buffer.from('GET / HTTP/1.1'))).toThrow('not a WhatsApp client')
   expect(() => new FrameReader(10).push(Buffer.concat([PROLOGUE, Buffer.from([0, 0, 11])]))).toThrow('frame too long')
 })

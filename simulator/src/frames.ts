@@ -1,7 +1,9 @@
 import { PROLOGUE } from './noise.ts'
 
 const LENGTH_BYTES = 3
-/** "ED", version 0 1: routing information that a client puts before the prologue if a server ever gave it some. */
+/**
+ * "ED", version 0 1: marks routing information, which a client sends before the prologue if a server has given it some.
+ */
 const ROUTING_MARK = Buffer.from([0x45, 0x44, 0, 1])
 
 /** Adds the length that precedes every frame: 3 bytes, big endian. */
@@ -12,9 +14,9 @@ export function frame(data: Uint8Array): Buffer {
   return framed
 }
 
-/** Takes what arrives apart into frames: one WebSocket message may hold part of a frame or several. */
+/** Splits the incoming bytes into frames. One WebSocket message may hold part of a frame or several. */
 export class FrameReader {
-  /** A longer frame is an error. Small until a client has said who it is. */
+  /** A longer frame is an error. The limit is small until the client is identified. */
   maxFrameBytes: number
   #buffered: Buffer = Buffer.alloc(0)
   #introduced = false
@@ -23,7 +25,7 @@ export class FrameReader {
     this.maxFrameBytes = maxFrameBytes
   }
 
-  /** @throws Error when this is no WhatsApp client, or a frame is too long */
+  /** @throws Error if this is not a WhatsApp client, or a frame is too long */
   push(chunk: Buffer): Buffer[] {
     this.#buffered = this.#buffered.length === 0 ? chunk : Buffer.concat([this.#buffered, chunk])
     if (!this.#introduced && !this.#readIntroduction()) return []

@@ -1,4 +1,6 @@
-/** What clients do with groups that they make: every change is shared with all members, and told to their clients. */
+/**
+ * Changes to groups that clients have created. All members' accounts share every change and their clients are notified.
+ */
 import { randomInt } from 'node:crypto'
 import { lidJid, parseAddress } from './addresses.ts'
 import type { Answer, Asker } from './asker.ts'
@@ -21,7 +23,7 @@ const GROUP_DIGITS = 12
 const FORBIDDEN = { error: '403', text: 'forbidden' }
 const BAD_REQUEST = { error: '400', text: 'bad-request' }
 
-/** What may be done to members, and the error for one to whom it cannot be done. */
+/** The actions on members, and the error for a member on whom the action is impossible. */
 const IMPOSSIBLE = { add: '409', remove: '404', promote: '404', demote: '404' } as const
 
 export type MemberAction = keyof typeof IMPOSSIBLE
@@ -41,9 +43,9 @@ export function createGroup(asker: Asker, iq: Node): Promise<Answer> | Answer {
     creator: account.phone,
     members: [{ number: account.phone, role: 'superadmin' }, ...invited.map(number => ({ number }))],
   }
-  const told = node('create', { type: 'new', key: create?.attrs['key'] }, [groupNode(id, made)])
+  const notice = node('create', { type: 'new', key: create?.attrs['key'] }, [groupNode(id, made)])
   return asker.network.changeGroup(async () => {
-    await share(asker, id, made, () => told)
+    await share(asker, id, made, () => notice)
     return [groupNode(id, made)]
   })
 }
@@ -110,24 +112,24 @@ function membersAfter(action: MemberAction, { members }: Group, numbers: readonl
   return members.map(member => (numbers.includes(member.number) ? { number: member.number, role } : member))
 }
 
-/** Members are told what was done; who was added is told of the group instead. */
+/** Notifies the members of the action. Added members are notified of the group instead. */
 function shareMembers(asker: Asker, group: string, made: Group, action: MemberAction, numbers: readonly string[]) {
-  const told = node(
+  const notice = node(
     action,
     {},
     numbers.map(number => participantNode({ number })),
   )
   const welcome = node('create', { type: 'new' }, [groupNode(group, made)])
   const isNew = (number: string) => action === 'add' && numbers.includes(number)
-  return share(asker, group, made, number => (isNew(number) ? welcome : told), numbers)
+  return share(asker, group, made, number => (isNew(number) ? welcome : notice), numbers)
 }
 
-/** Gives every member's account, and those of the `others`, the group as it is now; resolves once all have it. */
+/** Stores the changed group in the account of every member and of the `others`. Resolves once all have it. */
 async function share(
   { network, account: actor }: Asker,
   group: string,
   made: Group,
-  toldTo: (number: string) => Node,
+  noticeFor: (number: string) => Node,
   others: readonly string[] = [],
 ): Promise<void> {
   for (const number of new Set([...made.members.map(member => member.number), ...others])) {
@@ -136,8 +138,8 @@ async function share(
       account.setMadeGroup(group, made)
       if (!account.companion) return []
       const now = Date.now()
-      const told = groupNotification(group, actor.phone, createMessageId(), seconds(now), toldTo(number))
-      return [release(network, account, account.queue.add(told, now))]
+      const notification = groupNotification(group, actor.phone, createMessageId(), seconds(now), noticeFor(number))
+      return [release(network, account, account.queue.add(notification, now))]
     })
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Groups. Any group exists, with two simulated members and those that joined later, as each account sees it by itself;
- * but for the groups that clients have made, which are the same for all their members.
+ * Groups. Every group ID exists. By default a group has two simulated members and those who joined later, and each
+ * account has its own view of it. Groups created by clients are shared by all their members.
  */
 import { digestDigits, lidJid, pnJid } from './addresses.ts'
 import { FOREIGN_GROUP } from './behaviour.ts'
@@ -19,23 +19,23 @@ export interface Group {
   members: readonly GroupMember[]
 }
 
-/** What an account knows of groups. */
+/** An account's view of groups. */
 export interface GroupViewer {
   readonly phone: string
-  /** By JID; also those that it is no member of any more. */
+  /** By JID. Includes groups that it has left. */
   readonly madeGroups: ReadonlyMap<string, Group>
-  /** By JID: who joined beyond the members that every group has. */
+  /** By JID: members beyond the default ones. */
   readonly groupMembers: ReadonlyMap<string, readonly string[]>
 }
 
 const SIMULATED_MEMBERS = 2
-/** Members' numbers: this, then digits made from the group. */
+/** Members' numbers: this prefix, then digits derived from the group's JID. */
 const MEMBER_PREFIX = '8889'
 const MEMBER_DIGITS = 9
-/** Every group that no client has made was made at this moment, in seconds since the epoch. */
+/** When every default group was created, in seconds since the epoch. */
 const CREATION = 1_700_000_000
 
-/** The group that no account is in. */
+/** True for the group that no account is a member of. */
 export function isForeign(group: string): boolean {
   return group === FOREIGN_GROUP
 }
@@ -45,7 +45,7 @@ export function isMember(account: GroupViewer, group: string): boolean {
   return made ? made.members.some(({ number }) => number === account.phone) : !isForeign(group)
 }
 
-/** The members of a group beside the account itself. */
+/** The members of a group besides the account itself. */
 export function otherMembers(account: GroupViewer, group: string): string[] {
   return groupOf(account, group).members.flatMap(({ number }) => (number === account.phone ? [] : [number]))
 }
@@ -79,7 +79,7 @@ export function groupNode(group: string, { subject, createdAt, creator, members 
   return node('group', attrs, members.map(participantNode))
 }
 
-/** What tells a client that something has changed in a group, so that it gives newcomers its sender key, say. */
+/** Notifies a client of a change in a group. The client then gives newcomers its sender key, for example. */
 export function groupNotification(group: string, actor: string, id: string, t: string, change: Node): Node {
   const attrs = { from: group, type: 'w:gp2', id, t, participant: lidJid(actor), participant_pn: pnJid(actor) }
   return node('notification', attrs, [change])

@@ -1,7 +1,7 @@
 import type { Records } from './records.ts'
 import type { ReceivedMessage } from './types.ts'
 
-/** A phone remembers this many messages; of an older one it would no longer notice a second copy. */
+/** How many messages a phone remembers. It does not recognise a second copy of an older one. */
 const MAX_MESSAGES = 20_000
 const DIGITS = 12
 
@@ -20,7 +20,7 @@ export class Inboxes {
     this.#records = records
   }
 
-  /** Entries have to be restored in the order of their keys. */
+  /** Entries must be restored in the order of their keys. */
   restore(key: string, text: string): void {
     const [, number, sequence] = key.split('/')
     const message = JSON.parse(text) as ReceivedMessage
@@ -28,14 +28,14 @@ export class Inboxes {
     this.#of(number!).set(message.id, { sequence: Number(sequence), message })
   }
 
-  /** Counts another copy of a message that the phone has; false when it has none with this id. */
+  /** Counts another copy of a message that the phone has. Returns false if it has none with this ID. */
   receiveAgain(number: string, id: string): boolean {
     const known = this.#byNumber.get(number)?.get(id)
     if (known) this.receive(number, known.message)
     return known !== undefined
   }
 
-  /** Whether this is the first copy that the phone of `number` gets. */
+  /** Returns true if this is the first copy on the phone of `number`. */
   receive(number: string, message: Omit<ReceivedMessage, 'copies'>): boolean {
     const inbox = this.#of(number)
     const known = inbox.get(message.id)
@@ -47,7 +47,7 @@ export class Inboxes {
     return known === undefined
   }
 
-  /** Notes that another device of `number` than the phone has read the message too. */
+  /** Records that another device of `number` has read the message too. */
   markRead(number: string, id: string, device: number): void {
     const entry = this.#of(number).get(id)
     if (!entry || entry.message.companions?.includes(device)) return
@@ -55,7 +55,7 @@ export class Inboxes {
     this.#records.put(recordKey(number, entry.sequence), () => JSON.stringify(entry.message))
   }
 
-  /** Notes that the linked client of `number` could not read the message and has asked for it again. */
+  /** Records that the linked client of `number` could not read the message and has asked for it again. */
   noteAskedFor(number: string, id: string): void {
     const entry = this.#of(number).get(id)
     if (!entry) return

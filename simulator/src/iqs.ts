@@ -1,4 +1,4 @@
-/** The questions of a linked client, and their answers. */
+/** The queries of a linked client, and their answers. */
 import type { Account, Effect } from './account.ts'
 import { isGroup, isNumber, lidJid, parseAddress, pnJid } from './addresses.ts'
 import type { Answer, Asker } from './asker.ts'
@@ -43,7 +43,7 @@ const handlers: Readonly<Record<string, Handler>> = {
   'get w:sync:app:state sync': answerAppState,
 }
 
-/** Resolves when the answer has been handed to the client, or will not be. */
+/** Resolves once the answer has been sent, or has been dropped. */
 export async function handleIq(asker: Asker, iq: Node): Promise<void> {
   const { id, type, xmlns, to } = iq.attrs
   if (type !== 'get' && type !== 'set') return
@@ -132,7 +132,7 @@ function answerUsync(asker: Asker, iq: Node): Answer {
   return [node('usync', attrs, [node('result'), node('list', {}, users)])]
 }
 
-/** A number that is not on WhatsApp is left out, unless it was asked for as a contact. */
+/** A number that is not on WhatsApp is left out, unless the query is for a contact. */
 function usyncUser({ network, account }: Asker, user: Node, protocols: string[]): Node[] {
   const asked = user.attrs['jid']
   const contact = bytes(user, 'contact')?.toString().replace(/\D/g, '')
@@ -147,7 +147,7 @@ function usyncUser({ network, account }: Asker, user: Node, protocols: string[])
   return [node('user', { jid: address?.lid ? lidJid(number) : pnJid(number) }, answers)]
 }
 
-/** The number that a look-up of `contact` finds. */
+/** The number that a look-up of `contact` returns. */
 function found(network: Network, contact: string | undefined): string | null {
   if (contact === undefined) return null
   const { lookUps } = network.scenario

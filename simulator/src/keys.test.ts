@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { agree, deriveKeyPair, generateKeyPair, isSignedBy, sign, typed } from './keys.ts'
 
 describe('key pairs', () => {
-  it('made from a secret are the same for ever, different per purpose, and agree with any other', () => {
+  it('derived from a secret are stable, differ per purpose, and agree with any other pair', () => {
     const secret = Buffer.alloc(32, 7)
     const pair = deriveKeyPair(secret, 'identity')
     expect(deriveKeyPair(secret, 'identity')).toEqual(pair)
@@ -15,7 +15,7 @@ describe('key pairs', () => {
 })
 
 describe('signatures', () => {
-  it('are accepted exactly where libsignal accepts them', () => {
+  it('are accepted exactly when libsignal accepts them', () => {
     for (let n = 0; n < 8; n++) {
       const pair = n % 2 ? generateKeyPair() : deriveKeyPair(randomBytes(32), 'x')
       const message = randomBytes(n * 13)
@@ -29,7 +29,7 @@ describe('signatures', () => {
     }
   })
 
-  it('of a wrong length, or by a key that is none, are refused and not an error', () => {
+  it('of a wrong length, or by an invalid key, are refused without an error', () => {
     expect(isSignedBy(Buffer.alloc(31), Buffer.alloc(1), Buffer.alloc(64))).toBe(false)
     expect(isSignedBy(Buffer.alloc(32), Buffer.alloc(1), Buffer.alloc(63))).toBe(false)
     expect(isSignedBy(Buffer.alloc(32, 0xff), Buffer.alloc(1), Buffer.alloc(64, 0xff))).toBe(false)

@@ -29,7 +29,7 @@ export function generateKeyPair(): KeyPair {
   return { publicKey: Buffer.from(pair.pubKey).subarray(1), privateKey: Buffer.from(pair.privKey) }
 }
 
-/** The same secret and purpose give the same pair for ever, so that it need not be stored. */
+/** The same secret and purpose always give the same pair, which therefore need not be stored. */
 export function deriveKeyPair(secret: Uint8Array, purpose: string): KeyPair {
   const privateKey = hkdf(secret, purpose, KEY_BYTES)
   privateKey[0]! &= 0xf8
@@ -48,7 +48,7 @@ export function sign(privateKey: Buffer, message: Uint8Array): Buffer {
   return Buffer.from(curve.calculateSignature(privateKey, message))
 }
 
-/** Checks an XEdDSA signature as Ed25519, by Node: libsignal's own check is some twenty times slower. */
+/** Checks an XEdDSA signature as Ed25519 with Node's crypto. libsignal's own check is about twenty times slower. */
 export function isSignedBy(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   if (publicKey.length !== KEY_BYTES || signature.length !== SIGNATURE_BYTES) return false
   const ed25519Signature = Buffer.from(signature)

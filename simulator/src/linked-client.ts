@@ -9,7 +9,7 @@ import type { Network } from './network.ts'
 import { child, type Node, node, SERVER, seconds } from './nodes.ts'
 import { handleAck, handleReceipt } from './receipts.ts'
 
-/** A client that is logged in. What comes in is taken one after the other; recording and answering may overlap. */
+/** A logged-in client. Its stanzas are processed one after the other; recording and answering may overlap. */
 export class LinkedClient implements Role, Client {
   readonly login: number
   readonly device: number
@@ -99,7 +99,7 @@ function versionOf({ userAgent }: Hello['payload']): string {
   return [primary, secondary, tertiary].join('.')
 }
 
-/** The account and device of a login; null when its keys are not those of a linked client. */
+/** The account that a login belongs to. Null if its keys are not those of a linked client. */
 export function findLinkedAccount(network: Network, { payload, noiseKey }: Hello): Account | null {
   const account = network.findAccount(String(payload.username))
   const companion = account?.companion

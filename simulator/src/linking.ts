@@ -1,11 +1,12 @@
 /**
- * A client that has no account yet. It waits
+ * A client without an account. Its states:
  *
- *   shown      it has got references for QR codes, and may have asked for a pairing code
- *   confirming a phone has linked it: the account knows it, and it is asked to sign
- *   done       it has signed, is told 515, and comes back as a linked client
+ *   shown      it has references for QR codes, and may have asked for a pairing code
+ *   confirming a phone has linked it: the account has recorded it, and it is asked to sign
+ *   done       it has signed, receives 515, and reconnects as a linked client
  *
- * The account remembers the client, durably, before the client is told: so whoever believes to be linked is.
+ * The account durably records the client before the client is notified. A client that believes to be linked is
+ * therefore linked.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import { proto } from 'baileys/WAProto/index.js'
@@ -22,7 +23,7 @@ import { SimulatorError } from './types.ts'
 
 const QR_REFS = 6
 const REF_BYTES = 24
-/** A linked client is given this long to sign. */
+/** How long a linked client has to sign. */
 const CONFIRM_WITHIN_MS = 10_000
 const ACCOUNT_SIGNATURE = Buffer.from([6, 0])
 const DEVICE_SIGNATURE = Buffer.from([6, 1])
@@ -34,13 +35,13 @@ export class LinkingClient implements Role, WaitingClient {
   readonly #refs: string[] = []
   #codePhone: string | null = null
   #code: PairingCodeExchange | null = null
-  /** Once a phone has begun to link it, no other can. */
+  /** True once a phone has begun to link it. No other phone can then. */
   #taken = false
   #iqs = 0
-  /** The iq that the client has to answer with its signature. */
+  /** The iq that the client must answer with its signature. */
   #confirmation: { id: string; details: Buffer; accountKey: Buffer; settle: (error?: Error) => void } | null = null
 
-  /** @throws Error when the client does not say what it takes to link it */
+  /** @throws Error if the client's hello lacks the data for linking */
   constructor(network: Network, connection: Connection, { payload, noiseKey }: Hello) {
     this.#network = network
     this.#connection = connection
@@ -169,7 +170,10 @@ function deviceDetails(device: number): Buffer {
   return Buffer.from(proto.ADVDeviceIdentity.encode(identity).finish())
 }
 
-/** The phone's word that this client is its own: signed by the phone, and under the secret that the client showed. */
+/**
+ * The phone's proof that this client belongs to it: signed by the phone, with an HMAC under the secret that the client
+ * showed.
+ */
 function vouch(phone: KeyPair, details: Buffer, clientIdentity: Buffer, advSecret: Buffer): Uint8Array {
   const accountSignature = sign(phone.privateKey, Buffer.concat([ACCOUNT_SIGNATURE, details, clientIdentity]))
   const identity = { details, accountSignatureKey: phone.publicKey, accountSignature }

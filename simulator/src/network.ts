@@ -4,28 +4,28 @@ import { Agenda } from './agenda.ts'
 import { hasMeaning } from './behaviour.ts'
 import { createServerIdentity, type ServerIdentity } from './certificate.ts'
 import { CodeRequests } from './code-requests.ts'
+import { EventLoopBudget } from './event-loop-budget.ts'
 import { Scenario } from './scenario/scenario.ts'
-import { Turns } from './turns.ts'
 import { type NetworkStorage, SimulatorError, type SimulatorOptions } from './types.ts'
 
-/** A client that waits to be linked, as the phone that links it needs it. */
+/** A client that waits to be linked, as the linking phone sees it. */
 export interface WaitingClient {
-  /** @throws SimulatorError when the client does not play along */
+  /** @throws SimulatorError if the client does not complete the exchange */
   link(account: Account, advSecret: Buffer): Promise<void>
-  /** Finishes linking by the code that the client shows. */
+  /** Links the client by its pairing code. */
   linkByCode(account: Account, code: string): Promise<void>
-  /** Whether this client shows the given keys in its QR code. */
+  /** True if this client shows the given keys in its QR code. */
   shows(noiseKey: Buffer, identity: Buffer): boolean
 }
 
 export const DEFAULT_TIMINGS = { deliveredAfterMs: 200, readAfterMs: 600, answeredAfterMs: 300 }
 
-/** What all connections share: the accounts, and the clients that wait to be linked. */
+/** The state shared by all connections: the accounts, and the clients that wait to be linked. */
 export class Network {
   readonly identity: ServerIdentity = createServerIdentity()
   readonly agenda = new Agenda()
   readonly scenario = new Scenario(this.agenda)
-  readonly turns = new Turns()
+  readonly budget = new EventLoopBudget()
   readonly timings: typeof DEFAULT_TIMINGS
   readonly claimedPreKeys: number
   readonly log: (line: string) => void
@@ -77,7 +77,10 @@ export class Network {
     return opening
   }
 
-  /** Takes the account out of the network and has `leave` finish with it: it cannot be opened again before. */
+  /**
+   * Removes the account from the network, then runs `leave`. The account cannot be opened again until `leave` has
+   * finished.
+   */
   async takeOut(key: string, leave: (account: Account) => Promise<void>): Promise<void> {
     const opening = this.#opening.get(key)
     if (opening) await opening.catch(() => undefined)
@@ -90,27 +93,27 @@ export class Network {
     return leaving
   }
 
-  /** Groups are shared by accounts: they are changed one after the other. */
+  /** Runs changes of groups one after the other, because accounts share groups. */
   changeGroup<T>(change: () => Promise<T>): Promise<T> {
     const changed = this.#groupChanges.then(change)
     this.#groupChanges = changed.catch(() => undefined)
     return changed
   }
 
-  /** From now on this number is known to be nobody's. */
+  /** Records that no account has this number any more. */
   markRemoved(phone: string): void {
     this.#removed.add(phone)
   }
 
   /**
-   * Whether a number that no open account has may yet be an account's: its scope may be in the storage, opened later or
-   * by another network.
+   * True if a number without an open account may still belong to one: its scope may be in the storage, to be opened
+   * later or by another network.
    */
   mayOpen(phone: string): boolean {
     return this.#storage !== null && !this.findAccount(phone) && !this.#removed.has(phone)
   }
 
-  /** The account of a scope that is not open; null when the scope has none. */
+  /** The account of a scope that is not open. Null if the scope holds none. */
   load(key: string): Promise<Account | null> {
     return Account.load(key, this.#storage)
   }

@@ -12,7 +12,7 @@ export const SERVER = 's.whatsapp.net'
 const COMPRESSED = 2
 const MAX_STANZA_BYTES = 16 * 1024 * 1024
 
-/** @throws Error on anything but one well-formed stanza of sane size */
+/** @throws Error unless the bytes are one well-formed stanza of acceptable size */
 export function decodeNode(data: Buffer): Node {
   if (data.length === 0) throw new Error('empty frame')
   const body = data.subarray(1)
@@ -24,7 +24,7 @@ export function encodeNode(stanza: Node): Buffer {
   return encodeBinaryNode(stanza)
 }
 
-/** Attributes that are undefined are left out. */
+/** Leaves out undefined attributes. */
 export function node(tag: string, attrs: Attributes = {}, content?: Node[] | Uint8Array | string): Node {
   const given: Record<string, string> = {}
   for (const [name, value] of Object.entries(attrs)) if (value !== undefined) given[name] = value
@@ -41,14 +41,14 @@ export function child(parent: Node | undefined, tag: string): Node | undefined {
   return children(parent, tag)[0]
 }
 
-/** The bytes of a child, or of the node itself without a tag; undefined if it has none. */
+/** The bytes of a child, or of the node itself if no tag is given. Undefined if there are none. */
 export function bytes(parent: Node | undefined, tag?: string): Buffer | undefined {
   const content = (tag === undefined ? parent : child(parent, tag))?.content
   if (typeof content === 'string') return Buffer.from(content)
   return content instanceof Uint8Array ? Buffer.from(content.buffer, content.byteOffset, content.length) : undefined
 }
 
-/** A number as WhatsApp writes it in a node's content: big endian, of a fixed width. */
+/** A number as node content: big endian, of a fixed width. */
 export function bigEndian(value: number, width: number): Buffer {
   const encoded = Buffer.alloc(width)
   encoded.writeUIntBE(value, 0, width)
@@ -59,7 +59,7 @@ export function uint(data: Buffer | undefined): number | undefined {
   return data && data.length > 0 && data.length <= 6 ? data.readUIntBE(0, data.length) : undefined
 }
 
-/** Seconds since the epoch, as attribute `t` has them. */
+/** Seconds since the epoch, in the form of attribute `t`. */
 export function seconds(atMs: number): string {
   return Math.floor(atMs / 1000).toString()
 }

@@ -1,6 +1,6 @@
 /**
- * The server's half of WhatsApp's handshake, Noise_XX_25519_AESGCM_SHA256, which is not quite the textbook's:
- * the prologue is the client's first four bytes, and the certificate chain travels as the payload of the second message.
+ * The server's half of WhatsApp's handshake, Noise_XX_25519_AESGCM_SHA256, with two deviations from the standard: the
+ * prologue is the client's first four bytes, and the certificate chain is the payload of the second message.
  *
  *   client → server   e
  *   server → client   e, ee, s, es, certificate chain
@@ -24,13 +24,13 @@ export interface ServerHello {
 }
 
 export interface ClientFinish {
-  /** The client's noise key: who it is at every later login. */
+  /** The client's noise key, which identifies it at every later login. */
   clientKey: Buffer
   payload: Buffer
   transport: NoiseTransport
 }
 
-/** One handshake. Every method throws on bytes that do not fit. */
+/** One handshake. Every method throws on invalid bytes. */
 export class NoiseResponder {
   #hash: Buffer = MODE
   #chainingKey: Buffer = MODE

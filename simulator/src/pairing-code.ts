@@ -1,7 +1,7 @@
 /**
- * Linking by a code of eight characters that the client shows and the phone's owner types. Both sides send each other an
- * ephemeral key, wrapped under the code; from these, their identities and a random value of the client's, both derive the
- * secret that a QR code would have carried. That the code was right shows only in the client's last message.
+ * Linking by an eight-character code that the client shows and the phone's owner types. Each side sends the other an
+ * ephemeral key, wrapped under the code. From these, their identities and a random value of the client, both derive the
+ * secret that a QR code would have carried. Only the client's last message shows whether the code was right.
  */
 import { createCipheriv, createDecipheriv, pbkdf2, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -15,7 +15,7 @@ const SALT_BYTES = 32
 const CTR_IV_BYTES = 16
 const GCM_IV_BYTES = 12
 const TAG_BYTES = 16
-/** A client is given this long to answer the phone. */
+/** How long a client has to answer the phone. */
 const FINISH_WITHIN_MS = 10_000
 
 const derive = promisify(pbkdf2)
@@ -33,8 +33,8 @@ export class PairingCodeExchange {
   }
 
   /**
-   * The phone answers the client and waits for its last word. Gives the secret that both now know.
-   * @throws SimulatorError `unknown_pairing_code` when the client shows another code, or does not answer
+   * The phone answers the client and waits for its last message. Returns the shared secret.
+   * @throws SimulatorError `unknown_pairing_code` if the client shows another code, or does not answer
    */
   async answer(code: string, phoneIdentity: KeyPair, send: (notification: Node) => void): Promise<Buffer> {
     const ephemeral = generateKeyPair()
@@ -49,7 +49,7 @@ export class PairingCodeExchange {
     return hkdf(Buffer.concat([shared, identities, random]), 'adv_secret', KEY_BYTES)
   }
 
-  /** Takes the client's `companion_finish`. */
+  /** Handles the client's `companion_finish`. */
   finish(request: Node): void {
     this.#finished?.resolve(request)
   }

@@ -1,11 +1,11 @@
-/** Each console whose libsignal output is already dropped. */
+/** The consoles whose libsignal output is already dropped. */
 const quieted = new WeakSet<Console>()
 
 const methods = ['log', 'info', 'warn', 'error'] as const
 
 /**
- * Drops what libsignal writes to the console in this thread: it prints whole sessions, private keys included
- * (libsignal 6.0.0, src/session_record.js). What anybody else writes is passed on.
+ * Drops the console output of libsignal in this thread, because it prints whole sessions with private keys (libsignal
+ * 6.0.0, src/session_record.js). Other output is passed on.
  */
 export function quietLibsignal(): void {
   if (quieted.has(console)) return
@@ -19,7 +19,7 @@ export function quietLibsignal(): void {
 }
 
 function isCalledByLibsignal(): boolean {
-  // lines: "Error", this function, the wrapper, the caller
+  // The lines: "Error", this function, the wrapper, the caller.
   const caller = new Error().stack?.split('\n')[3] ?? ''
   return /[\\/]libsignal[\\/]src[\\/]/.test(caller)
 }

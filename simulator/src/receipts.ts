@@ -1,6 +1,6 @@
 /**
- * What a client says about stanzas it has got: a receipt or an acknowledgement settles them, a retry request has them
- * encrypted anew, and a receipt for another account's message is passed on to that account.
+ * Handles a client's receipts and acknowledgements. Both settle stanzas. A retry request has a stanza encrypted again,
+ * and a receipt for another account's message is forwarded to that account.
  */
 import type { Account, Client, Effect } from './account.ts'
 import { isGroup, lidJid, parseAddress } from './addresses.ts'
@@ -12,10 +12,10 @@ import type { KeyBundle } from './signal-device.ts'
 import { receiptParty } from './stanza-queue.ts'
 
 const MAX_RETRIES = 5
-/** Receipts that the author of the message is told of. The others are between a client and its own phone. */
-const TOLD_TO_AUTHOR: readonly (string | undefined)[] = [undefined, 'read', 'played']
+/** Receipts that the author of the message gets. The others are between a client and its own phone. */
+const FORWARDED_TO_AUTHOR: readonly (string | undefined)[] = [undefined, 'read', 'played']
 
-/** Resolves when the receipt has been taken in; `durable` settles when it is recorded and acknowledged. */
+/** Resolves once the receipt has been processed. `durable` settles when it is recorded and acknowledged. */
 export async function handleReceipt(network: Network, account: Account, client: Client, stanza: Node) {
   const { id, to, type, participant } = stanza.attrs
   const ids = [id, ...children(child(stanza, 'list'), 'item').map(item => item.attrs['id'])].filter(
@@ -42,12 +42,12 @@ export async function handleAck(account: Account, stanza: Node): Promise<{ durab
 function settle(account: Account, tag: string, id: string, party = '', refused = false): void {
   const entry = account.queue.find(tag, id, Date.now(), party)
   if (!entry) return
-  // after asking for a message again a client also refuses it: that is about the copy already replaced
+  // After asking for a message again, a client also refuses the first copy, which has already been replaced.
   if (refused && entry.unansweredRetries > 0) entry.unansweredRetries--
   else account.queue.settle(entry)
 }
 
-/** A contact encrypts a message anew for a client that could not read it. */
+/** A contact encrypts a message again for a client that could not decrypt it. */
 async function sendAgain(network: Network, account: Account, stanza: Node): Promise<Effect[]> {
   const id = stanza.attrs['id'] ?? ''
   const entry = account.queue.find('message', id, Date.now())
@@ -61,7 +61,7 @@ async function sendAgain(network: Network, account: Account, stanza: Node): Prom
   return [...effects, release(network, account, entry)]
 }
 
-/** The keys that a retry request brings, if it does. */
+/** The keys in a retry request, if it has any. */
 function bundleIn(stanza: Node): KeyBundle | null {
   const keys = child(stanza, 'keys')
   const identity = bytes(keys, 'identity')
@@ -78,12 +78,12 @@ export function preKeyIn(key: Node | undefined): { id: number; publicKey: Buffer
   return id === undefined || publicKey?.length !== 32 ? undefined : { id, publicKey }
 }
 
-/** Tells the client of another account what became of its message. */
+/** Forwards the receipt to the client of the account that wrote the message. */
 async function passOn(network: Network, account: Account, client: Client, stanza: Node, ids: string[]): Promise<void> {
   const { to, type, participant } = stanza.attrs
   const author = parseAddress(isGroup(to) ? participant : to)
   const other = author && author.number !== account.phone ? network.findAccount(author.number) : null
-  if (!other?.companion || !(type === 'retry' || TOLD_TO_AUTHOR.includes(type))) return
+  if (!other?.companion || !(type === 'retry' || FORWARDED_TO_AUTHOR.includes(type))) return
   const from = lidJid(account.phone, type === 'retry' ? client.device : 0)
   const sender = isGroup(to) ? { from: to, participant: from } : { from }
   await other.applyDurably(() => {

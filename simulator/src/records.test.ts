@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { Records } from './records.ts'
 import type { StorageChange } from './types.ts'
 
-/** A storage whose writes end when the test says so. */
+/** A storage whose writes end when the test ends them. */
 function manualStorage() {
   const stored = new Map<string, string>()
   const writes: { end: (failure?: Error) => Promise<void> }[] = []
@@ -28,7 +28,7 @@ function manualStorage() {
 
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
-it('nothing is durable before its write has ended, and what is not sealed is not written', async () => {
+it('a record is durable only once its write has ended, and an unsealed record is not written', async () => {
   const { storage, stored, writes } = manualStorage()
   const records = new Records(storage, 's')
   records.put('a', () => '1')
@@ -50,7 +50,7 @@ it('nothing is durable before its write has ended, and what is not sealed is not
   expect(stored.get('b')).toBe('of an event under way')
 })
 
-it('events that come during a write share the next one', async () => {
+it('events during a write share the next write', async () => {
   const { storage, stored, writes } = manualStorage()
   const records = new Records(storage, 's')
   const commits = Array.from({ length: 10 }, async (_, n) => {
@@ -66,7 +66,7 @@ it('events that come during a write share the next one', async () => {
   expect(stored.size).toBe(10)
 })
 
-it('a failed write rejects, and its records go with the next, unless a newer value has come', async () => {
+it('a failed write rejects, and its records are written with the next one unless a newer value replaced them', async () => {
   const { storage, stored, writes } = manualStorage()
   const records = new Records(storage, 's')
   records.put('a', () => 'old')
@@ -85,7 +85,7 @@ it('a failed write rejects, and its records go with the next, unless a newer val
   expect(Object.fromEntries(stored)).toEqual({ a: 'new', b: 'kept' })
 })
 
-it('what is stored in the end is what was put and dropped, in any mixture of events, commits and failures', async () => {
+it('the storage ends with exactly the records put and not dropped, for any mix of events, commits and failures', async () => {
   const step = fc.record({
     key: fc.constantFrom('a', 'b', 'c'),
     value: fc.option(fc.string(), { nil: null }),

@@ -1,11 +1,12 @@
 import type { NetworkStorage, StorageChange } from './types.ts'
 
 /**
- * What one scope must remember, and the way it gets to the storage.
+ * The records of one scope, and how they reach the storage.
  *
- * An event puts and drops records, which are then only `staged`; when it has ended, `seal` makes its changes one unit.
- * `commit` writes every sealed unit, several together while an earlier write is under way, never part of one. A failed
- * write loses nothing: its records stay due and go out with the next commit, unless a newer value has replaced them.
+ * An event puts and drops records, which are then `staged`. When the event has ended, `seal` turns its changes into one
+ * unit. `commit` writes all sealed units, several together if an earlier write is under way, and never part of a unit.
+ * After a failed write its records stay pending and are written by the next commit, unless a newer value has replaced
+ * them.
  */
 export class Records {
   readonly #storage: NetworkStorage | null
@@ -29,7 +30,7 @@ export class Records {
     return loaded
   }
 
-  /** `encode` is called at once, if at all: without a storage nothing is written. */
+  /** Calls `encode` at once, or never: without a storage nothing is written. */
   put(key: string, encode: () => string): void {
     if (this.#storage) this.#staged.set(key, encode())
   }
@@ -43,7 +44,7 @@ export class Records {
     this.#staged.clear()
   }
 
-  /** Resolves when all that was sealed before this call is durable; rejects when the storage failed. */
+  /** Resolves when everything sealed before this call is durable. Rejects if the storage failed. */
   commit(): Promise<void> {
     if (!this.#storage) return Promise.resolve()
     if (this.#sealed.size === 0) return this.#last

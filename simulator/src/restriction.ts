@@ -1,6 +1,7 @@
 /**
- * An account that may write to nobody new for a time: WhatsApp refuses such messages with 463, says so when asked, and tells
- * the client. What Baileys reads of it is known (`messages-recv.js`, `socket.js`); when WhatsApp does so is not.
+ * An account that may not start new chats for a time. WhatsApp refuses such messages with 463, reports the restriction
+ * when asked, and notifies the client. The fields that Baileys reads are known (`messages-recv.js`, `socket.js`); when
+ * WhatsApp imposes it is not.
  */
 import type { Account } from './account.ts'
 import { createMessageId } from './content.ts'
@@ -8,7 +9,7 @@ import type { Network } from './network.ts'
 import { child, type Node, node, SERVER, seconds } from './nodes.ts'
 import type { Restriction } from './scenario/scenario.ts'
 
-/** WhatsApp's error for a message to somebody new. */
+/** WhatsApp's error for a message to a stranger. */
 export const RESTRICTED = '463'
 /** Baileys `QueryIds.REACHOUT_TIMELOCK`. */
 const ASKS_FOR_RESTRICTION = '23983697327930364'
@@ -18,22 +19,22 @@ export function restrictionOf({ scenario }: Network, { phone }: Account): Restri
   return restriction && Date.now() < restriction.endsAt ? restriction : null
 }
 
-/** Whether WhatsApp refuses a message of the account to this number: they have not talked before. */
+/** True if WhatsApp refuses a message of the account to this number, because they have not talked before. */
 export function isKeptFrom(network: Network, account: Account, number: string): boolean {
   if (restrictionOf(network, account) === null) return false
   return !(network.findAccount(number) ?? account).hasTalked(number, account)
 }
 
-/** The one question of this kind that is answered. */
+/** Answers the only query of this kind that is supported. */
 export function answerMex(network: Network, account: Account, iq: Node): Node[] {
   const query = child(iq, 'query')
   if (query?.attrs['query_id'] !== ASKS_FOR_RESTRICTION) return []
-  const data = { xwa2_fetch_account_reachout_timelock: told(restrictionOf(network, account)) }
+  const data = { xwa2_fetch_account_reachout_timelock: describe(restrictionOf(network, account)) }
   return [node('result', {}, Buffer.from(JSON.stringify({ data })))]
 }
 
 export function restrictionStanza(network: Network, account: Account): Node {
-  const data = { xwa2_notify_account_reachout_timelock: told(restrictionOf(network, account)) }
+  const data = { xwa2_notify_account_reachout_timelock: describe(restrictionOf(network, account)) }
   const update = node(
     'update',
     { op_name: 'NotificationUserReachoutTimelockUpdate' },
@@ -42,7 +43,7 @@ export function restrictionStanza(network: Network, account: Account): Node {
   return node('notification', { from: SERVER, type: 'mex', id: createMessageId(), t: seconds(Date.now()) }, [update])
 }
 
-function told(restriction: Restriction | null) {
+function describe(restriction: Restriction | null) {
   if (restriction === null) return { is_active: false }
   const { endsAt, saysUntil } = restriction
   return { is_active: true, ...(saysUntil && { time_enforcement_ends: seconds(endsAt) }) }

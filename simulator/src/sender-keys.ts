@@ -12,7 +12,7 @@ import {
 import { BufferJSON } from 'baileys/lib/Utils/generics.js'
 import { isSignedBy } from './keys.ts'
 
-/** Where a device keeps its sessions and sender keys, as text. */
+/** Stores a device's sessions and sender keys as text. */
 export interface SessionStore {
   get(key: string): string | undefined
   put(key: string, value: string): void
@@ -20,10 +20,10 @@ export interface SessionStore {
 
 const OWN = 'own'
 const SIGNATURE_BYTES = 64
-/** A message further ahead of the last one than this is not believed (as libsignal has it). */
+/** A message further ahead of the last one is refused. The limit is libsignal's. */
 const MAX_SKIPPED = 2000
 
-/** One device's keys for groups: its own, and those that other devices have given it. */
+/** One device's keys for groups: its own, and those received from other devices. */
 export class SenderKeys {
   readonly #store: SessionStore
 
@@ -31,7 +31,7 @@ export class SenderKeys {
     this.#store = store
   }
 
-  /** The message for all members, and what each of them needs once to read it and what follows. */
+  /** The message for all members, and the key that each of them needs once to read it and later ones. */
   async encrypt(group: string, message: Uint8Array): Promise<{ ciphertext: Buffer; distribution: Buffer }> {
     const name = senderKeyName(group, OWN)
     const distribution = (await new GroupSessionBuilder(this.#records).create(name)).serialize()
@@ -45,8 +45,9 @@ export class SenderKeys {
   }
 
   /**
-   * What Baileys' GroupCipher does, but with the signature checked by Node: libsignal's check takes some 5 ms.
-   * @throws Error when the sender's key is not known or the message does not fit it
+   * Does the same as Baileys' GroupCipher, but checks the signature with Node's crypto: libsignal's check takes about 5
+   * ms.
+   * @throws Error if the sender's key is not known or the message does not match it
    */
   async decrypt(group: string, peer: string, ciphertext: Buffer): Promise<Buffer> {
     const name = senderKeyName(group, peer)
@@ -81,7 +82,7 @@ function senderKeyName(group: string, peer: string): SenderKeyName {
   return new SenderKeyName(group, { id: peer, deviceId: 0, toString: () => peer })
 }
 
-/** Takes the chain to the message's key; the keys of messages skipped on the way are kept for them. */
+/** Advances the chain to the message's key and keeps the keys of skipped messages. */
 function messageKey(state: SenderKeyState, iteration: number): SenderMessageKey {
   let chain = state.getSenderChainKey()
   if (chain.getIteration() > iteration) {

@@ -23,7 +23,7 @@ async function createPair() {
 }
 
 describe('a device', () => {
-  it('made again from its secret and its store reads what was sent to it before and after', async () => {
+  it('restored from its secret and its store reads messages sent before and after', async () => {
     const { a, b } = await createPair()
     const before = await a.device.encrypt('2.0', Buffer.from('before'))
     const answer = await b.device.encrypt('1.0', Buffer.from('answer'))
@@ -45,7 +45,7 @@ describe('a device', () => {
     expect(await b.device.decrypt('1.0', next.type, next.ciphertext)).toEqual(Buffer.from('next'))
   })
 
-  it('is not harmed by what it cannot read', async () => {
+  it('is not affected by a message that it cannot read', async () => {
     const { a, b } = await createPair()
     const { ciphertext, type } = await a.device.encrypt('2.0', HELLO)
     const forged = Buffer.from(ciphertext)
@@ -58,7 +58,7 @@ describe('a device', () => {
     await expect(b.device.decrypt('1.0', type, ciphertext)).rejects.toBeDefined()
   })
 
-  it('reads a group in any order, each message once, and refuses a forged one', async () => {
+  it('reads group messages in any order, each once, and refuses a forged one', async () => {
     const [a, b] = [createDevice().device, createDevice().device]
     const sent = []
     for (let n = 0; n < 4; n++) sent.push(await a.encryptForGroup(GROUP, Buffer.from(`number ${n}`)))

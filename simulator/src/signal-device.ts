@@ -4,7 +4,7 @@ import { deriveKeyPair, hkdf, type KeyPair, sign, typed } from './keys.ts'
 import { SenderKeys, type SessionStore } from './sender-keys.ts'
 import { WholeSessionCipher } from './whole-session-cipher.ts'
 
-/** A key with the number that its owner knows it by. */
+/** A key with its owner's number for it. */
 export interface PreKey {
   id: number
   publicKey: Buffer
@@ -14,7 +14,7 @@ export interface SignedPreKey extends PreKey {
   signature: Buffer
 }
 
-/** What one device publishes so that others can write to it. */
+/** The public keys of one device. Others need them to write to it. */
 export interface KeyBundle {
   registrationId: number
   identity: Buffer
@@ -37,19 +37,19 @@ const MAX_PADDING = 16
 let devicesMade = 0
 
 /**
- * One simulated device: its keys, made from a secret so that nothing of them need be stored, and its sessions with
- * other devices. A peer is named `number.device`. Callers take care that only one operation runs at a time.
+ * One simulated device: its keys, derived from a secret and therefore not stored, and its sessions with other devices.
+ * A peer is named `number.device`. Only one operation may run at a time; callers ensure this.
  */
 export class SignalDevice {
   readonly identity: KeyPair
   readonly #secret: Buffer
   readonly #registrationId: number
   readonly #signedPreKey: KeyPair
-  /** Signing takes milliseconds, and many devices are never asked for their keys. */
+  /** Made on demand: signing takes milliseconds, and many devices are never asked for their keys. */
   #signature: Buffer | null = null
   readonly #store: SessionStore
   readonly #senderKeys: SenderKeys
-  /** libsignal queues its work by address in one map for the whole process: a private prefix keeps devices apart. */
+  /** libsignal queues its work by address in one map per process. A unique prefix keeps devices apart. */
   readonly #prefix = `sim${++devicesMade}`
   readonly #sessions = new Map<string, SessionRecord>()
   readonly #signalStorage: SignalStorage
@@ -64,7 +64,7 @@ export class SignalDevice {
     this.#signalStorage = this.#createSignalStorage()
   }
 
-  /** Each bundle has a one-time key of its own. */
+  /** Each bundle has its own one-time key. */
   bundle(): KeyBundle {
     const id = randomInt(1, MAX_KEY_ID)
     this.#signature ??= sign(this.identity.privateKey, typed(this.#signedPreKey.publicKey))
@@ -93,18 +93,18 @@ export class SignalDevice {
         publicKey: typed(bundle.signedPreKey.publicKey),
         signature: bundle.signedPreKey.signature,
       },
-      // libsignal's types want a one-time key, its code does without one
+      // libsignal's types require a one-time key; its code does not.
       ...(bundle.preKey && { preKey: { keyId: bundle.preKey.id, publicKey: typed(bundle.preKey.publicKey) } }),
     } as Parameters<SessionBuilder['initOutgoing']>[0])
   }
 
   async encrypt(peer: string, message: Uint8Array): Promise<Encrypted> {
     const { type, body } = await new WholeSessionCipher(this.#signalStorage, this.#address(peer)).encrypt(pad(message))
-    // libsignal's types say string; it is a Buffer
+    // libsignal's types say string; the value is a Buffer.
     return { type: type === PRE_KEY_MESSAGE ? 'pkmsg' : 'msg', ciphertext: Buffer.from(body as unknown as Buffer) }
   }
 
-  /** @throws Error when it does not fit any session; the sessions are then as before */
+  /** @throws Error if it matches no session; the sessions are then unchanged */
   async decrypt(peer: string, type: string, ciphertext: Buffer): Promise<Buffer> {
     const cipher = new WholeSessionCipher(this.#signalStorage, this.#address(peer))
     try {

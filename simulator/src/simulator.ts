@@ -25,14 +25,14 @@ import { type ContactMessage, type Simulator, SimulatorError, type SimulatorOpti
 
 const PATH = '/ws/chat'
 const MAX_SOCKET_MESSAGE_BYTES = 17 * 1024 * 1024
-/** More than WhatsApp's programs let anybody write; a stanza holds 16 MiB. */
+/** Above the limits of WhatsApp's own programs. A stanza holds 16 MiB. */
 const MAX_TEXT_LENGTH = 10_000_000
 
 export type RequestHandler = (simulator: Simulator, request: IncomingMessage, response: ServerResponse) => void
 
 /**
- * Starts a network that listens; `onRequest` answers plain HTTP requests on the same port. From now on libsignal prints
- * nothing in this thread.
+ * Starts a network and its server; `onRequest` answers plain HTTP requests on the same port. From now on libsignal
+ * prints nothing in this thread.
  */
 export async function createSimulator(options: SimulatorOptions = {}, onRequest?: RequestHandler): Promise<Simulator> {
   quietLibsignal()
@@ -49,7 +49,7 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
     maxPayload: MAX_SOCKET_MESSAGE_BYTES,
     perMessageDeflate: false,
   })
-  // it passes on the server's errors, which `listen` rejects with
+  // It re-emits the server's errors, which `listen` rejects with.
   sockets.on('error', () => undefined)
   sockets.on('connection', socket => {
     const connection = new Connection(socket, network, admitTo(network))
@@ -75,8 +75,8 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
 }
 
 /**
- * A client that names an account is let in if it is that account's; one that names none is to be linked. 401, on which a
- * client throws its credentials away, is only told when they are certainly worth nothing.
+ * A client that names an account is admitted if the account has linked it. A client that names none is to be linked.
+ * 401 makes a client discard its credentials, and is sent only if they are certainly worthless.
  */
 function admitTo(network: Network): Admit {
   return (connection, hello) => {
@@ -200,8 +200,8 @@ class ListeningSimulator implements Simulator {
   async listAccounts() {
     this.#checkOpen()
     return this.#network.accounts().map(({ key, phone, companion, client }) => {
-      const told = client && { version: client.version }
-      return { key, phone, linked: companion !== null, online: client !== null, ...told }
+      const clientVersion = client && { version: client.version }
+      return { key, phone, linked: companion !== null, online: client !== null, ...clientVersion }
     })
   }
 

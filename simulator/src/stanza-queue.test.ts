@@ -6,7 +6,7 @@ import { receiptParty, StanzaQueue } from './stanza-queue.ts'
 const message = (id: string) => node('message', { id, from: '1@lid' }, [node('enc', {}, Buffer.from('x'))])
 const receipt = (id: string, type?: string) => node('receipt', { id, type, from: '1@lid' })
 
-it('a confirmation settles the stanza it is for, the oldest of several, and none that is not due', () => {
+it('a confirmation settles its own stanza, the oldest of several, and none that is not due', () => {
   const queue = new StanzaQueue(new Records(null, 's'))
   const [first, second] = [queue.add(message('A'), 10), queue.add(message('A'), 10)]
   queue.add(message('B'), 99)
@@ -21,7 +21,7 @@ it('a confirmation settles the stanza it is for, the oldest of several, and none
   expect(queue.size).toBe(4)
 })
 
-it('is the same after being restored, in the same order, and goes on counting', async () => {
+it('a restored queue has the same stanzas in the same order and continues its numbering', async () => {
   const stored = new Map<string, Uint8Array>()
   const storage = {
     read: async () => stored,

@@ -1,17 +1,17 @@
 /**
- * What WhatsApp's server holds for the linked client of one account. A stanza is
+ * The stanzas that WhatsApp's server holds for the linked client of one account. A stanza is
  *
- *   queued   durable; may not go out before its `dueAt`
- *   sent     handed to the present connection, at most once per connection
- *   settled  the client has confirmed it (a receipt or acknowledgement with its id): forgotten
+ *   queued   durable; not sent before its `dueAt`
+ *   sent     written to the current connection, at most once per connection
+ *   settled  confirmed by the client (a receipt or acknowledgement with its ID) and deleted
  *
- * A stanza that was due but not settled when the client logs in goes out again, marked `offline`.
- * So nothing is lost by a cut connection, nor by the death of this process.
+ * A stanza that was due but not settled when the client logs in is sent again, marked `offline`. Nothing is therefore
+ * lost if a connection is cut or this process dies.
  */
 import { decodeNode, encodeNode, type Node } from './nodes.ts'
 import type { Records } from './records.ts'
 
-/** What is needed to encrypt a message anew when the client could not read it. */
+/** The data to encrypt a message again if the client could not decrypt it. */
 export interface Original {
   /** Number of the contact that wrote it. */
   from: string
@@ -26,9 +26,9 @@ export interface QueuedStanza {
   /** Milliseconds since the epoch. */
   readonly dueAt: number
   readonly original: Original | null
-  /** The login, by its number, that it was last sent in. */
+  /** The number of the login that it was last sent in. */
   sentIn: number | null
-  /** How often it was encrypted anew, less the refusals that this explains. */
+  /** How often it was encrypted again, minus the refusals that this explains. */
   unansweredRetries: number
 }
 
@@ -74,7 +74,7 @@ export class StanzaQueue {
     return entry
   }
 
-  /** Puts another stanza in the place of one that the client could not read; it is then as if never sent. */
+  /** Replaces a stanza that the client could not decrypt. The new one counts as never sent. */
   replace(entry: QueuedStanza, stanza: Node): void {
     entry.stanza = stanza
     entry.sentIn = null
@@ -91,7 +91,7 @@ export class StanzaQueue {
     return [...this.#entries.values()].sort((a, b) => a.sequence - b.sequence)
   }
 
-  /** The oldest due stanza that a confirmation with this id is for; `party` as {@link receiptParty} gives it. */
+  /** The oldest due stanza that a confirmation with this ID settles; `party` as {@link receiptParty} returns it. */
   find(tag: string, id: string, now: number, party = ''): QueuedStanza | null {
     let oldest: QueuedStanza | null = null
     for (const entry of this.#bySettlement.get(settlement(tag, id, party)) ?? []) {
@@ -137,7 +137,7 @@ function recordKey(sequence: number): string {
   return `queue/${sequence.toString().padStart(DIGITS, '0')}`
 }
 
-/** Tells the receipts for one message apart. */
+/** Distinguishes the receipts for one message. */
 export function receiptParty(
   type: string | undefined,
   jid: string | undefined,

@@ -1,6 +1,6 @@
 import type { Simulator, SimulatorErrorCode, SimulatorOptions, StorageChange } from './types.ts'
 
-/** The calls that a thread answers. */
+/** The calls that a thread accepts. */
 export type SimulatorMethod = Exclude<keyof Simulator, 'url'>
 
 export interface ThreadOptions {
@@ -8,13 +8,13 @@ export interface ThreadOptions {
   hasStorage: boolean
 }
 
-/** What the calling thread says to the network's. */
+/** From the calling thread to the network's thread. */
 export type CallMessage =
   | { kind: 'call'; id: number; method: SimulatorMethod; args: unknown[] }
   | { kind: 'stored'; id: number; value: ReadonlyMap<string, Uint8Array> | null }
   | { kind: 'notStored'; id: number; message: string }
 
-/** What the network's thread says to the calling one. */
+/** From the network's thread to the calling thread. */
 export type ThreadMessage =
   | { kind: 'ready'; url: string }
   | { kind: 'log'; line: string }

@@ -1,4 +1,4 @@
-/** The entry of the network's thread: started by `createSimulatorWorker`, of no use by itself. */
+/** The entry point of the network's thread, started by `createSimulatorWorker`. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { createSimulator } from './simulator.ts'
 import type { CallMessage, ThreadMessage, ThreadOptions } from './thread-messages.ts'
@@ -6,7 +6,7 @@ import { type NetworkStorage, type Simulator, SimulatorError } from './types.ts'
 
 const post = (message: ThreadMessage) => parentPort?.postMessage(message)
 
-/** Asks the calling thread to read and write. */
+/** Forwards reads and writes to the calling thread. */
 class RemoteStorage implements NetworkStorage {
   readonly #waiting = new Map<number, PromiseWithResolvers<ReadonlyMap<string, Uint8Array> | null>>()
   #lastId = 0
@@ -40,7 +40,7 @@ async function answer(
   { id, method, args }: Extract<CallMessage, { kind: 'call' }>,
 ): Promise<void> {
   try {
-    // the arguments come from the same method of the other thread's Simulator
+    // The arguments come from the same method of the other thread's Simulator.
     const call = simulator[method] as (...given: unknown[]) => Promise<unknown>
     post({ kind: 'result', id, value: await call.apply(simulator, args) })
   } catch (error) {

@@ -1,4 +1,4 @@
-/** A self-signed certificate for the names of this machine, made anew at every start; X.509 v3 (RFC 5280) in DER. */
+/** A self-signed certificate for the names of this machine, created at every start; X.509 v3 (RFC 5280) in DER. */
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 
 export interface TlsCertificate {
@@ -14,7 +14,7 @@ const SERIAL_BYTES = 8
 const DNS_NAME = 0x82
 const IP_ADDRESS = 0x87
 
-/** The tags of DER's types. */
+/** DER type tags. */
 const BOOLEAN = 0x01
 const INTEGER = 0x02
 const BIT_STRING = 0x03
@@ -56,7 +56,7 @@ export function createTlsCertificate(now = Date.now()): TlsCertificate {
   }
 }
 
-/** It may vouch for itself: so a client can be told to trust it. */
+/** Marks it as a certificate authority, so a client can be configured to trust it. */
 function authority(): Buffer {
   return der(SEQUENCE, BASIC_CONSTRAINTS, TRUE, der(OCTET_STRING, der(SEQUENCE, TRUE)))
 }

@@ -8,9 +8,8 @@ export interface StorageChange {
 }
 
 /**
- * Where a network keeps what it must remember. One scope per account.
- * All changes of one write are durable together, or not at all, once the promise resolves.
- * The network never writes to one scope twice at the same time.
+ * The durable storage of a network. Each account has one scope. All changes of one write are durable together, or not
+ * at all, once the promise resolves. The network never has two writes to one scope at the same time.
  */
 export interface NetworkStorage {
   read(scope: string): Promise<ReadonlyMap<string, Uint8Array>>
@@ -18,36 +17,36 @@ export interface NetworkStorage {
 }
 
 export interface SimulatorTimings {
-  /** How long after WhatsApp's acknowledgement a recipient's delivery receipt is due. Default 200. */
+  /** Milliseconds from WhatsApp's acknowledgement to the recipient's delivery receipt. Default 200. */
   deliveredAfterMs?: number
-  /** How long after WhatsApp's acknowledgement a recipient's read receipt is due. Default 600. */
+  /** Milliseconds from WhatsApp's acknowledgement to the recipient's read receipt. Default 600. */
   readAfterMs?: number
-  /** How long after a message `15005550005` answers it. Default 300. */
+  /** Milliseconds from a message to the answer of `15005550005`. Default 300. */
   answeredAfterMs?: number
 }
 
 export interface SimulatorOptions {
-  /** Default: in memory, forgotten with the process. */
+  /** Default: in memory, lost with the process. */
   storage?: NetworkStorage
   /** Default 127.0.0.1. */
   host?: string
   /** Default 0: any free port. */
   port?: number
-  /** Listens for `wss:` (and `https:`) with a self-signed certificate, made at the start. Default false. */
+  /** Listens for `wss:` (and `https:`) with a self-signed certificate, created at the start. Default false. */
   tls?: boolean
   timings?: SimulatorTimings
   /**
-   * The least number of one-time pre-keys that a client is told it has left, whatever it uploaded.
-   * 0 tells the truth, so a fresh client uploads its keys (Baileys: 812 of them, about 100 ms of CPU) and
-   * contacts use them up. A higher number (500) makes linking cheap: contacts then open sessions without a
-   * one-time key, as WhatsApp does when a device's keys have run out. Default 0.
+   * The number of one-time pre-keys that a client is reported to have left is at least this, whatever it has uploaded.
+   * At 0 the report is true: a new client uploads its keys (Baileys: 812 of them, about 100 ms of CPU) and contacts use
+   * them up. A higher number (500) makes linking cheap: contacts then open sessions without a one-time key, as WhatsApp
+   * does when a device's keys have run out. Default 0.
    */
   claimedPreKeys?: number
-  /** Told of what went wrong inside the network, in one line without keys or message text. Default: nobody is. */
+  /** Receives each internal error as one line without keys or message text. Default: errors are not reported. */
   log?: (line: string) => void
 }
 
-/** A message as a simulated contact sends it. */
+/** A message that a simulated contact writes. */
 export interface ContactMessage {
   /** Phone number of the contact, digits only. */
   from: string
@@ -62,23 +61,23 @@ export interface ContactMessage {
   undecryptable?: boolean
 }
 
-/** A message on a simulated phone. One per WhatsApp id, however often it arrived. */
+/** A message on a simulated phone. One per WhatsApp ID, however often it arrived. */
 export interface ReceivedMessage {
-  /** WhatsApp's message id, chosen by the sender. */
+  /** WhatsApp's message ID, chosen by the sender. */
   id: string
   /** Phone number of the sender, digits only. */
   from: string
   /** Empty for a message without text. */
   text: string
-  /** Group JID, when it came in a group. */
+  /** Group JID, if it came in a group. */
   group?: string
   /** Milliseconds since the epoch, of the first copy. */
   receivedAt: number
-  /** How often this id arrived. */
+  /** How often this ID arrived. */
   copies: number
   /**
-   * How often the phone had to ask for it before it could read it; absent where it could at once. On the phone of an
-   * account, which reads what contacts write: how often its linked client asked.
+   * How often the phone asked for it before it could read it; absent if it could at once. On an account's phone, which
+   * always reads what contacts write: how often its linked client asked.
    */
   askedFor?: number
   /** Numbers of the recipient's other devices that have read it. */
@@ -89,11 +88,11 @@ export interface AccountInfo {
   key: string
   /** Digits only. */
   phone: string
-  /** Whether a client is linked. */
+  /** True if a client is linked. */
   linked: boolean
-  /** Whether the linked client is logged in at this moment. */
+  /** True if the linked client is logged in now. */
   online: boolean
-  /** What a client that is logged in has said it is: a version of WhatsApp Web, as `2.3000.1035194821`. */
+  /** The WhatsApp Web version that the logged-in client states, as `2.3000.1035194821`. */
   version?: string
 }
 
@@ -106,13 +105,13 @@ export type SimulatorErrorCode =
   | 'unknown_account'
   | 'not_a_member'
   | 'invalid_argument'
-  /** The storage, or something else that should not, failed. */
+  /** An internal failure, for example of the storage. */
   | 'failed'
   /** The network's thread died. */
   | 'crashed'
   | 'closed'
 
-/** A refusal; every method of {@link Simulator} may reject with one. */
+/** A refusal. Every method of {@link Simulator} may reject with one. */
 export class SimulatorError extends Error {
   readonly code: SimulatorErrorCode
 
@@ -128,45 +127,46 @@ export interface Simulator {
   /** `ws://127.0.0.1:PORT/ws/chat`, for Baileys' `waWebSocketUrl`. */
   readonly url: string
   /**
-   * Makes (or loads from storage) the simulated phone `key`. Its number is derived from the key, the same for ever,
-   * and never one of the numbers with a meaning. Until it is open, its client is told to come back later (503) if there is
-   * a storage, and that it is not known (401) if there is none.
+   * Creates the simulated phone `key`, or loads it from the storage. Its number is derived from the key and never
+   * changes, and it is never one with a special behaviour. Until the account is open, its client gets 503 (come back
+   * later) if there is a storage, and 401 (unknown) if there is none.
    */
   openAccount(key: string): Promise<{ phone: string }>
   /**
-   * The phone of account `account` (opened if need be; without one a new account is made) scans a QR text and links
-   * the client that shows it, in place of one linked before. `name` is the phone's push name from now on.
-   * @throws SimulatorError `unknown_qr` when no connected client shows this QR any more; `linking_failed`
+   * The phone of `account` scans a QR text and links the client that shows it, replacing any client linked before. The
+   * account is opened if necessary; if none is given, a new one is created. `name` becomes the phone's push name.
+   * @throws SimulatorError `unknown_qr` if no connected client shows this QR code any more; `linking_failed`
    */
   scanQr(qr: string, account?: string, name?: string): Promise<{ phone: string }>
   /**
-   * The phone with this number types the 8 characters that a client shows. An account is made for the number
-   * if it has none. @throws SimulatorError `unknown_pairing_code`; `linking_failed`
+   * The phone with this number types the 8 characters that a client shows. An account is created for the number if it
+   * has none.
+   * @throws SimulatorError `unknown_pairing_code`; `linking_failed`
    */
   enterPairingCode(code: string, phone: string): Promise<{ phone: string }>
   /**
-   * Takes the account out of this network and leaves its scope as it is, so that another network can open it. Its client
-   * is told 503, now and if it comes back.
+   * Removes the account from this network and keeps its scope, so another network can open it. Its client gets 503 now
+   * and when it reconnects.
    */
   closeAccount(key: string): Promise<void>
-  /** Unlinks its client, forgets the account and erases its scope. Unknown keys are fine. */
+  /** Unlinks its client, removes the account and erases its scope. An unknown key is not an error. */
   removeAccount(key: string): Promise<void>
-  /** The phone removes its linked client, which is told so (401 device_removed), at its next login if it is away. */
+  /** The phone removes its linked client. The client gets 401 device_removed, at its next login if it is offline. */
   unlink(phone: string): Promise<void>
   /**
-   * A simulated contact writes to an account. Resolves with the message's WhatsApp id once the network holds it durably:
-   * delivery is then the network's duty, also after a restart.
+   * A simulated contact writes to an account. Resolves with the message's WhatsApp ID once the network holds it
+   * durably. The network then delivers it, even after a restart.
    */
   writeAs(message: ContactMessage): Promise<{ id: string }>
-  /** Makes contacts and accounts members of a group, for each account among them. */
+  /** Makes contacts and accounts members of a group. Every account in `numbers` sees the new members. */
   joinGroup(group: string, numbers: readonly string[]): Promise<void>
-  /** What the phone of `number` (an account's or a contact's) has received, in order. */
+  /** The messages that the phone of `number` (an account or a contact) has received, in order. */
   inbox(number: string): Promise<readonly ReceivedMessage[]>
   listAccounts(): Promise<readonly AccountInfo[]>
-  /** Misbehaves as ordered. @throws SimulatorError `invalid_argument`; `unknown_account` */
+  /** Carries out a command to misbehave. @throws SimulatorError `invalid_argument`; `unknown_account` */
   misbehave(order: Order): Promise<Obeyed>
-  /** Which rules are set and which stanzas are held. */
+  /** The rules that are set and the stanzas that are held. */
   scenario(): Promise<ScenarioState>
-  /** Closes every socket and the port. What was promised stays in the storage. */
+  /** Closes every socket and the port. Durable state stays in the storage. */
   close(): Promise<void>
 }

@@ -14,11 +14,13 @@ import {
 
 export { SimulatorError }
 
-/** A network in a thread of its own. When the thread dies, every call rejects with `crashed`. */
+/** A network in its own thread. When the thread dies, every call rejects with `crashed`. */
 export interface SimulatorWorker extends Simulator {
-  /** Told once, when the thread has ended other than by `close` or `terminate`. Late listeners are told at once. */
+  /**
+   * Calls the listener once, when the thread has ended other than by `close` or `terminate`; at once if it already has.
+   */
   onExit(listener: (error: SimulatorError) => void): void
-  /** Ends the thread in the middle of whatever it does, as a crash would. */
+  /** Ends the thread abruptly, as a crash would. */
   terminate(): Promise<void>
 }
 
@@ -128,7 +130,7 @@ class ThreadSimulator implements SimulatorWorker {
     if (this.#ended) return Promise.reject(this.#ended)
     const id = ++this.#lastCall
     return new Promise<T>((resolve, reject) => {
-      // the thread answers each method with what the interface says
+      // The thread answers each method as the interface states.
       this.#calls.set(id, { resolve: value => resolve(value as T), reject })
       this.#post({ kind: 'call', id, method, args })
     })

@@ -14,7 +14,7 @@ export function textOf({ message }: WAMessage): string | undefined {
   return message?.conversation ?? message?.extendedTextMessage?.text ?? undefined
 }
 
-/** Everything a Baileys client keeps between two connections. */
+/** The state that a Baileys client keeps between two connections. */
 export interface ClientState {
   creds: AuthenticationCreds
   keys: Map<string, unknown>
@@ -26,21 +26,21 @@ export interface Receipt {
   error?: string
 }
 
-/** What one client has seen. */
+/** What one client has received. */
 export interface Seen {
   qrs: string[]
   closes: (number | undefined)[]
   acks: { id: string; error: string | undefined }[]
-  /** Receipts as they come over the wire: of several that Baileys takes in together it tells the last only. */
+  /** Receipts as they arrive on the wire. When Baileys processes several together, it reports only the last. */
   receipts: Receipt[]
-  /** Ids of the messages that Baileys has told as read. */
+  /** IDs of the messages that Baileys has reported as read. */
   read: Set<string>
   messages: { message: WAMessage; type: string }[]
-  /** Ids of the messages that have come over the wire, whatever became of them. */
+  /** IDs of the messages that have arrived on the wire, whether or not they could be decrypted. */
   arrived: Set<string>
 }
 
-/** An unmodified Baileys client with its keys in memory, which reconnects after 515 as a driver has to. */
+/** An unmodified Baileys client with its keys in memory. It reconnects after 515, as a driver must. */
 export class BaileysClient {
   readonly seen: Seen = {
     qrs: [],
@@ -56,7 +56,7 @@ export class BaileysClient {
   isOpen = false
   readonly #url: string
   readonly #config: Partial<UserFacingSocketConfig>
-  /** What it may be asked to send again. */
+  /** The messages that it may be asked to send again. */
   readonly #sent = new Map<string, NonNullable<WAMessage['message']>>()
   #stopped = false
 
@@ -90,7 +90,7 @@ export class BaileysClient {
     return sent!.key.id!
   }
 
-  /** Connects anew with what was kept. */
+  /** Reconnects with the kept state. */
   reconnect(): void {
     this.#stopped = false
     this.sock = this.#connect()

@@ -26,7 +26,7 @@ async function call(url: string, method = 'GET', body?: unknown) {
 }
 
 describe('the stand-alone program', () => {
-  it('links a client by HTTP, writes to it, and tells what phones have received', async () => {
+  it('links a client over HTTP, writes to it, and returns what the phones have received', async () => {
     const { url, http, program } = await startProgram('--claimed-pre-keys', '500')
     const client = startClient(url)
     const qr = await until(() => client.seen.qrs[0])
@@ -57,7 +57,7 @@ describe('the stand-alone program', () => {
     expect(await once(program, 'exit')).toEqual([0, null])
   })
 
-  it('misbehaves by HTTP', async () => {
+  it('accepts orders to misbehave over HTTP', async () => {
     const { url, http } = await startProgram('--claimed-pre-keys', '500')
     const client = startClient(url)
     await call(`${http}/admin/mock-phone/scan-qr`, 'POST', await until(() => client.seen.qrs[0]))
@@ -80,7 +80,7 @@ describe('the stand-alone program', () => {
     expect((await call(scenario, 'POST', { kind: 'cut', account: '5511999990001' })).status).toBe(404)
   })
 
-  it('says why it cannot start', async () => {
+  it('reports why it cannot start', async () => {
     const { url } = await startProgram()
     for (const args of [['--port', new URL(url).port], ['--port', 'x'], ['--nonsense']]) {
       const program = spawn('node', [CLI, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
@@ -92,7 +92,7 @@ describe('the stand-alone program', () => {
     }
   })
 
-  it('answers bad requests with 4xx, and outlives hostile clients', async () => {
+  it('answers bad requests with 4xx, and keeps serving after hostile clients', async () => {
     const { url, http, program } = await startProgram()
     const expectError = async (path: string, method: string, body: unknown, status: number) => {
       const answer = await call(`${http}${path}`, method, method === 'GET' ? undefined : body)

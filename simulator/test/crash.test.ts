@@ -10,7 +10,7 @@ const CRASHES = 5
 const PER_LIFE = 6
 const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 
-/** Numbers from 0 to 1 that the seed decides (mulberry32). */
+/** Pseudo-random numbers from 0 to 1, determined by the seed (mulberry32). */
 function createRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -21,7 +21,7 @@ function createRandom(seed: number): () => number {
   }
 }
 
-/** Sends under one id until it is acknowledged, over any number of connections. */
+/** Sends under one ID until it is acknowledged, over any number of connections. */
 async function sendUntilAcknowledged(client: BaileysClient, id: string): Promise<void> {
   const acknowledged = () => client.seen.acks.some(ack => ack.id === id)
   while (!acknowledged()) {
@@ -35,11 +35,11 @@ async function sendUntilAcknowledged(client: BaileysClient, id: string): Promise
 }
 
 beforeAll(() => {
-  // libsignal prints sessions in the clients' thread
+  // libsignal prints sessions in the clients' thread.
   for (const method of ['info', 'warn', 'error'] as const) vi.spyOn(console, method).mockImplementation(() => undefined)
 })
 
-it(`what was acknowledged outlives a network killed at any moment (SEED=${SEED})`, { timeout: 60_000 }, async () => {
+it(`acknowledged messages survive a network killed at any moment (SEED=${SEED})`, { timeout: 60_000 }, async () => {
   const random = createRandom(SEED)
   const storage = new MemoryStorage()
   const options = { storage, claimedPreKeys: 500, timings: { deliveredAfterMs: 20, readAfterMs: 40 } }
@@ -78,7 +78,8 @@ it(`what was acknowledged outlives a network killed at any moment (SEED=${SEED})
   }
   await Promise.all(sending)
   await until(() => ids.every(id => client.seen.read.has(id)))
-  // a message that Baileys has decrypted but could not confirm before the cut is lost to its user, not to the network
+  // A message that Baileys has decrypted but could not confirm before the cut is lost to the client's user. The network
+  // still has it.
   await until(() => promised.every(id => client.seen.arrived.has(id)))
   living = false
   await keepConnected

@@ -4,7 +4,7 @@ import { jid, link, startSimulator, statuses } from './world.ts'
 
 const CONTACT = '5511999990001'
 
-it('a client with the default options of Baileys links, is answered all it asks, and writes and hears', async () => {
+it('a client with the default options of Baileys links, gets an answer to every query, writes and receives', async () => {
   const simulator = await startSimulator({ claimedPreKeys: 0 })
   const client = await link(simulator, 'a', {
     fireInitQueries: true,

@@ -5,7 +5,7 @@ import { link, startSimulator, statuses } from './world.ts'
 const GROUP = '120363000000000042@g.us'
 const FOREIGN = '120363000000000001@g.us'
 
-it('any group has two simulated members, named by LID with their number beside it, and the account', async () => {
+it('any group has the account and two simulated members, named by LID with their number', async () => {
   const simulator = await startSimulator()
   const client = await link(simulator, 'a')
   const { participants, addressingMode } = await client.sock.groupMetadata(GROUP)
@@ -16,7 +16,7 @@ it('any group has two simulated members, named by LID with their number beside i
   expect((await client.sock.groupMetadata(GROUP)).participants).toEqual(participants)
 })
 
-it('both members decrypt what the client writes, and each sends its receipts', async () => {
+it("both members decrypt the client's message, and each sends its receipts", async () => {
   const simulator = await startSimulator()
   const client = await link(simulator, 'a')
   const ids = [await client.send(GROUP, 'one'), await client.send(GROUP, 'two')]
@@ -34,7 +34,7 @@ it('both members decrypt what the client writes, and each sends its receipts', a
   }
 })
 
-it('a contact that writes in a group joins it, and is heard there like a member', async () => {
+it("a contact that writes in a group joins it, and the client receives its messages like a member's", async () => {
   const simulator = await startSimulator()
   const client = await link(simulator, 'a')
   await client.send(GROUP, 'before')
@@ -57,7 +57,7 @@ it('a contact that writes in a group joins it, and is heard there like a member'
   expect(await simulator.inbox('5511999990001')).toMatchObject([{ id, text: 'after', group: GROUP }])
 })
 
-it('the group that the account is not in refuses its metadata, what is sent to it, and what a contact would write', async () => {
+it('the foreign group refuses its metadata, messages to it, and messages of contacts in it', async () => {
   const simulator = await startSimulator()
   const client = await link(simulator, 'a')
   await expect(client.sock.groupMetadata(FOREIGN)).rejects.toMatchObject({ data: 403 })

@@ -4,7 +4,7 @@ import { until } from './wait.ts'
 import { jid, link, startClient, startSimulator } from './world.ts'
 
 describe('linking by QR code', () => {
-  it('goes through 515 to a login, and the client knows its number and LID', async () => {
+  it('goes through 515 to a login, and the client learns its number and LID', async () => {
     const simulator = await startSimulator()
     const { phone } = await simulator.openAccount('a')
     const client = await link(simulator, 'a')
@@ -17,7 +17,7 @@ describe('linking by QR code', () => {
     expect(await simulator.listAccounts()).toEqual([{ key: 'a', phone, linked: true, online: true, version }])
   })
 
-  it('refuses a QR code that nobody shows, or no longer', async () => {
+  it('refuses a QR code that is unknown or has expired', async () => {
     const simulator = await startSimulator()
     const client = startClient(simulator.url)
     const qr = await until(() => client.seen.qrs[0])
@@ -41,7 +41,7 @@ describe('linking by QR code', () => {
     await until(() => client.isOpen)
   })
 
-  it('puts the newly linked client in the place of the old one, which is told that it was removed', async () => {
+  it('replaces the previous client, which is notified that it was removed', async () => {
     const simulator = await startSimulator()
     const first = await link(simulator, 'a')
     const second = await link(simulator, 'a')
@@ -98,7 +98,7 @@ describe('linking by code', () => {
 })
 
 describe('logging in', () => {
-  it('takes a known client back', async () => {
+  it('accepts a known client again', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     client.stop()
@@ -107,7 +107,7 @@ describe('logging in', () => {
     await until(() => client.isOpen)
   })
 
-  it('replaces the first of two logins of one client', async () => {
+  it('closes the first of two logins of one client', async () => {
     const simulator = await startSimulator()
     const first = await link(simulator, 'a')
     const second = startClient(simulator.url, first.state)
@@ -118,7 +118,7 @@ describe('logging in', () => {
     expect(first.texts()).toEqual([])
   })
 
-  it('turns away with 401 who was unlinked while away, is unknown, or logged out', async () => {
+  it('answers 401 to a client that was unlinked while away, is unknown, or logged out', async () => {
     const simulator = await startSimulator()
     const unlinked = await link(simulator, 'a')
     unlinked.stop()
@@ -136,7 +136,7 @@ describe('logging in', () => {
     await until(async () => (await simulator.listAccounts()).every(({ linked }) => !linked))
   })
 
-  it('tells a client at once that its phone has removed it', async () => {
+  it('notifies a client at once that its phone has removed it', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     await simulator.unlink(client.phone)
@@ -146,7 +146,7 @@ describe('logging in', () => {
 })
 
 describe('numbers of accounts', () => {
-  it('come from the key, stay the same, and are never numbers with a meaning', async () => {
+  it('derive from the key, never change, and never have a special behaviour', async () => {
     const simulator = await startSimulator()
     const { phone } = await simulator.openAccount('inst_abc')
     expect(phone).toMatch(/^888\d{11}$/)

@@ -1,6 +1,6 @@
 import type { NetworkStorage, StorageChange } from '@pombal/simulator'
 
-/** A storage in memory that outlives simulators, and can fail like a real one. */
+/** A storage in memory that outlives simulators and can fail. */
 export class MemoryStorage implements NetworkStorage {
   readonly scopes: Map<string, Map<string, Uint8Array>>
   writes = 0
@@ -28,7 +28,7 @@ export class MemoryStorage implements NetworkStorage {
     else this.scopes.delete(scope)
   }
 
-  /** What a process finds that starts now, this one having been killed. */
+  /** The state that a process finds if it starts after this one was killed. */
   afterKill(): MemoryStorage {
     return new MemoryStorage(new Map(Array.from(this.scopes, ([scope, records]) => [scope, new Map(records)])))
   }

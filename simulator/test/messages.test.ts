@@ -19,7 +19,7 @@ describe('a text to a contact', () => {
     ])
   })
 
-  it('is one message on the phone, however often the same id arrives', async () => {
+  it('is one message on the phone, however often the same ID arrives', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     const again = () => client.sock.sendMessage(jid(CONTACT), { text: 'once' }, { messageId: '3EB0AAAAAAAAAAAAAAAA01' })
@@ -29,7 +29,7 @@ describe('a text to a contact', () => {
     expect(await simulator.inbox(CONTACT)).toMatchObject([{ id: '3EB0AAAAAAAAAAAAAAAA01', text: 'once', copies: 2 }])
   })
 
-  it('can go to the LID as well as to the number', async () => {
+  it('can be sent to the LID as well as to the number', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     await simulator.writeAs({ from: CONTACT, to: client.phone, text: 'hello' })
@@ -40,7 +40,7 @@ describe('a text to a contact', () => {
     expect(await simulator.inbox(CONTACT)).toMatchObject([{ id, text: 'answer' }])
   })
 
-  it('keeps tenants apart: each account has its own contact behind a number', async () => {
+  it("reaches only the account's own contact: two accounts share no contact with the same number", async () => {
     const simulator = await startSimulator()
     const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
     await a.send(jid(CONTACT), 'from a')
@@ -86,7 +86,7 @@ describe('numbers with a meaning', () => {
     expect(await simulator.inbox('15005550004')).toEqual([])
   })
 
-  it('15005550005 answers with the same text, once per id', async () => {
+  it('15005550005 answers with the same text, once per ID', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     const send = () =>
@@ -102,7 +102,7 @@ describe('numbers with a meaning', () => {
 })
 
 describe('a contact that writes', () => {
-  it('is named by LID, with the number and the push name beside it', async () => {
+  it('is named by LID, with its number and push name', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     const { id } = await simulator.writeAs({ from: CONTACT, to: client.phone, text: 'hello', name: 'Ana' })
@@ -127,7 +127,7 @@ describe('a contact that writes', () => {
     expect(client.texts()).toEqual(texts)
   })
 
-  it('reaches a client that was away, marked as kept, and is not delivered again', async () => {
+  it('reaches a client that was away, marked as offline, and is not delivered again', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     client.stop()
@@ -148,7 +148,7 @@ describe('a contact that writes', () => {
     expect(client.texts()).toEqual(['one', 'two', 'three', 'four', 'five'])
   })
 
-  it('that the owner writes on the phone comes to the client as its own, in a chat or a group', async () => {
+  it('a text that the owner writes on the phone reaches the client as its own, in a chat or a group', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     const group = '120363000000000777@g.us'
@@ -161,7 +161,7 @@ describe('a contact that writes', () => {
     expect(await simulator.inbox(client.phone)).toEqual([])
   })
 
-  it('encrypts anew when the client has lost its session and asks again', async () => {
+  it('encrypts a message again if the client has lost its session and asks for it', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     await simulator.writeAs({ from: CONTACT, to: client.phone, text: 'first' })
@@ -177,7 +177,7 @@ describe('a contact that writes', () => {
     await until(() => client.texts().includes('third'))
   })
 
-  it('is noted on the phone of the account when the client had to ask for it again', async () => {
+  it("the account's phone records how often the client asked for a message again", async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     const message = { from: CONTACT, to: client.phone }
@@ -189,7 +189,7 @@ describe('a contact that writes', () => {
     expect(second).not.toHaveProperty('askedFor')
   })
 
-  it('stays unreadable, however often it is delivered, until the client asks for it again', async () => {
+  it('a message stays unreadable, however often it is delivered, until the client asks for it again', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     const when = { stanza: 'receipt', direction: 'in', times: 1 } as const
@@ -202,7 +202,7 @@ describe('a contact that writes', () => {
     expect(await simulator.inbox(client.phone)).toMatchObject([{ id, askedFor: 1 }])
   })
 
-  it('asks again for a message that it cannot read, and then has it', async () => {
+  it('asks again for a message that it cannot read, and then receives it', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     await client.send(jid(CONTACT), 'first')
@@ -211,14 +211,14 @@ describe('a contact that writes', () => {
     const sessions = [...client.state.keys].filter(([key]) => key.startsWith('session/'))
     await client.send(jid(CONTACT), 'second')
     await until(async () => (await simulator.inbox(CONTACT)).length === 2)
-    // the client forgets that it has sent "second", so that it encrypts "third" with a key already used
+    // The client forgets that it has sent "second", and encrypts "third" with a key already used.
     for (const [key, session] of sessions) client.state.keys.set(key, session)
     const id = await client.send(jid(CONTACT), 'third')
     await until(() => statuses(client, id).includes('read'))
     expect((await simulator.inbox(CONTACT)).map(({ text }) => text)).toEqual(['first', 'second', 'third'])
   })
 
-  it('cannot be an account, write to one that does not exist, or say nothing', async () => {
+  it('cannot be an account, write to an unknown account, or send an empty text', async () => {
     const simulator = await startSimulator()
     const [a, b] = [await simulator.openAccount('a'), await simulator.openAccount('b')]
     const write = (from: string, to: string, text: string) => simulator.writeAs({ from, to, text })

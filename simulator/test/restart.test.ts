@@ -6,7 +6,7 @@ import { jid, link, startClient, startSimulator, statuses } from './world.ts'
 const CONTACT = '5511999990001'
 const GROUP = '120363000000000055@g.us'
 
-/** Ends the network as a kill would, as far as the storage can tell, and starts another on what was stored. */
+/** Ends the network as a kill would, as far as the storage can tell, and starts another on the stored state. */
 async function restart(storage: MemoryStorage, simulator: Awaited<ReturnType<typeof startSimulator>>, key: string) {
   const stored = storage.afterKill()
   await simulator.close()
@@ -16,7 +16,7 @@ async function restart(storage: MemoryStorage, simulator: Awaited<ReturnType<typ
 }
 
 describe('a network started again on the same storage', () => {
-  it('owes a client the receipts that were not yet due, and the answer', async () => {
+  it('sends a client the pending receipts and the answer', async () => {
     const storage = new MemoryStorage()
     const timings = { deliveredAfterMs: 300, readAfterMs: 350, answeredAfterMs: 300 }
     const first = await startSimulator({ storage, timings })
@@ -34,7 +34,7 @@ describe('a network started again on the same storage', () => {
     expect(await simulator.inbox(CONTACT)).toMatchObject([{ id, text: 'hello', copies: 1 }])
   })
 
-  it('delivers what contacts wrote while the client was away, and knows the sessions of before', async () => {
+  it('delivers what contacts wrote while the client was away, and keeps its sessions', async () => {
     const storage = new MemoryStorage()
     const first = await startSimulator({ storage })
     const client = await link(first, 'a')
@@ -63,7 +63,7 @@ describe('a network started again on the same storage', () => {
     expect(again.seen.messages.every(({ message }) => !message.messageStubType)).toBe(true)
   })
 
-  it('still counts a second copy of an id as the same message', async () => {
+  it('still counts a second copy of an ID as the same message', async () => {
     const storage = new MemoryStorage()
     const first = await startSimulator({ storage })
     const client = await link(first, 'a')
@@ -119,7 +119,7 @@ describe('the storage', () => {
     await until(() => statuses(client, id).includes('read'))
   })
 
-  it('holds nothing of an account that was removed, and all of one that was only closed', async () => {
+  it('holds nothing of a removed account, and everything of a closed one', async () => {
     const storage = new MemoryStorage()
     const simulator = await startSimulator({ storage })
     const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
@@ -141,7 +141,7 @@ describe('the storage', () => {
     await until(() => a.seen.closes.filter(code => code === 401).length === 2)
   })
 
-  it('has all of an account that is closed and opened again at once', async () => {
+  it('has everything of an account that is closed and opened again at once', async () => {
     const storage = new MemoryStorage()
     const simulator = await startSimulator({ storage })
     const { phone } = await simulator.openAccount('a')

@@ -4,7 +4,7 @@ import { jid, link, startSimulator, statuses } from './world.ts'
 
 const GROUP = '120363000000000077@g.us'
 
-it('two clients write to each other, and what one reads the other is told', async () => {
+it('two clients write to each other, and the sender gets the read receipt', async () => {
   const simulator = await startSimulator()
   const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
   const id = await a.send(jid(b.phone), 'hello b')
@@ -23,7 +23,7 @@ it('two clients write to each other, and what one reads the other is told', asyn
   await until(() => a.texts().length === 6 && b.texts().length === 6)
 })
 
-it('a message waits for the other client while it is away', async () => {
+it('a message waits while the other client is away', async () => {
   const simulator = await startSimulator()
   const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
   b.stop()
@@ -34,7 +34,7 @@ it('a message waits for the other client while it is away', async () => {
   await until(() => b.texts().includes('kept'))
 })
 
-it('two clients hear each other in a group', async () => {
+it("two clients receive each other's messages in a group", async () => {
   const simulator = await startSimulator()
   const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
   await simulator.joinGroup(GROUP, [a.phone, b.phone])
@@ -48,7 +48,7 @@ it('two clients hear each other in a group', async () => {
   expect((await simulator.inbox(a.phone)).map(({ text }) => text)).toEqual(['three'])
 })
 
-it('a client that could not read the other has the message sent again', async () => {
+it('a client that could not decrypt a message has it sent again', async () => {
   const simulator = await startSimulator()
   const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
   await a.send(jid(b.phone), 'one')
@@ -61,7 +61,7 @@ it('a client that could not read the other has the message sent again', async ()
   expect((await simulator.inbox(b.phone)).map(({ text }) => text)).toEqual(['one', 'three'])
 })
 
-it('a client hears that the other account has another client now, and writes to that one', async () => {
+it('a client is notified that the other account has a new client, and writes to that one', async () => {
   const simulator = await startSimulator()
   const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
   await a.send(jid(b.phone), 'to the first')

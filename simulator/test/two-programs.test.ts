@@ -1,4 +1,6 @@
-/** What other people's programs may expect: two of them, with Baileys' default options, on the stand-alone simulator. */
+/**
+ * The behaviour that other programs rely on: two of them, with Baileys' default options, on the stand-alone simulator.
+ */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Agent, request } from 'node:https'
 import { fileURLToPath } from 'node:url'
@@ -20,12 +22,12 @@ const agent = new Agent({ rejectUnauthorized: false })
 
 type Events = { [Name in keyof BaileysEventMap]?: BaileysEventMap[Name][] }
 
-/** A program as its README would have it: nothing but where to connect, and what to keep. */
+/** A program as the README of Baileys shows it: it sets only the URL and its storage. */
 class Program {
   readonly events: Events = {}
   readonly creds: AuthenticationCreds = initAuthCreds()
   readonly closes: unknown[] = []
-  /** What Baileys logged as an error. */
+  /** The errors that Baileys logged. */
   readonly complaints: (string | undefined)[] = []
   qr = ''
   isOpen = false
@@ -50,7 +52,7 @@ class Program {
     return (this.events[name] as BaileysEventMap[Name][] | undefined) ?? []
   }
 
-  /** The message that fits, once it has come. */
+  /** The first message that matches, once it has arrived. */
   received(fits: (message: WAMessage) => unknown, what: string): Promise<WAMessage> {
     return until(
       () =>
@@ -98,7 +100,7 @@ let ana: Program
 let rui: Program
 
 beforeAll(async () => {
-  // libsignal prints whole sessions
+  // libsignal prints whole sessions.
   vi.spyOn(console, 'info').mockImplementation(() => undefined)
   simulator = spawn('node', [CLI, '--port', '0', '--tls'], { stdio: ['ignore', 'pipe', 'inherit'] })
   let printed = ''
@@ -124,7 +126,7 @@ afterAll(async () => {
 })
 
 describe('two programs with the default options of Baileys, over wss:', () => {
-  it('exchange texts with push names, and see them delivered', async () => {
+  it('exchange texts with push names, and receive delivery receipts', async () => {
     const sent = await ana.sock.sendMessage(rui.jid, { text: 'hello' })
     const message = await rui.received(
       one => one.message?.conversation ?? one.message?.extendedTextMessage?.text,
@@ -190,7 +192,7 @@ describe('two programs with the default options of Baileys, over wss:', () => {
     })
   })
 
-  it('create a group, write in it, add, promote, demote and remove, and see it all', async () => {
+  it('create a group, write in it, add, promote, demote and remove members, and see every change', async () => {
     const contact = '5511999990001@s.whatsapp.net'
     const { id } = await ana.sock.groupCreate('Lunch', [rui.jid])
     await until(
@@ -213,7 +215,7 @@ describe('two programs with the default options of Baileys, over wss:', () => {
       'his',
     )
 
-    const told = (action: string, program: Program) =>
+    const seesChange = (action: string, program: Program) =>
       until(
         () => program.all('group-participants.update').some(update => update.id === id && update.action === action),
         action,
@@ -224,19 +226,19 @@ describe('two programs with the default options of Baileys, over wss:', () => {
     }
     await expect(rui.sock.groupParticipantsUpdate(id, [contact], 'add')).rejects.toThrow('forbidden')
     expect(await ana.sock.groupParticipantsUpdate(id, [contact], 'add')).toMatchObject([{ status: '200' }])
-    await told('add', rui)
+    await seesChange('add', rui)
     expect(await roles(rui)).toEqual({ [ana.jid]: 'superadmin', [rui.jid]: null, [contact]: null })
     for (const [action, role] of [
       ['promote', 'admin'],
       ['demote', null],
     ] as const) {
       await ana.sock.groupParticipantsUpdate(id, [rui.jid], action)
-      await told(action, rui)
-      await told(action, ana)
+      await seesChange(action, rui)
+      await seesChange(action, ana)
       expect(await roles(rui)).toMatchObject({ [rui.jid]: role })
     }
     await ana.sock.groupParticipantsUpdate(id, [contact], 'remove')
-    await told('remove', rui)
+    await seesChange('remove', rui)
     expect(Object.keys(await roles(ana))).toEqual([ana.jid, rui.jid])
     expect(Object.keys(await rui.sock.groupFetchAllParticipating())).toEqual([id])
     await ana.sock.groupParticipantsUpdate(id, [rui.jid], 'remove')
@@ -244,7 +246,7 @@ describe('two programs with the default options of Baileys, over wss:', () => {
     expect(await rui.sock.groupFetchAllParticipating()).toEqual({})
   })
 
-  it('were cut off once, to log in as linked clients, and had nothing else to complain about', () => {
+  it('were disconnected once, to log in as linked clients, and logged no other error', () => {
     for (const { closes, complaints } of [ana, rui]) {
       expect({ closes, complaints }).toEqual({ closes: [515], complaints: ['stream errored out'] })
     }

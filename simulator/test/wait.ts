@@ -1,14 +1,14 @@
 const POLL_MS = 5
-/** Nothing is measured by it: long enough for a machine that has much else to do. */
+/** A generous limit for a busy machine. It measures nothing. */
 const WITHIN_MS = 120_000
 
-/** Waits until the condition gives something other than false, null or undefined, and gives that. */
+/** Polls until the condition returns something other than false, null or undefined, and returns that. */
 export async function until<T>(condition: () => T | Promise<T>, what = condition.toString()): Promise<NonNullable<T>> {
   const end = Date.now() + WITHIN_MS
   for (;;) {
     const value = await condition()
     if (value !== false && value !== null && value !== undefined) return value
-    if (Date.now() > end) throw new Error(`waited in vain for ${what}`)
+    if (Date.now() > end) throw new Error(`timed out waiting for ${what}`)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
 }

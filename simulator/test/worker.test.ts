@@ -14,7 +14,7 @@ async function startWorker(storage: MemoryStorage) {
   return simulator
 }
 
-it('a network in a thread does what one in this thread does, and survives the death of its thread in the storage', async () => {
+it('a network in a thread behaves like one in this thread, and its stored state survives the death of the thread', async () => {
   const storage = new MemoryStorage()
   const simulator = await startWorker(storage)
   const client = await link(simulator, 'a')
@@ -38,7 +38,7 @@ it('a network in a thread does what one in this thread does, and survives the de
   await next.close()
 })
 
-it('a thread that cannot start says so', async () => {
+it('a thread that cannot start reports why', async () => {
   const simulator = await startWorker(new MemoryStorage())
   const port = Number(new URL(simulator.url).port)
   await expect(createSimulatorWorker({ port })).rejects.toMatchObject({
@@ -47,7 +47,7 @@ it('a thread that cannot start says so', async () => {
   })
 })
 
-it('a scope that cannot be read is a refusal, not the end', async () => {
+it('a scope that cannot be read is a refusal, and the thread continues', async () => {
   const storage = new MemoryStorage()
   const simulator = await startWorker(storage)
   const exits: string[] = []
@@ -58,7 +58,7 @@ it('a scope that cannot be read is a refusal, not the end', async () => {
   expect(exits).toEqual([])
 })
 
-it('a network in a thread listens on loopback and takes no orders over HTTP', async () => {
+it('a network in a thread listens on loopback and accepts no orders over HTTP', async () => {
   const { url } = await startWorker(new MemoryStorage())
   const { hostname, host } = new URL(url)
   expect(hostname).toBe('127.0.0.1')

@@ -5,12 +5,12 @@ import { until } from './wait.ts'
 
 type ClientConfig = ConstructorParameters<typeof BaileysClient>[2]
 
-/** Short enough for tests, long enough apart to tell the order. */
+/** Short enough for tests, and far enough apart to keep their order. */
 const TIMINGS = { deliveredAfterMs: 20, readAfterMs: 60, answeredAfterMs: 30 }
-/** Spares clients the making of 812 keys. */
+/** Spares clients from creating 812 keys. */
 const PLENTY = 500
 
-/** A network that is gone when the test is. What it logs is a failure of the test unless `faults` says that it is wanted. */
+/** A network that closes with its test. A line that it logs fails the test unless `faults` collects it. */
 export async function startSimulator(options: SimulatorOptions = {}, faults?: string[]): Promise<Simulator> {
   const logged: string[] = faults ?? []
   const simulator = await createSimulator({

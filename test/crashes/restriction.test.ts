@@ -35,7 +35,7 @@ test(
         })
       await ends((await instance.send(KNOWN, 'before the restriction')).id, 'read')
 
-      await network.misbehave({ kind: 'restrict', account: phone, seconds: 3_600, told: false })
+      await network.misbehave({ kind: 'restrict', account: phone, seconds: 3_600, notify: false })
       const strangers: { to: string; id: string }[] = []
       for (let kill = 0; kill < KILLS; kill++) {
         for (let n = 0; n < 3; n++) {

@@ -107,7 +107,7 @@ describe.concurrent('WhatsApp refuses a message with 463', () => {
   test('and, asked, says until when: that message has failed, those behind it wait until then', async () => {
     await using world = await openStage()
     const { stage, id, restrict, restricted } = world
-    await restrict({ seconds: 3_600, told: false })
+    await restrict({ seconds: 3_600, notify: false })
     const { id: refused } = await stage.accept(id, STRANGER, 'refused')
     const { failure } = await stage.becomes(id, refused, 'failed')
     expect(failure).toMatchObject({ code: 'rejected_by_whatsapp', message: expect.stringContaining('463') })

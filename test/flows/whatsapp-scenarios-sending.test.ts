@@ -261,7 +261,7 @@ describe.concurrent('the recipient changes', () => {
     const { id, phone } = await stage.link()
     const { id: first } = await stage.accept(id, CONTACT, 'one device')
     await stage.becomes(id, first, 'read')
-    await stage.network.misbehave({ kind: 'add_device', account: phone, contact: CONTACT, told })
+    await stage.network.misbehave({ kind: 'add_device', account: phone, contact: CONTACT, notify: told })
     await until('the new device to read', async () => {
       const { id: next } = await stage.accept(id, CONTACT, 'two devices')
       await stage.becomes(id, next, 'read')

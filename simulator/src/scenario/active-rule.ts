@@ -2,10 +2,10 @@ import { parseAddress } from '../addresses.ts'
 import type { Node } from '../nodes.ts'
 import type { Direction, Rule } from './rule.ts'
 
-/** Attributes that name who a stanza comes from or goes to. */
+/** Attributes that name the sender or recipient of a stanza. */
 const PARTIES = ['from', 'to', 'participant', 'participant_pn', 'participant_lid', 'sender_pn', 'sender_lid'] as const
 
-/** A rule that is set, and how often it has fitted. */
+/** A rule that is set, and how often it has matched. */
 export class ActiveRule {
   readonly id: number
   readonly rule: Rule
@@ -23,7 +23,7 @@ export class ActiveRule {
     return now >= this.#endsAt
   }
 
-  /** Whether the rule is applied to this stanza; counts it. */
+  /** Counts the stanza if it matches, and returns true if the rule applies to it. */
   applies(stanza: Node, direction: Direction, account: string | null, random: () => number): boolean {
     const { when } = this.rule
     if (!this.#fits(stanza, direction, account)) return false

@@ -1,11 +1,13 @@
-/** What rules change in a stanza. Each gives a new stanza: the one that was given may be in a queue. */
+/** The alterations that rules make. Each returns a new stanza, because the given one may be in a queue. */
 import { lidJid, parseAddress, pnJid } from '../addresses.ts'
 import { bytes, type Node, node } from '../nodes.ts'
 
-/** So far from its end every ciphertext is under its authentication code or signature, or is part of it. */
+/**
+ * The offset from a ciphertext's end of a byte that its authentication code or signature covers, or that is part of it.
+ */
 const AUTHENTICATED_AT = 16
 
-/** Flips a bit in every ciphertext. */
+/** Flips one bit in every ciphertext. */
 export function garbled(stanza: Node): Node {
   const content = stanza.content
   if (stanza.tag === 'enc') {
@@ -16,7 +18,7 @@ export function garbled(stanza: Node): Node {
   return Array.isArray(content) ? node(stanza.tag, stanza.attrs, content.map(garbled)) : stanza
 }
 
-/** Without the attributes and parts of these names. */
+/** Removes the attributes and child nodes with these names. */
 export function stripped({ tag, attrs, content }: Node, names: readonly string[]): Node {
   const left = Object.fromEntries(Object.entries(attrs).filter(([name]) => !names.includes(name)))
   if (!Array.isArray(content)) return node(tag, left, content)
@@ -27,21 +29,21 @@ export function stripped({ tag, attrs, content }: Node, names: readonly string[]
   )
 }
 
-/** An acknowledgement that says this error; any other answer as an error; anything else as it is. */
+/** An acknowledgement with this error, or an error in place of any other answer. Other stanzas are unchanged. */
 export function failed(stanza: Node, code: string): Node {
   if (stanza.tag === 'ack') return node('ack', { ...stanza.attrs, error: code }, stanza.content)
   if (stanza.tag !== 'iq' || stanza.attrs['type'] !== 'result') return stanza
   return node('iq', { ...stanza.attrs, type: 'error' }, [node('error', { code, text: 'simulated' })])
 }
 
-/** What the server says to a stanza that it refuses with this error; null when it says nothing. */
+/** The server's answer to a stanza that it refuses with this error. Null if it gives none. */
 export function refusalOf({ tag, attrs: { id, to, participant, type } }: Node, code: string): Node | null {
   if (tag === 'message') return node('ack', { class: 'message', id, from: to, participant, error: code })
   if (tag !== 'iq' || (type !== 'get' && type !== 'set')) return null
   return node('iq', { type: 'error', from: to, id }, [node('error', { code, text: 'simulated' })])
 }
 
-/** The stanza with its sender named by LID or by number; without the alternate address if so wanted. */
+/** Names the sender by LID or by number, with or without the alternate address. */
 export function addressed(stanza: Node, by: 'lid' | 'pn', alternate: boolean): Node {
   const name = stanza.attrs['participant'] === undefined ? 'from' : 'participant'
   const sender = parseAddress(stanza.attrs[name])

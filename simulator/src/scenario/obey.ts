@@ -12,7 +12,7 @@ import type { Obeyed, Order, StanzaText } from './order.ts'
 
 type Of<Kind extends Order['kind']> = Extract<Order, { kind: Kind }>
 
-/** Does what is ordered. @throws SimulatorError `unknown_account` */
+/** Carries out the order. @throws SimulatorError `unknown_account` */
 export async function obey(network: Network, order: Order): Promise<Obeyed> {
   const { scenario } = network
   switch (order.kind) {
@@ -74,7 +74,7 @@ async function obeyForAccount(network: Network, order: ForAccount): Promise<void
     case 'restrict':
       return restrict(network, account, order)
     case 'receipt':
-      return tell(network, account, [receiptStanza(order)])
+      return queueDurably(network, account, [receiptStanza(order)])
     case 'ask_again':
       return account.applyDurably(() => {
         const { id, contact, group } = order
@@ -89,8 +89,8 @@ async function obeyForAccount(network: Network, order: ForAccount): Promise<void
     case 'add_device':
       return account.applyDurably(() => {
         const device = account.addContactDevice(order.contact)
-        const told = order.told ?? true
-        return queueAll(network, account, told ? [deviceAddedStanza(order.contact, device)] : [])
+        const notify = order.notify ?? true
+        return queueAll(network, account, notify ? [deviceAddedStanza(order.contact, device)] : [])
       })
     case 'write':
       return write(network, account, order)
@@ -101,10 +101,10 @@ async function obeyForAccount(network: Network, order: ForAccount): Promise<void
 
 function restrict(network: Network, account: Account, order: Of<'restrict'>): Promise<void> {
   const { restrictions } = network.scenario
-  const { seconds: left, told = true, saysUntil = true } = order
+  const { seconds: left, notify = true, saysUntil = true } = order
   if (left === null) restrictions.delete(account.phone)
   else restrictions.set(account.phone, { endsAt: (Math.ceil(Date.now() / 1000) + left) * 1000, saysUntil })
-  return told ? tell(network, account, [restrictionStanza(network, account)]) : Promise.resolve()
+  return notify ? queueDurably(network, account, [restrictionStanza(network, account)]) : Promise.resolve()
 }
 
 function nodeOf({ tag, attrs, content, base64 }: StanzaText): Node {
@@ -133,17 +133,17 @@ function deviceAddedStanza(contact: string, device: number): Node {
   return node('notification', attrs, [node('add', {}, devices)])
 }
 
-async function tell(network: Network, account: Account, stanzas: Node[]): Promise<void> {
+async function queueDurably(network: Network, account: Account, stanzas: Node[]): Promise<void> {
   await account.applyDurably(() => queueAll(network, account, stanzas))
 }
 
-/** To be called in an event of the account. Nothing is kept for an account without a client. */
+/** Call it in an event of the account. Queues nothing for an account without a client. */
 function queueAll(network: Network, account: Account, stanzas: Node[]) {
   if (!account.companion) return []
   return stanzas.map(stanza => release(network, account, account.queue.add(stanza, Date.now())))
 }
 
-/** Resolves when the first text is written; the others come when they are due. */
+/** Resolves when the first text is written. The others follow when they are due. */
 async function write(network: Network, account: Account, order: Of<'write'>): Promise<void> {
   const { from, text, group, count, perSecond } = order
   const one = (n: number) =>

@@ -2,67 +2,71 @@ import type { Rule } from './rule.ts'
 
 /** A command to misbehave. `account` and `contact` are phone numbers. */
 export type Order =
-  /** From now on, until it is removed. Answered with its id. */
+  /** Sets a rule until it is removed. Answered with its ID. */
   | { kind: 'rule'; rule: Rule }
   | { kind: 'remove_rule'; id: number }
-  /** The oldest `count` held stanzas go on, or all of them. Answered with how many did. */
+  /** Releases the oldest `count` held stanzas, or all of them. Answered with how many were released. */
   | { kind: 'release'; count?: number }
-  /** All rules, login refusals, look-ups, restrictions and the number of QR codes are forgotten; what is held goes on. */
+  /**
+   * Removes all rules, login refusals, look-ups, restrictions and the number of QR codes. Held stanzas are released.
+   */
   | { kind: 'clear' }
-  /** What is left to chance (`probability`, `jitterMs`) starts anew with this seed. */
+  /** Restarts the random choices (`probability`, `jitterMs`) from this seed. */
   | { kind: 'seed'; seed: number }
-  /** The client is sent this stanza, as it is. */
+  /** Sends the client this stanza unchanged. */
   | { kind: 'stanza'; account: string; stanza: StanzaText }
-  /** The client's socket ends without a word. */
+  /** Cuts the client's socket without a stanza. */
   | { kind: 'cut'; account: string }
-  /** The client is told a stream error, and its socket ends. */
+  /** Sends the client a stream error and ends its socket. */
   | { kind: 'stream_error'; account: string; code?: string; conflict?: 'replaced' | 'device_removed' }
-  /** The next logins, of this account or of any, fail with this reason. */
+  /** The next `count` logins, of this account or of any, fail with this reason. */
   | { kind: 'refuse_logins'; reason: string; count: number; account?: string }
-  /** A client that is to be linked is offered so many QR codes. WhatsApp offers 6. */
+  /** A client that is to be linked is offered this many QR codes. WhatsApp offers 6. */
   | { kind: 'qr_codes'; count: number }
-  /** A client that was linked is not told to come back (515): it is let in over the socket that linked it. */
+  /** A newly linked client is not asked to reconnect (515): it is logged in on the socket that linked it. */
   | { kind: 'no_restart' }
-  /** Look-ups of `number` find another number, or nothing. */
+  /** Look-ups of `number` return another number, or none. */
   | { kind: 'look_up'; number: string; finds: string | null }
   /**
-   * For so long the account may write to nobody new (463); null: no longer. The client is told, unless `told` is false, and
-   * until when, unless `saysUntil` is false. Whole seconds.
+   * For this many seconds the account may not start new chats (463); null ends the restriction. The client is notified
+   * unless `notify` is false, and learns the end unless `saysUntil` is false.
    */
-  | { kind: 'restrict'; account: string; seconds: number | null; told?: boolean; saysUntil?: boolean }
-  /** The contact sends a receipt for a message, whatever it has sent before. Without `type` it is a delivery receipt. */
+  | { kind: 'restrict'; account: string; seconds: number | null; notify?: boolean; saysUntil?: boolean }
+  /**
+   * The contact sends a receipt for a message, regardless of earlier receipts. Without `type` it is a delivery receipt.
+   */
   | (Receipt & { kind: 'receipt'; type?: 'read' | 'played' | 'inactive'; address?: 'lid' | 'pn' })
   /** The contact asks for a message again, as if it could not decrypt it. */
   | (Receipt & { kind: 'ask_again' })
-  /** The contact has set up its phone anew: other keys, no sessions. The client is told. */
+  /** The contact has set up its phone again: new keys, no sessions. The client is notified. */
   | { kind: 'change_identity'; account: string; contact: string }
-  /** The contact has linked one more device. The client is told, unless `told` is false. */
-  | { kind: 'add_device'; account: string; contact: string; told?: boolean }
-  /** The contact writes so many texts, each with its number behind it: at once, or so many a second. */
+  /** The contact has linked one more device. The client is notified unless `notify` is false. */
+  | { kind: 'add_device'; account: string; contact: string; notify?: boolean }
+  /** The contact writes `count` texts, each followed by its number: all at once, or `perSecond` a second. */
   | { kind: 'write'; from: string; to: string; text: string; count: number; perSecond?: number; group?: string }
-  /** The account's owner writes a text on the phone, to a contact or a group: the client gets its copy. */
+  /** The account's owner writes a text on the phone to a contact or a group. The client gets its copy. */
   | { kind: 'write_on_phone'; account: string; to: string; text: string }
 
-/** A stanza as JSON has it. */
+/** A stanza in JSON. */
 export interface StanzaText {
   tag: string
   attrs?: Readonly<Record<string, string>>
   content?: readonly StanzaText[] | string
-  /** The content as bytes, in place of `content`. */
+  /** The content as bytes, instead of `content`. */
   base64?: string
 }
 
 interface Receipt {
   account: string
   contact: string
-  /** WhatsApp's id of the message. */
+  /** WhatsApp's ID of the message. */
   id: string
   group?: string
 }
 
-/** What an order is answered with. */
+/** The answer to an order. */
 export interface Obeyed {
-  /** The id of the rule that was set. */
+  /** The ID of the rule that was set. */
   rule?: number
   /** How many stanzas were released. */
   released?: number

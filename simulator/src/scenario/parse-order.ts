@@ -49,7 +49,7 @@ const action: Check = value =>
 const rule: Check = value => fits(value, { when: one => fits(one, {}, when), do: action }, { forMs: atLeast(0) })
 const receipt: Fields = { account: isNumber, contact: isNumber, id: text }
 
-/** Per kind, the fields that have to be there and those that may. */
+/** The required and the optional fields of each kind. */
 const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
   rule: [{ rule }],
   remove_rule: [{ id: count }],
@@ -65,12 +65,12 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
   look_up: [{ number: isNumber, finds: value => value === null || isNumber(value) }],
   restrict: [
     { account: isNumber, seconds: value => value === null || count(value) },
-    { told: flag, saysUntil: flag },
+    { notify: flag, saysUntil: flag },
   ],
   receipt: [receipt, { type: oneOf('read', 'played', 'inactive'), address: oneOf('lid', 'pn'), group: isGroup }],
   ask_again: [receipt, { group: isGroup }],
   change_identity: [{ account: isNumber, contact: isNumber }],
-  add_device: [{ account: isNumber, contact: isNumber }, { told: flag }],
+  add_device: [{ account: isNumber, contact: isNumber }, { notify: flag }],
   write: [
     { from: isNumber, to: isNumber, text, count },
     { perSecond: atLeast(0.001), group: isGroup },

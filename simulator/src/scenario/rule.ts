@@ -2,11 +2,11 @@
 export interface Rule {
   when: When
   do: Action
-  /** The rule is gone after so long. Default: it stays until it is removed. */
+  /** The rule is removed after this time. Default: it stays until it is removed. */
   forMs?: number
 }
 
-/** Which stanzas a rule is about. What is left out fits everything. */
+/** The stanzas that a rule applies to. An omitted field matches everything. */
 export interface When {
   /** The tag: `message`, `receipt`, `ack`, `iq`, `notification`, `presence`, `ib`, `success`. */
   stanza?: string
@@ -14,35 +14,36 @@ export interface When {
   direction?: Direction
   /** Phone number of the account whose client it is. */
   account?: string
-  /** Phone number that the stanza comes from or goes to, also as a group's participant, by number or LID. */
+  /** Phone number of the sender or recipient, also as a group's participant, by number or LID. */
   contact?: string
-  /** Attributes and their values; `''` stands for an attribute that is missing. */
+  /** Attributes and their values; `''` matches a missing attribute. */
   attrs?: Readonly<Record<string, string>>
-  /** Only the nth that fits all of the above, from 1. */
+  /** Only the nth stanza that matches all of the above, from 1. */
   nth?: number
-  /** Only the first so many that fit. */
+  /** Only the first `times` matching stanzas. */
   times?: number
-  /** Of those that fit, this share, from 0 to 1; which ones, the seed says. */
+  /** The share of matching stanzas, from 0 to 1. The seed determines which. */
   probability?: number
 }
 
 export type Direction = 'in' | 'out'
 
 /**
- * What becomes of such a stanza. All rules that fit are applied, in the order they were set; the first that keeps the
- * stanza from going on (`hold`, `drop`, `cut`, or an error for one that arrives) is the last.
+ * The effect on a matching stanza. All matching rules are applied in the order they were set. The first that stops the
+ * stanza (`hold`, `drop`, `cut`, or an error for an arriving one) is the last.
  *
- * - `hold`: it waits until it is released; those behind it overtake it.
+ * - `hold`: it waits until it is released. Later stanzas overtake it.
  * - `drop`: it is lost.
- * - `double`: it goes on twice.
- * - `cut`: the socket ends, and the stanza is lost with it. `cut_after`: it goes on, then the socket ends.
+ * - `double`: it is passed on twice.
+ * - `cut`: the socket ends and the stanza is lost. `cut_after`: it is passed on, then the socket ends.
  * - `garble`: its ciphertexts cannot be decrypted.
- * - `delayMs`: it goes on later, `jitterMs` at most later than that, as the seed says: so stanzas change places.
- * - `error`: an acknowledgement says this error; an answer becomes an error; a message or query that arrives gets the
- *   error and is not looked at.
- * - `without`: attributes and parts with these names are left out, however deep they are.
- * - `set`: attributes of the stanza itself say this.
- * - `address`: the sender is named by its LID or its number; with `alternate: false` nothing tells the other one.
+ * - `delayMs`: it is passed on later, plus up to `jitterMs` determined by the seed. Stanzas can therefore be reordered.
+ * - `error`: an acknowledgement carries this error; an answer becomes an error; an arriving message or query is
+ * answered with
+ *   the error and not processed.
+ * - `without`: attributes and child nodes with these names are removed at every depth.
+ * - `set`: attributes of the stanza itself get these values.
+ * - `address`: the sender is named by its LID or its number; with `alternate: false` the other address is left out.
  */
 export type Action =
   | 'hold'

@@ -10,7 +10,7 @@ import { Scenario } from './scenario.ts'
 
 const CONTACT = '5511999990001'
 
-/** A scenario, and a connection that notes what passes. */
+/** A scenario, and a connection that records the stanzas that pass. */
 function stage(...rules: Rule[]) {
   const scenario = new Scenario(new Agenda())
   for (const rule of rules) scenario.addRule(rule)
@@ -30,7 +30,7 @@ function stage(...rules: Rule[]) {
 const message = (id: string) => node('message', { id, from: lidJid(CONTACT), sender_pn: pnJid(CONTACT) })
 const ids = (stanzas: Node[]) => stanzas.map(({ attrs }) => attrs['id'])
 
-it('a rule is about the stanzas that fit all of it, and about no others', () => {
+it('a rule applies only to stanzas that match all of its conditions', () => {
   const when = { stanza: 'message', direction: 'out', account: '88800000000001', contact: CONTACT, attrs: { type: '' } }
   fc.assert(
     fc.property(fc.constantFrom('none', ...Object.keys(when)), differs => {
@@ -43,7 +43,7 @@ it('a rule is about the stanzas that fit all of it, and about no others', () => 
   )
 })
 
-it('counts those that fit: only the nth, only the first few, all in the course of time', () => {
+it('`nth` and `times` count only matching stanzas', () => {
   const { scenario, connection, written } = stage(
     { when: { nth: 2 }, do: 'drop' },
     { when: { times: 1 }, do: 'double' },
@@ -56,7 +56,7 @@ it('counts those that fit: only the nth, only the first few, all in the course o
   ])
 })
 
-it('what is held goes on in its order, one by one or all at once, and is not held again', async () => {
+it('held stanzas are released in order, one by one or all at once, and are not held again', async () => {
   const { scenario, connection, written, accepted } = stage({ when: {}, do: 'hold' })
   for (const id of ['1', '2', '3']) scenario.leave(connection, message(id))
   await scenario.arrive(connection, message('4'))
@@ -74,7 +74,7 @@ it('what is held goes on in its order, one by one or all at once, and is not hel
   expect(scenario.isSet).toBe(false)
 })
 
-it('the same seed leaves the same to chance', () => {
+it('the same seed gives the same random choices', () => {
   const run = (seed: number) => {
     const { scenario, connection, written } = stage({ when: { probability: 0.5 }, do: 'drop' })
     scenario.setSeed(seed)
@@ -86,14 +86,14 @@ it('the same seed leaves the same to chance', () => {
   expect(run(1).length).toBeGreaterThan(16)
 })
 
-it('a message that is refused is answered with the error and goes nowhere', async () => {
+it('a refused message is answered with the error and not processed', async () => {
   const { scenario, connection, written, accepted } = stage({ when: { direction: 'in' }, do: { error: '463' } })
   await scenario.arrive(connection, node('message', { id: '1', to: pnJid(CONTACT) }))
   expect(accepted).toEqual([])
   expect(written).toEqual([node('ack', { class: 'message', id: '1', from: pnJid(CONTACT), error: '463' })])
 })
 
-it('names a sender the other way, with or without the address it had', () => {
+it('the sender can be named the other way, with or without its original address', () => {
   const { scenario, connection, written } = stage(
     { when: { nth: 1 }, do: { address: 'pn' } },
     { when: { nth: 2 }, do: { address: 'lid', alternate: false } },
@@ -104,7 +104,7 @@ it('names a sender the other way, with or without the address it had', () => {
   expect(written[1]!.attrs).toEqual({ id: '2', from: lidJid(CONTACT) })
 })
 
-it('an order that is not one is refused, and says what it takes', () => {
+it('an invalid order is refused, and the error names the field', () => {
   const nonsense = [
     null,
     [],

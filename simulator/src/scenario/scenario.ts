@@ -1,6 +1,6 @@
 /**
- * What the network does wrong. Stanzas come here from the two places where they leave and arrive, and only while a rule
- * is set; then each goes through all rules, and on, or not.
+ * The misbehaviour of the network. While a rule is set, every leaving and arriving stanza passes through here, and all
+ * rules are applied to it.
  */
 import type { Agenda } from '../agenda.ts'
 import type { Connection, Gate } from '../connection.ts'
@@ -10,7 +10,7 @@ import { addressed, failed, garbled, refusalOf, stripped } from './alterations.t
 import { createRandom } from './random.ts'
 import type { Direction, Rule } from './rule.ts'
 
-/** A stanza that waits to be released. */
+/** A stanza that waits for its release. */
 export interface HeldStanza {
   direction: Direction
   /** Phone number; null for a client that is not linked yet. */
@@ -22,9 +22,9 @@ export interface HeldStanza {
 export interface RuleState {
   id: number
   rule: Rule
-  /** How many stanzas it was about. */
+  /** How many stanzas matched. */
   fitted: number
-  /** How many of these it was applied to. */
+  /** How many of these the rule was applied to. */
   applied: number
 }
 
@@ -35,7 +35,7 @@ export interface ScenarioState {
   held: readonly HeldStanza[]
 }
 
-/** What becomes of a stanza once all rules have had their say. */
+/** The result of applying all rules to a stanza. */
 interface Fate {
   stanza: Node
   copies: number
@@ -45,7 +45,7 @@ interface Fate {
 }
 
 interface Held {
-  told: HeldStanza
+  description: HeldStanza
   goOn: () => void
 }
 
@@ -55,23 +55,23 @@ interface LoginRefusal {
   left: number
 }
 
-/** An account that may write to nobody new. */
+/** A restriction on starting new chats. */
 export interface Restriction {
   endsAt: number
-  /** Whether the client is told until when. */
+  /** True if the client learns when it ends. */
   saysUntil: boolean
 }
 
 export const DEFAULT_SEED = 1
 
 export class Scenario implements Gate {
-  /** How many QR codes a client is offered; null: as many as WhatsApp offers. */
+  /** How many QR codes a client is offered. Null: as many as WhatsApp offers. */
   qrCodes: number | null = null
-  /** Whether a client that was linked is told to come back over a new socket. */
+  /** True if a newly linked client must reconnect over a new socket. */
   restarts = true
-  /** What look-ups of a number find: another number, or nothing. */
+  /** The result of looking up a number: another number, or none. */
   readonly lookUps = new Map<string, string | null>()
-  /** By phone number: accounts that may write to nobody new. */
+  /** By phone number: accounts that may not start new chats. */
   readonly restrictions = new Map<string, Restriction>()
   readonly #agenda: Agenda
   #seed = DEFAULT_SEED
@@ -98,7 +98,7 @@ export class Scenario implements Gate {
     return {
       seed: this.#seed,
       rules: this.#rules.map(({ id, rule, fitted, applied }) => ({ id, rule, fitted, applied })),
-      held: this.#held.map(({ told }) => told),
+      held: this.#held.map(({ description }) => description),
     }
   }
 
@@ -112,7 +112,7 @@ export class Scenario implements Gate {
     this.#rules = this.#rules.filter(rule => rule.id !== id)
   }
 
-  /** Lets the oldest `count` held stanzas go on. Gives how many did. */
+  /** Releases the oldest `count` held stanzas. Returns how many were released. */
   release(count = Number.POSITIVE_INFINITY): number {
     const released = this.#held.splice(0, count)
     for (const { goOn } of released) goOn()
@@ -123,7 +123,7 @@ export class Scenario implements Gate {
     this.#loginRefusals.push({ account, reason, left: count })
   }
 
-  /** The reason that this login is refused for; null when it is not. */
+  /** The reason for refusing this login. Null if it is not refused. */
   takeLoginRefusal(phone: string): string | null {
     const refusal = this.#loginRefusals.find(({ account, left }) => left > 0 && (account ?? phone) === phone)
     if (!refusal) return null
@@ -131,7 +131,7 @@ export class Scenario implements Gate {
     return refusal.reason
   }
 
-  /** Behaves well again; what is held goes on. */
+  /** Stops misbehaving and releases the held stanzas. */
   clear(): void {
     this.#rules = []
     this.#loginRefusals = []
@@ -186,7 +186,7 @@ export class Scenario implements Gate {
     else fate.end = action
   }
 
-  /** Whether it goes on at once; if not, this sees to what happens instead. */
+  /** True if the stanza goes on at once. Otherwise this does what the rules say instead. */
   #goesOnNow(connection: Connection, fate: Fate, direction: Direction, goOnLater: () => void): boolean {
     const { end, stanza, delayMs } = fate
     if (end === 'hold') this.#hold(connection, stanza, direction, goOnLater)
@@ -197,7 +197,7 @@ export class Scenario implements Gate {
   }
 
   #hold({ phone }: Connection, { tag, attrs }: Node, direction: Direction, goOn: () => void): void {
-    this.#held.push({ told: { direction, account: phone, stanza: tag, attrs: { ...attrs } }, goOn })
+    this.#held.push({ description: { direction, account: phone, stanza: tag, attrs: { ...attrs } }, goOn })
   }
 
   #refuse(connection: Connection, stanza: Node, error: string): void {
