@@ -65,7 +65,8 @@ describe('a network started again on the same storage', () => {
 
   it('still counts a second copy of an ID as the same message', async () => {
     const storage = new MemoryStorage()
-    const first = await startSimulator({ storage })
+    // The answer must not reach the first client before it stops.
+    const first = await startSimulator({ storage, timings: { answeredAfterMs: 2_000 } })
     const client = await link(first, 'a')
     const messageId = '3EB0AAAAAAAAAAAAAAAA03'
     await client.sock.sendMessage(jid('15005550005'), { text: 'once' }, { messageId })

@@ -183,7 +183,7 @@ test('in Portuguese nothing is said in English, also where the service says why 
   }
   await show(page, `${at}/webhook`)
   await page.getByRole('button', { name: 'Enviar um evento de teste' }).click()
-  await page.getByText('O teste não passou.').waitFor()
+  await page.getByText('O evento de teste não foi entregue.').waitFor()
   expect(await englishOn(page)).toEqual([])
   await page.getByLabel('URL').fill('http://169.254.169.254/')
   await page.getByRole('button', { name: 'Salvar' }).click()

@@ -24,10 +24,10 @@ test('the QR code on the page links the number that scans it', async () => {
   await page.getByText('Point the phone at this code').waitFor()
   await page.getByRole('button', { name: 'Link a number' }).click()
   await page.getByTestId('qr').waitFor()
-  await page.getByText(/A new code comes in \d+ s/).waitFor()
+  await page.getByText(/A new code appears in \d+ s/).waitFor()
   const qr = await until('a code', async () => (await stage.service.admin.connection(id)).qr)
   await network.scanQr(qr)
-  await page.getByText('Messages go out and come in.').waitFor()
+  await page.getByText('Messages are sent and received.').waitFor()
   expect(await page.getByTestId('qr').count()).toBe(0)
   expect(stage.complaints).toEqual([])
 })
@@ -51,7 +51,7 @@ test('a pairing code is shown for the number typed in, and links it once the pho
   await page.getByRole('button', { name: 'Get a pairing code' }).click()
   const shown = await page.getByText(/^[A-Z0-9]{4}-[A-Z0-9]{4}$/).textContent()
   await network.typePairingCode(shown!.replace('-', ''), '5511987654321')
-  await page.getByText('Messages go out and come in.').waitFor()
+  await page.getByText('Messages are sent and received.').waitFor()
 })
 
 test('a code that rotates is redrawn with its countdown; the last one runs out, and one button brings another', async () => {
@@ -73,7 +73,8 @@ test('a code that rotates is redrawn with its countdown; the last one runs out, 
       const shape = await drawn.getAttribute('d')
       return shape !== before && shape
     })
-  const secondsLeft = async () => Number(/\d+/.exec((await page.getByText(/A new code comes in/).textContent())!)?.[0])
+  const secondsLeft = async () =>
+    Number(/\d+/.exec((await page.getByText(/A new code appears in/).textContent())!)?.[0])
 
   await page.getByRole('button', { name: 'Link a number' }).click()
   const first = await drawnAnew(null)
@@ -85,7 +86,7 @@ test('a code that rotates is redrawn with its countdown; the last one runs out, 
   await page.clock.fastForward(60_000)
   const second = await drawnAnew(first)
   expect(await codeOnShow()).not.toBe(firstCode)
-  await page.getByText(/A new code comes in 1?\d s|A new code comes in 20 s/).waitFor()
+  await page.getByText(/A new code appears in 1?\d s|A new code appears in 20 s/).waitFor()
 
   appendFileSync(file, '.')
   await page.clock.fastForward(20_000)
@@ -96,17 +97,17 @@ test('a code that rotates is redrawn with its countdown; the last one runs out, 
   await page.getByRole('button', { name: 'Show a new code' }).click()
   await drawnAnew(second)
   await network.scanQr(await until('a code', codeOnShow))
-  await page.getByText('Messages go out and come in.').waitFor()
+  await page.getByText('Messages are sent and received.').waitFor()
   expect(slow.complaints).toEqual([])
   await network.misbehave({ kind: 'clear' })
 })
 
 test.each<[string, string, (phone: string) => Order[]]>([
   ['banned', 'WhatsApp has banned or restricted this number', refusedWith('403')],
-  ['version_refused', 'WhatsApp refuses the version we present', refusedWith('405')],
+  ['version_refused', 'WhatsApp refuses the client version', refusedWith('405')],
   [
     'replaced',
-    'Another program opened this same session elsewhere',
+    'Another program opened the same session',
     account => [{ kind: 'stream_error', account, conflict: 'replaced' }],
   ],
 ])('a stop because of %s is told with its remedy, and one button tries again', async (_, words, orders) => {
@@ -117,11 +118,11 @@ test.each<[string, string, (phone: string) => Order[]]>([
   )
   await stage.service.admin.untilState(id, 'connected')
   const page = await stage.openSignedIn(`/instances/${id}`)
-  await page.getByText('Messages go out and come in.').waitFor()
+  await page.getByText('Messages are sent and received.').waitFor()
   for (const order of orders(phone)) await network.misbehave(order)
   await page.getByText(words).waitFor()
   await page.getByRole('button', { name: 'Try again now' }).click()
-  await page.getByText('Messages go out and come in.').waitFor()
+  await page.getByText('Messages are sent and received.').waitFor()
 })
 
 test('a restriction is told with what waits for it and until when, and so is why connections ended', async () => {
@@ -134,7 +135,7 @@ test('a restriction is told with what waits for it and until when, and so is why
   await page.getByText('1 × code 515').waitFor()
   await network.misbehave({ kind: 'restrict', account: phone, seconds: 3_600 })
   await page.getByText('Messages to them wait; others are sent').waitFor()
-  await page.getByText('WhatsApp lets the number write to nobody new until').waitFor()
+  await page.getByText('WhatsApp does not let the number start new chats until').waitFor()
   await network.misbehave({ kind: 'restrict', account: phone, seconds: null })
   await page.getByText('Messages to them wait; others are sent').waitFor({ state: 'detached' })
   expect(stage.complaints).toEqual([])

@@ -16,7 +16,7 @@ test('from the sign-in to the first message.read with three clicks, and no reloa
 
   await page.getByRole('button', { name: 'Try the sandbox' }).click()
   // It links by itself.
-  await page.getByText('Messages go out and come in.').waitFor()
+  await page.getByText('Messages are sent and received.').waitFor()
   await page.getByRole('button', { name: 'Send', exact: true }).click()
   await page.getByText('The recipient has opened it.').waitFor()
   await page.getByRole('link', { name: 'message.read' }).waitFor()
@@ -39,7 +39,7 @@ test('the token is shown once, can be copied, and works', async () => {
   expect(token).toMatch(/^pmb_[\w-]{43}$/)
   expect(await page.getByLabel('Send a message from a terminal').textContent()).toContain(token)
 
-  await page.getByText('Messages go out and come in.').waitFor()
+  await page.getByText('Messages are sent and received.').waitFor()
   await page.getByRole('navigation', { name: 'Sections' }).getByText('Messages').click()
   await page.getByText('No messages yet').waitFor()
   const response = await fetch(`${stage.url}/v1/messages/text`, {
@@ -54,7 +54,7 @@ test('the token is shown once, can be copied, and works', async () => {
   await page.getByRole('navigation', { name: 'Sections' }).getByText('Overview').click()
   await page.getByRole('button', { name: 'I have copied it' }).click()
   await page.reload()
-  await page.getByText('Messages go out and come in.').waitFor()
+  await page.getByText('Messages are sent and received.').waitFor()
   expect(await page.getByText(token).count()).toBe(0)
 })
 
@@ -66,8 +66,8 @@ test('a new token, a new name and the end of an instance each say what will happ
   await page.getByRole('heading', { level: 1, name: 'Renamed' }).waitFor()
 
   await page.getByRole('button', { name: 'New token' }).click()
-  await page.getByText('The present token stops working at once').waitFor()
-  await page.getByRole('button', { name: 'Make a new token' }).click()
+  await page.getByText('The current token stops working at once').waitFor()
+  await page.getByRole('button', { name: 'Create a new token' }).click()
   await page.getByText(/^pmb_/).first().waitFor()
 
   await page.getByRole('button', { name: 'Unlink', exact: true }).click()
@@ -88,7 +88,7 @@ test('a new token, a new name and the end of an instance each say what will happ
 test('the sandbox phone shows what recipients see, writes back, and can be switched off', async () => {
   const { id, token } = await stage.service.admin.createConnected('Phone')
   const page = await stage.openSignedIn(`/instances/${id}/phone`)
-  await page.getByText('Quiet so far').waitFor()
+  await page.getByText('No conversations yet').waitFor()
   await stage.service.instance(id, token).send('5511987654321', 'Hello Ana')
   await page.getByRole('link', { name: /^read/ }).waitFor()
   await page.getByPlaceholder('Write as this contact…').fill('Hello back')

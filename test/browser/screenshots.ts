@@ -104,7 +104,7 @@ async function life(): Promise<Scene[]> {
       path: `${at}/webhook`,
       prepare: async page => {
         await page.getByRole('button', { name: 'Send a test event' }).click()
-        await page.getByText('Your webhook answers').waitFor()
+        await page.getByText('Your webhook works').waitFor()
       },
       whole: true,
     },
@@ -141,7 +141,7 @@ async function life(): Promise<Scene[]> {
         await page.getByRole('radio', { name: /Try the sandbox/ }).check()
         await page.getByRole('button', { name: 'Create', exact: true }).click()
         await page.getByText('Send from your program').waitFor()
-        await page.getByText('Messages go out and come in.').waitFor()
+        await page.getByText('Messages are sent and received.').waitFor()
       },
       whole: true,
     },

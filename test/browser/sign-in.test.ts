@@ -112,7 +112,7 @@ test('guessing is throttled, also with the right password; the admin key still o
     await page.keyboard.press('Enter')
     await answered
   }
-  await page.getByText('Too many wrong tries').waitFor()
+  await page.getByText('Too many failed attempts').waitFor()
   await field.fill(PASSWORD)
   const answered = page.waitForResponse(/\/session$/)
   await page.keyboard.press('Enter')

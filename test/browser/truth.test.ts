@@ -38,8 +38,8 @@ describe('while deliveries fail', () => {
     await row.getByRole('link').click()
     const warning = page.getByRole('alert').filter({ hasText: 'Events do not reach your webhook' })
     await warning.getByText('3 events of the last 7 days were given up').waitFor()
-    await warning.getByText('It never took an event').waitFor()
-    await warning.getByRole('link', { name: 'See why, and redeliver' }).waitFor()
+    await warning.getByText('It has never accepted an event').waitFor()
+    await warning.getByRole('link', { name: 'Show why, and redeliver' }).waitFor()
     await page.getByRole('navigation', { name: 'Sections' }).getByText('Messages').click()
     await page.getByRole('link', { name: 'Webhook: Failing' }).waitFor()
 
@@ -101,14 +101,14 @@ describe('while the service is away', () => {
 
   /** Nothing on the page says that all is well. */
   async function claimsOn(page: Page): Promise<number> {
-    const claims = page.getByText('Messages go out and come in').or(page.getByText('Connected', { exact: true }))
+    const claims = page.getByText('Messages are sent and received').or(page.getByText('Connected', { exact: true }))
     return (await claims.count()) + (await page.locator('main [data-tone="good"]').count())
   }
 
   test('no page says that a number is connected, and all say since when nothing is known', async () => {
     const { id } = await stage.service.admin.createConnected('Away')
     const page = await stage.openSignedIn(`/instances/${id}`)
-    await page.getByText('Messages go out and come in.').waitFor()
+    await page.getByText('Messages are sent and received.').waitFor()
     const list = await stage.openSignedIn('/')
     const row = list.getByRole('row').filter({ hasText: id })
     await row.getByText('Connected', { exact: true }).waitFor()
@@ -124,20 +124,20 @@ describe('while the service is away', () => {
     }
     await comeBack()
     await row.getByText('Connected', { exact: true }).waitFor()
-    await page.getByText('Messages go out and come in.').waitFor()
+    await page.getByText('Messages are sent and received.').waitFor()
     for (const shown of [page, list]) await shown.getByText('No answer since').waitFor({ state: 'detached' })
   })
 
   test('a service that hangs with its connections open is found out too', async () => {
     const { id } = await stage.service.admin.createConnected('Hangs')
     const page = await stage.openSignedIn(`/instances/${id}`, { locale: 'pt-BR' })
-    await page.getByText('As mensagens saem e chegam.').waitFor()
+    await page.getByText('As mensagens são enviadas e recebidas.').waitFor()
     stage.service.signal('SIGSTOP')
     onTestFinished(() => stage.service.signal('SIGCONT'))
     await page.getByRole('alert').getByText('O serviço não responde').first().waitFor()
     await page.getByText('Último estado: Conectada').first().waitFor()
     stage.service.signal('SIGCONT')
-    await page.getByText('As mensagens saem e chegam.').waitFor()
+    await page.getByText('As mensagens são enviadas e recebidas.').waitFor()
   })
 
   test('a message that gets no answer is said not to be tried again; sent again by hand, it goes out once', async () => {
@@ -153,9 +153,9 @@ describe('while the service is away', () => {
       await route.abort('connectionreset')
     })
     await page.getByRole('button', { name: 'Send', exact: true }).click()
-    const problem = page.getByRole('alert').filter({ hasText: 'not sent again by itself' })
+    const problem = page.getByRole('alert').filter({ hasText: 'not resent automatically' })
     await problem.waitFor()
-    expect(await page.getByText('keep trying').count()).toBe(0)
+    expect(await page.getByText('keeps trying').count()).toBe(0)
     expect(taken).toBe(1)
     await page.unrouteAll({ behavior: 'wait' })
     await page.getByRole('button', { name: 'Send', exact: true }).click()
@@ -170,7 +170,7 @@ describe('while the service is away', () => {
     // Nothing is read ahead: the section's script is not there yet.
     await page.route(/\/assets\/webhook-/, route => route.abort('connectionrefused'))
     await page.goto(`${stage.url}/instances/${id}`)
-    await page.getByText('Messages go out and come in.').waitFor()
+    await page.getByText('Messages are sent and received.').waitFor()
     const comeBack = await takeAway()
     await page.getByRole('navigation', { name: 'Sections' }).getByText('Webhook').click()
     await page.getByRole('alert').getByText('The service does not answer').first().waitFor()
@@ -187,7 +187,7 @@ describe('while the service is away', () => {
     await page.goto(`${stage.url}/instances/${id}`)
     await page.getByText('The service does not answer').first().waitFor()
     await page.unrouteAll({ behavior: 'wait' })
-    await page.getByText('Messages go out and come in.').waitFor()
+    await page.getByText('Messages are sent and received.').waitFor()
     stage.complaints.length = 0
   })
 
