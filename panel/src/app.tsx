@@ -15,11 +15,11 @@ const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError: error => onError(error) }),
   mutationCache: new MutationCache({ onError: error => onError(error) }),
   defaultOptions: {
-    // A browser that takes itself to be offline would keep a click back, and send it later unasked.
+    // A browser that considers itself offline would hold a click back and send it later.
     mutations: { networkMode: 'always' },
     queries: {
       networkMode: 'always',
-      // Changes are told by the service; reading again on focus would be for nothing.
+      // The service reports changes, so reading again on focus is unnecessary.
       refetchOnWindowFocus: false,
       staleTime: 60_000,
       retry: (failures, error) => failures < MAX_RETRIES && error instanceof ApiError && isPassing(error),
@@ -32,10 +32,10 @@ function isPassing({ code }: ApiError): boolean {
   return code === 'unreachable' || code === 'service_unavailable'
 }
 
-/** A session that was ended elsewhere, or has run out, goes to sign-in, wherever it is noticed. */
+/** Leads to the sign-in page when the session has ended. */
 function onError(error: unknown): void {
   if (!(error instanceof ApiError) || error.code !== 'invalid_admin_key') return
-  // Whoever has not been signed in yet is led there by the route.
+  // A visitor who has not signed in yet is redirected by the route.
   if (queryClient.getQueryData(sessionQuery.queryKey) === undefined) return
   const { pathname, href } = router.state.location
   if (pathname === '/sign-in') return

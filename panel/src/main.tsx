@@ -7,7 +7,7 @@ import { createRoot } from 'react-dom/client'
 import { App } from './app.tsx'
 import { loadFirstWords } from './i18n/i18n.tsx'
 
-/** The page's own styles are let in by the nonce that the service put into it. */
+/** The nonce that the service put into the page. It permits the page's own styles. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? ''
 setNonce(nonce)
 

@@ -3,10 +3,10 @@ import { ADMIN } from './api/client.ts'
 const ASK_AGAIN_MS = 2_000
 const READ_AHEAD_AFTER_MS = 500
 const RELOADED_AT = 'pombal.reloaded'
-/** Whoever reloads again so soon would do so for ever. */
+/** A second reload within this time would repeat for ever. */
 const RELOAD_AGAIN_AFTER_MS = 20_000
 
-/** Every page is a script of its own. */
+/** Every page has its own script. */
 export const pages = {
   signIn: () => import('./pages/sign-in.tsx'),
   instances: () => import('./pages/instances.tsx'),
@@ -20,7 +20,7 @@ export const pages = {
   instanceSettings: () => import('./pages/instance-settings.tsx'),
 }
 
-/** Reads every page while nothing else happens: the next click is quick, and needs no service that answers. */
+/** Loads every page in idle time. The next click is then quick and does not depend on the service. */
 export function readPagesAhead(): () => void {
   const timer = setTimeout(() => {
     for (const load of Object.values(pages)) load().catch(() => undefined)
@@ -29,10 +29,10 @@ export function readPagesAhead(): () => void {
 }
 
 /**
- * A page whose script cannot be read: once the service answers, the browser opens the address anew. Not before, or it
- * would show its own error page in place of the panel. Where the scripts of an older version are gone, this fetches the new ones.
+ * Loads a page's script. If that fails, waits until the service answers and reloads the page; an earlier reload would
+ * show the browser's error page. If the scripts of an older version are gone, the reload fetches the new ones.
  */
-export function patiently<T>(load: () => Promise<T>): () => Promise<T> {
+export function reloadOnFailure<T>(load: () => Promise<T>): () => Promise<T> {
   return async () => {
     try {
       return await load()

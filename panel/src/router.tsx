@@ -11,7 +11,7 @@ import { useEffect } from 'react'
 import { ApiError } from './api/client.ts'
 import { instanceQuery, sessionQuery } from './api/queries.ts'
 import { Waiting } from './components/waiting.tsx'
-import { pages, patiently, readPagesAhead } from './pages.ts'
+import { pages, readPagesAhead, reloadOnFailure } from './pages.ts'
 import { SessionProblem } from './session-problem.tsx'
 import { NotFound, Shell } from './shell.tsx'
 
@@ -21,7 +21,7 @@ interface Context {
 
 type Search = Record<string, unknown>
 
-/** Keeps the named parameters that are there; every one is text. */
+/** Keeps the named parameters that are present, as text. */
 function texts<const K extends string>(...names: K[]) {
   return (search: Search): Partial<Record<K, string>> => {
     const kept: Partial<Record<K, string>> = {}
@@ -42,7 +42,7 @@ const signIn = createRoute({
     ...texts('from')(search),
     ...(search['ended'] ? { ended: true } : {}),
   }),
-  component: lazyRouteComponent(patiently(pages.signIn), 'SignIn'),
+  component: lazyRouteComponent(reloadOnFailure(pages.signIn), 'SignIn'),
 })
 
 const inside = createRoute({
@@ -70,10 +70,10 @@ const instances = createRoute({
   getParentRoute: () => inside,
   path: '/',
   validateSearch: texts('search'),
-  component: lazyRouteComponent(patiently(pages.instances), 'Instances'),
+  component: lazyRouteComponent(reloadOnFailure(pages.instances), 'Instances'),
 })
 
-/** What people type who leave the rest of an address away. */
+/** An incomplete address leads to the list. */
 const allInstances = createRoute({
   getParentRoute: () => inside,
   path: '/instances',
@@ -85,53 +85,53 @@ const allInstances = createRoute({
 const settings = createRoute({
   getParentRoute: () => inside,
   path: '/settings',
-  component: lazyRouteComponent(patiently(pages.settings), 'Settings'),
+  component: lazyRouteComponent(reloadOnFailure(pages.settings), 'Settings'),
 })
 
 const instance = createRoute({
   getParentRoute: () => inside,
   path: '/instances/$id',
   loader: ({ context, params }) => void context.client.prefetchQuery(instanceQuery(params.id)),
-  component: lazyRouteComponent(patiently(pages.instance), 'InstancePage'),
+  component: lazyRouteComponent(reloadOnFailure(pages.instance), 'InstancePage'),
 })
 
 const overview = createRoute({
   getParentRoute: () => instance,
   path: '/',
-  component: lazyRouteComponent(patiently(pages.overview), 'Overview'),
+  component: lazyRouteComponent(reloadOnFailure(pages.overview), 'Overview'),
 })
 
 const messages = createRoute({
   getParentRoute: () => instance,
   path: '/messages',
   validateSearch: texts('state', 'to', 'since', 'until', 'open'),
-  component: lazyRouteComponent(patiently(pages.messages), 'Messages'),
+  component: lazyRouteComponent(reloadOnFailure(pages.messages), 'Messages'),
 })
 
 const events = createRoute({
   getParentRoute: () => instance,
   path: '/events',
   validateSearch: texts('state', 'kind', 'open'),
-  component: lazyRouteComponent(patiently(pages.events), 'Events'),
+  component: lazyRouteComponent(reloadOnFailure(pages.events), 'Events'),
 })
 
 const webhook = createRoute({
   getParentRoute: () => instance,
   path: '/webhook',
-  component: lazyRouteComponent(patiently(pages.webhook), 'WebhookPage'),
+  component: lazyRouteComponent(reloadOnFailure(pages.webhook), 'WebhookPage'),
 })
 
 const phone = createRoute({
   getParentRoute: () => instance,
   path: '/phone',
   validateSearch: texts('with'),
-  component: lazyRouteComponent(patiently(pages.phone), 'Phone'),
+  component: lazyRouteComponent(reloadOnFailure(pages.phone), 'Phone'),
 })
 
 const instanceSettings = createRoute({
   getParentRoute: () => instance,
   path: '/settings',
-  component: lazyRouteComponent(patiently(pages.instanceSettings), 'InstanceSettings'),
+  component: lazyRouteComponent(reloadOnFailure(pages.instanceSettings), 'InstanceSettings'),
 })
 
 const tree = root.addChildren([
@@ -156,7 +156,7 @@ export function createPanelRouter(client: QueryClient) {
     defaultPreload: 'intent',
     defaultPendingComponent: Waiting,
     defaultPendingMs: 200,
-    // Everything in an address is text here: a recipient is digits, and no number.
+    // Keeps values as text: a recipient consists of digits but is not a number.
     parseSearch: search => Object.fromEntries(new URLSearchParams(search)),
     stringifySearch,
     scrollRestoration: true,

@@ -8,7 +8,7 @@ import classes from './shell.module.css'
 
 const ASK_AGAIN_MS = 2_000
 
-/** In place of every page while it is not known whether somebody is signed in: asks again until there is an answer. */
+/** Replaces every page while the session state is unknown, and retries until the service answers. */
 export function SessionProblem({ error }: ErrorComponentProps) {
   const client = useQueryClient()
   const router = useRouter()

@@ -11,7 +11,7 @@ import dove from './dove.svg'
 import { LANGUAGES, useLanguage, useWords } from './i18n/i18n.tsx'
 import classes from './shell.module.css'
 
-/** What surrounds every page behind the sign-in. */
+/** The frame of every page behind the sign-in. */
 export function Shell() {
   const words = useWords()
   useLiveChanges()
@@ -56,7 +56,7 @@ export function Shell() {
   )
 }
 
-/** Above every page: what stands below it may not be so any more. */
+/** Warns on every page that its data may be out of date. */
 function AwayNotice() {
   const words = useWords()
   const since = useAwaySince()

@@ -28,7 +28,7 @@ const tile: MantineColorsTuple = [
   '#612b1c',
 ]
 
-/** The red of what cannot be undone, dark enough for white words on it. */
+/** Red for destructive actions, dark enough for white text. */
 const red: MantineColorsTuple = [
   '#fdeceb',
   '#fad7d4',
@@ -42,7 +42,7 @@ const red: MantineColorsTuple = [
   '#721e18',
 ]
 
-/** Slate, from text to ground: Mantine's dark scheme is made of it. */
+/** The slate colours of Mantine's dark scheme. */
 const dark: MantineColorsTuple = [
   '#e9e7e2',
   '#c3c8cc',

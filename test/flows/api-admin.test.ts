@@ -217,7 +217,7 @@ describe('lists', () => {
 })
 
 describe('the connection', () => {
-  test('tells the state, and the QR code while linking', async () => {
+  test('reports the state, and the QR code while linking', async () => {
     const { id } = await api.createInstance()
     const unlinked = await api.admin('GET', `/instances/${id}/connection`)
     expect(unlinked.body.data).toEqual({
@@ -383,7 +383,7 @@ describe('the webhook', () => {
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
   })
 
-  test('a new secret takes the place of the old one, which still signs beside it', async () => {
+  test('a new secret replaces the old one, and both sign for a time', async () => {
     const { id } = await api.createInstance()
     const before = (await api.admin('GET', `/instances/${id}/webhook`)).body.data
     const answer = await api.admin('POST', `/instances/${id}/webhook/secret`)

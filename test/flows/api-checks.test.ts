@@ -95,7 +95,7 @@ describe.each(STORES)('on %s', on => {
       expect(answers[0]!.body.error.code).toBe('instance_not_found')
     })
 
-    test('is told before a body of the wrong type, and of the wrong size', async () => {
+    test('is reported before a body of the wrong type, and of the wrong size', async () => {
       const path = '/v1/webhooks/inst_other'
       const large = 'x'.repeat(1_048_577)
       for (const body of ['x', large]) {
@@ -155,7 +155,7 @@ describe.each(STORES)('on %s', on => {
       }
     })
 
-    test('under /v1 and /admin/v1 it is told only to whom the address is open', async () => {
+    test('under /v1 and /admin/v1 it is reported only to authorised callers', async () => {
       expect((await api.call({ path: '/v1/nope' })).body.error.code).toBe('invalid_token')
       expect((await api.call({ path: '/admin/v1/nope' })).body.error.code).toBe('invalid_admin_key')
       const v1 = await api.call({ method: 'POST', path: '/v1/nope', key: instance.token, body: '{' })

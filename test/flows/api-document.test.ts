@@ -98,7 +98,7 @@ describe('/openapi.json', () => {
     }
   })
 
-  test('every operation has an id of its own, a summary, a known tag, and security', () => {
+  test('every operation has its own ID, a summary, a known tag, and security', () => {
     const tags = new Set((document as unknown as { tags: { name: string }[] }).tags.map(({ name }) => name))
     const ids = operations().map(([, , operation]) => operation['operationId'])
     expect(new Set(ids).size).toBe(ids.length)
@@ -210,7 +210,7 @@ describe('the events', () => {
     }
   })
 
-  test('what the domain writes is what is described', () => {
+  test('objects written by the domain match their descriptions', () => {
     for (const reached of ['sent', 'delivered', 'read'] as const) check(progressBody(subject, reached, 0))
     for (const code of FAILURE_CODES) check(failureBody(subject, messageFailure(code, 421), 0))
     for (const type of INCOMING_TYPES) {
@@ -234,7 +234,7 @@ describe('the events', () => {
     }
   })
 
-  test('what is not described is told apart', () => {
+  test('anything undescribed is detected', () => {
     expect(() => check(JSON.stringify({ ...JSON.parse(progressBody(subject, 'sent', 0)), more: 1 }))).toThrow()
     expect(() => check(progressBody(subject, 'sent', 0).replace('"status":"sent"', '"status":"read"'))).toThrow()
   })

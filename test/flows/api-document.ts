@@ -25,7 +25,7 @@ export class ApiDocument {
   readonly #checkers = new Map<object, Checker>()
 
   constructor(document: unknown) {
-    // As its readers get it: what JSON drops is not in it.
+    // As clients receive it: without the fields that JSON drops.
     this.document = JSON.parse(JSON.stringify(document))
   }
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CONDITION_WITHIN_MS, onThisMachine } from '../deadlines.ts'
 import { ApiHarness, type Created } from './api-harness.ts'
 
-/** `npm run test:hostile` waits for what takes its time. */
+/** `npm run test:hostile` includes the slow tests. */
 const LONG = process.env['HOSTILE_REQUESTS'] !== undefined
 /** It would be answered with 200. */
 const SMUGGLED = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
@@ -42,7 +42,7 @@ function exchange(bytes: string | Buffer, quietMs = 300): Promise<{ statuses: nu
   })
 }
 
-/** Requests that reached a route, as the log tells. */
+/** The requests that reached a route, according to the log. */
 function routed(): number {
   return api.logged.filter(({ msg }) => msg === 'request.answered').length
 }
@@ -81,7 +81,7 @@ describe('a request hidden in another', () => {
     expect(routed() - before).toBeLessThanOrEqual(1)
   })
 
-  test('is a request of its own where it stands behind the end of the first', async () => {
+  test('is a request by itself behind the end of the first', async () => {
     const before = routed()
     const { statuses } = await exchange(`GET /v1/instance HTTP/1.1\r\nHost: x\r\n\r\n${SMUGGLED}`)
     expect(statuses).toEqual([401, 200])
@@ -89,10 +89,10 @@ describe('a request hidden in another', () => {
   })
 })
 
-describe('a caller who takes his time', () => {
+describe('a slow caller', () => {
   const request = (more: string) => `GET /healthz HTTP/1.1\r\nHost: x\r\n${more}`
 
-  test('a thousand connections that say nothing hold up nobody', async () => {
+  test('a thousand silent connections delay nobody', async () => {
     const sockets = Array.from({ length: 1_000 }, () => connect(api.port, '127.0.0.1').on('error', () => undefined))
     await Promise.all(sockets.map(socket => new Promise(resolve => socket.once('connect', resolve))))
     for (const socket of sockets) socket.write('POST /v1/messages/text HTTP/1.1\r\nHost: x\r\nX-Slow: ')

@@ -76,7 +76,7 @@ describe('a page of another site', () => {
     ['that sends nothing about itself', {}],
   ]
 
-  test.each(sites)('%s can do nothing with the session of whoever looks at it', async (_, from) => {
+  test.each(sites)('%s can do nothing with the session of a visitor', async (_, from) => {
     const { cookie } = await signIn(ADMIN_KEY)
     for (const [method, path, body] of writes) {
       const target = `/admin/v1${path.replace(':id', instance.id)}`
@@ -86,7 +86,7 @@ describe('a page of another site', () => {
     expect((await api.call({ path: `/v1/instance`, key: instance.token })).status).toBe(200)
   })
 
-  test('is told by no answer that it may read it', async () => {
+  test('gets no answer that permits reading it', async () => {
     const { cookie } = await signIn(ADMIN_KEY)
     const headers = { cookie, origin: 'https://evil.example', 'access-control-request-method': 'DELETE' }
     for (const [method, path] of [
@@ -165,7 +165,7 @@ describe('guessing', () => {
     expect(await guess('203.0.113.9:5000')).toBe(429)
   })
 
-  test('tells nothing about which instances, messages or tokens there are', async () => {
+  test('reveals nothing about which instances, messages or tokens exist', async () => {
     const other = await api.createInstance()
     const unknown = await api.call({ path: '/v1/webhooks/inst_000000000000', key: instance.token })
     const existing = await api.call({ path: `/v1/webhooks/${other.id}`, key: instance.token })

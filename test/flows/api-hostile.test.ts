@@ -19,7 +19,7 @@ const RUNS =
 
 let api: ApiHarness
 let instance: Created
-/** Somebody else's: nothing of it may be told to `instance`. */
+/** Data of another instance. `instance` must never see any of it. */
 let other: Created
 const SECRETS = ['confidential-text-of-another', 'confidential.example', 'Confidential Ltd']
 const otherSecrets: string[] = []
@@ -166,6 +166,6 @@ test(
   LONG_RUN_MS,
 )
 
-test('after all that, no bug stands in the log', () => {
+test('the log reports no internal error afterwards', () => {
   expect(api.logged.filter(({ msg }) => msg === 'request.failed')).toEqual([])
 })

@@ -22,7 +22,7 @@ async function firstDue(): Promise<DueDelivery> {
   return (await api.store.deliveries.listFirst(instance.id, 0, 10))[0]!
 }
 
-/** Records one attempt of the instance's next delivery, and what follows from it. */
+/** Records one attempt of the instance's next delivery and its consequences. */
 async function attempt(status: number | null, then: 'delivered' | 'exhausted'): Promise<DueDelivery> {
   const delivery = await firstDue()
   const record: AttemptRecord = {
@@ -197,7 +197,7 @@ describe('events', () => {
     expect(detail.delivery).toMatchObject({ state: 'delivered', redelivery: true })
   })
 
-  test('redelivering many tells how many, by state and time', async () => {
+  test('redelivering many reports how many, by state and time', async () => {
     const path = `/instances/${instance.id}/events/redeliver`
     const id = await accept('another')
     await api.progress(instance, id, 'sent')
@@ -271,7 +271,7 @@ describe('events', () => {
     }
   })
 
-  test('an incoming message stands in the log as it was told', async () => {
+  test('an incoming message is in the log as its webhook reported it', async () => {
     instance = await api.createConnected()
     const message = {
       id: 'ABC',

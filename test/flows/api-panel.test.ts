@@ -16,7 +16,7 @@ async function signIn(key: string): Promise<{ answer: Answer; cookie: string }> 
 }
 
 describe('sessions', () => {
-  test('the admin key opens one, which its cookie then stands for', async () => {
+  test('the admin key opens a session, and its cookie then authorises calls', async () => {
     const { answer, cookie } = await signIn(ADMIN_KEY)
     expect(answer.status).toBe(200)
     expect(answer.headers.get('set-cookie')).toMatch(
@@ -88,7 +88,7 @@ describe('sessions', () => {
   )
 })
 
-describe('what the pages show', () => {
+describe('the data of the pages', () => {
   test('a message sent by hand is accepted as a program’s is, and once under one key', async () => {
     const { id } = await api.createConnected()
     const send = (idempotencyKey: string, text = 'Hello') =>
@@ -102,7 +102,7 @@ describe('what the pages show', () => {
     expect(refused.body.error.code).toBe('instance_not_connected')
   })
 
-  test('activity of several instances, and what became of the events of one', async () => {
+  test('activity covers several instances, and statistics the deliveries of one', async () => {
     const instance = await api.createConnected()
     const { body } = await api.send(instance, { to: '5511987654321', text: 'Hello' })
     await api.progress(instance, body.data.id, 'read')
@@ -158,7 +158,7 @@ describe('what the pages show', () => {
 })
 
 describe('the stream of changes', () => {
-  test('names what changed, and ends with the session that follows it', async () => {
+  test('reports each change, and ends with its session', async () => {
     const { cookie } = await signIn(ADMIN_KEY)
     const { id } = await api.createInstance()
     const response = await fetch(`${api.url}/admin/v1/changes`, { headers: { cookie } })
@@ -177,7 +177,7 @@ describe('the stream of changes', () => {
     expect(told).toContain(`event: change\ndata: {"data":{"instanceId":"${id}","what":"connection"}}`)
   })
 
-  test('is closed to whoever is not signed in', async () => {
+  test('is closed without a session', async () => {
     expect((await api.call({ path: '/admin/v1/changes' })).status).toBe(401)
   })
 })

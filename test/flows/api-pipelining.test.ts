@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { until } from '../until.ts'
 import { ApiHarness, type Created } from './api-harness.ts'
 
-/** `npm run test:hostile` waits for what takes its time. */
+/** `npm run test:hostile` includes the slow tests. */
 const LONG = process.env['HOSTILE_REQUESTS'] !== undefined
 const MAX_UNANSWERED = 64
 
@@ -89,7 +89,7 @@ test('the script of the reference comes whole', async () => {
   expect(Buffer.byteLength(text)).toBe(Number(headers.get('content-length')))
 })
 
-test.runIf(LONG)('an answer that nobody reads ends with its connection', { timeout: 120_000 }, async () => {
+test.runIf(LONG)('an unread answer ends with its connection', { timeout: 120_000 }, async () => {
   await using fresh = await ApiHarness.start()
   const socket = connect(fresh.port, '127.0.0.1').on('error', () => undefined)
   socket.pause()

@@ -70,7 +70,7 @@ function expectError(answer: RawAnswer, status: number, code: string): void {
 
 const GOOD = '{"to":"5511987654321","text":"x"}'
 
-describe('what is no HTTP is 400 in the envelope', () => {
+describe('bytes that are not HTTP get 400 in the envelope', () => {
   test.each([
     ['noise', '\u0000\u0001\u0002 nonsense\r\n\r\n'],
     ['a broken request line', 'GET\r\n\r\n'],
@@ -162,7 +162,7 @@ describe('odd but proper requests', () => {
     expect((await post(GOOD, ['Expect: a-miracle'])).status).toBe(202)
   })
 
-  test('an upgrade that nobody offers is ignored', async () => {
+  test('an unsupported upgrade is ignored', async () => {
     const answer = await raw('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
     expect(answer.status).toBe(200)
   })

@@ -137,7 +137,7 @@ describe.each(STORES)('on %s', on => {
       expect(body.data.state).toBe('disconnected')
     })
 
-    test('a malformed body is told before a missing connection', async () => {
+    test('a malformed body is reported before a missing connection', async () => {
       const other = await api.createInstance()
       expect((await api.send(other, { to: 'x', text: 'x' })).body.error.code).toBe('invalid_phone_number')
       expect((await api.send(other, { to: TO })).body.error.code).toBe('invalid_request')
@@ -216,7 +216,7 @@ describe.each(STORES)('on %s', on => {
       expect(answer.body.error.message).toContain('X-Idempotency-Key')
     })
 
-    test('a malformed one is told before a missing connection, and a malformed body before the replay of a known one', async () => {
+    test('a malformed one is reported before a missing connection, and a malformed body before the replay of a known one', async () => {
       const other = await api.createInstance()
       expect((await api.send(other, body, { 'x-idempotency-key': 'a b' })).body.error.code).toBe('invalid_request')
       const key = randomUUID()
@@ -256,7 +256,7 @@ describe.each(STORES)('on %s', on => {
   })
 
   describe('GET /v1/messages/{id}', () => {
-    test('tells how far the message got, null where it was not reached', async () => {
+    test('reports how far the message got, with null for each step not reached', async () => {
       const { body } = await api.send(instance, { to: TO, text: 'follow me' })
       const { id } = body.data
       const read = async () => (await api.call({ path: `/v1/messages/${id}`, key: instance.token })).body.data
@@ -283,7 +283,7 @@ describe.each(STORES)('on %s', on => {
       expect(last.sentAt <= last.deliveredAt && last.deliveredAt <= last.readAt).toBe(true)
     })
 
-    test('a failed one tells why', async () => {
+    test('a failed one reports the reason', async () => {
       const { body } = await api.send(instance, { to: TO, text: 'in vain' })
       const lease = await api.lease(instance.id)
       const queued = await api.store.messages.listQueued(instance.id, 1_000)

@@ -51,7 +51,7 @@ class Stream {
   }
 }
 
-test('a stream tells the connection at once and after every change, and ends when the instance is deleted', async () => {
+test('a stream reports the connection at once and after every change, and ends when the instance is deleted', async () => {
   await using api = await ApiHarness.start()
   const { id } = await api.createInstance()
   const stream = await Stream.open(api, id)
@@ -72,7 +72,7 @@ test('a stream tells the connection at once and after every change, and ends whe
   expect(stream.events.at(-1)).toEqual({ event: 'deleted', data: { instanceId: id } })
 })
 
-test('without any hint the change is told all the same, and what did not change is not', async () => {
+test('without any hint a change is still reported, and an unchanged connection is not', async () => {
   const deaf = { shared: false, on: () => () => undefined }
   await using api = await ApiHarness.start({ store: () => ({ hints: deaf }) })
   const { id } = await api.createInstance()

@@ -85,7 +85,7 @@ test('an answer that its own schema does not allow is a 500 too, in the envelope
   expect([answer.status, answer.body.error.code]).toEqual([500, 'internal_error'])
 })
 
-test('while it closes, what is in flight finishes, and its answer says that the connection ends', async () => {
+test('during shutdown, requests in flight finish, and their answers announce the end of the connection', async () => {
   let release: (() => void) | undefined
   const held = new Promise<void>(resolve => {
     release = resolve
@@ -114,7 +114,7 @@ test('while it closes, what is in flight finishes, and its answer says that the 
   await closed
 })
 
-test('while it closes, what still comes is 503, and says that the connection ends', async () => {
+test('during shutdown, new requests get 503, and their answers announce the end of the connection', async () => {
   const api = await ApiHarness.start()
   const instance = await api.createConnected()
   const body = JSON.stringify(BODY)

@@ -37,7 +37,7 @@ describe.each(CASES)('on %s a caller with a key is neither refused nor held up b
 
   test.each(names)('%s', { timeout: 90_000 }, async name => {
     const { refused, calls, p95Ms, peakMib } = await stage.under(name, ATTACK_MS, async () => {
-      // Who runs the service can see what happens, and sign in.
+      // The operator can see what happens, and sign in.
       expect((await fetch(`${stage.service.url}/readyz`)).status).toBe(200)
       expect((await fetch(stage.metricsUrl)).status).toBe(200)
       await stage.service.admin.setPassword('another password that nobody guesses')

@@ -32,7 +32,7 @@ describe('a backup', () => {
     )
   }
 
-  test('made under load restores to a consistent database that starts, sends and tells', async () => {
+  test('a backup made under load restores to a consistent database that starts, sends and reports', async () => {
     const database = await createDatabase('sqlite', inject('postgresUrl'))
     const stage = await Stage.open({ database, instances: 1, seed: newSeed() })
     try {
@@ -62,7 +62,7 @@ describe('a backup', () => {
         const texts = (await stage.network!.inbox(phone)).map(({ text }) => text)
         expect(new Set(texts).size).toBe(texts.length)
       }
-      // To one whose sessions have gone on since: what it cannot decrypt, it asks for again.
+      // The sessions have advanced since the backup. The restored instance asks for messages that it cannot decrypt.
       const known = stage.loads[0]!.accepted.findLast(({ to }) => to.startsWith('5511'))!
       const { id } = await client.send(known.to, 'after the restore')
       const read = await until('it to be read', async () => {

@@ -31,7 +31,7 @@ test('npm run cluster: nodes behind one address, one of which may be killed; Ctr
     const { id, token } = await admin.createConnected()
     process.kill(Number(nodes[0]?.[2]), 'SIGTERM')
     await until('the node to be gone', () => output.includes('node 1 ended'))
-    // Connections to the node that went are closed: whoever calls on one of them calls again.
+    // Connections to the removed node are closed, and their callers retry.
     const instance = instanceClient(() => url, id, token)
     const sent = await until('an accepted message', () => instance.send('5511987654321', 'Hello').catch(() => null))
     const status = () => instance.message(sent.id).catch(() => null)

@@ -91,7 +91,7 @@ test('a service that runs leaves nothing of a deleted instance in its data folde
   await service.instance(id, token).setWebhook(receiver.url)
   await service.instance(id, token).send('5511987654321', 'SENT-WORD')
   await service.admin.writeAsContact(id, { from: '5511987654321', text: 'HEARD-WORD' })
-  // Sent, delivered, read and heard.
+  // Sent, delivered, read and received.
   await receiver.waitFor(4)
   const left = () => [...filesWith(service.dataDir, 'SENT-WORD'), ...filesWith(service.dataDir, 'HEARD-WORD')]
   expect(left()).not.toEqual([])

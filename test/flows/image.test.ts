@@ -26,7 +26,7 @@ function argumentsOf(instruction: string, lines = lastStage): string[] {
   return lines.filter(line => line.startsWith(`${instruction} `)).map(line => line.slice(instruction.length + 1))
 }
 
-/** BusyBox's in the image; any other understands the same. */
+/** BusyBox's in the image; other shells behave the same. */
 const HAS_WGET = (process.env['PATH'] ?? '').split(':').some(folder => existsSync(join(folder, 'wget')))
 
 interface ComposeService {
@@ -45,7 +45,7 @@ const compose = parse(read('compose.yaml'), { merge: true }) as {
   configs: Record<string, { content: string }>
 }
 
-test('the image runs the Node that everything is tested on, as nobody in particular, and takes signals itself', () => {
+test('the image runs the tested Node version as an unprivileged user, and handles signals itself', () => {
   const { node } = JSON.parse(read('package.json')).dependencies
   for (const from of argumentsOf('FROM', instructions)) {
     expect(from).toMatch(new RegExp(`^(node:${node.replaceAll('.', '\\.')}-alpine|manifests)( AS \\w+)?$`))
@@ -66,7 +66,7 @@ test('the image has the simulator for the sandbox, the built panel, and no tools
   expect(copied).toContain('--from=panel /app/panel/dist panel/dist')
 })
 
-test('what the image copies is there, and is not left out of the build', () => {
+test('every file that the image copies exists, and the build does not ignore it', () => {
   const ignored = read('.dockerignore').split('\n')
   const sources = argumentsOf('COPY', instructions)
     .filter(line => !line.startsWith('--from'))

@@ -73,7 +73,7 @@ describe.each(STORES)('npm run keys:rotate on %s', kind => {
     await store.close()
   }
 
-  /** @param killOn what it has printed, or milliseconds, after which it is killed */
+  /** @param killOn the printed text, or the milliseconds, after which it is killed */
   async function rotate(killOn: ((output: string) => boolean) | number | null): Promise<Run> {
     const child = spawn(process.execPath, [PROGRAM], {
       env: {
@@ -134,7 +134,7 @@ describe.each(STORES)('npm run keys:rotate on %s', kind => {
     expect(last.output).not.toContain(oldKey.toString('base64'))
   })
 
-  test('the service starts on what it leaves, with every secret as it was', async () => {
+  test('the service starts on the result, with every secret unchanged', async () => {
     const env: Record<string, string> = { ...database.env, SANDBOX: 'on' }
     const service = await new Service({ dataDir, env }).start()
     const { id, token } = await service.admin.createConnected()

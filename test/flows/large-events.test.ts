@@ -8,7 +8,7 @@ import { Service } from '../service.ts'
 const EVENTS = 200
 const LARGE = 1_000_000
 const ROUNDS = 5
-/** From a list to the look of another caller. */
+/** The delay that a list causes for another caller. */
 const PAUSE_MS = 5
 
 /** Events of an instance with texts of this length; `form`: with a row of the message, or as they were before there were any. */
@@ -56,7 +56,7 @@ test.each(STORES)(
           lists.push(performance.now() - startedAt)
           expect(events).toHaveLength(EVENTS)
         }
-        // The least of them: what else the machine does only adds to it.
+        // The minimum, because other load on the machine only adds to it.
         return { list: Math.min(...lists), wait: Math.min(...waits) }
       }
       const small = await measure(100, 'new')

@@ -4,12 +4,12 @@ import { STORES } from '../database.ts'
 import { until } from '../until.ts'
 import { LibraryStage, type LinkedNumber } from './library-stage.ts'
 
-/** Stanzas that end in a rejection or an exception inside Baileys which nobody there handles. */
+/** Stanzas that cause an unhandled rejection or exception inside Baileys. */
 
 const SERVER = 's.whatsapp.net'
 const QUERIES = { stanza: 'iq', direction: 'in' } as const
 const ANSWERS = { stanza: 'iq', direction: 'out' } as const
-/** A cut takes effect somewhere in the handling of the stanza before it: each is tried so often. */
+/** A cut takes effect somewhere in the handling of the previous stanza, so each is tried this often. */
 const TRIES = 5
 
 const dirty = (type: string): StanzaText => ({

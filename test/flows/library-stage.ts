@@ -14,7 +14,7 @@ export interface LinkedNumber {
   instance: InstanceClient
 }
 
-/** The service as a process of its own with linked numbers, against a simulated WhatsApp in another one. */
+/** The service in its own process with linked numbers, against a simulated WhatsApp in another one. */
 export class LibraryStage implements AsyncDisposable {
   readonly network: Network
   readonly service: Service

@@ -37,7 +37,7 @@ describe.concurrent('the live check', () => {
       expect(written).not.toMatch(/\d{6}|[0-9A-F]{16}|@s\.whatsapp|Pombal live check:/)
   })
 
-  test('tells each thing that another network does otherwise', async () => {
+  test('reports each difference of another network', async () => {
     const usual = checkSimulator(silent())
     const changed = checkSimulator(silent(), async simulator => {
       const acks = { stanza: 'ack', direction: 'out', attrs: { class: 'message' } } as const
@@ -91,7 +91,7 @@ test('the QR code in the terminal is the one that was given, light around it', (
   }
 })
 
-test('a stanza is told without what is private in it', () => {
+test('a reported stanza holds no private data', () => {
   const shape = shapeOf({
     tag: 'message',
     attrs: { from: '5511987654321:7@s.whatsapp.net', id: '3EB0', t: '1795256000', notify: 'Ana', type: 'text' },
@@ -102,7 +102,7 @@ test('a stanza is told without what is private in it', () => {
   )
 })
 
-test('checks that were not reached are not told as differences, and a report with a secret is refused', () => {
+test('checks that were not reached are not reported as differences, and a report with a secret is refused', () => {
   const [simulator, whatsapp] = [new Findings(), new Findings()]
   for (const check of ['first', 'second']) simulator.note(check, 'acknowledged', true)
   whatsapp.note('first', 'acknowledged', false)

@@ -9,7 +9,7 @@ import { until } from '../until.ts'
 
 /** A pipe holds 64 KiB, and every call is logged in 200 bytes or more. */
 const CALLS = 1_000
-/** Far above what a call takes, far below for ever. */
+/** Far above the duration of a call, far below an endless one. */
 
 const cleanUps: (() => void)[] = []
 let service: Service | undefined
@@ -84,7 +84,7 @@ describe.skipIf(process.platform === 'win32')(
       expect(await service.kill('SIGTERM')).toEqual({ code: 0, signal: null })
     })
 
-    test('into a pipe that nobody reads; what waited is there when somebody does', async () => {
+    test('into a pipe without a reader; the pending lines are written once it has one', async () => {
       const { reader, writer } = makePipe()
       cleanUps.push(() => closeSync(reader))
       service = await new Service({ logTo: writer }).start()
@@ -98,7 +98,7 @@ describe.skipIf(process.platform === 'win32')(
       for (const line of lines.slice(0, -1)) expect(() => JSON.parse(line), line).not.toThrow()
     })
 
-    test('into a pipe that nobody reads: it can be stopped', async () => {
+    test('into a pipe without a reader: it can be stopped', async () => {
       const { reader, writer } = makePipe()
       cleanUps.push(() => closeSync(reader))
       service = await new Service({ logTo: writer }).start()

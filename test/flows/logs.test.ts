@@ -15,7 +15,7 @@ function guisesOf(secret: string): string[] {
   return [secret, JSON.stringify(secret).slice(1, -1), base64, bytes.toString('hex'), bytes.toJSON().data.join(',')]
 }
 
-describe('what the service writes to its log, everything being logged', () => {
+describe('the log of the service at the most detailed level', () => {
   const secrets = new Map<string, string>([
     ['the text of a message', 'confidential-outgoing-text'],
     ['the text of a group message', 'confidential-group-text'],
@@ -55,7 +55,7 @@ describe('what the service writes to its log, everything being logged', () => {
     await receiver?.close()
   })
 
-  test('tells of every step', () => {
+  test('reports every step', () => {
     const told = new Set(service.logLines.map(({ msg }) => msg))
     for (const fact of ['message.sent', 'delivery.attempted', 'app.stopped']) expect(told).toContain(fact)
   })
@@ -66,7 +66,7 @@ describe('what the service writes to its log, everything being logged', () => {
     for (const line of lines) expect(() => JSON.parse(line), line).not.toThrow()
   })
 
-  test('holds no secret, token, key or message text in any guise', () => {
+  test('holds no secret, token, key or message text in any encoding', () => {
     const output = service.wholeOutput.toLowerCase()
     for (const [what, secret] of secrets) {
       for (const guise of guisesOf(secret)) {

@@ -79,7 +79,7 @@ describe.each(STORES)('the main job on %s', store => {
     return ids
   }
 
-  test('a text to every number with a meaning is told of, in order, to the end and no further', async () => {
+  test('a text to every special number is reported, in order, to its last state and no further', async () => {
     const sent = await Promise.all(
       MEANINGS.map(async ([to, kinds, error], n) => {
         const { id } = await instance.send(to, `meaning ${n} 👋\nsecond line`)
@@ -112,7 +112,7 @@ describe.each(STORES)('the main job on %s', store => {
     expect(afterMs(readAt)).toBeLessThan(CONDITION_WITHIN_MS)
   })
 
-  test('the number that answers is heard', async () => {
+  test('the answer of the number that answers is received', async () => {
     const { id } = await instance.send(ECHO, 'are you there?')
     const { data } = await untilReceived('are you there?')
     expect(data).toMatchObject({ from: ECHO, type: 'text' })
@@ -156,7 +156,7 @@ describe.each(STORES)('the main job on %s', store => {
     await untilReceived('still there?')
   })
 
-  test('deleting an instance fails what is queued, tells of it, and then leaves no row behind', async () => {
+  test('deleting an instance fails and reports queued messages, and then leaves no row behind', async () => {
     const other = await addInstance()
     const ids = await sendBurst(other)
     expect(await database.countRowsOf(other.id, service.dataDir)).toBeGreaterThan(ids.length)
@@ -175,7 +175,7 @@ describe.each(STORES)('the main job on %s', store => {
     expect((await instance.instance()).state).toBe('connected')
   })
 
-  test('logging out fails what is queued, and a new message is refused', async () => {
+  test('logging out fails queued messages, and a new message is refused', async () => {
     const other = await addInstance()
     const replayable = await other.send(ORDINARY, 'first', 'the-key')
     const ids = await sendBurst(other)

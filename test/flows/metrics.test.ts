@@ -73,7 +73,7 @@ describe.each(STORES)('metrics on %s', kind => {
     expect((await fetch(metricsUrl, { method: 'POST', body: 'x' })).status).toBe(405)
   })
 
-  test('cannot be held up by connections that stay open, or by a scrape whose answer nobody reads', async () => {
+  test('cannot be blocked by idle connections, or by a scrape that does not read its answer', async () => {
     const port = Number(new URL(metricsUrl).port)
     const sockets = Array.from({ length: 100 }, () => connect(port, '127.0.0.1').on('error', () => undefined))
     for (const socket of sockets) socket.pause().write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20))
@@ -99,7 +99,7 @@ describe.each(STORES)('metrics on %s', kind => {
   })
 })
 
-test('a port that is taken is told by the name of its setting', async () => {
+test('a port that is taken is reported with the name of its setting', async () => {
   const receiver = await new Receiver().listen()
   const service = new Service({ env: { METRICS_PORT: `${receiver.port}` } })
   service.boot()

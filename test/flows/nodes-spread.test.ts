@@ -9,7 +9,7 @@ const FIVE_BY_HINT_MS = 12_000
 const AT_ONCE_MS = 8_000
 const CONTACT = '5511987654321'
 
-/** Every instance is sent for by every node, and tells of it; nothing arrives twice. */
+/** Every node sends for every instance and reports its events; nothing arrives twice. */
 async function allWork(stage: NodesStage, linked: readonly Linked[], text: string): Promise<void> {
   const up = stage.nodes.filter(({ url }) => url !== null)
   await Promise.all(

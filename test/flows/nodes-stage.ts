@@ -15,7 +15,7 @@ export interface Linked {
   through(node: Service): InstanceClient
 }
 
-/** Several nodes on one PostgreSQL, one simulated WhatsApp in a process of its own, and a receiver. */
+/** Several nodes on one PostgreSQL, one simulated WhatsApp in its own process, and a receiver. */
 export class NodesStage implements AsyncDisposable {
   readonly nodes: Service[]
   readonly network: Network
@@ -71,7 +71,7 @@ export class NodesStage implements AsyncDisposable {
     return linked
   }
 
-  /** Null while nobody runs it. */
+  /** Null while no node runs it. */
   async ownerOf(instanceId: string): Promise<Service | null> {
     const [row] = await this.query<{ owner: string | null }>(
       `select owner from leases where instance_id = '${instanceId}' and owner is not null`,

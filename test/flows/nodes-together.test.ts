@@ -6,7 +6,7 @@ import { type Linked, NodesStage } from './nodes-stage.ts'
 
 const CONTACT = '5511987654321'
 
-/** What holds on one node holds on all of them, at once. */
+/** The guarantees of one node hold on all of them at once. */
 describe('two nodes', () => {
   let stage: NodesStage
   let linked: Linked
@@ -41,7 +41,7 @@ describe('two nodes', () => {
     expect(await status(one, data.token)).toBe(401)
   })
 
-  test('accept one message for one idempotency key, whoever is asked', async () => {
+  test('accept one message for one idempotency key, whichever node is asked', async () => {
     const key = randomUUID()
     const clients = [one, other].map(node => linked.through(node))
     const sent = await Promise.all([...clients, ...clients].map(client => client.send(CONTACT, 'once', key)))

@@ -32,7 +32,7 @@ async function storeUp(): Promise<string | undefined> {
   return /^pombal_store_up (\d)$/m.exec(text)?.[1]
 }
 
-/** Refused once, it stays so: nothing that a probe does makes room. */
+/** Once it is refused it stays so: a probe frees no memory. */
 async function expectNotReadyThroughout(): Promise<void> {
   await until('503', async () => (await readyStatus()) === 503)
   const answers: number[] = []

@@ -142,7 +142,7 @@ test('with nothing set it listens on 127.0.0.1:3000 alone, and keeps its data in
   for (const address of ['127.0.0.2', '[::1]']) await expect(fetch(`http://${address}:3000/readyz`)).rejects.toThrow()
 })
 
-test('WHATSAPP_VERSION is what WhatsApp is told at the login, and without it the version that ships with the driver', async () => {
+test('WHATSAPP_VERSION is the version sent to WhatsApp at login, and without it the version that ships with the driver', async () => {
   const network = await createSimulator({ claimedPreKeys: 500 })
   toDispose.push(() => network.close())
 
@@ -158,7 +158,7 @@ test('WHATSAPP_VERSION is what WhatsApp is told at the login, and without it the
   expect(told).toEqual(['2.3000.1999999999', DEFAULT_CONNECTION_CONFIG.version.join('.')])
 })
 
-test('PUBLIC_URL is the address that people are told; behind it webhooks stay out of this machine, and cookies are Secure', async () => {
+test('PUBLIC_URL is the address shown to people; behind it webhooks cannot reach this machine, and cookies are Secure', async () => {
   const port = await findFreePort()
   const service = await startService({ PUBLIC_URL: 'https://pombal.example', PORT: String(port) })
   expect(service.output).toContain('listens on https://pombal.example\n')

@@ -44,7 +44,7 @@ function serviceOn(url: string): Service {
   return service
 }
 
-/** The one sentence that a start in vain leaves. */
+/** The one sentence that a failed start prints. */
 async function startInVain(url: string): Promise<string> {
   const vain = serviceOn(url)
   vain.boot()
@@ -85,7 +85,7 @@ async function startOldServer(): Promise<string> {
   return `127.0.0.1:${(proxy.address() as AddressInfo).port}`
 }
 
-describe('a start on PostgreSQL that is not possible says where, why and what to do', () => {
+describe('a failed start on PostgreSQL names the address, the reason and the remedy', () => {
   test.each([
     [
       'a wrong password',
@@ -142,7 +142,7 @@ describe.skipIf(!HAS_PGBOUNCER)('behind the real PgBouncer (skipped where it is 
     expect(await startInVain(url)).toMatch(/its pool has 9 connections for each node/)
   })
 
-  test('a database that the pooler cannot reach is told as it says', async () => {
+  test("a database that the pooler cannot reach is reported in the pooler's words", async () => {
     const url = new URL(await pool('session'))
     url.pathname = '/nowhere'
     expect(await startInVain(url.href)).toMatch(/pooler at .* refuses .*"nowhere"/)

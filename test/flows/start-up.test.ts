@@ -56,7 +56,7 @@ afterEach(async () => {
 })
 
 describe('a start', () => {
-  test('prints where it listens, where data and admin key are, and a next step that works as it stands', async () => {
+  test('prints its address, the paths of data and admin key, and a next step that works unchanged', async () => {
     const service = makeService()
     const url = await service.start().then(() => service.ready())
     const keyFile = join(service.dataDir, 'admin.key')
@@ -76,7 +76,7 @@ describe('a start', () => {
     expect(answer.status).toBe(201)
   })
 
-  test('bounds what V8 and malloc hold, and keeps its process id and options; an own bound stays', async () => {
+  test('limits the memory of V8 and malloc, and keeps its process ID and options; a limit set by the operator stays', async () => {
     const show =
       '--import=data:text/javascript,console.log(process.pid,process.env.MALLOC_ARENA_MAX,process.execArgv.join())'
     const service = await makeService({ nodeOptions: [show] }).start()
@@ -113,14 +113,14 @@ describe('a start', () => {
     silent.close()
   })
 
-  test('stops also when nobody reads its output any more', async () => {
+  test('stops even if nothing reads its output any more', async () => {
     const service = await makeService().start()
     service.closeOutput()
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
     expect(await service.kill('SIGTERM')).toEqual({ code: 0, signal: null })
   })
 
-  test('gives up every lease at once when it stops, also while a caller takes his time, who is answered', async () => {
+  test('releases every lease at once when it stops, even while a slow caller is still being answered', async () => {
     const service = await makeService().start()
     const { token } = await service.admin.createConnected()
     const body = JSON.stringify({ to: '15005550003', text: 'hello' })
@@ -186,7 +186,7 @@ describe('a start', () => {
     expect(output).not.toMatch(/confidential| {4}at /)
   })
 
-  test('on a folder that another process works on is refused, and that one goes on', async () => {
+  test('on a folder in use by another process is refused, and that process continues', async () => {
     const first = await makeService().start()
     const { code, output } = await startInVain({ dataDir: first.dataDir })
     expect(code).toBe(1)
@@ -202,7 +202,7 @@ describe('a start', () => {
     expect(await service.admin.connection(id)).toMatchObject({ state: 'unlinked' })
   })
 
-  test('keeps what it writes for the one who runs it, also in a folder that others can enter', async () => {
+  test('writes files that only its own user can read, even in a shared folder', async () => {
     const dataDir = makeFolder()
     chmodSync(dataDir, 0o755)
     const service = await makeService({ dataDir }).start()

@@ -154,7 +154,7 @@ describe.each(STORES)('webhooks on %s', kind => {
     expect(await states()).toEqual([undefined, 'delivered'])
   })
 
-  test('a new secret signs everything from then on, queued deliveries too', async () => {
+  test('a new secret signs all later attempts, including queued deliveries', async () => {
     await using room = await openRoom({ retryDelaysMs: [200, 200] })
     await using receiver = await createReceiver()
     receiver.answerWith(({ index }) => ({ kind: 'status', status: index === 0 ? 500 : 200 }))
@@ -192,7 +192,7 @@ describe.each(STORES)('webhooks on %s', kind => {
     ])
   })
 
-  test('redirects, drips, floods and breaks are judged by their status line, and told in the log', async () => {
+  test('redirects, drips, floods and breaks are judged by their status line, and logged', async () => {
     await using room = await openRoom({ retryDelaysMs: [], timeoutMs: 1_000 })
     await using receiver = await createReceiver()
     const consumer = await room.addInstance(receiver.url)

@@ -33,7 +33,7 @@ const SETTINGS: RoomSettings = {
 const RECORDED_AT_ONCE = 250
 const OWNER = 'test'
 
-/** The webhooks room on a real store, put together as app.ts does; no API and no WhatsApp. */
+/** The webhooks module on a real store, composed as in app.ts, without API and WhatsApp. */
 export class Room {
   store!: Store
   dispatcher!: Dispatcher
@@ -137,7 +137,7 @@ export class Room {
   }
 }
 
-/** One instance, to which things happen that its webhook is told of. */
+/** One instance, with functions that cause the events of its webhook. */
 export class Consumer {
   readonly id: string
   readonly secret: string

@@ -18,7 +18,7 @@ const MEGABYTE = 1024 * 1024
 
 type AtEnd = (dispose: () => void | Promise<void>) => void
 
-/** A consumer that does with every connection what it likes. @returns its port */
+/** A consumer that handles every connection as the test says. @returns its port */
 async function serve(server: Server, atEnd: AtEnd = onTestFinished): Promise<number> {
   const sockets = new Set<Socket>()
   server.on('connection', socket => {
@@ -201,7 +201,7 @@ test('an answer too many is not taken for the answer to the next attempt', async
 })
 
 describe('a redirect', () => {
-  test.each([301, 302, 303, 307, 308])('by %i is followed nowhere', async status => {
+  test.each([301, 302, 303, 307, 308])('by %i is not followed', async status => {
     await using target = await createReceiver()
     await using receiver = await createReceiver()
     for (const to of [target.url, '/elsewhere', 'http://169.254.169.254/latest/meta-data', 'file:///etc/passwd']) {

@@ -8,7 +8,7 @@ const CALLS = 40
 const ATTACKERS = 8
 const EVENTS = 10
 
-/** The times of so many calls, the slowest 5 % left out. */
+/** The durations of this many calls, without the slowest 5 %. */
 async function slowestOf(calls: number, call: () => Promise<unknown>): Promise<number> {
   const tookMs: number[] = []
   for (let count = 0; count < calls; count += 1) {

@@ -54,7 +54,7 @@ describe.each(STORES)('isolation on %s', kind => {
     expect(receiver.mostOpen).toBe(8)
   })
 
-  test('first attempts arrive in the order of the events where the consumer takes one at a time', async () => {
+  test('first attempts arrive in the order of the events if the consumer accepts one at a time', async () => {
     await using room = await Room.open(kind, inject('postgresUrl'))
     await using receiver = await createReceiver()
     const consumer = await room.addInstance(receiver.url)
@@ -66,7 +66,7 @@ describe.each(STORES)('isolation on %s', kind => {
     expect(receiver.requests.map(request => eventOf(request).data.id)).toEqual(ids)
   })
 
-  test('what is owed to a deleted instance’s webhook runs to its end', async () => {
+  test('pending deliveries of a deleted instance are attempted to the end', async () => {
     await using room = await Room.open(kind, inject('postgresUrl'), { retryDelaysMs: [50, 50] })
     await using receiver = await createReceiver()
     receiver.answerWith({ kind: 'status', status: 500 })

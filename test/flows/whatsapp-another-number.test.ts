@@ -25,7 +25,7 @@ async function openStage(kind: (typeof STORES)[number]) {
   return { stage, id, network, connection, phone: phone as string, shownFrom }
 }
 
-/** WhatsApp takes every message and acknowledges none; nor do phones. */
+/** WhatsApp accepts every message and acknowledges none; nor do phones send receipts. */
 async function holdAcknowledgements(stage: Stage): Promise<void> {
   for (const what of [{ stanza: 'ack', attrs: { class: 'message' } }, { stanza: 'receipt' }]) {
     const when = { ...what, direction: 'out' } as const
@@ -34,7 +34,7 @@ async function holdAcknowledgements(stage: Stage): Promise<void> {
 }
 
 describe.each(STORES)('on %s', kind => {
-  test('what waited in memory when a number was logged out never goes out from the number linked next', async () => {
+  test('messages that waited in memory at a logout are never sent from the number linked next', async () => {
     const { stage, id, phone, shownFrom } = await openStage(kind)
     await using _ = stage
     await holdAcknowledgements(stage)
@@ -78,7 +78,7 @@ describe.each(STORES)('on %s', kind => {
     expect((await stage.becomes(id, behind.id, 'failed')).failure?.code).toBe('instance_logged_out')
   })
 
-  test('of a number logged out from the phone, what was written and not acknowledged is unconfirmed', async () => {
+  test('after a logout on the phone, messages written and not acknowledged are unconfirmed', async () => {
     const { stage, id, shownFrom, phone } = await openStage(kind)
     await using _ = stage
     await holdAcknowledgements(stage)
@@ -88,7 +88,7 @@ describe.each(STORES)('on %s', kind => {
     expect((await stage.becomes(id, message, 'failed')).failure?.code).toBe('unconfirmed')
   })
 
-  test('of a deleted instance, what was written and not acknowledged is unconfirmed', async () => {
+  test('after a deletion of the instance, messages written and not acknowledged are unconfirmed', async () => {
     const { stage, id, network, connection, shownFrom, phone } = await openStage(kind)
     await using _ = stage
     await holdAcknowledgements(stage)

@@ -38,7 +38,7 @@ async function askAt(stage: Stage, port: number, why: string) {
   })
 }
 
-test('nobody listens: the reason says so, in the system’s word', async () => {
+test("a server that does not listen is reported with the system's error", async () => {
   await using stage = await Stage.open()
   const server = createServer()
   const port = await portOf(server)

@@ -24,7 +24,7 @@ test('a socket cut in the middle of sending loses nothing and shows nothing twic
   }
 })
 
-test('a message whose acknowledgement was lost goes out again under the same id with the same content', async () => {
+test('a message whose acknowledgement was lost is sent again under the same ID with the same content', async () => {
   await using stage = await Stage.open()
   const { id } = await stage.link()
   const { id: first } = await stage.accept(id, CONTACT, 'first')
@@ -99,7 +99,7 @@ test('a connection that was cut reconnects by itself, and says so meanwhile', as
   await stage.reaches(id, 'connected')
 })
 
-test('a stop takes less than 3 s, also when WhatsApp says nothing any more', async () => {
+test('a stop takes less than 3 s, even if WhatsApp is silent', async () => {
   await using stage = await Stage.open()
   const { id, connection } = await stage.link()
   stage.line.hold()

@@ -14,7 +14,7 @@ test.each(STORES)(
   async kind => {
     await using stage = await Stage.open({}, kind)
     const { id, phone } = await stage.link()
-    // No number is looked up: every message stays where it is, in memory as far as there is room.
+    // No number is looked up. Every message waits, in memory up to the limit.
     const { rule } = await stage.network.misbehave({
       kind: 'rule',
       rule: { when: { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' } }, do: 'drop' },
@@ -26,12 +26,12 @@ test.each(STORES)(
       const { rules } = await stage.network.scenario()
       return (rules.find(one => one.id === rule)?.fitted ?? 0) >= 500
     })
-    // Nothing that could make the sender look again is told over the next link but what it does itself.
+    // On the next link only the sender itself can cause another read.
     await stage.network.misbehave({ kind: 'cut', account: phone })
     await stage.reaches(id, 'reconnecting')
     await stage.network.misbehave({ kind: 'clear' })
     await stage.reaches(id, 'connected')
-    // Those behind them, too: room is made for what was not in memory.
+    // Later messages follow too: memory is freed for those that did not fit.
     for (const { id: message } of [accepted[0], accepted[STARTED_ANEW]].filter(one => one !== undefined)) {
       await stage.becomes(id, message, 'sent')
     }

@@ -3,7 +3,7 @@ import type { ConnectionHealth } from '../../src/store/connections/connections.t
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 
-/** What is told of a connection beyond its state. */
+/** The reported health of a connection. */
 
 const CONTACT = '5511987654321'
 
@@ -19,7 +19,7 @@ async function openStage() {
 }
 
 describe.concurrent('the health of a connection', () => {
-  test('tells each close at once, with what was seen before it', async () => {
+  test('reports each close at once, with the activity before it', async () => {
     await using world = await openStage()
     const { stage, id, phone, tells } = world
     const startedAt = Date.now()
@@ -40,7 +40,7 @@ describe.concurrent('the health of a connection', () => {
     expect(retryAt).toBeGreaterThan(Date.now())
   })
 
-  test('counts what could not be decrypted, over a restart too', async () => {
+  test('counts undecryptable messages, over a restart too', async () => {
     await using world = await openStage()
     const { stage, id, phone, connection, tells } = world
     const garbled = { stanza: 'message', direction: 'out', times: 1 } as const

@@ -72,7 +72,7 @@ test('messages that WhatsApp kept while the instance was away are events, each o
   expect(events.map(({ text }) => text)).toEqual(texts)
 })
 
-test('an answer to what was sent comes as an event', async () => {
+test('an answer to a sent message arrives as an event', async () => {
   await using stage = await Stage.open()
   const { id } = await stage.link()
   await stage.accept(id, '15005550005', 'say it again')
@@ -83,7 +83,7 @@ test('an answer to what was sent comes as an event', async () => {
   expect(event).toMatchObject({ from: '15005550005', text: 'say it again' })
 })
 
-test('a message is recorded before WhatsApp hears of it: while the store refuses, WhatsApp keeps it', async () => {
+test('a message is recorded before WhatsApp is notified: while the store refuses, WhatsApp keeps it', async () => {
   await using stage = await Stage.open()
   const { id, phone, connection } = await stage.link()
   await stage.stop(connection)
@@ -117,7 +117,7 @@ test('two linked clients write to each other', async () => {
   expect(await stage.eventsOf(a.id, there)).toEqual(['message.sent', 'message.delivered', 'message.read'])
 })
 
-test('whatever a contact sends is an event of its type, with its caption or reaction; housekeeping is none', async () => {
+test('any content of a contact is an event of its type, with its caption or reaction; protocol messages are not', async () => {
   await using stage = await Stage.open()
   const { id, phone } = await stage.link()
   const other = await stage.link()

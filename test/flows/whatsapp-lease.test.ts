@@ -27,7 +27,7 @@ test('a key that is written after the lease has moved on is refused, and the soc
   expect(next?.epoch).toBe(lease.epoch + 1)
   const before = await storedCredentials(stage, id)
 
-  // To decrypt it the Signal session changes, and WhatsApp is told only once that is stored.
+  // Decryption changes the Signal session, and WhatsApp is notified only once that is stored.
   await stage.network.writeAs({ from: CONTACT, to: phone, text: 'Who has it?' })
   await until('the loss to be noticed', () => lost === 1)
   await until('the socket to end', () => stage.line.sockets === 0)
@@ -37,13 +37,13 @@ test('a key that is written after the lease has moved on is refused, and the soc
   expect(await storedCredentials(stage, id)).toBe(before)
   expect(await stage.received(id)).toEqual([])
 
-  // WhatsApp still has it, for whoever owns the instance now.
+  // WhatsApp still holds it for the present owner of the instance.
   const owner = await stage.connect(id, { lease: next! })
   await until('the message', async () => (await stage.received(id)).length === 1)
   await stage.stop(owner)
 })
 
-test('what wakes up late sends nothing, and opens nothing, until its lease is renewed', async () => {
+test('a node that wakes up late sends and opens nothing until its lease is renewed', async () => {
   await using stage = await Stage.open()
   let renewed = true
   const { id } = await stage.link({ mayAct: () => renewed })

@@ -35,7 +35,7 @@ test('an instance shows a pairing code, and is connected once the phone has type
   expect(await stage.reaches(id, 'connected')).toMatchObject({ phone: '5511912345678', pairingCode: null })
 })
 
-test('an abandoned pairing code leaves nothing behind: a new wish to connect starts clean', async () => {
+test('an abandoned pairing code leaves no state behind: a new request to connect starts clean', async () => {
   await using stage = await Stage.open()
   const id = await stage.createInstance()
   const connection = await stage.connect(id, { scan: false })

@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const QUERY = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' } } as const
 
-/** A linked instance whose clock can be put forward, and a count of what it asks about numbers. */
+/** A linked instance whose clock can be moved forward, and a count of its number queries. */
 async function openStage() {
   const stage = await Stage.open()
   let aheadMs = 0
@@ -48,7 +48,7 @@ describe.concurrent('a new recipient', () => {
     const { stage, id, connection } = world
     const messages = await Promise.all(Array.from({ length: 5 }, (_, n) => stage.accept(id, CONTACT, `text ${n}`)))
     for (const message of messages) await stage.becomes(id, message.id, 'read')
-    // Where it is, and which devices it has.
+    // The number's address, and its devices.
     expect(await world.queries()).toBe(2)
     await stage.stop(connection)
     await stage.connect(id, world.options)

@@ -47,7 +47,7 @@ describe.each(STORES)('one person under two spellings, on %s', kind => {
     expect(await shown(stage, WITHOUT, MANY)).toEqual(texts)
   })
 
-  test('and under a number that leads somewhere else, gets what was accepted first first', async () => {
+  test('and under a number that leads elsewhere, gets messages in the order accepted', async () => {
     await using stage = await Stage.open({}, kind)
     const { id, connection } = await stage.link({ settings: SETTINGS })
     await stage.network.misbehave({ kind: 'look_up', number: MOVED, finds: MOVED_TO })
@@ -62,7 +62,7 @@ describe.each(STORES)('one person under two spellings, on %s', kind => {
     expect(await shown(stage, MOVED_TO, 3)).toEqual(['zeroth', 'first', 'second'])
   })
 
-  test('both looked up for the first time, gets what was accepted first first', async () => {
+  test('both looked up for the first time, gets messages in the order accepted', async () => {
     await using stage = await Stage.open({}, kind)
     const { id, connection } = await stage.link()
     await stage.stop(connection)

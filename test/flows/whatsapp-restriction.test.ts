@@ -4,7 +4,10 @@ import { ASSUMED_RESTRICTION_MS } from '../../src/domain/restriction.ts'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 
-/** WhatsApp lets the account write to nobody new: 463, and what it tells of it; docs/whatsapp-situations.md lists these. */
+/**
+ * WhatsApp does not let the account write to strangers (463). docs/whatsapp-situations.md lists what it reports of
+ * this.
+ */
 
 const KNOWN = '5511987654321'
 const WRITER = '5511987650001'
@@ -14,7 +17,7 @@ const GROUP = '120363000000000009@g.us'
 
 type Restrict = Omit<Extract<Order, { kind: 'restrict' }>, 'kind' | 'account'>
 
-/** A linked instance that has written to one contact and heard from another. */
+/** A linked instance that has written to one contact and received a message from another. */
 async function openStage() {
   const stage = await Stage.open()
   const linked = await stage.link()
@@ -72,7 +75,7 @@ describe.concurrent('WhatsApp restricts the account', () => {
     await free()
   })
 
-  test('and somebody new writes: the message that waited for them goes out', async () => {
+  test('and a stranger writes: the message that waited for them is sent', async () => {
     await using world = await openStage()
     const { stage, id, phone, restrict, restricted } = world
     await restrict({ seconds: 3_600 })

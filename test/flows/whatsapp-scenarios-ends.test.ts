@@ -37,7 +37,7 @@ describe.concurrent('a stream error', () => {
     await works(stage, id, phone)
   })
 
-  test('503: a longer pause, and what was queued meanwhile goes out after it', async () => {
+  test('503: a longer pause, after which queued messages are sent', async () => {
     await using stage = await Stage.open()
     const { id, phone } = await stage.link()
     await stage.network.misbehave({ kind: 'stream_error', account: phone, code: '503' })

@@ -59,7 +59,7 @@ describe.concurrent('a message to us', () => {
     expect((await texts(stage, id, 4)).sort()).toEqual(['later 1', ...numbered('text', 3)])
   })
 
-  test('that we cannot decrypt and that is not sent again is no event, and holds up nothing', async () => {
+  test('that cannot be decrypted and is not sent again is no event, and delays nothing', async () => {
     await using world = await openStage([{ ...INCOMING, times: 1 }, 'garble'], [RETRY, 'drop'])
     const { stage, id, phone } = world
     await stage.network.writeAs({ from: CONTACT, to: phone, text: 'lost' })
@@ -105,7 +105,7 @@ describe.concurrent('a sender', () => {
     if ('from' in expected) expect(event).not.toHaveProperty('addressing')
   })
 
-  test('named by LID alone is told by its number once WhatsApp has said it, also after a restart', async () => {
+  test('named by LID alone is reported with its number once WhatsApp has given it, also after a restart', async () => {
     await using world = await openStage()
     const { stage, id, phone, connection } = world
     await stage.network.writeAs({ from: CONTACT, to: phone, text: 'with number' })
@@ -182,7 +182,9 @@ describe.concurrent('a text that the owner writes on the phone', () => {
     }
   }
 
-  /** But of what a contact writes afterwards, on this link and on the next, which brings first what is still owed. */
+  /**
+   * Applies to later messages of the contact, on this link and on the next one, which starts with the pending messages.
+   */
   async function expectNothingTold(stage: Stage, id: string, phone: string, connection: Connection): Promise<void> {
     await stage.network.writeAs({ from: CONTACT, to: phone, text: 'not my own' })
     await texts(stage, id, 1)
@@ -195,7 +197,7 @@ describe.concurrent('a text that the owner writes on the phone', () => {
   }
 })
 
-describe.concurrent('what WhatsApp kept while the instance was away', () => {
+describe.concurrent('messages that WhatsApp kept while the instance was away', () => {
   test('hundreds of messages, out of order, some twice, through a cut: each is one event', async () => {
     await using world = await openStage()
     const { stage, id, phone, connection } = world
@@ -222,7 +224,7 @@ describe.concurrent('what WhatsApp kept while the instance was away', () => {
     expect(await stage.received(id)).toHaveLength(300)
   })
 
-  test('comes before what is written meanwhile', async () => {
+  test('arrive before later ones', async () => {
     await using world = await openStage()
     const { stage, id, phone, connection } = world
     await stage.stop(connection)

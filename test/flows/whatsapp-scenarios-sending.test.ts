@@ -6,7 +6,7 @@ import { Stage } from './whatsapp-stage.ts'
 /** What WhatsApp does wrong while the instance sends; docs/whatsapp-situations.md lists these. */
 
 const CONTACT = '5511987654321'
-/** Neither delivers nor reads: nothing but the acknowledgement tells that a message arrived. */
+/** Neither delivers nor reads. Only the acknowledgement shows that a message arrived. */
 const SILENT = '15005550003'
 const GROUP = '120363000000000777@g.us'
 const ALL_EVENTS = ['message.sent', 'message.delivered', 'message.read']
@@ -16,7 +16,7 @@ const DELIVERED = { stanza: 'receipt', direction: 'out', attrs: { type: '' } } a
 const ASKING = [{ stanza: 'receipt', direction: 'out', attrs: { type: 'retry' } }, { delayMs: 0 }] as const
 const RECEIPT = { stanza: 'receipt', direction: 'out' } as const
 
-/** A linked instance, and a network that misbehaves by these rules from then on. */
+/** A linked instance, and a network that from then on misbehaves by these rules. */
 async function openStage(...rules: readonly (readonly [When, Action])[]) {
   return openPatientStage(400, ...rules)
 }
@@ -76,7 +76,7 @@ describe.concurrent('the first message to a group', () => {
     },
   )
 
-  test('is refused, and the key with it: the next one brings the key, and nobody has to ask', async () => {
+  test('is refused together with its key: the next message carries the key, and no member has to ask', async () => {
     await using world = await openStage([{ stanza: 'message', direction: 'in', times: 1 }, { error: '421' }], ASKING)
     const { stage, id } = world
     const { id: refused } = await stage.accept(id, GROUP, 'one')
@@ -89,7 +89,7 @@ describe.concurrent('the first message to a group', () => {
 })
 
 describe.concurrent('the acknowledgement', () => {
-  test('withheld: the message goes out again under its id, and is sent once', async () => {
+  test('withheld: the message is sent again under its ID, and is delivered once', async () => {
     await using world = await openStage([{ ...MESSAGE_ACK, times: 1 }, 'drop'])
     const { stage, id } = world
     const { id: message, whatsappId } = await stage.accept(id, SILENT, 'nobody answers this')
@@ -158,7 +158,7 @@ describe.concurrent('the acknowledgement', () => {
     },
   )
 
-  test('with error 479: the devices are asked for anew, and the message goes out again', async () => {
+  test('with error 479: the devices are queried again, and the message is sent again', async () => {
     await using world = await openStage([{ stanza: 'message', direction: 'in', times: 1 }, { error: '479' }])
     const { stage, id } = world
     const { id: message } = await stage.accept(id, CONTACT, 'x')

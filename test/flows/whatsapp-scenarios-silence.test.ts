@@ -51,7 +51,7 @@ describe.concurrent('WhatsApp answers no query', () => {
   })
 })
 
-test.concurrent('WhatsApp gives no sign of life: the socket is ended and a new one works', async () => {
+test.concurrent('WhatsApp is silent: the socket is ended and a new one works', async () => {
   await using stage = await Stage.open()
   const { id } = await stage.link({ settings: { messageTtlMs: DAY_MS, keepAliveMs: 500 } })
   await stage.network.misbehave({ kind: 'rule', rule: { when: PING, do: 'drop' } })
@@ -62,12 +62,12 @@ test.concurrent('WhatsApp gives no sign of life: the socket is ended and a new o
   await stage.becomes(id, message, 'read')
 })
 
-test('nobody scans: the codes run out, and it rests until somebody asks for a new one', async () => {
+test('no phone scans: the codes run out, and the connection rests until a new one is requested', async () => {
   await using stage = await Stage.open()
   await stage.network.misbehave({ kind: 'qr_codes', count: 1 })
   let aheadMs = 0
   const later = globalThis.setTimeout
-  // A code's minute takes an instant, for Baileys and for us alike.
+  // A code's minute passes at once, for Baileys and for Pombal.
   vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, delayMs?: number) => {
     if (delayMs !== FIRST_QR_MS) return later(work, delayMs)
     return later(() => {

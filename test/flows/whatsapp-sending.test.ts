@@ -54,7 +54,7 @@ test.each([
   expect(await stage.eventsOf(id, message)).toEqual(events)
 })
 
-test('a message whose content could not be fixed ends its socket, and goes out over the next one', async () => {
+test('a message whose content could not be stored ends its socket, and is sent over the next one', async () => {
   await using stage = await Stage.open()
   let failures = 1
   const { store } = stage
@@ -130,7 +130,7 @@ test('a message that WhatsApp never acknowledged fails as unconfirmed', async ()
 test('a sent message fails when WhatsApp refuses it afterwards', async () => {
   await using stage = await Stage.open()
   const { id } = await stage.link({ settings: { messageTtlMs: DAY_MS, ackTimeoutMs: 800 } })
-  // The first attempt is refused, which is told only after the second one was acknowledged.
+  // The first attempt is refused, and the refusal arrives only after the second one was acknowledged.
   const when = { stanza: 'ack', direction: 'out', attrs: { class: 'message' }, times: 1 } as const
   for (const then of [{ error: '500' }, { delayMs: 4_000 }]) {
     await stage.network.misbehave({ kind: 'rule', rule: { when, do: then } })

@@ -24,7 +24,7 @@ const CLAIMED_PRE_KEYS = 500
 /** The first byte of a WebSocket message in one frame (RFC 6455, 5.2); short ones give their length in the second. */
 const FINAL_BINARY = 0x82
 
-/** The line between the driver and the network: it can be cut, and what WhatsApp says can be held back. */
+/** The line between the driver and the network. It can be cut, and WhatsApp's stanzas can be held back. */
 export class Line {
   readonly #server: Server
   readonly #pairs = new Set<{ client: Socket; network: Socket }>()
@@ -120,7 +120,7 @@ export class Stage implements AsyncDisposable {
     this.#disposeDatabase = disposeDatabase
   }
 
-  /** @param kind of the store; each stage has one of its own */
+  /** @param kind of the store; each stage has its own */
   static async open(options: SimulatorOptions = {}, kind: StoreKind = 'sqlite'): Promise<Stage> {
     const dataDir = mkdtempSync(join(tmpdir(), 'pombal-whatsapp-'))
     const { url, dispose } = await createDatabase(kind, inject('postgresUrl'))
@@ -131,7 +131,7 @@ export class Stage implements AsyncDisposable {
     return new Stage(store, network, line, dataDir, dispose)
   }
 
-  /** A new instance that nobody owns yet. */
+  /** A new instance without an owner. */
   async createInstance(): Promise<string> {
     const id = newInstanceId()
     const webhookSecret = `whsec_${randomBytes(32).toString('base64')}`

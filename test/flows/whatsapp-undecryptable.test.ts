@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 
-/** One contact sends what cannot be decrypted; the others must not notice. */
+/** One contact sends undecryptable messages; the others must not notice. */
 
 const HOSTILE = '5511987654321'
 const OTHER = '5511987650000'
@@ -24,7 +24,7 @@ async function garble(stage: Stage, contact: string): Promise<void> {
   await rule(stage, { stanza: 'message', direction: 'out', contact }, 'garble')
 }
 
-/** How long it takes until a text of the contact is an event. */
+/** The time until a text of the contact is an event. */
 async function timeToEvent(stage: Stage, id: string, phone: string, text: string, from = OTHER): Promise<number> {
   const startedAt = performance.now()
   await stage.network.writeAs({ from, to: phone, text })
@@ -69,7 +69,7 @@ test('messages of one contact are asked for again up to a bound; those of others
   await timeToEvent(stage, id, phone, 'asked for')
 }, 300_000)
 
-test('a resend that waits for WhatsApp delays neither what cannot be decrypted nor what can', async () => {
+test('a resend that waits for WhatsApp delays neither undecryptable nor readable messages', async () => {
   await using stage = await Stage.open()
   const { id, phone } = await stage.link({ settings: { messageTtlMs: 86_400_000, queryTimeoutMs: 60_000 } })
   for (const from of [OTHER, THIRD]) await timeToEvent(stage, id, phone, `before ${from}`, from)

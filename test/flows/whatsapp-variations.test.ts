@@ -10,7 +10,7 @@ import { Stage } from './whatsapp-stage.ts'
  */
 
 const CONTACT = '5511987654321'
-/** Neither delivers nor reads: what is told of its messages, the test tells. */
+/** Neither delivers nor reads. The test itself sends the receipts of its messages. */
 const SILENT = '15005550003'
 const GROUP = '120363000000000888@g.us'
 const ALL_EVENTS = ['message.sent', 'message.delivered', 'message.read']
@@ -139,7 +139,7 @@ describe.concurrent('a look-up', () => {
     expect((await stage.becomes(id, message, 'failed')).failure?.code).toBe('recipient_not_on_whatsapp')
   })
 
-  test('that is answered with nothing at all fails nobody: the message waits for an answer', async () => {
+  test('without any answer fails no message: it waits for one', async () => {
     await using world = await openStage([[ANSWER, { without: ['usync'] }]])
     const { stage, id } = world
     const { id: message } = await stage.accept(id, CONTACT, 'x')
@@ -154,7 +154,7 @@ describe.concurrent('a look-up', () => {
 describe.concurrent('receipts', () => {
   const from = `${SILENT}@s.whatsapp.net`
 
-  /** Three sent messages of which nobody says anything, and a way to tell of them. */
+  /** Three sent messages without receipts, and a way to send receipts for them. */
   async function openSent(to: string, ...rules: Rules) {
     const world = await openStage(rules)
     const { stage, id, phone } = world
@@ -225,7 +225,7 @@ describe.concurrent('the network', () => {
     expect((await stage.becomes(id, message, 'failed')).failure?.code).toBe('rejected_by_whatsapp')
   })
 
-  test('says things unasked, and does not answer what follows: messages go on both ways', async () => {
+  test('sends unrequested stanzas, and leaves later ones unanswered: messages pass in both directions', async () => {
     await using world = await openStage([[{ ...QUERY, attrs: { xmlns: 'w:sync:app:state' } }, 'drop']])
     const { stage, id, phone } = world
     const contact = `${CONTACT}@s.whatsapp.net`
@@ -276,7 +276,7 @@ describe.concurrent('the network', () => {
     expect(await textsOf(stage, id, 2)).toEqual(['hello', 'by the route told'])
   })
 
-  test('delivers what is no message to us: nothing is told of it, and nothing waits behind it', async () => {
+  test('delivers stanzas without a message: no event reports them, and nothing waits for them', async () => {
     await using world = await openStage()
     const { stage, id, phone } = world
     const contact = `${CONTACT}@s.whatsapp.net`

@@ -1,13 +1,13 @@
-/** A refusal of the service, or `unreachable` when no answer came. Decide by `code`. */
+/** A refusal of the service, or `unreachable` if there was no answer. Decide by `code`. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly code: string
   readonly status: number
-  /** Whether a change was asked for: without an answer, it may have been made. */
+  /** True for a request that changes something. Without an answer, the change may have been made. */
   readonly isChange: boolean
-  /** Field by field what was wrong with a request. */
+  /** The problems of a request, field by field. */
   readonly details: readonly { field: string; message: string }[]
-  /** Seconds until it is worth trying again; null where nothing was said. */
+  /** Seconds to wait before retrying. Null if the service gave none. */
   readonly retryAfterSeconds: number | null
   readonly requestId: string | null
 
@@ -34,7 +34,7 @@ interface Call {
 export const ADMIN = '/admin/v1'
 
 /**
- * Calls the management API under the session's cookie.
+ * Calls the management API with the session's cookie.
  * @param path below `/admin/v1`
  * @returns the answer's body; undefined for 204
  * @throws ApiError
@@ -63,7 +63,7 @@ export async function call<T>(path: string, { method = 'GET', query, body, signa
   return answer as T
 }
 
-/** The same for answers of the form `{data}`. */
+/** Like `call`, for answers of the form `{data}`. */
 export async function callData<T>(path: string, options?: Call): Promise<T> {
   return (await call<{ data: T }>(path, options)).data
 }

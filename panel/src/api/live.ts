@@ -3,7 +3,7 @@ import { useEffect, useSyncExternalStore } from 'react'
 import { ADMIN } from './client.ts'
 import { sessionQuery } from './queries.ts'
 
-/** What the service says has changed: a reason to read it again. */
+/** A change that the service reports. The changed data must be read again. */
 interface Change {
   instanceId: string
   what: 'connection' | 'instance' | 'webhook' | 'log'
@@ -12,24 +12,24 @@ interface Change {
 export type LiveState = 'connecting' | 'live' | 'lost'
 
 const RECONNECT_MS = 2_000
-/** The service sends a beat every 5 s: a connection that is silent for longer is dead, or the service hangs. */
+/** The service sends a beat every 5 s. After a longer silence the connection is dead, or the service hangs. */
 const SILENT_AFTER_MS = 15_000
 const OPENED_WITHIN_MS = 5_000
 const LOOK_EVERY_MS = 1_000
-/** Changes are gathered for this long, so that a busy instance costs a few reads a second. */
+/** Changes are batched for this long, which limits a busy instance to a few reads a second. */
 const GATHER_MS = 250
 /** How long a hidden tab keeps its stream: browsers allow six connections to one host. */
 const HIDDEN_GRACE_MS = 30_000
 
 type Listener = () => void
-/** `instanceId` null: the list of instances itself. */
+/** With `instanceId` null, the listener follows the list of instances. */
 const logListeners = new Set<{ instanceId: string | null; listener: Listener }>()
 const stateListeners = new Set<Listener>()
 let state: LiveState = 'connecting'
-/** When the service was last heard. */
+/** When the last event from the service arrived. */
 let heardAt = Date.now()
 
-/** @returns takes the listener off again */
+/** @returns a function that removes the listener */
 export function onLogChange(instanceId: string | null, listener: Listener): () => void {
   const entry = { instanceId, listener }
   logListeners.add(entry)
@@ -46,12 +46,12 @@ export function useLiveState(): LiveState {
   )
 }
 
-/** Since when the service has not answered; null while it does, or may. */
+/** The time since which the service has not answered. Null unless it is known to be away. */
 export function useAwaySince(): number | null {
   return useLiveState() === 'lost' ? heardAt : null
 }
 
-/** Follows the changes of all instances while the page is shown. */
+/** Follows the changes of all instances while the page is visible. */
 export function useLiveChanges(): void {
   const client = useQueryClient()
   useEffect(() => follow(client), [client])
@@ -68,7 +68,7 @@ function follow(client: QueryClient): () => void {
   let triedAt = 0
   let retry: ReturnType<typeof setTimeout> | undefined
   let hidden: ReturnType<typeof setTimeout> | undefined
-  /** Since the service was last heard. */
+  /** Failed connections since the last event from the service. */
   let failures = 0
   let wasLive = false
   const gathered = new Gathered(client)
@@ -85,7 +85,7 @@ function follow(client: QueryClient): () => void {
     let isFirstLook = true
     source.addEventListener('open', () => {
       heard()
-      // What changed while nobody followed is unknown.
+      // Changes while disconnected are unknown.
       if (wasLive) gathered.addEverything()
       wasLive = true
       setState('live')
@@ -97,19 +97,19 @@ function follow(client: QueryClient): () => void {
     })
     source.addEventListener('look', () => {
       heard()
-      // The first one only opens the stream; the others come because a change may go untold.
+      // The first event only opens the stream. Later ones come because a change may have gone unreported.
       if (!isFirstLook) gathered.addEverything()
       isFirstLook = false
     })
     source.addEventListener('error', fail)
   }
 
-  /** The first time it may be the connection alone: only when another one fails, the service does not answer. */
+  /** A first failure may concern the connection alone. After a second one the service counts as away. */
   function fail(): void {
     close()
     failures += 1
     setState(failures === 1 ? 'connecting' : 'lost')
-    // Shows whether the session is over: then the page goes to sign-in.
+    // Detects an ended session, which leads to the sign-in page.
     if (failures > 1) void client.refetchQueries(sessionQuery)
     retry = setTimeout(open, failures === 1 ? 0 : RECONNECT_MS)
   }
@@ -157,11 +157,11 @@ const KEYS_OF: Record<Change['what'], readonly string[]> = {
   webhook: ['webhook'],
   log: ['message', 'event', 'conversations', 'counts'],
 }
-/** Sums that cost the service more than a row: read again less often. */
+/** Sums cost the service more than a row and are therefore read less often. */
 const SUMS = new Set<unknown>(['activity', 'statistics'])
 const SUMS_EVERY_MS = 3_000
 
-/** Gathers changes and has what is shown of them read again. */
+/** Batches changes and invalidates the queries that they affect. */
 class Gathered {
   readonly #client: QueryClient
   readonly #changes = new Map<string, Set<Change['what']>>()

@@ -17,11 +17,11 @@ import type {
   Webhook,
 } from './types.ts'
 
-/** What is read from the service, each under a key by which `live.ts` finds it again. */
+/** The reads of the panel. `live.ts` finds each by its key. */
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: ({ signal }) => callData<Session>('/session', { signal }),
-  // Whoever needs it asks again, and says meanwhile why nothing is shown.
+  // The caller retries, and meanwhile explains why nothing is shown.
   retry: false,
 })
 
@@ -44,7 +44,7 @@ export function connectionQuery(id: string) {
   })
 }
 
-/** The service itself hears of it every half minute only. */
+/** The service itself updates it only every half minute. */
 const HEALTH_EVERY_MS = 15_000
 
 export function healthQuery(id: string) {

@@ -6,9 +6,9 @@ import { listPage } from './queries.ts'
 import type { Page } from './types.ts'
 
 const PAGE_SIZE = 100
-/** A list that grew by more than this while it was looked away from starts anew. */
+/** A list that grew by more pages than this while hidden is read from its start. */
 const MAX_CATCH_UP_PAGES = 3
-/** How often a busy list is read again at most. */
+/** The shortest interval between two reads of a busy list. */
 const REFRESH_EVERY_MS = 400
 
 export interface Log<T> {
@@ -18,15 +18,15 @@ export interface Log<T> {
   hasMore: boolean
   loadMore: () => void
   retry: () => void
-  /** Which rows are on the screen: they are kept up to date. */
+  /** The range of visible rows. They are kept up to date. */
   onVisible: (from: number, to: number) => void
 }
 
 type Pages<T> = InfiniteData<Page<T>, string | undefined>
 
 /**
- * A list that is read page by page as it is scrolled, newest first, and kept live: whatever is on the screen, and
- * what is new on top, is read again when `instanceId` (null: any) tells of a change.
+ * A live list, newest first, read page by page as it is scrolled. When a change of `instanceId` (null: the list of
+ * instances) is reported, the visible rows and the newest ones are read again.
  */
 export function useLog<T extends { id: string }>(
   name: string,
@@ -44,11 +44,11 @@ export function useLog<T extends { id: string }>(
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page: Page<T>) => page.nextCursor ?? undefined,
     staleTime: Number.POSITIVE_INFINITY,
-    // Comparing a hundred thousand rows with each other at every page would cost more than drawing thirty of them.
+    // Comparing a hundred thousand rows at every page would cost more than drawing thirty of them.
     structuralSharing: false,
-    // Coming back to a list of many pages must not read them all again.
+    // Returning to a list of many pages must not read them all again.
     gcTime: 0,
-    // A search or filter leaves the rows standing until its own are there.
+    // A search or filter keeps the old rows until its own have arrived.
     placeholderData: (before, earlier) => (earlier?.queryKey[1] === name ? before : undefined),
   })
 
@@ -113,8 +113,8 @@ export function useLog<T extends { id: string }>(
 }
 
 /**
- * The first page as it is now, with the rows that it held before below it; null when too much came in between.
- * Rows that the fresh page should hold and does not have left the list.
+ * The current first page, followed by the known rows below it. Null if too many new rows came in between. A known row
+ * that should be on the new page and is not has left the list.
  */
 async function catchUp<T extends { id: string }>(
   before: Page<T>,

@@ -6,7 +6,7 @@ import classes from './badges.module.css'
 
 export type Tone = 'good' | 'wait' | 'bad' | 'calm' | 'quiet'
 
-/** A word in its colour. The word alone says everything: the colour is a help. */
+/** A coloured word. Its meaning does not depend on the colour. */
 export function Badge({ tone, children, live = false }: { tone: Tone; children: ReactNode; live?: boolean }) {
   return (
     <span className={classes.badge} data-tone={tone}>
@@ -64,7 +64,7 @@ const DELIVERY_TONES: Record<DeliveryState, Tone> = {
   exhausted: 'bad',
 }
 
-/** `state` null: no URL was set when the event was made. */
+/** `state` is null if no URL was set when the event was created. */
 export function DeliveryBadge({ state, attempts = 0 }: { state: DeliveryState | null; attempts?: number }) {
   const words = useWords()
   if (state === null) return <Badge tone="quiet">{words.events.notPosted}</Badge>

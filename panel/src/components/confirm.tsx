@@ -8,16 +8,16 @@ interface ConfirmProps {
   opened: boolean
   onClose: () => void
   title: string
-  /** In words: what will happen. */
+  /** What will happen. */
   children: ReactNode
   action: string
   danger?: boolean
-  /** To be typed before it can be done; for what cannot be undone. */
+  /** The text to type for confirmation, for actions that cannot be undone. */
   typed?: string
   onConfirm: () => Promise<unknown>
 }
 
-/** Asks before something is done that somebody could regret. */
+/** Asks for confirmation before an action. */
 export function Confirm({ opened, onClose, title, children, action, danger, typed, onConfirm }: ConfirmProps) {
   const words = useWords()
   const [text, setText] = useState('')

@@ -5,7 +5,7 @@ import { CheckIcon, CopyIcon } from './icons.tsx'
 
 const SHOWN_MS = 1_800
 
-/** @param what names the thing for a screen reader: "Copy the token" */
+/** @param what completes the label "Copy …" for screen readers */
 export function CopyIconButton({ value, what }: { value: string; what: string }) {
   const words = useWords()
   return (
@@ -26,7 +26,7 @@ export function CopyIconButton({ value, what }: { value: string; what: string })
   )
 }
 
-/** A value that somebody will paste elsewhere. */
+/** A value to paste elsewhere. */
 export function CopyField({ label, value, hidden = false }: { label: string; value: string; hidden?: boolean }) {
   return (
     <div className={classes.field}>

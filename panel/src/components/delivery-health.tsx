@@ -9,10 +9,10 @@ import classes from './delivery-health.module.css'
 import { Notice } from './notice.tsx'
 import { Ago, useNow } from './time.tsx'
 
-/** What is younger is on its way, and no reason to look. */
+/** A younger event is still being delivered and is no sign of trouble. */
 const WAITS_AFTER_MS = 10_000
 const LOOK_EVERY_MS = 5_000
-/** The service counts no further. */
+/** The service counts up to this number. */
 const MAX_RECENT = 1_000
 
 type Trouble = 'failing' | 'retrying' | 'missed' | 'waiting'
@@ -24,14 +24,14 @@ const TONES: Record<Trouble, Tone & ('bad' | 'wait')> = {
   waiting: 'wait',
 }
 
-/** What is wrong with the webhook of an instance; null where nothing is known to be. */
+/** The trouble with the webhook of an instance. Null if none is known. */
 export function troubleOf({ deliveries: { health }, oldestUndeliveredAt }: Activity, now: number): Trouble | null {
   if (health === 'failing' || health === 'retrying' || health === 'missed') return health
   const isLate = oldestUndeliveredAt !== null && now - Date.parse(oldestUndeliveredAt) > WAITS_AFTER_MS
   return isLate ? 'waiting' : null
 }
 
-/** Where the events are that it is about. */
+/** The events that the trouble concerns. */
 function searchOf(trouble: Trouble): { state: 'exhausted' | 'pending' } {
   return { state: trouble === 'failing' || trouble === 'missed' ? 'exhausted' : 'pending' }
 }
@@ -40,7 +40,7 @@ function counted(count: number): string {
   return count >= MAX_RECENT ? `${MAX_RECENT}+` : String(count)
 }
 
-/** In a list: what is wrong, else when an event was last delivered. */
+/** In a list: the trouble, otherwise the time of the last delivery. */
 export function Deliveries({ activity }: { activity: Activity }) {
   const { deliveryHealth: words } = useWords()
   const trouble = troubleOf(activity, useNow(LOOK_EVERY_MS))
@@ -82,7 +82,7 @@ function useTrouble(instanceId: string): { trouble: Trouble; activity: Activity 
   return trouble ? { trouble, activity } : null
 }
 
-/** Beside the name of an instance, on all its pages. */
+/** Shown next to the name of an instance on all its pages. */
 export function DeliveryMark({ instanceId }: { instanceId: string }) {
   const { deliveryHealth: words } = useWords()
   const found = useTrouble(instanceId)
@@ -99,7 +99,7 @@ export function DeliveryMark({ instanceId }: { instanceId: string }) {
   )
 }
 
-/** What is wrong with the webhook, and what to do about it. */
+/** The trouble with the webhook, and how to fix it. */
 export function DeliveryWarning({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const found = useTrouble(instanceId)

@@ -2,7 +2,7 @@ import { Drawer } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { useWords } from '../i18n/i18n.tsx'
 
-/** Shows one thing of a list beside it; its address can be kept and sent. */
+/** Shows one item next to its list, under an address of its own. */
 export function DrawerPage({
   opened,
   onClose,

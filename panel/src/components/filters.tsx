@@ -35,13 +35,13 @@ interface TextFilterProps {
   placeholder: string
   value: string | undefined
   onChange: (value: string | undefined) => void
-  /** Only Enter applies it, or a whole id, and empties the field. */
+  /** Applies and clears the field on Enter, or once it holds a whole ID. */
   onEnter?: boolean
 }
 
 const WHOLE_ID = /^(msg|evt)_[a-z0-9]{26}$/
 
-/** Applies what is typed once the typing pauses. */
+/** Applies the text once typing pauses. */
 export function TextFilter({ label, placeholder, value, onChange, onEnter = false }: TextFilterProps) {
   const [text, setText] = useState(value ?? '')
   // biome-ignore lint/correctness/useExhaustiveDependencies: the text alone starts the wait

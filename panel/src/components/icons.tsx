@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 
-/** Drawn for this panel, on a grid of 20; decoration beside a word, so hidden from screen readers. */
+/** Drawn for this panel on a 20 px grid. Icons stand next to a word and are hidden from screen readers. */
 function Icon({ children, size = 18 }: { children: ReactNode; size?: number }) {
   return (
     <svg

@@ -18,7 +18,7 @@ import { useIsNarrow } from './narrow.ts'
 import { Problem } from './problem.tsx'
 import { Waiting } from './waiting.tsx'
 
-/** The next page is read when this many rows are left below the screen. */
+/** The next page is read when fewer rows than this are left below the screen. */
 const READ_AHEAD_ROWS = 40
 const OVERSCAN = 4
 
@@ -30,13 +30,13 @@ interface LogListProps<T> {
   template: string
   /** Heights of a row in pixels. */
   rowHeight: { wide: number; narrow: number }
-  /** Stays the same function as long as it would draw the same. */
+  /** Must be a stable function: a new one redraws every row. */
   renderRow: (row: T) => ReactNode
-  /** In place of an empty list. */
+  /** Shown instead of an empty list. */
   empty: ReactNode
 }
 
-/** A live list of any length: only the rows on the screen are in the page. */
+/** A live list of any length. Only the visible rows are in the DOM. */
 export function LogList<T extends { id: string }>(props: LogListProps<T>) {
   const { log, label, columns, template, rowHeight, renderRow, empty } = props
   const words = useWords()
@@ -51,7 +51,7 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
     const measure = () => {
       if (body.current) setTop(body.current.getBoundingClientRect().top + window.scrollY)
     }
-    // What stands above it may open, close or wrap.
+    // Elements above it may open, close or wrap.
     const observer = new ResizeObserver(measure)
     observer.observe(document.body)
     measure()
@@ -128,7 +128,7 @@ interface RowProps<T> {
   renderRow: (row: T) => ReactNode
 }
 
-/** Drawn again only when it, or its place, changes: not at every step of a scroll. */
+/** Redraws only when the row or its position changes, not at every scroll step. */
 const Row = memo(function Row<T>({ row, index, height, top, renderRow }: RowProps<T>) {
   return (
     <div
@@ -142,7 +142,7 @@ const Row = memo(function Row<T>({ row, index, height, top, renderRow }: RowProp
   )
 }) as <T>(props: RowProps<T>) => ReactNode
 
-/** Keeps what is read in its place when new rows come in above it. */
+/** Keeps the visible rows in place when new rows arrive above them. */
 function useAnchor<T extends { id: string }>(rows: readonly T[], top: number, height: number): void {
   const first = useRef<string | undefined>(undefined)
   useLayoutEffect(() => {
@@ -154,7 +154,7 @@ function useAnchor<T extends { id: string }>(rows: readonly T[], top: number, he
   }, [rows, top, height])
 }
 
-/** @param label repeated beside the value on a narrow screen, where there are no columns */
+/** @param label shown next to the value on a narrow screen, which has no columns */
 export function Cell({ children, area, label }: { children: ReactNode; area?: string; label?: string }) {
   return (
     <div role="cell" className={classes.cell} data-area={area}>
@@ -164,7 +164,7 @@ export function Cell({ children, area, label }: { children: ReactNode; area?: st
   )
 }
 
-/** The arrow keys go from row to row, so that a long list need not be tabbed through. */
+/** The arrow keys move from row to row, an alternative to tabbing through a long list. */
 function moveBetweenRows(event: KeyboardEvent<HTMLElement>): void {
   if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return
   const row = (event.target as HTMLElement).closest('[role="row"]')

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react'
 
-/** Below this rows become cards, and filters hide behind a button; the style sheets say the same. */
+/** Below this width rows become cards, and filters hide behind a button. The style sheets use the same width. */
 const media = matchMedia('(max-width: 760px)')
 
 export function useIsNarrow(): boolean {

@@ -4,13 +4,13 @@ import { WarningIcon } from './icons.tsx'
 import classes from './notice.module.css'
 
 interface NoticeProps {
-  /** `bad`: something does not work; `wait`: something needs a look. */
+  /** `bad`: something does not work; `wait`: something needs attention. */
   tone: 'bad' | 'wait'
   title?: ReactNode
   children: ReactNode
 }
 
-/** Something that is not as it should be, and what to do about it. */
+/** A problem and its remedy. */
 export function Notice({ tone, title, children }: NoticeProps) {
   return (
     <Alert

@@ -9,7 +9,7 @@ interface CardProps {
   tone?: 'plain' | 'danger'
 }
 
-/** A part of a page with a heading of its own. */
+/** A section of a page with its own heading. */
 export function Card({ title, hint, action, children, tone = 'plain' }: CardProps) {
   return (
     <section className={classes.card} data-tone={tone}>
@@ -29,13 +29,13 @@ export function Card({ title, hint, action, children, tone = 'plain' }: CardProp
 
 interface EmptyProps {
   title: string
-  /** 1 where it is all that the page shows. */
+  /** 1 if it is the only content of the page. */
   level?: 1 | 2
   children?: ReactNode
   action?: ReactNode
 }
 
-/** What stands where there is nothing yet: what it means, and what to do next. */
+/** Explains an empty page and the next step. */
 export function Empty({ title, level = 2, children, action }: EmptyProps) {
   const Heading = level === 1 ? 'h1' : 'h2'
   return (
@@ -75,7 +75,7 @@ export function PageHead({ title, action, children, level = 1 }: PageHeadProps) 
   )
 }
 
-/** Pairs of a name and a value. */
+/** A list of names and values. */
 export function Facts({ children }: { children: ReactNode }) {
   return <dl className={classes.facts}>{children}</dl>
 }

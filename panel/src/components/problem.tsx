@@ -6,7 +6,7 @@ import { Notice } from './notice.tsx'
 
 const DEFAULT_WAIT_SECONDS = 60
 
-/** What went wrong, as a sentence with its remedy. */
+/** The error as a sentence with its remedy. */
 export function problemText(error: unknown, words: Words): string {
   if (!(error instanceof ApiError)) return words.problems.internal_error
   if (error.code === 'unreachable' && error.isChange) return words.problems.unanswered

@@ -2,10 +2,10 @@ import { create } from 'qrcode'
 import { useMemo } from 'react'
 import classes from './qr-code.module.css'
 
-/** Light modules around the code, without which a phone does not find it (ISO/IEC 18004: 4). */
+/** Light modules around the code, required for scanning (ISO/IEC 18004: 4). */
 const QUIET_ZONE = 4
 
-/** Always dark on white, in both colour schemes: phones read nothing else well. */
+/** Always dark on white, in both colour schemes: phones do not read other colours reliably. */
 export function QrCode({ text, label }: { text: string; label: string }) {
   const { path, size } = useMemo(() => draw(text), [text])
   return (

@@ -1,6 +1,6 @@
 import { useWords } from '../i18n/i18n.tsx'
 
-/** The other side of a message: a number as people write it, or a group. */
+/** The recipient of a message: a formatted number, or a group. */
 export function Recipient({ to }: { to: string }) {
   const words = useWords()
   return to.endsWith('@g.us') ? (

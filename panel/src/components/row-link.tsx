@@ -6,7 +6,7 @@ interface RowLinkProps {
   children: ReactNode
 }
 
-/** The link of a row, as light as it can be: a list draws thousands of them while it is scrolled. */
+/** The link of a row. It must be cheap: scrolling a list draws thousands of them. */
 export function RowLink({ href, onOpen, children }: RowLinkProps) {
   function open(event: MouseEvent): void {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return

@@ -5,7 +5,7 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
-/** A moment in the reader's zone; the exact UTC on hover. */
+/** A time in the reader's zone, with the exact UTC on hover. */
 export function Time({ at, seconds = true }: { at: string; seconds?: boolean }) {
   const { language } = useLanguage()
   const date = new Date(at)
@@ -25,7 +25,7 @@ export function Time({ at, seconds = true }: { at: string; seconds?: boolean }) 
   )
 }
 
-/** How long ago, or how soon, as it passes. */
+/** A relative time that keeps itself current. */
 export function Ago({ at }: { at: string }) {
   const { language } = useLanguage()
   const now = useNow(1_000)
@@ -40,7 +40,7 @@ export function utc(at: string): string {
   return `${at.replace('T', ' ').replace('Z', '')} UTC`
 }
 
-/** The clock, read every `everyMs`. */
+/** The current time, updated every `everyMs`. */
 export function useNow(everyMs: number): number {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {
@@ -59,7 +59,7 @@ function relative(ms: number, language: string): string {
   return format.format(Math.trunc(ms / DAY_MS), 'day')
 }
 
-/** A span of time in as few characters as it takes to compare it. */
+/** A duration in a short form. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`

@@ -10,7 +10,7 @@ interface StepProps {
   title: ReactNode
   at?: ReactNode
   tone?: Tone
-  /** Not reached: drawn hollow. */
+  /** True if the step has not been reached. It is drawn hollow. */
   open?: boolean
   children?: ReactNode
 }

@@ -11,7 +11,7 @@ interface Toast {
 
 const ToastContext = createContext<(text: string, tone?: Toast['tone']) => void>(() => {})
 
-/** Says what was just done, aloud too, and goes by itself. */
+/** Confirms an action, for screen readers too, and disappears by itself. */
 export function ToastProvider({ children }: { children: ReactNode }) {
   const [toasts, setToasts] = useState<Toast[]>([])
   const say = useCallback((text: string, tone: Toast['tone'] = 'good') => {

@@ -3,10 +3,10 @@ import { useEffect, useState } from 'react'
 import { useWords } from '../i18n/i18n.tsx'
 import classes from './waiting.module.css'
 
-/** Below this a wait is not noticed, and a spinner that flashes up would be. */
+/** A shorter wait is not noticeable, but a flashing spinner would be. */
 const NOTICED_AFTER_MS = 200
 
-/** A spinner, always with words, and only once the wait is noticeable. */
+/** A spinner with a text, shown only once the wait is noticeable. */
 export function Waiting({ text }: { text?: string }) {
   const words = useWords()
   const [isNoticed, setNoticed] = useState(false)

@@ -6,13 +6,13 @@ import { ATTEMPT_ERRORS } from '../../../src/webhooks/attempt-error.ts'
 import { en } from './en.ts'
 import { ptBr } from './pt-br.ts'
 
-/** The same word in both languages. */
+/** Texts that are the same in both languages. */
 const SHARED = new Set([
   ...['Menu', 'Webhook', 'Webhook: 7', 'WhatsApp', 'URL', 'Sandbox', 'sandbox', 'QR code', 'msg_…', '1 h', '24 h'],
   ...['Status', 'id', '120363000000000042@g.us'],
 ])
 
-describe('whatever the service can say by a code is said in Portuguese', () => {
+describe('every code of the service has a Portuguese text', () => {
   test.each([
     ['reasons of a connection', CONNECTION_CAUSES, ptBr.connection.reasons],
     ['states of a connection', CONNECTION_STATES, ptBr.connection.states],
@@ -24,12 +24,12 @@ describe('whatever the service can say by a code is said in Portuguese', () => {
   })
 })
 
-test('no word was left in English', () => {
+test('no text was left in English', () => {
   const same = leaves(en, ptBr).filter(([english, portuguese]) => english === portuguese && !SHARED.has(english))
   expect(same.map(([english]) => english)).toEqual([])
 })
 
-/** All pairs of words; of those that are made at run time, what they make of the same. */
+/** All pairs of texts. Functions are called with the same arguments. */
 function leaves(english: unknown, portuguese: unknown): [string, string][] {
   if (typeof english === 'string') return [[english, String(portuguese)]]
   if (typeof english === 'function') return [[english('7', '7'), (portuguese as typeof english)('7', '7')]]

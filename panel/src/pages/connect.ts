@@ -3,17 +3,17 @@ import { call } from '../api/client.ts'
 import { connectionQuery, instanceQuery } from '../api/queries.ts'
 import type { Connection } from '../api/types.ts'
 
-/** When this page last asked for a link, in milliseconds since 1970. */
+/** When this page last requested a link, in milliseconds since 1970. */
 function askedQuery(instanceId: string) {
   return queryOptions<number>({
     queryKey: ['asked-to-connect', instanceId],
     queryFn: () => 0,
-    // Only ever written, never read from anywhere.
+    // Only written, never fetched.
     enabled: false,
   })
 }
 
-/** Asks the service to link a number (by pairing code where `phone` is given), or to try again. */
+/** Requests linking a number (by pairing code if `phone` is given), or another connection attempt. */
 export async function askToConnect(client: QueryClient, instanceId: string, phone?: string): Promise<void> {
   const askedAt = Date.now()
   await call(`/instances/${instanceId}/connect`, { method: 'POST', body: phone ? { phone } : {} })
@@ -27,7 +27,7 @@ export function useConnect(instanceId: string) {
   return useMutation({ mutationFn: (phone?: string) => askToConnect(client, instanceId, phone) })
 }
 
-/** Whether a link was asked for that the connection does not show yet. */
+/** True if a link was requested that the connection does not show yet. */
 export function useIsAsked({ instanceId, since }: Connection): boolean {
   const { data: askedAt } = useQuery(askedQuery(instanceId))
   return askedAt !== undefined && Date.parse(since) < askedAt

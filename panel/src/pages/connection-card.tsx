@@ -10,7 +10,7 @@ import { useConnect } from './connect.ts'
 import classes from './connection-card.module.css'
 import { Linking } from './linking.tsx'
 
-/** How the number is connected, in words, and what can be done about it. */
+/** The state of the connection, and the remedy if it needs one. */
 export function ConnectionCard({ connection }: { connection: Connection }) {
   const words = useWords()
   const { state, kind, instanceId, since, cause, simulated } = connection

@@ -10,14 +10,14 @@ import { useWords } from '../i18n/i18n.tsx'
 import { askToConnect } from './connect.ts'
 import { keepToken } from './fresh-token.tsx'
 
-/** Creates an instance and keeps its token for as long as the page is open: it is told this once. */
+/** Creates an instance and keeps its token while the page is open. The service returns the token only once. */
 export async function createInstance(
   client: QueryClient,
   body: { kind: InstanceKind; name?: string },
 ): Promise<CreatedInstance> {
   const { token, ...instance } = await callData<CreatedInstance>('/instances', { method: 'POST', body })
   keepToken(client, instance.id, token)
-  // Whoever makes one wants to link it; should asking fail, the page has a button for it.
+  // Most users want to link it next. If the request fails, the page has a button for it.
   if (body.kind === 'whatsapp') void askToConnect(client, instance.id).catch(() => undefined)
   client.setQueryData(instanceQuery(instance.id).queryKey, instance)
   return { ...instance, token }

@@ -20,7 +20,7 @@ import classes from './event-drawer.module.css'
 
 interface EventDrawerProps {
   instanceId: string
-  /** Undefined: closed. */
+  /** Undefined if closed. */
   eventId: string | undefined
   onClose: () => void
 }

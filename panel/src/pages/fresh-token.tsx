@@ -4,12 +4,12 @@ import { CodeBlock, CopyField } from '../components/copy.tsx'
 import { Card } from '../components/panels.tsx'
 import { useWords } from '../i18n/i18n.tsx'
 
-/** A token that was just made, in this page's memory and nowhere else. */
+/** A newly created token. Only this page's memory holds it. */
 function freshTokenQuery(instanceId: string) {
   return queryOptions<string | null>({
     queryKey: ['fresh-token', instanceId],
     queryFn: () => null,
-    // Only ever written, never read from anywhere.
+    // Only written, never fetched.
     enabled: false,
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: Number.POSITIVE_INFINITY,
@@ -20,7 +20,7 @@ export function keepToken(client: QueryClient, instanceId: string, token: string
   client.setQueryData(freshTokenQuery(instanceId).queryKey, token)
 }
 
-/** Shows a new token until the reader says that it is copied; nothing where none was made. */
+/** Shows a new token until the reader confirms that it is copied. Shows nothing if there is none. */
 export function FreshToken({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const client = useQueryClient()

@@ -8,7 +8,7 @@ import { useWords } from '../i18n/i18n.tsx'
 export function HealthCard({ instanceId }: { instanceId: string }) {
   const { health: words } = useWords()
   const { data: health } = useQuery(healthQuery(instanceId))
-  // Nothing to tell before the first socket.
+  // Nothing to show before the first socket.
   if (!health || (health.lastFrameAt === null && health.closes.length === 0)) return null
   const meanings: Partial<Record<number, string>> = words.codes
   const { lastFrameAt, lastAcknowledgement, undecryptable, restriction, closes } = health

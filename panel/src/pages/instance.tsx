@@ -14,7 +14,7 @@ import { Waiting } from '../components/waiting.tsx'
 import { useWords } from '../i18n/i18n.tsx'
 import classes from './instance.module.css'
 
-/** What all pages of one instance have in common: its name, its state, and the way to the others. */
+/** The frame of all pages of an instance: its name, its state, and the navigation. */
 export function InstancePage() {
   const words = useWords()
   const { id } = useParams({ from: '/inside/instances/$id' })
@@ -101,7 +101,7 @@ function Tab({ to, id, exact = false, children }: { to: Section; id: string; exa
   )
 }
 
-/** The instance of these pages, which the layout has already read. */
+/** The instance of this page, which the layout has already loaded. */
 export function useInstance(): Instance {
   const { id } = useParams({ from: '/inside/instances/$id' })
   const { data } = useQuery(instanceQuery(id))

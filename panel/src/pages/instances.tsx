@@ -18,7 +18,7 @@ import classes from './instances.module.css'
 
 const SEARCH_AFTER_MS = 250
 const SEEN_AFTER_MS = 120
-/** The service answers for this many instances at once. */
+/** The service's limit of instances per request. */
 const MAX_ACTIVITY_IDS = 100
 
 export function Instances() {
@@ -92,7 +92,7 @@ export function Instances() {
   )
 }
 
-/** The rows on the screen, once the scrolling pauses. */
+/** The visible rows, once scrolling pauses. */
 function useShown(log: Log<Instance>) {
   const [seen, setSeen] = useState({ from: 0, to: 0 })
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
@@ -194,7 +194,7 @@ function Traffic({ activity: { sentLastHour, receivedLastHour } }: { activity: A
   )
 }
 
-/** The first page of somebody who has just arrived: one click away from something that works. */
+/** The first page of a new user: one click starts a working instance. */
 function FirstInstance() {
   const words = useWords()
   const client = useQueryClient()

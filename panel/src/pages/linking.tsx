@@ -17,7 +17,7 @@ interface LinkingProps {
   connect: UseMutationResult<unknown, Error, string | undefined>
 }
 
-/** Linking a number: by the QR code that the phone scans, or the code that is typed into it. */
+/** Linking a number by QR code or pairing code. */
 export function Linking({ connection, connect }: LinkingProps) {
   const words = useWords()
   const { state, pairingCode, qr } = connection

@@ -18,7 +18,7 @@ import classes from './message-drawer.module.css'
 
 interface MessageDrawerProps {
   instanceId: string
-  /** Undefined: closed. */
+  /** Undefined if closed. */
   messageId: string | undefined
   onClose: () => void
 }
@@ -71,9 +71,11 @@ function OneMessage({ instanceId, messageId }: { instanceId: string; messageId: 
 function Life({ message, instanceId }: { message: MessageLife; instanceId: string }) {
   const words = useWords()
   const { status, createdAt, sentAt, deliveredAt, readAt, failedAt, error } = message
-  // It is told within the sentence, and nowhere else.
+  // The code is part of the message text; there is no field for it.
   const whatsappCode = error?.code === 'rejected_by_whatsapp' ? /[0-9]+/.exec(error.message)?.[0] : undefined
-  const told = (kind: string): ReactNode => <Told message={message} kind={`message.${kind}`} instanceId={instanceId} />
+  const stepEvent = (kind: string): ReactNode => (
+    <StepEvent message={message} kind={`message.${kind}`} instanceId={instanceId} />
+  )
   return (
     <Timeline>
       <Step title={words.message.accepted} at={<Time at={createdAt} />} tone="quiet">
@@ -82,26 +84,26 @@ function Life({ message, instanceId }: { message: MessageLife; instanceId: strin
       {sentAt && (
         <Step title={words.message.sent} at={<Reached at={sentAt} after={createdAt} />} tone="calm">
           {words.message.sentText}
-          {told('sent')}
+          {stepEvent('sent')}
         </Step>
       )}
       {deliveredAt && (
         <Step title={words.message.delivered} at={<Reached at={deliveredAt} after={sentAt ?? createdAt} />} tone="calm">
           {words.message.deliveredText}
-          {told('delivered')}
+          {stepEvent('delivered')}
         </Step>
       )}
       {readAt && (
         <Step title={words.message.read} at={<Reached at={readAt} after={deliveredAt ?? createdAt} />} tone="good">
           {words.message.readText}
-          {told('read')}
+          {stepEvent('read')}
         </Step>
       )}
       {failedAt && error && (
         <Step title={words.message.failed} at={<Reached at={failedAt} after={createdAt} />} tone="bad">
           {words.failures[error.code]}
           {whatsappCode && <div>{words.message.whatsappCode(whatsappCode)}</div>}
-          {told('failed')}
+          {stepEvent('failed')}
         </Step>
       )}
       {status === 'queued' && <Step title={words.message.waitingSent} open />}
@@ -111,7 +113,7 @@ function Life({ message, instanceId }: { message: MessageLife; instanceId: strin
   )
 }
 
-/** When a step was reached, and how long that took from the one before. */
+/** When a step was reached, and the time since the previous one. */
 function Reached({ at, after }: { at: string; after: string }) {
   const words = useWords()
   return (
@@ -121,14 +123,14 @@ function Reached({ at, after }: { at: string; after: string }) {
   )
 }
 
-/** The event that told of this step, and what became of it. */
-function Told({ message, kind, instanceId }: { message: MessageLife; kind: string; instanceId: string }) {
+/** The event that reported this step, and the state of its delivery. */
+function StepEvent({ message, kind, instanceId }: { message: MessageLife; kind: string; instanceId: string }) {
   const words = useWords()
   const event = message.events.find(entry => entry.event === kind)
   if (!event) return null
   const { delivery } = event
   return (
-    <div className={classes.told}>
+    <div className={classes.stepEvent}>
       <Link to="/instances/$id/events" params={{ id: instanceId }} search={{ open: event.id }}>
         <span className="visually-hidden">{words.message.openEvent} </span>
         <code>{kind}</code>

@@ -179,7 +179,7 @@ function Filters({ search, change }: FiltersProps) {
   )
 }
 
-/** What a date field holds is in the reader's zone. */
+/** A date field holds a time in the reader's zone. */
 function toIso(local: string | undefined): string | undefined {
   const at = local ? new Date(local) : null
   return at && !Number.isNaN(at.getTime()) ? at.toISOString() : undefined

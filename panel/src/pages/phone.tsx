@@ -34,7 +34,7 @@ function useWrite(instanceId: string, onWritten: () => void) {
   })
 }
 
-/** The other side of a sandbox instance: what its recipients see, and what they write back. */
+/** The simulated phones of a sandbox instance: what its recipients see, and what they write back. */
 export function Phone() {
   const words = useWords()
   const instance = useInstance()

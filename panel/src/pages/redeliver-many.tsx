@@ -10,11 +10,11 @@ import { useWords } from '../i18n/i18n.tsx'
 import classes from './redeliver-many.module.css'
 
 const HOUR_MS = 3_600_000
-/** The service counts no further. */
+/** The service counts up to this number. */
 const MAX_COUNTED = 10_000
 const RANGES = ['1', '24', '168', '720'] as const
 type Range = (typeof RANGES)[number]
-/** The span of the warnings that lead here. */
+/** The range of the warnings that link here. */
 const WARNED_OF: Range = '168'
 type Ended = 'exhausted' | 'delivered'
 
@@ -24,7 +24,7 @@ interface RedeliverManyProps {
   onClose: () => void
 }
 
-/** Posts again what ended a certain way since a moment: says first how many that is, and then how it goes. */
+/** Redelivers the events of a range that ended in a given state. Shows their number first, and then the progress. */
 export function RedeliverMany({ instanceId, opened, onClose }: RedeliverManyProps) {
   const words = useWords()
   return (
@@ -52,7 +52,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
         method: 'POST',
         body: { since, state: ended },
       })
-      // What was counted before knows nothing of them: it would show all as done.
+      // The earlier count predates the redeliveries and would show all of them as done.
       await refetch()
       return queued
     },
@@ -124,7 +124,7 @@ function counted(count: number): string {
   return count >= MAX_COUNTED ? `${MAX_COUNTED}+` : String(count)
 }
 
-/** How it goes: what is not on its way any more is done. */
+/** The progress. An event that is no longer pending is done. */
 function Outcome({
   total,
   counts,

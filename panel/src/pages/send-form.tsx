@@ -19,7 +19,7 @@ interface SendFormProps {
   onSent: (messageId: string) => void
 }
 
-/** Sends a message by hand, to a number or a group. */
+/** Sends a message by hand to a number or a group. */
 export function SendForm({ instance, onSent }: SendFormProps) {
   const words = useWords()
   const isSandbox = instance.kind === 'sandbox'
@@ -28,13 +28,13 @@ export function SendForm({ instance, onSent }: SendFormProps) {
   const [isTried, setTried] = useState(false)
   const recipient = to.includes('@') ? to.trim() : to.replace(/[\s()+.-]/g, '')
   const isRight = NUMBER.test(recipient) || GROUP.test(recipient)
-  /** One key per wish to send: a repeated click or a lost answer sends nothing twice. */
+  /** One key per message: a repeated click or a lost answer sends nothing twice. */
   const key = useRef({ for: '', value: '' })
 
   const send = useMutation({
     mutationFn: () => {
-      const wish = JSON.stringify([recipient, text])
-      if (key.current.for !== wish) key.current = { for: wish, value: randomId() }
+      const message = JSON.stringify([recipient, text])
+      if (key.current.for !== message) key.current = { for: message, value: randomId() }
       return callData<{ id: string }>(`/instances/${instance.id}/messages`, {
         method: 'POST',
         body: { to: recipient, text, idempotencyKey: key.current.value },
@@ -116,7 +116,7 @@ function Meanings({ onPick }: { onPick: (number: string) => void }) {
   )
 }
 
-/** `crypto.randomUUID` is there only on https and on this machine itself. */
+/** `crypto.randomUUID` exists only on https and on localhost. */
 function randomId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
 }

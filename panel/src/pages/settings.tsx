@@ -12,7 +12,7 @@ import { Waiting } from '../components/waiting.tsx'
 import { LANGUAGES, useLanguage, useWords } from '../i18n/i18n.tsx'
 import classes from './settings.module.css'
 
-/** The service's own limit. */
+/** The service's limit. */
 const MIN_PASSWORD = 12
 
 export function Settings() {
@@ -180,7 +180,7 @@ const SYSTEMS: readonly [RegExp, string][] = [
   [/Linux/, 'Linux'],
 ]
 
-/** "Firefox, Windows" from a User-Agent; null where it says neither. */
+/** "Firefox, Windows" from a User-Agent. Null if it names neither. */
 function agentName({ userAgent }: ListedSession): string | null {
   const find = (names: readonly [RegExp, string][]) => names.find(([pattern]) => pattern.test(userAgent ?? ''))?.[1]
   return [find(BROWSERS), find(SYSTEMS)].filter(Boolean).join(', ') || null

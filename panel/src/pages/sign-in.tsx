@@ -50,7 +50,7 @@ export function SignIn() {
           </p>
         )}
         <Stack gap="md">
-          {/* Browsers offer to keep a password only beside a user name. */}
+          {/* Browsers offer to save a password only with a user name. */}
           <input className="visually-hidden" tabIndex={-1} aria-hidden autoComplete="username" value="admin" readOnly />
           <PasswordInput
             label={words.signIn.field}

@@ -6,7 +6,7 @@ import phpSnippet from '../snippets/verify.php?raw'
 import pythonSnippet from '../snippets/verify.py?raw'
 import n8nSnippet from '../snippets/verify-n8n.txt?raw'
 
-/** The very files that the tests run against the shared signature vectors. */
+/** The same files that the tests run against the shared signature vectors. */
 const SNIPPETS = [
   { name: 'Node', code: nodeSnippet },
   { name: 'Python', code: pythonSnippet },

@@ -20,7 +20,7 @@ const HEIGHT = 150
 const GAP = 2
 const DAY_MS = 86_400_000
 
-/** What became of the deliveries over time, and how long they took. */
+/** The results of deliveries over time, and how long they took. */
 export function DeliveryCharts({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const [range, setRange] = useState<Range>('24')

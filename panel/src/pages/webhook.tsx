@@ -41,7 +41,7 @@ export function WebhookPage() {
   )
 }
 
-/** Whether `text` could be a URL that the service takes; the service has the last word. */
+/** A quick check. The service validates the URL. */
 function isUrl(text: string): boolean {
   const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null
   return url !== null && url.hostname !== '' && url.username === ''

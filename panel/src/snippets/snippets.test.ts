@@ -26,7 +26,7 @@ interface Case {
   isGood: boolean
 }
 
-/** Every vector, and the same with one thing wrong. */
+/** Every vector, and copies with one part changed. */
 const CASES: Case[] = vectors.flatMap(({ name, body, secret, headers }) => {
   const signature = headers['X-Service-Signature']!
   return [
@@ -57,7 +57,7 @@ function judge(program: string, args: readonly string[]): boolean[] {
   return JSON.parse(execFileSync(program, args, { encoding: 'utf8', cwd: folder }))
 }
 
-describe('the snippets of the webhook page take what Pombal signs, and nothing else', () => {
+describe('the snippets of the webhook page accept genuine signatures of Pombal, and nothing else', () => {
   test('Node', () => {
     const judged = CASES.map(({ body, signature, secret }) => isFromPombal(Buffer.from(body), signature, secret))
     expect(judged).toEqual(EXPECTED)
