@@ -5,39 +5,39 @@ import { RETRY_DELAYS_MS } from './domain/delivery.ts'
 
 const MASTER_KEY_BYTES = 32
 const MIN_ADMIN_KEY_LENGTH = 32
-/** A longer one could not be used to sign in. */
+/** The limit of the sign-in call. */
 const MAX_ADMIN_KEY_LENGTH = 1_024
-/** How an admin key has to be. */
+/** The required format of an admin key. */
 export const ADMIN_KEY_FORMAT = `${MIN_ADMIN_KEY_LENGTH} to ${MAX_ADMIN_KEY_LENGTH} visible ASCII characters`
 const MAX_TIMER_MS = 2 ** 31 - 1
 const MAX_RETRIES = 20
-/** As WhatsApp's handshake holds each part of a version. */
+/** The largest part of a version that WhatsApp's handshake can carry. */
 const MAX_UINT32 = 2 ** 32 - 1
-/** A stop takes 10 s at most, what is in flight included. */
+/** A stop takes at most 10 s, including work in flight. */
 const MAX_DRAIN_SECONDS = 5
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
-/** What the service runs by: read once from the environment, never looked up again (contract §8). */
+/** The settings of the service, read once from the environment (contract §8). */
 export interface Settings {
   version: string
   host: string
   /** 0 lets the system choose. */
   port: number
-  /** Where metrics can be read without a key; null: only at `port`, with the admin key. */
+  /** The port that serves metrics without a key; null: metrics only at `port`, with the admin key. */
   metricsPort: number | null
   dataDir: string
-  /** How long a node that stops goes on accepting, so that balancers see that it is not ready. */
+  /** How long a stopping node still accepts calls while it reports that it is not ready. */
   drainMs: number
-  /** PostgreSQL; null: SQLite in `dataDir`. */
+  /** A PostgreSQL URL; null: SQLite in `dataDir`. */
   databaseUrl: string | null
-  /** Null: made at the first start and kept in `dataDir`. */
+  /** Null: created at the first start and kept in `dataDir`. */
   adminKey: string | null
   masterKey: Buffer | null
   publicUrl: URL | null
-  /** Addresses and CIDR networks whose word is taken for who calls, and over what (`X-Forwarded-For`, `-Proto`). */
+  /** Addresses and CIDR networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted. */
   trustedProxies: readonly string[]
   logLevel: (typeof LOG_LEVELS)[number]
   ratePerMinute: number
@@ -48,19 +48,19 @@ export interface Settings {
     retryDelaysMs: readonly number[]
     /** CIDR notation. */
     allowedNetworks: readonly string[]
-    /** Loopback and private networks may be posted to (contract §5). */
+    /** Whether webhooks may reach loopback and private networks (contract §5). */
     privateAllowed: boolean
   }
   whatsapp: {
-    /** Null: the version that ships with the driver. */
+    /** The WhatsApp Web version; null: the driver's own. */
     version: [number, number, number] | null
-    /** A simulated network on loopback in place of the real one; for tests. */
+    /** The URL of a simulated WhatsApp on loopback, for tests; null: the real one. */
     url: string | null
   }
   sandbox: boolean
 }
 
-/** Every setting that is wrong, each with its name and what it should be. */
+/** Lists every invalid setting with its name and the expected value. */
 export class BadSettings extends Error {
   override readonly name = 'BadSettings'
   readonly problems: readonly string[]
@@ -75,7 +75,7 @@ export class BadSettings extends Error {
 export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const problems: string[] = []
 
-  /** An unset or empty variable is `fallback`; one that `parse` makes nothing of (undefined) is a problem. */
+  /** Returns `fallback` for an unset or empty variable. Reports a problem if `parse` returns undefined. */
   function read<T>(name: string, fallback: T, expected: string, parse: (text: string) => T | undefined): T {
     const text = env[name]?.trim()
     if (!text) return fallback
@@ -113,7 +113,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     trustedProxies: read(
       'TRUSTED_PROXIES',
       [],
-      'addresses and CIDR networks separated by commas, as 10.0.0.5,192.168.0.0/16',
+      'addresses and CIDR networks separated by commas, such as 10.0.0.5,192.168.0.0/16',
       parseProxies,
     ),
     logLevel: read('LOG_LEVEL', 'info', `one of ${LOG_LEVELS.join(', ')}`, text =>
@@ -133,17 +133,17 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
       allowedNetworks: read(
         'WEBHOOK_ALLOWED_NETWORKS',
         [],
-        'CIDR networks separated by commas, as 10.0.0.0/8',
+        'CIDR networks separated by commas, such as 10.0.0.0/8',
         parseNetworks,
       ),
       privateAllowed: isLoopbackHost(host) && (!publicUrl || isLoopbackHost(publicUrl.hostname)) && !production,
     },
     whatsapp: {
-      version: read('WHATSAPP_VERSION', null, 'three numbers, as 2.3000.1035194821', parseVersion),
+      version: read('WHATSAPP_VERSION', null, 'three numbers, such as 2.3000.1035194821', parseVersion),
       url: read(
         'WHATSAPP_URL',
         null,
-        'a ws:// or wss:// URL on a loopback address: another WhatsApp is for tests only',
+        'a ws:// or wss:// URL on a loopback address (for tests only)',
         parseLoopbackSocket,
       ),
     },
@@ -155,7 +155,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   return settings
 }
 
-/** Whether `host` names this machine alone, whatever its notation. */
+/** Whether `host` is a loopback address or name, in any notation. */
 export function isLoopbackHost(host: string): boolean {
   const name = host.replace(/^\[|\]$/g, '').toLowerCase()
   if (name === 'localhost' || name.endsWith('.localhost')) return true
@@ -185,7 +185,7 @@ function parsePostgresUrl(text: string): string | undefined {
   return /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : undefined
 }
 
-/** @returns undefined unless `text` is as `ADMIN_KEY_FORMAT` says */
+/** @returns undefined unless `text` has the `ADMIN_KEY_FORMAT` */
 export function parseAdminKey(text: string): string | undefined {
   const { length } = text
   const isLong = length >= MIN_ADMIN_KEY_LENGTH && length <= MAX_ADMIN_KEY_LENGTH
@@ -208,7 +208,7 @@ function parseNetworks(text: string): string[] | undefined {
   return networks.every(network => ipaddr.isValidCIDR(network)) ? networks : undefined
 }
 
-/** Not everybody: whoever is trusted may claim any address. */
+/** Refuses /0 networks: a trusted proxy may claim any address. */
 function parseProxies(text: string): string[] | undefined {
   const proxies = text.split(',').map(part => part.trim())
   const isProxy = (proxy: string) => isIP(proxy) !== 0 || (ipaddr.isValidCIDR(proxy) && ipaddr.parseCIDR(proxy)[1] > 0)
@@ -221,7 +221,7 @@ function parseVersion(text: string): [number, number, number] | undefined {
   return [first, second, third]
 }
 
-/** As narrow as the driver: a mapped address and the names under `localhost` are nothing that it connects to. */
+/** Accepts only what the driver connects to: no IPv4-mapped address and no name under `localhost`. */
 function parseLoopbackSocket(text: string): string | undefined {
   const url = URL.parse(text)
   if (!url || (url.protocol !== 'ws:' && url.protocol !== 'wss:')) return undefined

@@ -13,18 +13,18 @@ export const CONNECTION_STATES = [
 ] as const
 export type ConnectionState = (typeof CONNECTION_STATES)[number]
 
-/** What an owner may record. `disconnected` is never stored: it is `reconnecting` that has lasted too long. */
+/** The states that an owner may record. `disconnected` is derived: it is `reconnecting` for longer than `RECONNECTING_MS`. */
 export type StoredConnectionState = Exclude<ConnectionState, 'disconnected'>
 
-/** How long a linked instance that lost its socket still accepts messages (contract §3). */
+/** How long a linked instance still accepts messages after it lost its socket (contract §3). */
 export const RECONNECTING_MS = 5 * 60_000
 
-/** What the management API asks of the owner; it converges on it however often it is asked. */
+/** The desired state of a connection, set by the management API. The owner converges on it. */
 export type ConnectionGoal = 'idle' | 'online' | 'logged_out'
 
-/** Every reason for a state, as a stable code beside the sentence. */
+/** The stable code of each reason. */
 export const CONNECTION_CAUSES = [
-  // Nothing to mend.
+  // No problem.
   'never_linked',
   'linking_interrupted',
   'asking_for_code',
@@ -35,7 +35,7 @@ export const CONNECTION_CAUSES = [
   'connected',
   'logged_out_as_asked',
   'logged_out_by_phone',
-  // It mends itself.
+  // Temporary: the service recovers without help.
   'restricted',
   'stopping',
   'owner_gone',
@@ -46,7 +46,7 @@ export const CONNECTION_CAUSES = [
   'new_connection_asked',
   'not_recorded',
   'keys_not_stored',
-  // A person is needed.
+  // A person has to act.
   'banned',
   'version_refused',
   'login_refused',
@@ -58,32 +58,32 @@ export const CONNECTION_CAUSES = [
 ] as const
 export type ConnectionCause = (typeof CONNECTION_CAUSES)[number]
 
-/** An instance's connection as stored. Moments are milliseconds since 1970. */
+/** An instance's connection as stored. Times are milliseconds since 1970. */
 export interface StoredConnection {
   state: StoredConnectionState
-  /** In words, for a person. */
+  /** A sentence for people. */
   reason: string
-  /** The reason as a code; null in a row that is older than the codes. */
+  /** The code of `reason`; null in rows from before the codes existed. */
   cause: ConnectionCause | null
   since: number
   goal: ConnectionGoal
-  /** Grows by one with every request to connect or log out, so that a repeated wish is seen as a new one. */
+  /** Incremented by every request to connect or log out, so that a repeated request is recognized. */
   goalVersion: number
-  /** Number for which a pairing code is wanted instead of a QR code. */
+  /** The number to link by pairing code; null: link by QR code. */
   pairingPhone: string | null
   qr: string | null
   qrExpiresAt: number | null
   pairingCode: string | null
-  /** When the next socket is opened, while it waits for that. */
+  /** When the next socket is opened; null unless the connection waits for it. */
   retryAt: number | null
   restriction: Restriction | null
   /** The linked number, digits only. */
   phone: string | null
-  /** Last moment at which the socket was known to be open; moves with the owner's lease while connected. */
+  /** The last time at which the socket was known to be open. Updated with the owner's lease while connected. */
   lastConnectedAt: number | null
 }
 
-/** The state that holds now, given what is stored and whether somebody's lease on the instance is alive. */
+/** Derives the present state from the stored one. @param leaseAlive whether any node holds a valid lease */
 export function currentState(
   stored: Pick<StoredConnection, 'state' | 'lastConnectedAt'>,
   leaseAlive: boolean,
@@ -94,7 +94,7 @@ export function currentState(
   return now - (stored.lastConnectedAt ?? 0) < RECONNECTING_MS ? 'reconnecting' : 'disconnected'
 }
 
-/** Whether a number is linked: WhatsApp then keeps for the instance what it cannot deliver at once. */
+/** Whether a number is linked. WhatsApp then keeps messages for the instance while it is offline. */
 export function isLinked(state: ConnectionState): boolean {
   return state !== 'unlinked' && state !== 'linking' && state !== 'logged_out'
 }

@@ -1,10 +1,10 @@
 export const DELIVERY_STATES = ['pending', 'blocked', 'delivered', 'exhausted'] as const
 export type DeliveryState = (typeof DELIVERY_STATES)[number]
 
-/** Milliseconds between the end of a failed attempt and the start of the next (the contract's schedule). */
+/** Milliseconds between the end of a failed attempt and the start of the next (the default of contract §5). */
 export const RETRY_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
-/** Every branch must be finished by whoever records an attempt. */
+/** What follows an attempt. The caller handles every kind. */
 export type AfterAttempt =
   | { kind: 'delivered' }
   | { kind: 'retry'; dueAt: number; failedAt: number }
@@ -26,18 +26,18 @@ export function afterAttempt(
 }
 
 /**
- * How an instance's webhook takes its events: `idle`, none has ended; `working`; `retrying`, some failed and are tried
- * again; `failing`, what ended last was given up; `missed`, it works, and some were given up before and not delivered since.
+ * The health of an instance's webhook. `idle`: no delivery has ended. `retrying`: some deliveries are being retried.
+ * `failing`: the last delivery that ended is exhausted. `missed`: it works, but earlier exhausted events are undelivered.
  */
 export const DELIVERY_HEALTHS = ['idle', 'working', 'retrying', 'failing', 'missed'] as const
 export type DeliveryHealth = (typeof DELIVERY_HEALTHS)[number]
 
 export interface RecentDeliveries {
-  /** Events that failed and are tried again. */
+  /** Events whose delivery failed and is being retried. */
   retrying: number
-  /** Events of the last days that were given up and not delivered since. */
+  /** Recent events that are exhausted and were not delivered later. */
   givenUp: number
-  /** The end of the last attempt of the newest event that was delivered, and of the newest that was given up. */
+  /** The end of the last attempt of the newest delivered event, and of the newest exhausted one. */
   lastDeliveredAt: number | null
   lastGivenUpAt: number | null
 }

@@ -10,7 +10,7 @@ export const EVENT_KINDS = [
 ] as const
 export type EventKind = (typeof EVENT_KINDS)[number]
 
-/** Posted when somebody asks for it, to see whether a webhook answers; it tells of nothing and is kept nowhere. */
+/** Posted on request to test a webhook. It is not stored. */
 export const TEST_EVENT = 'webhook.test'
 
 export const INCOMING_TYPES = [
@@ -28,47 +28,47 @@ export const INCOMING_TYPES = [
 ] as const
 export type IncomingType = (typeof INCOMING_TYPES)[number]
 
-/** What `from` holds where it is no phone number; `other`: the address of neither a phone nor a LID, such as an assistant. */
+/** The kind of address in `from` if it is not a phone number. `other`: neither phone nor LID, such as an assistant. */
 export const ADDRESSINGS = ['lid', 'other'] as const
 export type Addressing = (typeof ADDRESSINGS)[number]
 
-/** A message that somebody wrote to the instance (contract §4, extensions §1). */
+/** A message to the instance (contract §4). */
 export interface IncomingMessage {
   /** WhatsApp's id. */
   id: string
-  /** The sender's number, digits only; the digits of its other address where the number cannot be known. */
+  /** The sender's number, digits only. If it is unknown, the digits of its other address. */
   from: string
-  /** Set only where `from` is not a phone number. */
+  /** Set only if `from` is not a phone number. */
   addressing?: Addressing
-  /** The group, or the sender: its number where that is known, else its LID address. */
+  /** The group, or the sender: its number if known, else its LID address. */
   chat: string
-  /** The sender's LID address, `digits@lid`; null where it is not known. */
+  /** The sender's LID address, `digits@lid`; null if unknown. */
   lid: string | null
-  /** The sender's user name; null where WhatsApp does not say it. */
+  /** The sender's user name; null if unknown. */
   username: string | null
   type: IncomingType
-  /** The text, the caption, or the reaction; absent where there is none. */
+  /** The text, the caption or the reaction; absent if there is none. */
   text?: string
-  /** The group's JID when it came in a group. */
+  /** The group's JID; absent outside groups. */
   group?: string
-  /** The push name, when known. */
+  /** The push name; absent if unknown. */
   name?: string
   /** WhatsApp's time, milliseconds since 1970. */
   sentAt: number
 }
 
-/** Text in the body of an event, in UTF-16 units; more of it is cut off. */
+/** The maximum text in an event, in UTF-16 units. Longer text is cut. */
 export const MAX_EVENT_TEXT_UNITS = 65_536
 
-/** The sender's phone number, digits only; null where it is not known. */
+/** The sender's phone number, digits only; null if unknown. */
 export function phoneOf({ from, addressing }: Pick<IncomingMessage, 'from' | 'addressing'>): string | null {
   return addressing === undefined ? from : null
 }
 
 /**
- * What tells an incoming message of an instance from every other: chat, sender and WhatsApp's id. One key for each known
- * name of the sender, `from` first: which of them are known may change until WhatsApp delivers the message again. Two
- * messages that share a key are one. These keys are stored as digests: their form never changes.
+ * The deduplication keys of an incoming message: chat, sender and WhatsApp's ID. There is one key for each known address of
+ * the sender, `from` first, because the known addresses may change before WhatsApp delivers the message again. Two messages
+ * that share a key are the same message. Keys are stored as digests, so their format must never change.
  */
 export function incomingKeys({ id, from, group, lid }: IncomingMessage): [string, ...string[]] {
   const keyOf = (sender: string) => `received:${group ?? sender}:${sender}:${id}`
@@ -97,7 +97,7 @@ export function failureBody(subject: Subject, error: MessageFailure, at: number)
   return body('message.failed', instanceId, at, { id, to, status: 'failed', error })
 }
 
-/** @param messageId under which the whole message is stored */
+/** @param messageId the ID of the stored message */
 export function incomingBody(instanceId: InstanceId, messageId: MessageId, message: IncomingMessage): string {
   const { sentAt, id, from, addressing, type, text, group, name, chat, lid, username } = message
   const shown = text?.slice(0, endOfText(text))
@@ -119,7 +119,7 @@ export function incomingBody(instanceId: InstanceId, messageId: MessageId, messa
   })
 }
 
-/** Where an event's text ends: never between the two units of one character. */
+/** The length at which an event's text is cut, never inside a surrogate pair. */
 function endOfText(text: string): number {
   const end = MAX_EVENT_TEXT_UNITS
   return isHighSurrogate(text.charCodeAt(end - 1)) && isLowSurrogate(text.charCodeAt(end)) ? end - 1 : end
@@ -133,7 +133,7 @@ function isLowSurrogate(unit: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff
 }
 
-/** Whom the body of an event is about: the recipient, the group or the sender. */
+/** The other party in an event's body: the recipient, the group or the sender. */
 export function otherSideOf(eventBody: string): string {
   const { data } = JSON.parse(eventBody) as { data: { to?: string; from?: string; group?: string } }
   return data.to ?? data.group ?? data.from ?? ''

@@ -10,12 +10,12 @@ const TIME_CHARACTERS = 10
 const RANDOM_CHARACTERS = 16
 const INSTANCE_CHARACTERS = 12
 
-/** Drawn at once: a call of the system's source costs more than an id does. */
+/** Random bytes are drawn in blocks: one call of the system's source costs more than making an ID. */
 const POOL_BYTES = 4_096
 let pool = randomBytes(POOL_BYTES)
 let drawn = 0
 
-/** Bytes that nobody has had before. */
+/** Returns random bytes and never returns them again. */
 function drawRandom(count: number): Buffer {
   if (drawn + count > POOL_BYTES) {
     pool = randomBytes(POOL_BYTES)
@@ -44,14 +44,14 @@ function timeCharacters(at: number): string {
   return time
 }
 
-/** What the characters of the time can hold. */
+/** The largest time that fits into `TIME_CHARACTERS`. */
 const LAST_MOMENT = 32 ** TIME_CHARACTERS - 1
 
 let latest: { at: number; digits: number[] } | null = null
 
 /**
- * 48 bits of milliseconds and 80 random bits (the layout of a ULID): sorts by time, and two never meet. Within one
- * millisecond the ids of a process sort in the order in which they were made.
+ * 48 bits of milliseconds and 80 random bits (the layout of a ULID): unique and sorted by time. Within one millisecond
+ * the IDs of a process sort in the order of their creation.
  */
 function timeOrderedId(now: number): string {
   const digits = latest?.at === now ? successor(latest.digits) : randomDigits(RANDOM_CHARACTERS)
@@ -59,7 +59,7 @@ function timeOrderedId(now: number): string {
   return timeCharacters(now) + toCharacters(digits)
 }
 
-/** The next number, in base 32; after the very last comes the first. */
+/** The next number in base 32; wraps around after the last. */
 function successor(digits: readonly number[]): number[] {
   const next = [...digits]
   for (let index = next.length - 1; index >= 0; index -= 1) {
@@ -82,7 +82,7 @@ export function newEventId(now: number): EventId {
   return `evt_${timeOrderedId(now)}`
 }
 
-/** Sorts after every id made before `at` and before every id made since. */
+/** Sorts after every ID created before `at` and before every later one. */
 export function firstMessageId(at: number): MessageId {
   return `msg_${timeCharacters(at)}`
 }
@@ -94,7 +94,7 @@ export function firstEventId(at: number): EventId {
 
 const WHATSAPP_ID_BYTES = 9
 
-/** An id as WhatsApp Web makes them: `3EB0` and 18 upper-case hexadecimal digits. */
+/** An ID in WhatsApp Web's format: `3EB0` and 18 upper-case hexadecimal digits. */
 export function newWhatsappId(): string {
   return `3EB0${drawRandom(WHATSAPP_ID_BYTES).toString('hex').toUpperCase()}`
 }

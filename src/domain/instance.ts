@@ -9,7 +9,7 @@ export interface Instance {
   id: InstanceId
   name: string
   kind: InstanceKind
-  /** The state that holds now, not merely the stored one. */
+  /** The present state (`currentState`), not the stored one. */
   state: ConnectionState
   reason: string
   phone: string | null
@@ -24,7 +24,7 @@ export interface Webhook {
   secret: string
 }
 
-/** The secrets in force at a moment: the current one, and for 24 h after a rotation the one before. */
+/** The secrets in force: the current one and, for 24 h after a rotation, the previous one. */
 export interface SigningSecrets {
   current: string
   previous: string | null

@@ -3,10 +3,10 @@ import type { MessageId } from './ids.ts'
 export const MESSAGE_STATES = ['queued', 'sent', 'delivered', 'read', 'failed'] as const
 export type MessageState = (typeof MESSAGE_STATES)[number]
 
-/** How far a message can get; `failed` is not on this way. */
+/** The states that a message advances through; `failed` is not one of them. */
 export type MessageProgress = 'sent' | 'delivered' | 'read'
 
-/** Every legal move. What is absent here does not happen (contract §4). */
+/** Every legal transition (contract §4). */
 const NEXT = {
   queued: ['sent', 'failed'],
   sent: ['delivered', 'failed'],
@@ -15,22 +15,22 @@ const NEXT = {
   failed: [],
 } as const satisfies Record<MessageState, readonly MessageState[]>
 
-const WAY = ['queued', 'sent', 'delivered', 'read'] as const
+const PROGRESS = ['queued', 'sent', 'delivered', 'read'] as const
 
 /**
- * The moves that take a message from `state` to `reached`, in order, with the gaps filled: a `read` for a `sent`
- * message is `delivered`, then `read`. Empty for what is late, repeated, or comes after `failed`.
+ * The transitions that take a message from `state` to `reached`, in order and with gaps filled: a `read` for a `sent`
+ * message is `delivered`, then `read`. Empty for late and repeated receipts, and after `failed`.
  */
 export function movesTo(state: MessageState, reached: MessageProgress): readonly MessageProgress[] {
   if (state === 'failed') return []
-  return WAY.slice(WAY.indexOf(state) + 1, WAY.indexOf(reached) + 1) as MessageProgress[]
+  return PROGRESS.slice(PROGRESS.indexOf(state) + 1, PROGRESS.indexOf(reached) + 1) as MessageProgress[]
 }
 
 export function canFail(state: MessageState): boolean {
   return (NEXT[state] as readonly MessageState[]).includes('failed')
 }
 
-/** Why a message failed, as `message.failed` and `GET /v1/messages/{id}` tell it (contract §3). */
+/** Why a message failed, in `message.failed` and `GET /v1/messages/{id}` (contract §3). */
 export const FAILURE_CODES = [
   'recipient_not_on_whatsapp',
   'not_a_group_member',
@@ -44,7 +44,7 @@ export type FailureCode = (typeof FAILURE_CODES)[number]
 
 export interface MessageFailure {
   code: FailureCode
-  /** A sentence for a person. */
+  /** A sentence for people. */
   message: string
 }
 
@@ -58,7 +58,7 @@ const FAILURE_SENTENCES: Record<FailureCode, string> = {
   unconfirmed: 'The message was handed to WhatsApp, which never acknowledged it: it may have arrived.',
 }
 
-/** @param whatsappCode WhatsApp's own code of a refusal, told in the sentence. */
+/** @param whatsappCode WhatsApp's own refusal code, added to the sentence */
 export function messageFailure(code: FailureCode, whatsappCode?: number): MessageFailure {
   const sentence = FAILURE_SENTENCES[code]
   return {
@@ -67,7 +67,7 @@ export function messageFailure(code: FailureCode, whatsappCode?: number): Messag
   }
 }
 
-/** A message as its sender's program sees it. Moments are milliseconds since 1970, null where not reached. */
+/** A sent message. Times are milliseconds since 1970, null for states that it has not reached. */
 export interface Message {
   id: MessageId
   state: MessageState

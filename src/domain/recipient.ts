@@ -1,11 +1,11 @@
-/** Digits of a phone number, country code first, no plus sign: what `to` and `from` hold. */
+/** The digits of a phone number with its country code, without a plus sign. */
 export type PhoneNumber = string
 
 export type Recipient = { kind: 'number'; number: PhoneNumber } | { kind: 'group'; group: string }
 
 const NUMBER = /^[1-9][0-9]{6,14}$/
 const GROUP = /^[0-9]+(-[0-9]+)?@g\.us$/
-/** Longer than any group identifier that WhatsApp gives out (18 digits, or number-timestamp). */
+/** Longer than any group ID that WhatsApp assigns (18 digits, or number-timestamp). */
 const MAX_GROUP_LENGTH = 64
 
 /** Null unless `to` is 7–15 ASCII digits starting 1–9, or a group JID `digits[-digits]@g.us` (contract §1). */

@@ -1,6 +1,6 @@
 /**
- * The catalogue of refusals: code → HTTP status and the sentence that is used where the caller gives none.
- * Codes are stable; each has a line in the docs (contract §1, §5, §6).
+ * The catalogue of refusals: code → HTTP status and default message. Codes are stable (contract §1); docs/errors.md
+ * lists each of them.
  */
 export const REFUSALS = {
   invalid_token: [401, 'The token is missing or unknown: send "Authorization: Bearer <token>".'],
@@ -9,26 +9,26 @@ export const REFUSALS = {
   message_not_found: [404, 'There is no such message.'],
   event_not_found: [404, 'There is no such event.'],
   not_found: [404, 'There is nothing at this address.'],
-  method_not_allowed: [405, 'This address does not answer this method.'],
+  method_not_allowed: [405, 'This address does not support this method.'],
   invalid_phone_number: [
     400,
     '"to" must be a number of 7 to 15 digits with its country code, or a group ending in @g.us.',
   ],
-  invalid_request: [400, 'The request is not as it should be.'],
-  payload_too_large: [413, 'The body is too large: 1 MiB at most, to sign in 4 KiB.'],
+  invalid_request: [400, 'The request is invalid.'],
+  payload_too_large: [413, 'The body is too large: at most 1 MiB, or 4 KiB when signing in.'],
   request_timeout: [408, 'The request took too long to arrive.'],
   headers_too_large: [431, 'The headers are too large.'],
   unsupported_media_type: [415, 'Send the body as "Content-Type: application/json".'],
-  instance_not_connected: [422, 'The instance has no connected WhatsApp: link it first.'],
+  instance_not_connected: [422, 'The instance is not connected to WhatsApp: link it first.'],
   idempotency_key_reused: [422, 'This X-Idempotency-Key was used with another body.'],
   webhook_not_configured: [409, 'The instance has no webhook URL: set one first.'],
-  cross_site_request: [403, 'The session counts only for requests from this site itself.'],
-  delivery_pending: [409, 'The event is still on its way to the webhook.'],
+  cross_site_request: [403, 'The session is accepted only in requests from this site.'],
+  delivery_pending: [409, 'The delivery of the event has not ended.'],
   not_a_sandbox: [409, 'Only a sandbox instance has simulated contacts.'],
-  sandbox_disabled: [409, 'Sandbox instances are switched off: set SANDBOX=on.'],
-  rate_limit_exceeded: [429, 'Too many requests: wait as long as Retry-After says.'],
-  too_many_attempts: [429, 'Too many wrong keys: wait as long as Retry-After says.'],
-  internal_error: [500, 'Something went wrong on our side; the log has it under the request id.'],
+  sandbox_disabled: [409, 'Sandbox instances are disabled: set SANDBOX=on.'],
+  rate_limit_exceeded: [429, 'Too many requests: wait for the Retry-After time.'],
+  too_many_attempts: [429, 'Too many wrong keys: wait for the Retry-After time.'],
+  internal_error: [500, 'Internal error: the log contains the details under the request ID.'],
   service_unavailable: [503, 'Not available right now: repeat with the same X-Idempotency-Key.'],
 } as const satisfies Record<string, readonly [status: number, message: string]>
 
@@ -40,7 +40,7 @@ export interface RefusalDetail {
   message: string
 }
 
-/** Said to a caller who asked for what cannot be; not a bug. */
+/** An expected error that is answered to the caller; not a bug. */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
   readonly code: RefusalCode
