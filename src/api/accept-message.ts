@@ -6,17 +6,17 @@ import type { NewMessage } from '../store/messages/messages.ts'
 import type { Store } from '../store/store.ts'
 import { checkRecipient, checkText } from './input.ts'
 
-/** A message before it is known who sends it, and under which key. */
+/** A message without its instance and idempotency key. */
 type ComposedMessage = Omit<NewMessage, 'instanceId' | 'idempotency'>
 
-/** A message that can be accepted. @throws Refusal */
+/** Validates a text and assigns its IDs. @throws Refusal */
 export function composeMessage({ to, text }: { to: string; text: string }, now: number): ComposedMessage {
   checkRecipient(to)
   checkText(text)
   return { id: newMessageId(now), to, text, whatsappId: newWhatsappId() }
 }
 
-/** @throws Refusal; `invalid_token` where the instance has just been deleted */
+/** @throws Refusal; `invalid_token` if the instance was deleted meanwhile */
 export async function acceptMessage(
   { messages }: Store,
   instanceId: InstanceId,
@@ -39,7 +39,7 @@ export async function acceptMessage(
   }
 }
 
-/** Two bodies are the same when `to` and `text` are, whatever else stands in them. */
+/** Bodies with the same `to` and `text` count as equal; other fields are ignored. */
 function contentDigest({ to, text }: ComposedMessage): Buffer {
   return hash('sha256', JSON.stringify([to, text]), 'buffer')
 }

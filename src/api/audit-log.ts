@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { callerAddress } from './admin/sign-in/caller-address.ts'
 
-/** Operations that destroy, unlink, post again, or change who may do so. */
+/** Operations that delete, unlink, redeliver, or change access. */
 const AUDITED: ReadonlySet<string> = new Set([
   'deleteInstance',
   'logoutInstance',
@@ -17,10 +17,10 @@ const AUDITED: ReadonlySet<string> = new Set([
   'signOut',
   'endSession',
 ])
-/** Of a session's id: enough to find it in the list. */
+/** The characters of a session ID that are logged: enough to find it in the list. */
 const SHOWN_OF_SESSION = 8
 
-/** One line for each such call that was carried out: who, what, on which instance, from which address. */
+/** Logs one line for each successful audited call: caller, operation, instance and address. */
 export function createAuditLog(logger: Logger) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const action = (request.routeOptions.schema as { operationId?: string } | undefined)?.operationId ?? ''

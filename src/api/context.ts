@@ -13,7 +13,7 @@ import type { SigningSecrets } from '../domain/instance.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
 import type { Store } from '../store/store.ts'
 
-/** Open requests are limited for callers with a key, and apart from them for everybody else (`busy.ts`). */
+/** The limits of open requests: one for callers with a key, one for all others (`http/open-request-limits.ts`). */
 export type Budget = 'known' | 'strangers'
 
 /** A Fastify instance whose handlers take their types from TypeBox schemas. */
@@ -27,9 +27,9 @@ export type Api = FastifyInstance<
 
 export interface ApiSettings {
   adminKey: string
-  /** Where callers reach the service, for the reference; null: the address it was read from. */
+  /** The service's URL in the reference; null: the address from which the reference was read. */
   publicUrl?: URL | null
-  /** Addresses and CIDR networks of proxies that may say who calls, and over what. Default: none. */
+  /** Addresses and CIDR networks of proxies whose forwarded headers are trusted. Default: none. */
   trustedProxies?: readonly string[]
   /** All instances are linked to a simulated WhatsApp (`WHATSAPP_URL`). */
   simulated?: boolean
@@ -45,7 +45,7 @@ export interface DocumentedSettings {
   webhookRetryDelaysMs: readonly number[]
 }
 
-/** What a simulated contact writes to a sandbox instance. */
+/** A message from a simulated contact to a sandbox instance. */
 export interface ContactMessage {
   from: string
   text: string
@@ -72,37 +72,37 @@ export interface ApiOptions {
   store: Store
   settings: ApiSettings
   logger: Logger
-  /** Whether webhooks may reach the literal address in `url`; `not_literal`: it holds a name. */
+  /** Whether webhooks may reach the literal address in `url`; `not_literal` if it contains a name. */
   checkWebhookUrl(url: URL): 'allowed' | 'blocked' | 'not_literal'
   sandbox: {
     enabled: boolean
-    /** Resolves once the simulated network has the message. A `Refusal` it throws is told to the caller. */
+    /** Resolves once the simulated network has the message. A thrown `Refusal` is answered to the caller. */
     writeAs(instanceId: InstanceId, message: ContactMessage): Promise<{ id: string }>
-    /** @throws Refusal `service_unavailable` while no node runs the phone; so do the others */
+    /** @throws Refusal `service_unavailable` while no node runs the phone, like the other two */
     isPhoneOn(instanceId: InstanceId): Promise<boolean>
-    /** Resolves once the simulated phone is on, or off. */
+    /** Resolves once the simulated phone is on or off. */
     switchPhone(instanceId: InstanceId, on: boolean): Promise<void>
   }
   webhooks: {
     /** The headers of one attempt, signed. */
     headersOf(attempt: AttemptToSign): Record<string, string>
-    /** Makes exactly one request, to where webhooks may go; never rejects. */
+    /** Makes one request to an allowed address; never rejects. */
     post(request: { url: string; headers: Record<string, string>; body: Uint8Array }): Promise<PostOutcome>
   }
   /** The folder of the built panel. */
   panelDir: string
   version: string
-  /** What is counted, as Prometheus reads it. */
+  /** The metrics in Prometheus' text format. */
   metrics(): Promise<{ contentType: string; text: string }>
   /** Whether the service can accept and deliver. */
   isReady(): boolean | Promise<boolean>
-  /** Whether it is about to stop, so that callers should not keep their connections. Default: never. */
+  /** Whether the node is about to stop and callers should not reuse their connections. Default: never. */
   isDraining?: () => boolean
   /** Milliseconds since 1970. */
   now?: () => number
 }
 
-/** What the routes are built from. */
+/** The dependencies of the routes. */
 export interface ApiContext extends Required<ApiOptions> {
   /** Aborted when the server begins to close. */
   closing: AbortSignal
@@ -112,23 +112,23 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The instance that owns the caller's token; empty outside `/v1` and before admission. */
     instanceId: InstanceId
-    /** The panel's session that asks; empty where the admin key does, and outside `/admin/v1`. */
+    /** The panel session of the caller; empty for the admin key and outside `/admin/v1`. */
     sessionId: string
     /** The token, the admin key or the session of this request was accepted. */
     hasKey: boolean
-    /** What the request counts against while it is open (`busy.ts`). */
+    /** The budget that the open request counts against. */
     budget: Budget | null
-    /** The code answered, for the log; empty when the call succeeded. */
+    /** The error code of the answer, for the log; empty if the call succeeded. */
     refusalCode: RefusalCode | ''
   }
   interface FastifyContextConfig {
-    /** The refusals of this operation alone; those common to all are added in the reference. */
+    /** The refusals specific to this operation. The reference adds the common ones. */
     refusals?: readonly RefusalCode[]
-    /** The operation has a body, which may be left out. */
+    /** The body of the operation is optional. */
     optionalBody?: boolean
-    /** Asked by machines every few seconds: its line in the log is of level debug. */
+    /** Called by machines every few seconds and therefore logged at level debug. */
     quiet?: boolean
-    /** The route is there to refuse: its methods do not count as allowed. */
+    /** The route only refuses: its methods are not listed in `Allow`. */
     refusesOnly?: boolean
   }
 }

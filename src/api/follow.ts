@@ -1,43 +1,43 @@
 import type { EventStream } from './http/event-stream.ts'
 
 export interface Source {
-  /** Tells the stream what is the case now, if it changed. Never runs twice at a time. */
-  tell(): Promise<void>
-  /** Calls `look` whenever there is a reason to; returns what ends it. */
-  onHint(look: () => void): () => void
-  /** How often to look without a reason: a hint may be lost. */
+  /** Sends the present state if it changed. Calls never overlap. */
+  update(): Promise<void>
+  /** Calls `poll` on every hint. @returns a function that ends the subscription */
+  onHint(poll: () => void): () => void
+  /** The poll interval in milliseconds; it covers lost hints. */
   pollMs: number
-  /** The stream ends after it: its reader comes back. */
+  /** The stream ends after an error, and its reader reconnects. */
   onError(error: unknown): void
 }
 
-/** Keeps a stream told until it ends. Hints that come while it looks make it look once more. */
+/** Keeps a stream up to date until it ends. A hint during an update causes one more update. */
 export function follow(stream: EventStream, source: Source): void {
-  let looking = false
+  let isUpdating = false
   let again = false
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     again = true
-    if (looking) return
-    looking = true
+    if (isUpdating) return
+    isUpdating = true
     try {
       while (again && !stream.ended) {
         again = false
-        await source.tell()
+        await source.update()
       }
     } catch (error) {
       source.onError(error)
       stream.end()
     } finally {
-      looking = false
+      isUpdating = false
     }
   }
 
-  const stopHints = source.onHint(look)
-  const poll = setInterval(look, source.pollMs)
+  const stopHints = source.onHint(poll)
+  const timer = setInterval(poll, source.pollMs)
   stream.onEnd(() => {
     stopHints()
-    clearInterval(poll)
+    clearInterval(timer)
   })
-  void look()
+  void poll()
 }

@@ -12,7 +12,7 @@ export function registerHealth(api: Api, context: ApiContext): void {
         summary: 'Is the process alive?',
         tags: ['Operation'],
         security: [],
-        response: { 200: Type.Object({ status: oneOf(['ok']) }, { description: 'It answers.' }) },
+        response: { 200: Type.Object({ status: oneOf(['ok']) }, { description: 'The process is alive.' }) },
       },
       config: { quiet: true },
     },
@@ -28,7 +28,7 @@ export function registerHealth(api: Api, context: ApiContext): void {
         summary: 'Can the service accept and deliver?',
         tags: ['Operation'],
         security: [],
-        response: { 200: Type.Object({ status: oneOf(['ready']) }, { description: 'It can.' }) },
+        response: { 200: Type.Object({ status: oneOf(['ready']) }, { description: 'The service is ready.' }) },
       },
       config: { quiet: true },
     },
@@ -39,7 +39,7 @@ export function registerHealth(api: Api, context: ApiContext): void {
   )
 }
 
-/** Callers that come while the answer is being found share it, however many they are. */
+/** Concurrent callers share one check. */
 function shareCalls<T>(check: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | null = null
   return () => {

@@ -8,14 +8,14 @@ import { MAX_URL_LENGTH } from './resources/webhook.ts'
 const MAX_NAME_CHARACTERS = 100
 const CONTROL_CHARACTER = /\p{Cc}/u
 const KEY = /^[\x21-\x7e]{1,255}$/
-/** What the store gives out as ids; nothing else can be one, and nothing else is looked up. */
+/** The format of the store's IDs. Other strings are not looked up. */
 const ID = /^[a-z]{1,8}_[0-9a-z]{1,40}$/
-/** `URL` takes the next word for a missing host: of `https:///hook` it makes `https://hook/`. */
+/** `URL` replaces a missing host by the next path segment: `https:///hook` becomes `https://hook/`. */
 const HTTP_WITH_HOST = /^https?:\/\/[^/\\]/i
 /** A date and time with its zone (RFC 3339). */
 const MOMENT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/
 
-/** What `text` may not be, as its schema cannot say (contract §1). @throws Refusal */
+/** Checks the rules for `text` that its schema cannot express (contract §1). @throws Refusal */
 export function checkText(text: string): void {
   if (text.length > MAX_TEXT_UNITS) throw invalid('text', 'must not be longer than 65,536 UTF-16 units')
   if (!text.isWellFormed()) throw invalid('text', 'must not hold a lone surrogate')
@@ -42,12 +42,12 @@ export function checkGroup(field: string, group: string): void {
   if (parseRecipient(group)?.kind !== 'group') throw invalid(field, 'must be a group such as 120363041234567890@g.us')
 }
 
-/** Text that is only compared with what is stored. @throws Refusal */
+/** Checks text that is only compared with stored values. @throws Refusal */
 export function checkFilterText(field: string, text: string): void {
   if (CONTROL_CHARACTER.test(text)) throw invalid(field, 'must not hold control characters')
 }
 
-/** @returns the name without the space around it; @throws Refusal */
+/** @returns the trimmed name @throws Refusal */
 export function parseName(field: string, name: string): string {
   const trimmed = name.trim()
   const length = [...trimmed].length
@@ -57,7 +57,7 @@ export function parseName(field: string, name: string): string {
   return trimmed
 }
 
-/** Two headers come joined by a comma and a space, and so are malformed. @throws Refusal */
+/** Repeated headers arrive joined by a comma and a space and are malformed. @throws Refusal */
 export function parseIdempotencyKey(header: string | string[] | undefined): string | undefined {
   if (header === undefined) return undefined
   if (typeof header === 'string' && KEY.test(header)) return header
@@ -68,21 +68,21 @@ export function isId(text: string): boolean {
   return ID.test(text)
 }
 
-/** @returns milliseconds since 1970; @throws Refusal */
+/** @returns milliseconds since 1970 @throws Refusal */
 export function parseMoment(field: string, text: string): number {
   const at = MOMENT.test(text) && isDay(text.slice(0, 10)) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(at)) throw invalid(field, 'must be an ISO 8601 moment such as 2026-11-21T12:00:00Z')
+  if (Number.isNaN(at)) throw invalid(field, 'must be an ISO 8601 time such as 2026-11-21T12:00:00Z')
   return at
 }
 
-/** `Date.parse` makes 2 March of 30 February. */
+/** Rejects dates such as 30 February, which `Date.parse` reads as 2 March. */
 function isDay(text: string): boolean {
   const at = Date.parse(text)
   return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text)
 }
 
 /**
- * The URL is kept as written. A name is looked up only when something is posted to it.
+ * The URL is stored as written. A host name is resolved only when an event is posted.
  * @throws Refusal unless events can be posted to `url` (contract §1, §5)
  */
 export function checkWebhookUrl(url: string, check: ApiOptions['checkWebhookUrl']): void {

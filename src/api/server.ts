@@ -22,27 +22,27 @@ import { registerDocs } from './pages/docs.ts'
 import { registerPanel } from './pages/panel.ts'
 import { registerV1 } from './v1/routes.ts'
 
-/** A whole request must have arrived by then: headers, and body. */
+/** The time in which a whole request must arrive, headers and body. */
 const REQUEST_TIMEOUT_MS = 30_000
 const HEADERS_TIMEOUT_MS = 15_000
-/** Node looks for those that are too late only now and then, by default every 30 s. */
-const LOOK_FOR_LATE_MS = 2_000
+/** How often Node checks for late requests; its default is 30 s. */
+const LATE_CHECK_MS = 2_000
 const KEEP_ALIVE_MS = 72_000
-/** Any path that fits into the headers is a path: what it names need not exist. */
+/** Accepts any path that fits into the headers, so that a long one is answered with 404. */
 const MAX_PARAM_LENGTH = 65_536
 
 export type { ApiOptions, ApiSettings, ContactMessage, DocumentedSettings } from './context.ts'
 
 /**
- * The HTTP server, not yet listening. It validates, writes rows through the store and answers; it knows no live connection.
- * `close()` refuses what still comes with 503, ends the streams and lets what is in flight finish.
+ * Creates the HTTP server, not yet listening. It validates, writes rows through the store and answers. It has no access to
+ * live connections. `close()` refuses new requests with 503, ends the streams and lets open requests finish.
  */
 export async function createServer(options: ApiOptions): Promise<Api> {
   const newRequestId = createRequestIds()
   const answerError = createErrorHandler(options.logger)
   const { trustedProxies = [] } = options.settings
   const api: Api = Fastify({
-    // Fastify's own lines would cost a child logger per request: `createRequestLog` writes one wide line instead.
+    // Fastify's logging creates a child logger per request. `createRequestLog` writes one line instead.
     logger: false,
     genReqId: newRequestId,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
@@ -56,8 +56,8 @@ export async function createServer(options: ApiOptions): Promise<Api> {
           requestTimeout: REQUEST_TIMEOUT_MS,
           headersTimeout: HEADERS_TIMEOUT_MS,
           keepAliveTimeout: KEEP_ALIVE_MS,
-          connectionsCheckingInterval: LOOK_FOR_LATE_MS,
-          // Node would answer a missing Host without a body: `checkHost` does it in our envelope.
+          connectionsCheckingInterval: LATE_CHECK_MS,
+          // Node answers a missing Host without a body; `checkHost` answers with an error body.
           requireHostHeader: false,
         },
         handle,

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 
-/** A token as the store knows it: stored only as a SHA-256 digest (contract §6), here in hexadecimal digits. */
+/** The SHA-256 digest of a token, in hexadecimal. Only the digest is stored (contract §6). */
 export function tokenDigest(token: string): string {
   return hash('sha256', token, 'hex')
 }

@@ -1,8 +1,8 @@
-/** Headers of answers, by the name under which the document refers to them. */
+/** Response headers, by their name in the document. */
 export const HEADERS = {
   'X-Request-Id': {
     description:
-      "Names the request in our log: the caller's own `X-Request-Id` (1–128 visible ASCII characters), or ours.",
+      "Identifies the request in the log: the caller's own `X-Request-Id` (1–128 visible ASCII characters), else a new one.",
     schema: { type: 'string' },
   },
   'RateLimit-Limit': { description: 'Calls allowed in a window of 60 s.', schema: { type: 'integer' } },
@@ -11,7 +11,7 @@ export const HEADERS = {
   'Retry-After': { description: 'Seconds to wait before trying again.', schema: { type: 'integer' } },
   'WWW-Authenticate': { description: 'Always `Bearer`.', schema: { type: 'string' } },
   'Idempotent-Replayed': {
-    description: '`true` when the key was seen before: no second message was made.',
+    description: '`true` if the key was used before: no second message was created.',
     schema: { type: 'string', enum: ['true'] },
   },
 } as const
@@ -20,7 +20,7 @@ type HeaderName = keyof typeof HEADERS
 
 const RATE_LIMIT: readonly HeaderName[] = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset']
 
-/** References to the headers of an answer with `status`. `rated`: the call counts against an instance's rate. */
+/** References to the headers of an answer with `status`. @param rated whether the call counts against a rate limit */
 export function headersOf(status: string, rated: boolean, operationId: string | undefined): Record<string, object> {
   const names: HeaderName[] = ['X-Request-Id']
   if (rated && status !== '401') names.push(...RATE_LIMIT)

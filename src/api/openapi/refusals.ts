@@ -10,11 +10,11 @@ export const errorSchema = {
       type: 'object',
       required: ['code', 'message'],
       properties: {
-        code: { type: 'string', enum: Object.keys(REFUSALS), description: 'Stable: what a program decides by.' },
-        message: { type: 'string', description: 'A sentence for a person.' },
+        code: { type: 'string', enum: Object.keys(REFUSALS), description: 'Stable. Programs decide by it.' },
+        message: { type: 'string', description: 'A sentence for people.' },
         details: {
           type: 'array',
-          description: 'Which fields are wrong, and how.',
+          description: 'The invalid fields and the reasons.',
           items: {
             type: 'object',
             required: ['field', 'message'],

@@ -7,7 +7,7 @@ function isObject(value: unknown): value is Json {
 }
 
 /**
- * Moves every schema that has a title under `components.schemas`, by that title, and leaves a reference in its place.
+ * Moves every schema with a title to `components.schemas` and leaves a reference in its place.
  * @throws if one title names two different schemas
  */
 export function hoistTitledSchemas(document: Json): { document: Json; schemas: Json } {
@@ -31,7 +31,7 @@ export function hoistTitledSchemas(document: Json): { document: Json; schemas: J
   return { document: walk(document) as Json, schemas }
 }
 
-/** `info` has a title too, but is no schema. */
+/** `info` has a title too but is not a schema. */
 function isTitledSchema(value: Json): boolean {
   return typeof value['title'] === 'string' && typeof value['type'] === 'string'
 }

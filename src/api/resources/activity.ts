@@ -8,18 +8,17 @@ const deliveriesSchema = Type.Object(
   {
     health: oneOf(DELIVERY_HEALTHS, {
       description:
-        '`idle`: no event has been delivered or given up; `working`; `retrying`: events failed and are tried again; ' +
-        '`failing`: the event that ended last was given up; `missed`: it works, and events of the last 7 days were given ' +
-        'up and not delivered since.',
+        '`idle`: no delivery has ended; `working`; `retrying`: some deliveries are being retried; `failing`: the last ' +
+        'delivery that ended is exhausted; `missed`: it works, but events of the last 7 days are exhausted and undelivered.',
     }),
-    retrying: Type.Integer({ description: 'Events that failed and are tried again; counted up to 1,000.' }),
+    retrying: Type.Integer({ description: 'Events whose delivery failed and is being retried; counted up to 1,000.' }),
     givenUp: Type.Integer({
-      description: 'Events of the last 7 days that were given up and not delivered since; counted up to 1,000.',
+      description: 'Events of the last 7 days that are exhausted and were not delivered later; counted up to 1,000.',
     }),
-    lastDeliveredAt: nullable(moment('When the newest event that the webhook took was delivered.')),
-    lastGivenUpAt: nullable(moment('When the newest of the events in `givenUp` was given up.')),
+    lastDeliveredAt: nullable(moment('When the newest delivered event was delivered.')),
+    lastGivenUpAt: nullable(moment('When the newest event in `givenUp` became exhausted.')),
   },
-  { title: 'DeliveryHealth', description: 'How the webhook of an instance takes its events.' },
+  { title: 'DeliveryHealth', description: 'The state of the deliveries to the webhook of an instance.' },
 )
 
 export const activitySchema = Type.Object(
@@ -27,10 +26,10 @@ export const activitySchema = Type.Object(
     instanceId: instanceIdSchema,
     sentLastHour: Type.Integer({ description: 'Messages accepted within the last hour.' }),
     receivedLastHour: Type.Integer({ description: 'Messages received within the last hour.' }),
-    oldestUndeliveredAt: nullable(moment('When the oldest event was made whose delivery has not ended.')),
+    oldestUndeliveredAt: nullable(moment('When the oldest event with a pending delivery was created.')),
     deliveries: deliveriesSchema,
   },
-  { title: 'Activity', description: 'What an instance is busy with.' },
+  { title: 'Activity', description: 'The recent traffic of an instance.' },
 )
 
 export type ActivityView = Static<typeof activitySchema>

@@ -19,27 +19,27 @@ export const connectionSchema = Type.Object(
     reason: reasonSchema,
     cause: nullable(
       oneOf(CONNECTION_CAUSES, {
-        description: 'The reason as a stable code; null if it was recorded before Pombal had codes.',
+        description: 'The reason as a stable code; null if it was recorded before the codes existed.',
       }),
     ),
     since: moment('When this state began.'),
     qr: nullable(Type.String({ description: 'The text of the QR code to scan while `linking`.' })),
-    qrExpiresAt: nullable(moment('When the QR code gives way to the next.')),
+    qrExpiresAt: nullable(moment('When the next QR code replaces this one.')),
     pairingCode: nullable(
-      Type.String({ description: 'What to type on the phone, when a pairing code was asked for.' }),
+      Type.String({ description: 'The code to type on the phone, if a pairing code was requested.' }),
     ),
-    retryAt: nullable(moment('When the next attempt to connect is made, while waiting for it.')),
+    retryAt: nullable(moment('When the next attempt to connect starts.')),
     restriction: restrictionSchema,
     phone: phoneSchema,
     lastConnectedAt: nullable(moment('When the connection was last known to be open.')),
-    simulated: Type.Boolean({ description: 'Whether the network on the other side is a simulated one.' }),
+    simulated: Type.Boolean({ description: 'Whether the WhatsApp network is simulated.' }),
   },
   { title: 'Connection', description: "An instance's live link to WhatsApp." },
 )
 
 export type ConnectionView = Static<typeof connectionSchema>
 
-/** @param allSimulated every instance is linked to a simulated network, whatever its kind */
+/** @param allSimulated whether instances of every kind are linked to a simulated network */
 export function connectionView(
   instance: Instance,
   stored: ConnectionRecord,
@@ -64,7 +64,7 @@ export function connectionView(
   }
 }
 
-/** A state that follows from the passing of time (`currentState`) has a beginning that nobody stored. */
+/** The start of the present state. It is computed if the state is derived (`currentState`). */
 function stateSince(state: ConnectionState, stored: StoredConnection): number {
   const { since, lastConnectedAt } = stored
   if (state === stored.state || lastConnectedAt === null) return since

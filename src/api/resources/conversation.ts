@@ -4,13 +4,13 @@ import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
 
 const lineSchema = Type.Object(
   {
-    id: Type.String({ description: 'The message sent, or the event that told of the one received.' }),
+    id: Type.String({ description: 'The ID of the sent message, or of the event of the received one.' }),
     direction: oneOf(['out', 'in'], { description: '`out`: from the instance; `in`: to it.' }),
     text: Type.String(),
     at: moment('When it was accepted, or received.'),
-    status: nullable(oneOf(MESSAGE_STATES, { description: 'How far it got; null for what came in.' })),
-    from: nullable(Type.String({ description: 'Who wrote it, in a group.' })),
-    name: nullable(Type.String({ description: "The writer's name, when known." })),
+    status: nullable(oneOf(MESSAGE_STATES, { description: 'The state of a sent message; null for a received one.' })),
+    from: nullable(Type.String({ description: 'The sender, in a group.' })),
+    name: nullable(Type.String({ description: "The sender's name, if known." })),
   },
   { title: 'ConversationLine' },
 )
@@ -20,10 +20,10 @@ export type ConversationLineView = Static<typeof lineSchema>
 export const conversationSchema = Type.Object(
   {
     with: Type.String({ description: 'The number or group on the other side.' }),
-    name: nullable(Type.String({ description: "The contact's name, when known." })),
+    name: nullable(Type.String({ description: "The contact's name, if known." })),
     lines: Type.Array(lineSchema, { description: 'Oldest first.' }),
   },
-  { title: 'Conversation', description: 'What an instance and one number or group wrote to each other.' },
+  { title: 'Conversation', description: 'The messages between an instance and one number or group.' },
 )
 
 export type ConversationView = Static<typeof conversationSchema>
@@ -44,7 +44,7 @@ interface ReceivedEvent {
 
 type Entry = ConversationLineView & { with: string; contactName: string | null; moment: number }
 
-/** Puts what was sent and what was received together by the other side, the latest conversation first. */
+/** Groups sent and received messages by the other party, latest conversation first. */
 export function conversationViews(sent: readonly Message[], received: readonly ReceivedEvent[]): ConversationView[] {
   const entries = [...sent.map(sentEntry), ...received.map(receivedEntry)].sort((a, b) => a.moment - b.moment)
   const byAddress = Map.groupBy(entries, entry => entry.with)

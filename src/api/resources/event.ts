@@ -20,16 +20,16 @@ const deliveryStateSchema = oneOf(DELIVERY_STATES, {
 
 const deliveryProperties = {
   id: Type.String({ description: 'The delivery.' }),
-  url: Type.String({ description: 'Where it goes: the URL in force when the event was made, or was redelivered.' }),
+  url: Type.String({ description: 'The URL in force when the event was created or redelivered.' }),
   state: deliveryStateSchema,
   attemptCount: Type.Integer({ description: 'Attempts made so far.' }),
-  nextAttemptAt: nullable(moment('When the next attempt is due; null when none will come.')),
-  redelivery: Type.Boolean({ description: 'Whether a person asked for it, outside the order.' }),
+  nextAttemptAt: nullable(moment('When the next attempt is due; null if there is none.')),
+  redelivery: Type.Boolean({ description: 'Whether this is a requested redelivery, outside the order.' }),
 }
 
 export const deliverySchema = Type.Object(deliveryProperties, {
   title: 'Delivery',
-  description: 'One event owed to one URL.',
+  description: 'The delivery of one event to one URL.',
 })
 
 export type DeliveryView = Static<typeof deliverySchema>
@@ -39,12 +39,12 @@ const attemptSchema = Type.Object(
     attemptNumber: Type.Integer({ description: 'From 1.' }),
     url: Type.String(),
     startedAt: moment('When it began.'),
-    durationMs: Type.Number({ description: 'Milliseconds until it was judged.' }),
-    status: nullable(Type.Integer({ description: 'The HTTP status answered; null when no status line came.' })),
+    durationMs: Type.Number({ description: 'Duration in milliseconds.' }),
+    status: nullable(Type.Integer({ description: 'The HTTP status answered; null without a status line.' })),
     error: nullable(Type.String({ description: 'A code such as `timeout` or `blocked_address`; null with a status.' })),
     responseExcerpt: nullable(Type.String({ description: "The beginning of the answer's body, at most 1 KiB." })),
     headers: Type.Record(Type.String(), Type.String(), {
-      description: 'As posted. Without the signatures where the secret that made them has been replaced since.',
+      description: 'The headers as posted, without signatures if their secret was replaced later.',
     }),
   },
   { title: 'Attempt', description: 'One POST of a delivery.' },
@@ -54,7 +54,7 @@ const eventProperties = {
   id: eventIdSchema,
   event: eventKindSchema,
   timestamp: moment('The timestamp in the body.'),
-  createdAt: moment('When the event was made.'),
+  createdAt: moment('When the event was created.'),
   messageId: nullable({ ...messageIdSchema, description: 'The message that was sent or received.' }),
   with: Type.String({ description: 'The number or group on the other side.', examples: ['5511987654321'] }),
 }
@@ -64,7 +64,10 @@ export const eventSchema = Type.Object(
     ...eventProperties,
     delivery: nullable(deliverySchema),
   },
-  { title: 'EventSummary', description: 'An event with its latest delivery; null: it was made while no URL was set.' },
+  {
+    title: 'EventSummary',
+    description: 'An event with its latest delivery; null if no URL was set when it was created.',
+  },
 )
 
 export type AttemptView = Static<typeof attemptSchema>
@@ -75,7 +78,7 @@ export const eventDetailSchema = Type.Object(
   {
     ...eventProperties,
     delivery: nullable(deliverySchema),
-    body: Type.String({ description: 'The bytes posted, the same at every attempt.' }),
+    body: Type.String({ description: 'The posted bytes, the same in every attempt.' }),
     deliveries: Type.Array(
       Type.Object(
         { ...deliveryProperties, attempts: Type.Array(attemptSchema, { description: 'Oldest first.' }) },
@@ -106,7 +109,7 @@ export function eventView(event: EventRecord): EventView {
 
 export type EventDetailView = Static<typeof eventDetailSchema>
 
-/** The headers under which an attempt was posted. */
+/** Returns the headers of a past attempt. */
 export type HeadersOfAttempt = (attempt: AttemptRecord) => Record<string, string>
 
 export function eventDetailView(event: EventDetail, headersOf: HeadersOfAttempt): EventDetailView {

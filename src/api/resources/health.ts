@@ -15,14 +15,14 @@ export const healthSchema = Type.Object(
     restriction,
     lastFrameAt: nullable(
       moment(
-        'When WhatsApp last sent anything at all. While connected that is every half minute, and it is told as often.',
+        'When WhatsApp last sent anything. While connected this is at least every 30 s, and it is updated as often.',
       ),
     ),
     lastAcknowledgement: nullable(
       Type.Object(
         {
           at: moment('When it came.'),
-          latencyMs: Type.Integer({ description: 'How long after the message was handed to the socket.' }),
+          latencyMs: Type.Integer({ description: 'Milliseconds since the message was written to the socket.' }),
         },
         { description: 'The latest message that WhatsApp acknowledged.' },
       ),
@@ -34,8 +34,8 @@ export const healthSchema = Type.Object(
       },
       {
         description:
-          'How often an incoming message could not be decrypted. The sender is asked to send it again; ' +
-          'a number that keeps growing means that this does not help.',
+          'How often an incoming message could not be decrypted. Its sender is asked to send it again. If the count keeps ' +
+          'growing, this does not help.',
       },
     ),
     closes: Type.Array(
@@ -53,7 +53,7 @@ export const healthSchema = Type.Object(
   {
     title: 'Health',
     description:
-      'How the connection of an instance is doing. What was seen since the last half minute is lost when a node is killed, but no close.',
+      'The health of a connection. If a node is killed, up to 30 s of it are lost, except for closed sockets.',
   },
 )
 

@@ -4,31 +4,32 @@ import type { StoredIncoming } from '../../store/messages/messages.ts'
 import { messageIdSchema } from './message.ts'
 import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
 
-/** Who wrote an incoming message and where: the same in its event and by its id. */
+/** The sender and chat of an incoming message, in its event and in `GET /v1/messages/{id}`. */
 export const senderProperties = {
   from: Type.String({
-    description: "The sender's number, digits only; where `addressing` is there, the digits of its other address.",
+    description: "The sender's number, digits only. With `addressing`, the digits of its other address.",
     examples: ['5511987654321'],
   }),
   addressing: oneOf(ADDRESSINGS, {
-    description: 'Only where the number cannot be known. `lid`: `from` holds the digits of a LID; `other`: of neither.',
+    description:
+      'Present only if the number is unknown. `lid`: `from` holds the digits of a LID. `other`: neither number nor LID.',
   }),
-  type: oneOf(INCOMING_TYPES, { description: 'What was sent.' }),
-  group: Type.String({ description: 'The group it came in, as a JID.', examples: ['120363041234567890@g.us'] }),
-  name: Type.String({ description: 'The push name, when known.', examples: ['Ana'] }),
+  type: oneOf(INCOMING_TYPES, { description: 'The type of the message.' }),
+  group: Type.String({ description: "The group's JID.", examples: ['120363041234567890@g.us'] }),
+  name: Type.String({ description: "The sender's push name, if known.", examples: ['Ana'] }),
   chat: Type.String({
-    description: 'The chat: the group, or the sender by number where that is known, else by LID address.',
+    description: 'The chat: the group, or the sender by number if known, else by LID address.',
     examples: ['5511987654321', '120363041234567890@g.us', '990000007654321@lid'],
   }),
-  phone: Type.String({ description: "The sender's number, digits only; null where it is not known." }),
+  phone: Type.String({ description: "The sender's number, digits only; null if unknown." }),
   lid: Type.String({
-    description: "The sender's LID address; null where it is not known.",
+    description: "The sender's LID address; null if unknown.",
     examples: ['990000007654321@lid'],
   }),
-  username: Type.String({ description: "The sender's user name; null where WhatsApp does not say it." }),
+  username: Type.String({ description: "The sender's user name; null if unknown." }),
 }
 
-/** `GET /v1/messages/{id}` of a message that came in (extensions §1). */
+/** `GET /v1/messages/{id}` for a received message (contract §4). */
 export const incomingMessageSchema = Type.Object(
   {
     id: messageIdSchema,
@@ -42,10 +43,8 @@ export const incomingMessageSchema = Type.Object(
     phone: nullable(senderProperties.phone),
     lid: nullable(senderProperties.lid),
     username: nullable(senderProperties.username),
-    text: nullable(
-      Type.String({ description: 'All of the text, the caption or the reaction; null where there is none.' }),
-    ),
-    sentAt: moment('When it was sent, by the clock of WhatsApp.'),
+    text: nullable(Type.String({ description: 'The whole text, the caption or the reaction; null if there is none.' })),
+    sentAt: moment('When it was sent, as reported by WhatsApp.'),
     createdAt: moment('When it was recorded.'),
   },
   { title: 'ReceivedMessage', description: 'A message to the instance.' },

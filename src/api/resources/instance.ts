@@ -7,28 +7,28 @@ export const instanceIdSchema = Type.String({ description: 'The instance.', exam
 
 export const stateSchema = oneOf(CONNECTION_STATES, {
   description:
-    '`unlinked`; `linking` (a QR code is on show); `connecting` (the first login after linking); `connected`; ' +
-    '`reconnecting` (linked, away for less than 5 minutes); `disconnected` (longer, still trying); `stopped` (linked, ' +
-    'not trying: needs a person); `logged_out`.',
+    '`unlinked`; `linking` (a QR code or pairing code is available); `connecting` (the first login after linking); `connected`; ' +
+    '`reconnecting` (linked, offline for less than 5 minutes); `disconnected` (offline for longer, still trying); ' +
+    '`stopped` (linked, not trying until a person acts); `logged_out`.',
 })
 
 export const reasonSchema = Type.String({ description: 'The state in words.', examples: ['Connected to WhatsApp.'] })
 
 export const phoneSchema = nullable(
-  Type.String({ description: 'The linked number, digits only; null while none is.', examples: ['5511987654321'] }),
+  Type.String({ description: 'The linked number, digits only; null if none is linked.', examples: ['5511987654321'] }),
 )
 
 export const nameSchema = Type.String({
-  description: 'For people: 1 to 100 characters.',
+  description: 'The display name, 1 to 100 characters.',
   examples: ['Shop'],
 })
 
 export const kindSchema = oneOf(INSTANCE_KINDS, {
-  description: '`whatsapp` is linked to a phone; `sandbox` to a simulated one that needs nothing.',
+  description: '`whatsapp` is linked to a phone; `sandbox` to a simulated phone.',
 })
 
 export const tokenSchema = Type.String({
-  description: 'The API token of the instance. It is shown this once and stored only as a digest.',
+  description: 'The API token of the instance. It is shown only once and stored as a digest.',
   examples: [`pmb_${'x'.repeat(43)}`],
 })
 

@@ -19,10 +19,10 @@ export const messageLifeSchema = Type.Object(
   {
     ...messageProperties,
     events: Type.Array(messageEventSchema, {
-      description: 'The changes of its state as they were told, oldest first.',
+      description: 'The events of its state changes, oldest first.',
     }),
   },
-  { title: 'MessageLife', description: 'A message with its time line.' },
+  { title: 'MessageLife', description: 'A message with its timeline.' },
 )
 
 export type MessageLifeView = Static<typeof messageLifeSchema>

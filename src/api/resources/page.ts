@@ -4,13 +4,13 @@ const MAX_LIMIT = 200
 const DEFAULT_LIMIT = 50
 const MAX_CURSOR_LENGTH = 1_024
 
-/** What every list takes. */
+/** The query parameters of every list. */
 export const pageQuery = {
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'Entries on a page.' }),
   ),
   cursor: Type.Optional(
-    Type.String({ minLength: 1, maxLength: MAX_CURSOR_LENGTH, description: 'The `nextCursor` of the page before.' }),
+    Type.String({ minLength: 1, maxLength: MAX_CURSOR_LENGTH, description: 'The `nextCursor` of the previous page.' }),
   ),
 }
 

@@ -1,11 +1,11 @@
 import { type Static, type TSchema, Type } from 'typebox'
 
-/** One of a fixed list of strings. */
+/** A string enum. */
 export function oneOf<const T extends readonly string[]>(values: T, options: { description?: string } = {}) {
   return Type.Unsafe<T[number]>({ type: 'string', enum: [...values], ...options })
 }
 
-/** The same, or null. */
+/** The same schema, or null. */
 export function nullable<T extends TSchema>(schema: T) {
   const { type, enum: values, ...rest } = schema as { type?: string; enum?: string[] }
   if (type === undefined || type === 'object')
@@ -13,7 +13,7 @@ export function nullable<T extends TSchema>(schema: T) {
   return Type.Unsafe<Static<T> | null>({ type: [type, 'null'], ...(values && { enum: [...values, null] }), ...rest })
 }
 
-/** A moment as ISO 8601 in UTC. */
+/** An ISO 8601 time in UTC. */
 export function moment(description: string) {
   return Type.String({ format: 'date-time', description, examples: ['2026-11-21T12:00:00.000Z'] })
 }
@@ -26,7 +26,7 @@ export function toIsoOrNull(ms: number | null): string | null {
   return ms === null ? null : toIso(ms)
 }
 
-/** Success is `{data: …}` (contract §1). `description` becomes the response's. */
+/** Success is `{data: …}` (contract §1). `description` describes the response. */
 export function dataOf<T extends TSchema>(schema: T, description: string) {
   return Type.Object({ data: schema }, { description })
 }

@@ -9,11 +9,13 @@ export const sessionParams = Type.Object({ id: sessionIdSchema })
 export const sessionSchema = Type.Object(
   {
     id: nullable(sessionIdSchema),
-    passwordSet: Type.Boolean({ description: 'Whether a password can be used to sign in, beside the admin key.' }),
-    sandbox: Type.Boolean({ description: 'Whether sandbox instances can be made.' }),
+    passwordSet: Type.Boolean({
+      description: 'Whether a password is set, which can be used instead of the admin key.',
+    }),
+    sandbox: Type.Boolean({ description: 'Whether sandbox instances can be created.' }),
     version: Type.String({ description: 'Of Pombal.' }),
   },
-  { title: 'Session', description: "Who is asking: a session of the panel, or (id null) the admin key's bearer." },
+  { title: 'Session', description: 'The caller: a session of the panel, or (with a null ID) the admin key.' },
 )
 
 export type SessionView = Static<typeof sessionSchema>
@@ -21,10 +23,10 @@ export type SessionView = Static<typeof sessionSchema>
 export const listedSessionSchema = Type.Object(
   {
     id: sessionIdSchema,
-    createdAt: moment('When somebody signed in.'),
-    expiresAt: moment('When it ends by itself.'),
-    userAgent: nullable(Type.String({ description: 'What the browser calls itself.' })),
-    current: Type.Boolean({ description: 'Whether it is the one that asks.' }),
+    createdAt: moment('When the session started.'),
+    expiresAt: moment('When it expires.'),
+    userAgent: nullable(Type.String({ description: "The browser's user agent." })),
+    current: Type.Boolean({ description: "Whether it is the caller's session." }),
   },
   { title: 'ListedSession' },
 )

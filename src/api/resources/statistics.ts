@@ -6,20 +6,24 @@ const MEDIAN = 0.5
 const P95 = 0.95
 
 const latency = (share: string) =>
-  nullable(Type.Number({ description: `Milliseconds within which ${share} of the events delivered were; estimated.` }))
+  nullable(
+    Type.Number({
+      description: `The estimated time in milliseconds within which ${share} of the delivered events were delivered.`,
+    }),
+  )
 
 const bucketSchema = Type.Object(
   {
-    at: moment('Its beginning.'),
+    at: moment('The start of the bucket.'),
     first: Type.Integer({ description: 'Delivered by the first attempt.' }),
     retried: Type.Integer({ description: 'Delivered by a later attempt or a redelivery.' }),
-    exhausted: Type.Integer({ description: 'Given up.' }),
-    waiting: Type.Integer({ description: 'On the way.' }),
-    notPosted: Type.Integer({ description: 'Made while no URL was set.' }),
+    exhausted: Type.Integer({ description: 'Exhausted.' }),
+    waiting: Type.Integer({ description: 'Not ended yet.' }),
+    notPosted: Type.Integer({ description: 'Created while no URL was set.' }),
     medianMs: latency('half'),
     p95Ms: latency('95 of 100'),
   },
-  { title: 'StatisticsBucket', description: 'The events made in one span of time, and what became of them.' },
+  { title: 'StatisticsBucket', description: 'The events created in one period, by outcome.' },
 )
 
 export type StatisticsBucketView = Static<typeof bucketSchema>
@@ -37,9 +41,9 @@ export type StatisticsView = Static<typeof statisticsSchema>
 
 export const deliveryCountsSchema = Type.Object(
   {
-    delivered: Type.Integer({ description: 'Events whose latest delivery arrived.' }),
-    exhausted: Type.Integer({ description: 'Events whose latest delivery was given up.' }),
-    redelivering: Type.Integer({ description: 'Redeliveries on their way, of events of any age.' }),
+    delivered: Type.Integer({ description: 'Events whose latest delivery succeeded.' }),
+    exhausted: Type.Integer({ description: 'Events whose latest delivery is exhausted.' }),
+    redelivering: Type.Integer({ description: 'Redeliveries that have not ended, of events of any age.' }),
   },
   { title: 'DeliveryCounts', description: `Nothing is counted beyond ${MAX_COUNTED}.` },
 )
@@ -63,8 +67,8 @@ export function statisticsView(buckets: readonly { at: number; outcomes: Deliver
 }
 
 /**
- * The value below which `share` of what was counted lies, taken as spread evenly within its bounds; null when nothing
- * was counted. Above the highest bound it is that bound.
+ * Estimates a quantile of a histogram, assuming an even distribution within each bucket. Returns null for an empty
+ * histogram, and at most the highest bound.
  */
 export function quantile(counts: readonly number[], share: number): number | null {
   const total = counts.reduce((sum, count) => sum + count, 0)

@@ -5,8 +5,8 @@ import { parseBearer } from '../bearer.ts'
 import { tokenDigest } from '../token.ts'
 
 /**
- * The first two checks of every call under `/v1` (contract §1), before its body is read: the token (401), then the rate
- * (429). From then on every answer carries the state of the rate window.
+ * The first two checks of every call under `/v1` (contract §1), before the body is read: token (401), then rate (429).
+ * Every later answer carries the state of the rate window.
  */
 export function createAdmission(admission: Admission) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {

@@ -14,7 +14,7 @@ export function getInstance(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'getInstance',
         summary: "Read the token's instance",
-        description: 'Which instance the token belongs to, and whether it can send.',
+        description: 'Returns the instance of the token and whether it can send.',
         tags: ['Instance'],
         response: { 200: dataOf(ownInstanceSchema, 'The instance.') },
       },

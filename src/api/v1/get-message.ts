@@ -14,8 +14,8 @@ export function getMessage(api: Api, { store }: ApiContext): void {
         operationId: 'getMessage',
         summary: 'Read a message',
         description:
-          'A message that was accepted, and how far it got; or one that came in (`direction` is `in`), by the `messageId` of its ' +
-          'event, with its whole text.',
+          'Returns a sent message with its state, or a received message (`direction` is `in`) with its whole text. The ID of ' +
+          'a received message is the `messageId` of its event.',
         tags: ['Messages'],
         params: Type.Object({ id: messageIdSchema }),
         response: { 200: dataOf(Type.Union([sentMessageSchema, incomingMessageSchema]), 'The message.') },

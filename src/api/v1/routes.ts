@@ -8,7 +8,7 @@ import { getWebhook } from './get-webhook.ts'
 import { sendText } from './send-text.ts'
 import { setWebhook } from './set-webhook.ts'
 
-/** The public API: every call by an instance's token, unknown addresses included. */
+/** The public API. Every call requires an instance's token, including calls to unknown addresses. */
 export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethods): void {
   api.register(
     async (v1: Api) => {

@@ -15,8 +15,7 @@ export function setWebhook(api: Api, context: ApiContext): void {
       schema: {
         operationId: 'setWebhook',
         summary: 'Set the webhook URL',
-        description:
-          'The URL counts for the events made from now on; deliveries already queued go where they were bound to.',
+        description: 'The URL applies to events created from now on. Deliveries already queued keep their URL.',
         tags: ['Webhook'],
         params: ownInstanceParams,
         body: Type.Object({ url: urlSchema }, { title: 'WebhookUrl' }),

@@ -11,7 +11,7 @@ const POLL_MS = 3_000
 
 const streamSchema = Type.Unsafe<Readable>({
   type: 'string',
-  description: 'Events as they come.',
+  description: 'Server-sent events.',
   examples: ['event: connection\ndata: {"data":{"state":"linking","qr":"2@…"}}\n\n'],
 })
 
@@ -24,8 +24,8 @@ export function streamConnection(api: Api, context: ApiContext): void {
         operationId: 'streamConnection',
         summary: 'Follow the connection',
         description:
-          'Server-sent events: `connection` at once and after every change, its data as `getConnection` answers it. ' +
-          'Ends with `deleted` when the instance is.',
+          'Server-sent events: `connection` at once and after every change, with the data of `getConnection`. ' +
+          'Ends with `deleted` when the instance is deleted.',
         tags: ['Connection'],
         params: instanceParams,
         produces: ['text/event-stream'],
@@ -44,19 +44,19 @@ export function streamConnection(api: Api, context: ApiContext): void {
 
 function followConnection(stream: EventStream, context: ApiContext, id: InstanceId): void {
   const { store, logger, settings } = context
-  let told = ''
+  let sent = ''
   follow(stream, {
-    async tell() {
+    async update() {
       const view = await findConnection(context, id)
-      const seen = JSON.stringify(view)
-      if (seen === told) return
-      if (view && stream.send('connection', { data: view })) told = seen
+      const current = JSON.stringify(view)
+      if (current === sent) return
+      if (view && stream.send('connection', { data: view })) sent = current
       if (!view) {
         stream.send('deleted', { data: { instanceId: id } })
         stream.end()
       }
     },
-    onHint: look => store.hints.on('connection', look, id),
+    onHint: poll => store.hints.on('connection', poll, id),
     pollMs: settings.streamPollMs ?? POLL_MS,
     onError: error => logger.warn({ err: error, instanceId: id }, 'stream.failed'),
   })
