@@ -53,7 +53,7 @@ describe('a moment', () => {
     '2026-13-01T00:00:00Z',
     '2026-11-21T25:00:00Z',
   ])('%j is none', text => {
-    expect(() => parseMoment('since', text)).toThrow(/"since" must be an ISO 8601 moment/)
+    expect(() => parseMoment('since', text)).toThrow(/"since" must be an ISO 8601 time/)
   })
 })
 

@@ -7,7 +7,7 @@ export function newToken(): string {
   return `pmb_${randomBytes(SECRET_BYTES).toString('base64url')}`
 }
 
-/** `whsec_` and the base64 of 32 random bytes (contract §5), as Standard Webhooks has it. */
+/** `whsec_` and the base64 of 32 random bytes (contract §5), as Standard Webhooks defines it. */
 export function newWebhookSecret(): string {
   return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`
 }

@@ -6,26 +6,26 @@ import type { Api, ApiContext } from '../context.ts'
 import { EventStream } from '../http/event-stream.ts'
 import { sessionDigest, sessionToken } from './sign-in/session-cookie.ts'
 
-/** What is told of the store's hints. */
-const TOLD = {
+/** The hints that are forwarded, and their names in the stream. */
+const FORWARDED = {
   connection: 'connection',
   goal: 'instance',
   webhook: 'webhook',
   log: 'log',
 } as const satisfies Partial<Record<HintTopic, string>>
 
-/** Changes are gathered for this long: a busy instance is told of a few times a second, not a thousand. */
-const GATHER_MS = 200
-/** By these a reader knows that the service answers: a connection can be open with nobody behind it. */
+/** Changes are batched for this long, to limit the events of a busy instance. */
+const BATCH_MS = 200
+/** Beats show the reader that the service still answers. */
 const BEAT_MS = 5_000
-/** A hint may be lost, or be given on another node: whoever follows is told to look anyway. */
-const LOOK_ANYWAY_MS = 20_000
-/** How soon a session that was ended elsewhere is noticed. */
+/** How often readers are asked to poll, because hints may be lost. */
+const POLL_MS = 20_000
+/** How often the session is checked, because it may end on another node. */
 const SESSION_CHECK_MS = 3_000
 
 const streamSchema = Type.Unsafe<Readable>({
   type: 'string',
-  description: 'Events as they come.',
+  description: 'Server-sent events.',
   examples: ['event: change\ndata: {"data":{"instanceId":"inst_4f9k2m7q1x0z","what":"log"}}\n\n'],
 })
 
@@ -39,8 +39,8 @@ export function streamChanges(api: Api, context: ApiContext): void {
         summary: 'Follow what changes',
         description:
           'Server-sent events that name what to read again: `change` with `instanceId` and `what`, which is `connection`, ' +
-          '`instance`, `webhook` or `log` (messages, events, deliveries); `look` from time to time, for a change may ' +
-          'go untold; `beat` every 5 s while the service answers. Ends with the session.',
+          '`instance`, `webhook` or `log` (messages, events, deliveries); `look` every 20 s, because a change may be ' +
+          'missed; `beat` every 5 s while the service answers. Ends with the session.',
         tags: ['Panel'],
         produces: ['text/event-stream'],
         response: { 200: streamSchema },
@@ -48,29 +48,29 @@ export function streamChanges(api: Api, context: ApiContext): void {
     },
     async (request, reply) => {
       const stream = new EventStream(context.closing)
-      tellChanges(stream, context)
+      forwardChanges(stream, context)
       if (request.sessionId) endWithSession(stream, context, request)
       return reply.type('text/event-stream').header('x-accel-buffering', 'no').send(stream.body)
     },
   )
 }
 
-function tellChanges(stream: EventStream, { store }: ApiContext): void {
-  const gathered = new Map<string, { instanceId: string; what: string }>()
+function forwardChanges(stream: EventStream, { store }: ApiContext): void {
+  const batch = new Map<string, { instanceId: string; what: string }>()
   let timer: NodeJS.Timeout | undefined
 
-  function tell(): void {
+  function sendBatch(): void {
     timer = undefined
-    for (const change of gathered.values()) stream.send('change', { data: change })
-    gathered.clear()
+    for (const change of batch.values()) stream.send('change', { data: change })
+    batch.clear()
   }
-  const stops = Object.entries(TOLD).map(([topic, what]) =>
+  const stops = Object.entries(FORWARDED).map(([topic, what]) =>
     store.hints.on(topic as HintTopic, instanceId => {
-      gathered.set(`${what} ${instanceId}`, { instanceId, what })
-      timer ??= setTimeout(tell, GATHER_MS)
+      batch.set(`${what} ${instanceId}`, { instanceId, what })
+      timer ??= setTimeout(sendBatch, BATCH_MS)
     }),
   )
-  const looking = setInterval(() => stream.send('look', { data: {} }), LOOK_ANYWAY_MS)
+  const looking = setInterval(() => stream.send('look', { data: {} }), POLL_MS)
   const beating = setInterval(() => stream.send('beat', { data: {} }), BEAT_MS)
   stream.send('look', { data: {} })
   stream.onEnd(() => {

@@ -7,7 +7,7 @@ interface Address {
   methods: Set<string>
 }
 
-/** Knows which methods an address answers, so that a wrong method is told from a wrong address. */
+/** Knows the methods of each address, to distinguish a wrong method (405) from an unknown address (404). */
 export class AllowedMethods {
   readonly #byPattern = new Map<string, Address>()
 
@@ -18,8 +18,8 @@ export class AllowedMethods {
   }
 
   /**
-   * Of the pattern with the fewest parameters: `/messages/text` is not a message. Empty where there is nothing.
-   * @param path percent-encoded, and that properly
+   * The methods of the matching pattern with the fewest parameters; empty if none matches.
+   * @param path with valid percent-encoding
    */
   find(path: string): string[] {
     const given = path.split('/').map(decodeURIComponent)
@@ -28,7 +28,7 @@ export class AllowedMethods {
     return [...(closest?.methods ?? [])].sort()
   }
 
-  /** What to answer a request for which there is no route; sets `Allow` where another method would do. */
+  /** Returns the refusal for a request without a route. Sets `Allow` if the address has other methods. */
   refuse(request: FastifyRequest, reply: FastifyReply): Refusal {
     const methods = this.find(request.url.split(/[?#]/, 1)[0] ?? '')
     if (methods.length === 0) return new Refusal('not_found')

@@ -1,15 +1,14 @@
 import type { Api } from '../context.ts'
 
 const SWEEP_MS = 50
-/** How long what is in flight may take to finish; a request that is still arriving then is cut off. */
+/** How long open requests may take to finish before their connections are closed. */
 const DRAIN_MS = 4_000
 
 /**
- * Closes the server without waiting for callers that keep their connections: whatever becomes idle is closed at once,
- * and after `DRAIN_MS` the rest. (`server.close()` alone closes only what is idle when it is called.) What is answered
- * meanwhile says so, or the caller's next request would be cut off; so does what is answered before, from the moment that
- * `isDraining`.
- * @returns aborted when the closing begins
+ * Closes the server without waiting for keep-alive connections: idle ones are closed at once, the rest after `DRAIN_MS`.
+ * (`server.close()` closes only the connections that are idle when it is called.) Answers carry `Connection: close` as
+ * soon as `isDraining`, so that callers do not send another request.
+ * @returns a signal that is aborted when the closing begins
  */
 export function drainOnClose(api: Api, isDraining: () => boolean): AbortSignal {
   const closing = new AbortController()

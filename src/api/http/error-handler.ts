@@ -6,7 +6,7 @@ import { InvalidCursor, StoreUnavailable } from '../../store/errors.ts'
 /** The `Retry-After` of every `service_unavailable`. */
 const UNAVAILABLE_RETRY_SECONDS = 2
 
-/** Fastify's own errors that have a code of ours. */
+/** Fastify's errors with a code of their own. */
 const FASTIFY_CODES: Readonly<Record<string, RefusalCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
@@ -32,12 +32,12 @@ function parseRefusal(error: unknown): Refusal | null {
   return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500 ? new Refusal('invalid_request') : null
 }
 
-/** `invalid_request` because of one field. `message` continues the field's name, as "must be …". */
+/** `invalid_request` for one field. @param message follows the field's name: "must be …" */
 export function invalid(field: string, message: string): Refusal {
   return new Refusal('invalid_request', `"${field}" ${message}.`, { details: [{ field, message }] })
 }
 
-/** Answers whatever was thrown. The detail of a bug goes to the log under the request id, never to the caller. */
+/** Answers any thrown error. Details of a bug are logged with the request ID and never sent to the caller. */
 export function createErrorHandler(logger: Logger) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const refusal = parseRefusal(error) ?? new Refusal('internal_error')
@@ -45,7 +45,7 @@ export function createErrorHandler(logger: Logger) {
     if (refusal.code === 'internal_error') logger.error({ err: error, requestId: request.id }, 'request.failed')
     if (refusal.code === 'service_unavailable')
       logger.warn({ err: error, requestId: request.id }, 'request.unavailable')
-    // The rest of the body is read and thrown away on a connection that stays: closing it could drop the answer.
+    // Keep the connection and discard the rest of the body: closing could lose the answer.
     reply.removeHeader('connection')
     if (refusal.status === 401) reply.header('www-authenticate', 'Bearer')
     if (refusal.retryAfterSeconds !== undefined) reply.header('retry-after', refusal.retryAfterSeconds)

@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream'
 
 const HEARTBEAT_MS = 15_000
-/** What may wait for a reader that is slow; beyond it nothing is added until it has read. */
+/** The limit of unread bytes. Beyond it nothing is added until the reader catches up. */
 const MAX_WAITING_BYTES = 65_536
 
 /** Server-sent events (WHATWG HTML §9.2) to one reader. Ends with the reader, or when the server begins to close. */
 export class EventStream {
-  /** To be sent as the answer's body. */
+  /** The body of the answer. */
   readonly body = new Readable({ read() {} })
   readonly #heartbeat: NodeJS.Timeout
 

@@ -7,8 +7,8 @@ import type { Api } from '../context.ts'
 export const MAX_BODY_BYTES = 1_048_576
 
 /**
- * JSON is the only media type, and every body is an object. It is parsed by `JSON.parse` alone: a `__proto__` in it is a
- * field like any other, which nothing reads. No bytes at all are no body.
+ * Accepts only JSON objects. `JSON.parse` treats `__proto__` as an ordinary field, and nothing reads it. An empty body
+ * counts as no body.
  */
 export function acceptJsonBodies(api: Api): void {
   api.removeAllContentTypeParsers()
@@ -30,7 +30,7 @@ function parseJson(request: FastifyRequest, bytes: Buffer, done: (error: Error |
   }
 }
 
-/** Undefined where it is not JSON. */
+/** Undefined if it is not JSON. */
 function tryParse(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -2,12 +2,12 @@ import { hash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 
-/** Beyond this those seen longest ago are forgotten. */
+/** Beyond this limit the least recently seen callers are forgotten. */
 const MAX_CALLERS = 10_000
 
 /**
- * Remembers who showed a key that was accepted. It opens nothing: it decides whose budget a request counts against
- * before its key has been checked, so that strangers cannot use up what callers with a key need.
+ * Remembers callers whose key was accepted. This grants no access. It only selects the budget that a request counts
+ * against before its key is checked, so that other callers cannot exhaust the budget of callers with a key.
  */
 export class KnownCallers {
   readonly #digests = new BoundedMap<string, true>(MAX_CALLERS)
@@ -28,7 +28,7 @@ export class KnownCallers {
   }
 }
 
-/** Of all that can carry a key; null where there is nothing. */
+/** The digest of the headers that can carry a key; null without them. */
 function digestOf({ headers: { authorization, cookie } }: FastifyRequest): string | null {
   if (authorization === undefined && cookie === undefined) return null
   return hash('sha256', `${authorization ?? ''}\n${cookie ?? ''}`, 'base64')

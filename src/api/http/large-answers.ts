@@ -2,14 +2,14 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readWithinMs } from './one-request-per-connection.ts'
 
-/** Copying more into a socket at once would hold up everybody else. */
+/** Copying more into a socket at once would block other callers. */
 const SLICE_BYTES = 65_536
 
 const waiting: (() => void)[] = []
 
 /**
- * Sends bytes that are kept in memory and shared by all answers. Large ones go out in slices, and all large answers
- * together send one slice in each turn of the event loop: who asks for many of them delays these, and no other caller.
+ * Sends bytes that all answers share in memory. Large answers are sent in slices, one slice per turn of the event loop for
+ * all of them together, so that they delay only one another.
  */
 export function sendShared(request: FastifyRequest, reply: FastifyReply, bytes: Buffer): FastifyReply {
   if (bytes.length <= SLICE_BYTES) return reply.send(bytes)

@@ -1,9 +1,9 @@
 import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Requests of a connection whose answers are still to come. Nobody who waits for answers sends so many. */
+/** Unanswered requests per connection. */
 const MAX_UNANSWERED = 64
-/** A reader gets this long, and the time that the rest takes at the slowest rate, to read an answer. */
+/** The base time to read an answer, in addition to its size at the slowest rate. */
 const READ_WITHIN_MS = 15_000
 /** 16 KB/s. */
 const SLOWEST_BYTES_PER_MS = 16
@@ -11,9 +11,8 @@ const SLOWEST_BYTES_PER_MS = 16
 type Exchange = Parameters<RequestListener>
 
 /**
- * An HTTP server that works on one request of a connection at a time, in the order they came: pipelined requests
- * (RFC 9112 §9.3.2) get no more of the service than a caller who waits for each answer. A connection with too many
- * unanswered requests is closed, and so is one that does not read its answer.
+ * An HTTP server that handles the requests of a connection one at a time and in order, so that pipelining (RFC 9112
+ * §9.3.2) gives no advantage. It closes connections with too many unanswered requests and those that do not read answers.
  */
 export function createOneAtATimeServer(options: ServerOptions, handle: RequestListener): Server {
   const waitingBySocket = new WeakMap<Socket, Exchange[]>()
@@ -26,7 +25,7 @@ export function createOneAtATimeServer(options: ServerOptions, handle: RequestLi
     response.once('prefinish', () => closeUnlessRead(socket, response))
     response.once('close', () => {
       waiting.shift()
-      // Other connections have their turn between two requests of this one.
+      // Let other connections proceed between two requests of this one.
       if (waiting.length > 0) setImmediate(begin, waiting)
     })
     handle(...exchange)
@@ -36,7 +35,7 @@ export function createOneAtATimeServer(options: ServerOptions, handle: RequestLi
     const { socket } = request
     const waiting = waitingBySocket.get(socket) ?? []
     if (waiting.length === MAX_UNANSWERED) {
-      // Also frees what was parsed: Node reads requests as far as the bytes that have arrived go.
+      // This also frees requests that Node has already parsed.
       socket.destroy()
       return
     }
@@ -46,12 +45,12 @@ export function createOneAtATimeServer(options: ServerOptions, handle: RequestLi
   })
 }
 
-/** How long a reader may take for an answer of so many bytes. */
+/** How long a caller may take to read an answer, in milliseconds. */
 export function readWithinMs(bytes: number): number {
   return READ_WITHIN_MS + bytes / SLOWEST_BYTES_PER_MS
 }
 
-/** The answer is complete; perhaps the reader is not. */
+/** Closes the connection if the caller does not read the complete answer in time. */
 function closeUnlessRead(socket: Socket, response: Exchange[1]): void {
   if (socket.writableLength === 0) return
   const timer = setTimeout(() => socket.destroy(), readWithinMs(socket.writableLength))

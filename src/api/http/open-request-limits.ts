@@ -3,15 +3,15 @@ import type { Api, Budget } from '../context.ts'
 import { unavailable } from './error-handler.ts'
 import { KnownCallers } from './known-callers.ts'
 
-/** Requests and streams of callers with a key, open at once. A body has 1 MiB at most. */
+/** Open requests and streams of callers with a key. */
 const MAX_OPEN = 2_000
-/** Requests of everybody else. They are answered, or found to have a key, as soon as the store has been asked. */
+/** Open requests of other callers. They are short: the store answers or finds their key. */
 const MAX_OPEN_OF_STRANGERS = 500
 
 /**
- * Beyond so many open requests new ones get 503 with `Retry-After`; probes are answered all the same. A request is open
- * while the service works on it: not while the body of a stranger is still to come (there is a limit to its size and its
- * time), and not while an answer waits for its reader. Strangers have a budget of their own.
+ * Refuses requests beyond a limit with 503 and `Retry-After`, except probes. A request counts while the service works on it:
+ * not while the body of an unknown caller arrives (its size and time are limited), nor while an answer waits for its
+ * reader. Unknown callers have a separate budget.
  */
 export function refuseWhenBusy(
   api: Api,
@@ -35,11 +35,11 @@ export function refuseWhenBusy(
   }
 
   api.addHook('onRequest', (request, reply, done) => {
-    // Also when the caller has gone before the answer.
+    // 'close' covers callers that disconnect before the answer.
     for (const end of ['prefinish', 'close']) reply.raw.once(end, () => release(request))
     done(count(request, callers.has(request) ? 'known' : 'strangers') ? undefined : unavailable())
   })
-  // From here on the keys of all scopes were checked, save those that come with the body.
+  // By now every key has been checked, except those in a body.
   api.addHook('preParsing', (request, _reply, payload, done) => {
     if (request.hasKey) count(request, 'known')
     else if (request.budget === 'strangers') release(request)

@@ -5,14 +5,14 @@ import { Refusal } from '../../domain/refusal.ts'
 import { errorBody } from './error-handler.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
-/** Node's codes for a request that never became one. Any other is a parse error: 400. */
+/** Node's codes for requests that it cannot parse. All others are answered with 400. */
 const NODE_CODES: Readonly<Record<string, () => Refusal>> = {
   HPE_HEADER_OVERFLOW: () => new Refusal('headers_too_large'),
   HPE_CHUNK_EXTENSIONS_OVERFLOW: () => new Refusal('payload_too_large', 'The chunk extensions are too large.'),
   ERR_HTTP_REQUEST_TIMEOUT: () => new Refusal('request_timeout'),
 }
 
-/** Answers what Node's parser refuses, in the envelope of every error, and closes the connection. */
+/** Answers requests that Node's parser refuses with an error body, and closes the connection. */
 export function createClientErrorHandler(newRequestId: (request: IncomingMessage) => string) {
   return (error: NodeJS.ErrnoException, socket: Socket): void => {
     const refusal = NODE_CODES[error.code ?? '']?.() ?? new Refusal('invalid_request', 'This is not proper HTTP.')
@@ -21,9 +21,9 @@ export function createClientErrorHandler(newRequestId: (request: IncomingMessage
   }
 }
 
-/** What Node would answer by itself, or not at all. */
+/** Handles requests that Node would answer itself or not at all. */
 export function answerOddRequests(server: Server, newRequestId: (request: IncomingMessage) => string): void {
-  // An expectation that nobody knows may be ignored (RFC 9110 §10.1.1).
+  // Unknown expectations may be ignored (RFC 9110 §10.1.1).
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
     socket.on('error', () => socket.destroy())
@@ -32,8 +32,8 @@ export function answerOddRequests(server: Server, newRequestId: (request: Incomi
 }
 
 /**
- * Whether the request that is being read was answered, or its answer has begun: a second one would be taken, by a proxy
- * that shares the connection, for the answer to somebody else's next request.
+ * Whether the current request was already answered, at least in part. A proxy that shares the connection would take a
+ * second answer for the answer to another caller's next request.
  */
 function isAnswered(socket: Socket): boolean {
   const { _httpMessage: message, parser } = socket as Socket & {

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http'
 const KEPT = /^[\x21-\x7e]{1,128}$/
 const PREFIX_BYTES = 6
 
-/** Keeps a caller's own id, else counts on behind a prefix that no other run of the service has. */
+/** Keeps the caller's ID. Otherwise returns a counter with a prefix that is unique to this process. */
 export function createRequestIds(): (request: IncomingMessage) => string {
   const prefix = `req_${randomBytes(PREFIX_BYTES).toString('hex')}_`
   let count = 0

@@ -2,12 +2,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { callerAddress } from '../admin/sign-in/caller-address.ts'
 
-/** Who guesses, and who calls too often, can be found by the address. */
+/** Statuses that are logged with the caller's address, to find guessing and excessive callers. */
 const REFUSED_CALLERS: ReadonlySet<number> = new Set([401, 429])
 
 /**
- * One wide line per request. It names the route, not the address asked for, and holds neither headers nor body nor
- * query: no secret can be in it.
+ * Logs one line per request. It contains the route, but neither path, query, headers nor body, so it holds no secrets.
  */
 export function createRequestLog(logger: Logger) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {

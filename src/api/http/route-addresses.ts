@@ -4,9 +4,8 @@ import { Refusal } from '../../domain/refusal.ts'
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*\/?/i
 
 /**
- * The request's target as a path that the router can read, whatever was sent: the absolute form (RFC 9112 §3.2.2)
- * loses its authority, and a path whose percent-encoding is broken is taken literally, so that it names something
- * that does not exist.
+ * The request target as a path for the router. The absolute form (RFC 9112 §3.2.2) loses its authority. A path with
+ * invalid percent-encoding is taken literally, so that it leads to a 404.
  */
 export function readableTarget(target: string): string {
   const local = target.startsWith('/') ? target : target.replace(ABSOLUTE_FORM, '/')
@@ -25,10 +24,10 @@ function isDecodable(path: string): boolean {
   }
 }
 
-/** A request of HTTP/1.1 names its host, once, and that properly (RFC 9112 §3.2). */
+/** An HTTP/1.1 request has exactly one valid Host header (RFC 9112 §3.2). */
 export function checkHost({ headers, rawHeaders, httpVersion }: IncomingMessage): Refusal | undefined {
   const { host } = headers
-  // Of two, Node shows the first; a proxy may have gone by the other.
+  // Node returns the first of two; a proxy may have used the other.
   if (countHosts(rawHeaders) > 1) return new Refusal('invalid_request', 'There is more than one Host header.')
   if (host === undefined) {
     return httpVersion === '1.0' ? undefined : new Refusal('invalid_request', 'The Host header is missing.')

@@ -1,6 +1,5 @@
 /**
- * On every answer: no page may frame it, run it or guess its type, and nothing is cached, for answers hold tokens and
- * messages. Few, and written out instead of computed by a plugin, for they are set on every call.
+ * Set on every answer: no framing, no scripts, no type sniffing and no caching, because answers contain tokens and messages.
  */
 export const SECURITY_HEADERS = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -8,7 +7,7 @@ export const SECURITY_HEADERS = {
   'cache-control': 'no-store',
 } as const
 
-/** On pages too: for browsers that do not know `frame-ancestors`, and for the links in a page. */
+/** Additional headers of pages: for browsers without `frame-ancestors`, and for links. */
 export const PAGE_HEADERS = {
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',

@@ -3,17 +3,17 @@ import type { Api } from '../context.ts'
 import type { AllowedMethods } from './allowed-methods.ts'
 
 /**
- * Answers what no route of this scope matches: 404, or 405 where another method would do. It refuses before the body
- * is read, and after the scope's own checks.
+ * Answers requests without a matching route in this scope: 405 if the address has other methods, else 404. It refuses
+ * after the scope's checks and before the body is read.
  */
 export function refuseUnknownPaths(scope: Api, allowed: AllowedMethods): void {
   const refuse = refuseWith(allowed)
-  // Fastify takes any hook here; its types know but two, of which one has to be named.
+  // Fastify accepts any hook here, but its types require one of two.
   const hooks = { onRequest: refuse, preHandler: [] }
   scope.setNotFoundHandler(hooks, unreachable)
 }
 
-/** For a fixed address that a parameter's route would answer to other methods: GET `/messages/text` is no message. */
+/** For fixed addresses that a parameter route would match: GET `/messages/text` is not a message. */
 export function refuseOtherMethods(scope: Api, allowed: AllowedMethods, url: string, methods: string[]): void {
   scope.route({
     method: methods,
@@ -32,5 +32,5 @@ function refuseWith(allowed: AllowedMethods) {
 }
 
 function unreachable(): never {
-  throw new Error('The hook before has refused the request.')
+  throw new Error('The earlier hook has refused the request.')
 }

@@ -3,16 +3,16 @@ import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Refusal, type RefusalDetail } from '../../domain/refusal.ts'
 
-/** Enough to see what is wrong, bounded whatever was sent. */
+/** Limits the details, whatever was sent. */
 const MAX_DETAILS = 10
 const MAX_NAME_LENGTH = 64
 
 const INTEGER = /^[0-9]{1,9}$/
 
 /**
- * Compiles a route's schema into a check. A body must have the right types; only in a query string, which is all text,
- * integers are read where they are asked for, and a name that nobody knows is refused: a list would be given as if it were
- * filtered. No body (null here) counts as an empty object, which lacks what is required.
+ * Compiles a route's schema into a check. A body must have the right types. In a query string, integers are parsed and
+ * unknown names are refused, because ignoring a filter would return an unfiltered list. A missing body (null) counts as an
+ * empty object.
  */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const validator = Compile(schema)

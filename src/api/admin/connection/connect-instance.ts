@@ -32,7 +32,7 @@ export function connectInstance(api: Api, context: ApiContext): void {
         tags: ['Connection'],
         params: instanceParams,
         body: bodySchema,
-        response: { 202: dataOf(connectionSchema, 'Asked for. What comes of it is told by the connection.') },
+        response: { 202: dataOf(connectionSchema, 'Accepted. The connection shows the progress.') },
       },
       config: { refusals: ['instance_not_found', 'invalid_request', 'sandbox_disabled'], optionalBody: true },
     },

@@ -14,10 +14,11 @@ export function logoutInstance(api: Api, context: ApiContext): void {
       schema: {
         operationId: 'logoutInstance',
         summary: 'Unlink the number',
-        description: 'Queued messages fail with `instance_logged_out`.',
+        description:
+          'Queued messages fail with `instance_logged_out`, or with `unconfirmed` if they may have been sent.',
         tags: ['Connection'],
         params: instanceParams,
-        response: { 202: dataOf(connectionSchema, 'Asked for. What comes of it is told by the connection.') },
+        response: { 202: dataOf(connectionSchema, 'Accepted. The connection shows the progress.') },
       },
       config: { refusals: ['instance_not_found'] },
     },

@@ -20,7 +20,7 @@ export function listEvents(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'listEvents',
         summary: 'List events',
-        description: 'The log of what was told, newest first, each event with its latest delivery.',
+        description: 'Events, newest first, each with its latest delivery.',
         tags: ['Event log'],
         params: instanceParams,
         querystring: querySchema,

@@ -24,7 +24,7 @@ export function listMessages(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'listMessages',
         summary: 'List messages',
-        description: 'The log of what was sent, newest first.',
+        description: 'Sent messages, newest first.',
         tags: ['Message log'],
         params: instanceParams,
         querystring: querySchema,
