@@ -1,12 +1,12 @@
 /**
- * `npm run bench`: what Pombal costs, as ratios to something barer that does the same without the promises, measured in
- * the same run, in turn with it. Prints a table, writes JSON. Floors are shown, not enforced: the exit code is 1 only if a
- * measurement could not be made.
+ * `npm run bench`: the cost of Pombal as ratios to a simpler reference that does the same without Pombal's guarantees.
+ * Both are measured in the same run, alternately. Prints a table and writes JSON. Floors are shown, not enforced: the
+ * exit code is 1 only if a measurement failed.
  *
  *   --only NAME     one scenario; may be repeated
  *   --store KIND    sqlite or postgres alone
- *   --quick         fewer rounds and smaller sizes, in under two minutes: whether it runs, not how fast it is
- *   --out FILE      where the JSON goes; results/latest.local.json beside this file otherwise
+ *   --quick         fewer rounds and smaller sizes, under two minutes: checks that it runs, not how fast it is
+ *   --out FILE      the JSON file; default: results/latest.local.json next to this file
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -75,7 +75,7 @@ function write(file: string, machine: Machine, quick: boolean, figures: readonly
   writeFileSync(file, `${JSON.stringify(result, null, 2)}\n`)
 }
 
-// What was started ends with this process, however it ends.
+// Child processes end with this process, however it ends.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
 const { scenarios, stores, quick, out } = readChoice()

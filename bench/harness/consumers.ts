@@ -4,18 +4,18 @@ import type { Lease } from '../../src/store/leases/leases.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newWebhookSecret } from '../../src/webhooks/signature.ts'
 
-/** Writes in flight while a backlog is recorded. */
+/** Concurrent writes while a backlog is recorded. */
 const AT_ONCE = 500
 const MANY_INSTANCES = 2_000
 const DIGEST_BYTES = 32
 
-/** An instance without a number, that owes its webhook what is recorded for it. */
+/** An instance without a number, whose webhook gets the recorded events. */
 export interface Consumer {
   instanceId: InstanceId
   secret: string
 }
 
-/** Makes an instance with a webhook straight in the store, while no service runs on it. */
+/** Creates an instance with a webhook directly in the store, while no service runs on it. */
 export async function createConsumer(store: Store, url: string): Promise<Consumer> {
   const instanceId = newInstanceId()
   const secret = newWebhookSecret()
@@ -49,7 +49,7 @@ export async function recordBacklog(store: Store, consumers: readonly Consumer[]
   return bodies
 }
 
-/** Every lease there is, by instance. */
+/** All leases, by instance. */
 export async function acquireAll(store: Store): Promise<Map<InstanceId, Lease>> {
   const leases = await store.leases.acquire('bench', MANY_INSTANCES)
   return new Map(leases.map(lease => [lease.instanceId, lease]))

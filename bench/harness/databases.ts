@@ -11,21 +11,21 @@ import { startPostgres } from '../../test/postgres.ts'
 import type { StoreKind } from './figure.ts'
 
 const MASTER_KEY_BYTES = 32
-/** No scenario is about being refused. */
+/** High enough that no call is refused. */
 const RATE_PER_MINUTE = 1_000_000_000
 
 /** A data folder for one service, and on PostgreSQL a database. */
 export interface BenchDatabase {
   readonly storeOptions: Omit<StoreOptions, 'logger'>
-  /** While no service runs on it. */
+  /** Call it only while no service runs on the database. */
   openStore(): Promise<Store>
-  /** Straight to the database, while nothing else works on it. */
+  /** Runs directly on the database. Nothing else may use it meanwhile. */
   execute(statements: readonly string[]): Promise<void>
-  /** Does at once what the database would otherwise do in the middle of a measurement after much was written. */
+  /** Does the maintenance that the database would otherwise do during a measurement, after many writes. */
   settle(): Promise<void>
 }
 
-/** Makes databases of one kind; PostgreSQL is started for them, and syncs its commits. */
+/** Creates databases of one kind. For them, PostgreSQL is started with synced commits. */
 export async function openDatabases(
   kind: StoreKind,
   cleanUp: AsyncDisposableStack,

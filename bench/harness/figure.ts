@@ -4,19 +4,19 @@ export type StoreKind = 'sqlite' | 'postgres'
 
 export type Unit = 'per second' | 'MB' | 'ms' | 's'
 
-/** What is asked of a ratio; shown, never enforced. */
+/** The target of a ratio; shown, not enforced. */
 export type Floor = { kind: 'at least'; ratio: number } | { kind: 'at most'; ratio: number }
 
-/** One measured ratio, with every round it comes from; or a plain number, where nothing barer does the same. */
+/** One measured ratio with all its rounds, or a plain number if there is no reference. */
 export interface Figure {
   name: string
   store: StoreKind
   unit: Unit
   reference: { what: string; rounds: number[]; median: number } | null
   ours: { rounds: number[]; median: number }
-  /** Of the medians. */
+  /** The ratio of the medians. */
   ratio: number | null
-  /** Spread of the reference over its rounds: the machine's noise. */
+  /** Spread of the reference over its rounds: the noise of the machine. */
   noise: number | null
   floor: Floor | null
   met: boolean | null
@@ -27,7 +27,7 @@ export interface Measured {
   name: string
   store: StoreKind
   unit: Unit
-  /** What the reference is, in a few words. */
+  /** The reference in a few words. */
   against: string
   reference: number[]
   ours: number[]
@@ -51,7 +51,7 @@ export function figureOf({ name, store, unit, against, reference, ours, floor, n
   }
 }
 
-/** A number that is held against a limit, or against nothing. */
+/** A number with or without a limit. */
 export function plainFigure(
   plain: Pick<Figure, 'name' | 'store' | 'unit'> & { value: number; atMost?: number; notes?: string[] },
 ): Figure {
@@ -70,7 +70,7 @@ export function plainFigure(
   }
 }
 
-/** Reference, ours, reference, ours …: what the machine does meanwhile befalls both. */
+/** Alternates the reference and Pombal, so changes in machine load affect both. */
 export async function alternate(
   rounds: number,
   measureReference: () => Promise<number>,
@@ -87,7 +87,7 @@ export async function alternate(
   return { reference, ours }
 }
 
-/** Three or four digits are what the noise leaves. */
+/** Rounds to three or four digits; further digits are noise. */
 export function short(value: number): string {
   return value >= 100 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)
 }

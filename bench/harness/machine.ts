@@ -12,9 +12,9 @@ export interface Machine {
   processor: string
   cores: number
   memoryGb: number
-  /** Load average of the last minute before the run: above 0, others were at work. */
+  /** Load average of the last minute before the run. Above 0, other programs were running. */
   loadBefore: number
-  /** Median time to append 4 KiB and sync them in the folder that the databases are made in. */
+  /** Median time to append and sync 4 KiB in the folder of the databases. */
   syncMs: number
 }
 
@@ -30,7 +30,7 @@ export function describeMachine(): Machine {
   }
 }
 
-/** Two commits can not be nearer to each other than this. */
+/** The lower limit of the time between two commits. */
 function measureSync(): number {
   const folder = mkdtempSync(join(tmpdir(), 'pombal-bench-'))
   const file = openSync(join(folder, 'sync'), 'w')

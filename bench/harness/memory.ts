@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { residentMb } from './service.ts'
 
-/** For Node, in a process that is to be weighed. */
+/** Node arguments for a process whose memory is measured. */
 export const GC_ARGUMENTS = ['--expose-gc', '--import', import.meta.resolve('../processes/gc-on-signal.ts')]
 const COLLECTIONS = 3
 const SETTLE_MS = 3_000

@@ -7,18 +7,18 @@ import type { RunningService } from './service.ts'
 const LINKING_AT_ONCE = 4
 const LINK_WITHIN_MS = 120_000
 
-/** A simulated WhatsApp in a process of its own. */
+/** A simulated WhatsApp in its own process. */
 export interface SimulatedNetwork {
   url: string
   scanQr(qr: string): Promise<void>
-  /** Clients that are logged in. */
+  /** The number of logged-in clients. */
   countOnline(): Promise<number>
   /**
-   * Ends every client's socket at once, and watches for so long.
-   * @returns how many ms later each that came back was there, in order
+   * Ends every client's socket at once, and observes the network for `watchMs`.
+   * @returns for each client that came back, after how many ms, in order
    */
   cutAll(watchMs: number): Promise<number[]>
-  /** Stops its process in its tracks: sockets stay open, and nothing is answered any more. */
+  /** Stops its process: sockets stay open, and nothing is answered any more. */
   fallSilent(): void
   goOn(): void
 }
@@ -35,7 +35,7 @@ export async function startNetwork(cleanUp: AsyncDisposableStack): Promise<Simul
   }
 }
 
-/** Makes `count` instances and links each to a simulated phone; resolves when all are connected. */
+/** Creates `count` instances and links each to a simulated phone. Resolves when all are connected. */
 export async function linkInstances(
   { admin }: RunningService,
   network: SimulatedNetwork,
@@ -59,7 +59,7 @@ export async function linkInstances(
   return instances
 }
 
-/** One after the other: to ask for all at once, again and again, would be a load of its own. */
+/** One after the other: polling all at once would be a load of its own. */
 export async function untilConnected(admin: AdminClient, instances: readonly NewInstance[]): Promise<void> {
   for (const { id } of instances) await admin.untilState(id, 'connected', LINK_WITHIN_MS)
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 
-// Arguments and results cross as structured clones; what a method takes is its own affair.
+// Arguments and results are passed as structured clones; each method checks its own.
 export type Methods = Record<string, (...args: never[]) => unknown>
 
 interface Call {
@@ -12,7 +12,7 @@ interface Call {
 
 type Answer = { id: number; result: unknown } | { id: number; error: string }
 
-/** Another process, whose methods are called over the channel that Node keeps to a forked child; disposed of, it ends. */
+/** A child process whose methods are called over Node's IPC channel. Disposing of it ends it. */
 export interface Remote<M extends Methods> extends AsyncDisposable {
   readonly pid: number
   call<K extends keyof M & string>(name: K, ...args: Parameters<M[K]>): Promise<Awaited<ReturnType<M[K]>>>
@@ -20,7 +20,7 @@ export interface Remote<M extends Methods> extends AsyncDisposable {
 
 const READY = 'ready'
 
-/** Offers `methods` to the process that forked this one, and ends with it. */
+/** Offers `methods` to the parent process, and ends with it. */
 export function serve(methods: Methods): void {
   process.on('message', ({ id, name, args }: Call) => {
     const answer = (message: Answer) => process.send?.(message)

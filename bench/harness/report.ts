@@ -2,7 +2,7 @@ import { type Figure, type Floor, short } from './figure.ts'
 
 const HEADINGS = ['', 'what', 'store', 'reference', 'ours', 'unit', 'ratio', 'floor', 'noise']
 
-/** The figures as a table for a terminal, each followed by what there is to say about it. */
+/** The figures as a table for a terminal, each followed by its notes. */
 export function tableOf(figures: readonly Figure[]): string {
   const rows = figures.map(rowOf)
   const widths = HEADINGS.map((heading, column) => Math.max(heading.length, ...rows.map(row => row[column]!.length)))

@@ -17,13 +17,13 @@ export interface RunningService extends AsyncDisposable {
   readonly pid: number
   readonly url: string
   readonly admin: AdminClient
-  /** SIGTERM, as an operator would; also when it is disposed of. */
+  /** Sends SIGTERM, as an operator would. Disposing of it does the same. */
   stop(): Promise<void>
 }
 
 /**
- * The service as `npm start` runs it, in a process of its own with its usual log (to a file): only the rate limit is
- * raised, the sandbox off, and `env` added.
+ * The service as `npm start` runs it, in its own process with its usual log (to a file). Differences: the rate limit is
+ * raised, the sandbox is off, and `env` is added.
  */
 export async function startService(
   { storeOptions }: BenchDatabase,
@@ -66,7 +66,7 @@ export async function startService(
   return { pid: child.pid!, url, admin: adminClient(() => url, adminKey), stop: end, [Symbol.asyncDispose]: end }
 }
 
-/** Options for Node in every service process, such as `--cpu-prof`, to see where the time goes. */
+/** Node options for every service process, such as `--cpu-prof` for profiling. */
 function extraArguments(): string[] {
   return (process.env['BENCH_SERVICE_NODE_OPTIONS'] ?? '').split(' ').filter(Boolean)
 }
@@ -85,9 +85,10 @@ export function residentMb(pid: number): number {
   return Number(execFileSync('ps', ['-o', 'rss=', '-p', pid.toString()], { encoding: 'utf8' })) / 1024
 }
 
-/** Processor time that a process has used so far, in ms; of Linux, in steps of 10 ms. */
+/** Processor time used by a process so far, in ms. Linux reports it in steps of 10 ms. */
 export function processorMs(pid: number): number {
-  // After the name, which may hold anything: state is field 3, utime and stime are 14 and 15 (proc_pid_stat(5)).
+  // Read after the name, which may contain anything: state is field 3, utime and stime are 14 and 15
+  // (proc_pid_stat(5)).
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK
 }

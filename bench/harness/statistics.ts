@@ -1,9 +1,9 @@
-/** The middle of the values; of an even number of them, the mean of the two in the middle. */
+/** The median: for an even number of values, the mean of the middle two. */
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5)
 }
 
-/** @param share 0–1; between two values, in proportion */
+/** Interpolates between two values. @param share 0–1 */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   const position = (sorted.length - 1) * share
@@ -13,7 +13,7 @@ export function quantile(values: readonly number[], share: number): number {
   return below + (above - below) * (position % 1)
 }
 
-/** How far the values lie apart, as a share of their median: what a ratio to them can be off by. */
+/** The spread of the values as a share of their median: the uncertainty of a ratio to them. */
 export function spread(values: readonly number[]): number {
   return (Math.max(...values) - Math.min(...values)) / median(values)
 }

@@ -18,7 +18,7 @@ Object.assign(console, { log: mute, info: mute, warn: mute, error: mute })
 const silent = { level: 'silent', child: () => silent, trace: mute, debug: mute, info: mute, warn: mute, error: mute }
 
 const open: WASocket[] = []
-/** Settled by WhatsApp's acknowledgement of the message with that id. */
+/** Resolved by WhatsApp's acknowledgement of the message with that ID. */
 const unacknowledged = new Map<string, () => void>()
 
 function memoryAuth(): AuthenticationState {
@@ -58,7 +58,7 @@ function openSocket(url: string, auth: AuthenticationState): WASocket {
 let showQr: (qr: string) => void = mute
 let whenLinked = Promise.resolve()
 
-/** Resolves with the QR text that a simulated phone has to scan; then call `linked`. */
+/** Resolves with the QR text for a simulated phone. Then call `linked`. */
 function link(url: string): Promise<string> {
   const auth = memoryAuth()
   const socket = openSocket(url, auth)
@@ -83,7 +83,7 @@ function link(url: string): Promise<string> {
   return qr
 }
 
-/** Baileys gives errors of the library boom. */
+/** Baileys' errors come from the boom library. */
 function statusOf(error: unknown): number | undefined {
   return (error as { output?: { statusCode: number } } | undefined)?.output?.statusCode
 }

@@ -1,4 +1,4 @@
-/** What accepting a message costs when nothing is promised: a Fastify route that parses the body and answers 202. */
+/** The cost of accepting a message without guarantees: a Fastify route that parses the body and answers 202. */
 import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'

@@ -1,4 +1,4 @@
-/** What posting webhooks costs when nothing is remembered: a loop that signs and posts, as many at a time as Pombal does. */
+/** The cost of posting webhooks without storing anything: a loop that signs and posts, with Pombal's concurrency. */
 import { createHmac } from 'node:crypto'
 import { Agent } from 'undici'
 import { serve } from '../harness/remote.ts'

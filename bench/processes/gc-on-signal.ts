@@ -1,2 +1,2 @@
-/** Loaded into a process before its program (`--import`, with `--expose-gc`): it collects its garbage when told to. */
+/** Loaded into a process before its program (`--import`, with `--expose-gc`). It collects garbage on SIGUSR2. */
 process.on('SIGUSR2', () => globalThis.gc?.())

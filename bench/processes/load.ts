@@ -1,17 +1,20 @@
-/** Posts as fast as it is answered: one request at a time on each connection, written to plain sockets, since a whole HTTP client would cost as much as the server. */
+/**
+ * Posts as fast as it is answered: one request at a time on each connection, over plain sockets, because a full HTTP
+ * client would cost as much as the server.
+ */
 import { connect, type Socket } from 'node:net'
 import { serve } from '../harness/remote.ts'
 import { quantile } from '../harness/statistics.ts'
 
 export interface Target {
   url: string
-  /** One connection for each; the same bytes are posted again and again. */
+  /** One connection each; the same bytes are posted repeatedly. */
   requests: { path: string; token: string; body: object }[]
   expectedStatus: number
 }
 
 export interface TimedLoad extends Target {
-  /** Not counted. */
+  /** Not measured. */
   warmUpMs: number
   durationMs: number
 }
@@ -95,7 +98,7 @@ class Caller {
   }
 }
 
-/** For as long as the load says. */
+/** Runs for the duration of the load. */
 async function run(load: TimedLoad): Promise<LoadResult> {
   const latencies: number[] = []
   const failed = Promise.withResolvers<never>()
@@ -121,7 +124,7 @@ async function run(load: TimedLoad): Promise<LoadResult> {
   }
 }
 
-/** So many requests, then no more. */
+/** Posts `count` requests. */
 async function post({ count, ...target }: Target & { count: number }): Promise<void> {
   const done = Promise.withResolvers<void>()
   let posted = 0

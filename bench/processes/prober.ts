@@ -1,6 +1,6 @@
 /**
- * A caller that posts and reads at fixed times, whether it was answered or not: what a slow answer would have kept from
- * being asked is asked all the same, and is seen to wait.
+ * A caller that posts and reads at fixed times, without waiting for earlier answers. A slow answer therefore delays no
+ * later request and does not hide its wait.
  */
 import { Agent, request } from 'node:http'
 import { serve } from '../harness/remote.ts'
@@ -9,14 +9,14 @@ import { quantile } from '../harness/statistics.ts'
 export interface Probe {
   url: string
   tokens: string[]
-  /** Texts go there. */
+  /** The recipient of the texts. */
   to: string
   everyMs: number
 }
 
 export interface ProbeResult {
   calls: number
-  /** Answered with anything but what was expected, or not at all. */
+  /** Calls with an unexpected answer, or none. */
   failed: number
   medianMs: number
   p95Ms: number
@@ -42,7 +42,7 @@ function begin({ url, tokens, to, everyMs }: Probe): void {
   }, everyMs)
 }
 
-/** @returns what was measured since `begin` */
+/** @returns the measurements since `begin` */
 async function end(): Promise<ProbeResult> {
   clearInterval(timer)
   await Promise.all(asked)
@@ -60,7 +60,7 @@ function post(url: string, token: string, to: string, count: number): Promise<vo
   return call(`${url}/v1/messages/text`, 'POST', token, 202, JSON.stringify({ to, text: `text ${count}` }))
 }
 
-/** Resolves when the answer is complete, or there is none. */
+/** Resolves when the answer is complete or the call has failed. */
 function call(url: string, method: string, token: string, expected: number, body?: string): Promise<void> {
   const startedAt = performance.now()
   return new Promise(resolve => {

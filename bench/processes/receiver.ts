@@ -1,4 +1,4 @@
-/** A consumer that answers at once and counts: `/events` is alive, `/dead` takes the request and never answers. */
+/** A consumer that counts requests: `/events` answers at once, `/dead` never answers. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { monotonicMs } from '../harness/clock.ts'
@@ -26,14 +26,17 @@ async function listen(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Forgets what has come so far. */
+/** Resets the count of requests. */
 function expect(count: number): void {
   expected = count
   arrivedAt = []
   complete = Promise.withResolvers()
 }
 
-/** When each request came, once as many have as are expected: milliseconds on the clock that all processes share. */
+/**
+ * The arrival time of each request, once the expected number has arrived: milliseconds on the clock that all processes
+ * share.
+ */
 async function arrivals(): Promise<number[]> {
   const late = setTimeout(
     () => complete.reject(new Error(`Only ${arrivedAt.length} of ${expected} requests came.`)),
@@ -44,7 +47,7 @@ async function arrivals(): Promise<number[]> {
   return arrivedAt
 }
 
-/** How many came since `expect`. */
+/** The number of requests since `expect`. */
 function count(): number {
   return arrivedAt.length
 }

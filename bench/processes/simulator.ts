@@ -1,9 +1,9 @@
-/** The simulated WhatsApp network, alone in its process. */
+/** The simulated WhatsApp network in its own process. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSimulator, type Simulator } from '@pombal/simulator'
 import { serve } from '../harness/remote.ts'
 
-/** Enough that no client makes one-time keys: linking 200 of them is then a matter of seconds. */
+/** Enough that no client creates one-time keys. Linking 200 of them then takes seconds. */
 const CLAIMED_PRE_KEYS = 500
 
 const LOOK_EVERY_MS = 10
@@ -23,7 +23,7 @@ async function countOnline(): Promise<number> {
   return (await simulator.listAccounts()).filter(({ online }) => online).length
 }
 
-/** Every client's socket ends at once. @returns when they were back: after the end, in ms, for each that is */
+/** Ends every client's socket at once. @returns after how many ms each client was back */
 async function cutAll(watchMs: number): Promise<number[]> {
   const accounts = (await simulator.listAccounts()).filter(({ online }) => online)
   const waiting = new Set(accounts.map(({ phone }) => phone))

@@ -25,9 +25,9 @@ import type { LoadProcess, LoadResult, TimedLoad } from '../processes/load.ts'
 const INSTANCES = 64
 const RECIPIENT = '5511987650001'
 const FLOOR = { sqlite: 0.2, postgres: 0.25 }
-/** Of both, before the first round: V8 compiles what is busy only after some seconds of it. */
+/** Before the first round of both: V8 compiles hot code only after some seconds. */
 const WARM_UP_MS = 8_000
-/** What the silence changes has changed by then. */
+/** By then the effects of the silence have passed. */
 const SETTLE_MS = 2_000
 
 export const accept: Scenario = {
@@ -45,7 +45,7 @@ export const accept: Scenario = {
     const bareUrl = await bare.call('listen')
 
     const requests = instances.map(({ token }) => textRequest(token, RECIPIENT))
-    // Five rounds of both must end before the sockets, unanswered for 30 s, are given up.
+    // Five rounds of both must end before the unanswered sockets are closed after 30 s.
     const times = bench.quick ? { warmUpMs: 300, durationMs: 1_000 } : { warmUpMs: 300, durationMs: 2_000 }
     const run = (url: string, changes: Partial<TimedLoad> = {}): Promise<LoadResult> =>
       load.call('run', { url, requests, expectedStatus: 202, ...times, ...changes } satisfies TimedLoad)

@@ -23,12 +23,12 @@ import type { ProbeResult, ProberProcess } from '../processes/prober.ts'
 const MINUTE_MS = 60_000
 const P95_LIMIT_MS = 100
 const CALL_EVERY_MS = 20
-/** It delivers and never reads: two receipts are not what is measured. */
+/** It delivers and never reads: the second receipt is not part of the measurement. */
 const TO = '15005550002'
 const BACK_WITHIN_MS = 120_000
-/** Sends that waited for their instance are through by then. */
+/** By then the sends that waited for their instance have ended. */
 const AFTERMATH_MS = 3_000
-/** Instances are counted in windows of so long. */
+/** The window in which instances are counted. */
 const WINDOW_MS = 100
 
 export const idle: Scenario = {
@@ -110,14 +110,14 @@ export const idle: Scenario = {
   },
 }
 
-/** @throws Error when not all come back */
+/** @throws Error if not all come back */
 async function cutAll(network: SimulatedNetwork, count: number): Promise<number[]> {
   const backAfterMs = await network.cutAll(BACK_WITHIN_MS)
   if (backAfterMs.length < count) throw new Error(`Only ${backAfterMs.length} of ${count} instances came back.`)
   return backAfterMs
 }
 
-/** The most of these moments, in order, that one window holds. */
+/** The highest number of these sorted times within one window. */
 function mostWithin(moments: readonly number[], windowMs: number): number {
   let most = 0
   let first = 0

@@ -4,8 +4,8 @@
  * what is measured against it 1,000,000.
  *
  * The dead consumer takes every request and never answers; each attempt is given up after 200 ms (a setting), so that its lane
- * is at work all the while: attempts end, are recorded, come back as retries. The webhooks room runs by itself on
- * the store, put together as in app.ts. The first thousand deliveries are recorded through the store, the rest are copies of
+ * is at work all the while: attempts end, are recorded, come back as retries. The webhooks module runs by itself on
+ * the store, composed as in app.ts. The first thousand deliveries are recorded through the store, the rest are copies of
  * them, made by SQL.
  *
  * The same beside a thousand dead consumers, each attempt of which is given up after 10 s, as by default: they hold all
@@ -30,13 +30,13 @@ import type { ReceiverProcess } from '../processes/receiver.ts'
 const FEW = 1_000
 const FLOOR = { kind: 'at most', ratio: 1.5 } as const
 const ATTEMPT_TIMEOUT_MS = 200
-/** The dead lane has then taken up its work. */
+/** By then the dead lane is at work. */
 const SETTLE_MS = 1_500
 const EVENTS_EVERY_MS = 20
 const MANY_DEAD = 1_000
 const WAITING_FOR_EACH = 20
-/** The default. */
-const PATIENT_TIMEOUT_MS = 10_000
+/** The default of the service. */
+const DEFAULT_TIMEOUT_MS = 10_000
 const MEMORY_FLOOR = { kind: 'at most', ratio: 1.3 } as const
 const LONGER_START_S = 2
 
@@ -87,8 +87,8 @@ async function measureManyDead(
   const firstMs: number[] = []
   const rounds = await alternate(
     bench.quick ? 1 : 3,
-    () => measureOn(one, receiver, events, PATIENT_TIMEOUT_MS, []),
-    () => measureOn(many, receiver, events, PATIENT_TIMEOUT_MS, [], firstMs),
+    () => measureOn(one, receiver, events, DEFAULT_TIMEOUT_MS, []),
+    () => measureOn(many, receiver, events, DEFAULT_TIMEOUT_MS, [], firstMs),
     bench.say,
   )
   return figureOf({
@@ -159,7 +159,7 @@ async function prepare(bench: Bench, url: string, copies: number, consumers = 1,
   return { database, alive }
 }
 
-/** Every event and delivery there is, `copies` times in all: statements that both databases take. */
+/** Multiplies every event and delivery by `copies`, in SQL for both databases. */
 function copyDeliveries(copies: number): string[] {
   const numbers = `with recursive copy(number) as (select 1 union all select number + 1 from copy where number < ${copies - 1})`
   return [
@@ -184,7 +184,7 @@ async function postFirst(
   return arrivedAt! - begunAt!
 }
 
-/** Starts the lanes anew; returns the median over the new events. */
+/** Restarts the lanes. Returns the median over the new events. */
 async function measureOn(
   { database, alive }: Prepared,
   receiver: Remote<ReceiverProcess>,

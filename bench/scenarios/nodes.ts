@@ -33,7 +33,7 @@ const NODES = 3
 const ROUND_TRIP_MS = 20
 const CALLERS_PER_NODE = 16
 const CONSUMERS_PER_NODE = 3
-/** Of each consumer: more than the measurement takes. */
+/** For each consumer: more than the measurement uses. */
 const BACKLOG = 4_000
 const FLOOR = { kind: 'at least', ratio: 2.4 } as const
 const SETTLE_MS = 2_000
@@ -49,7 +49,7 @@ export const nodes: Scenario = {
   },
 }
 
-/** Nodes on one database, each with a folder of its own. */
+/** Nodes on one database, each with its own folder. */
 class Cluster implements AsyncDisposable {
   readonly database: BenchDatabase
   readonly nodes: RunningService[] = []
@@ -74,7 +74,7 @@ class Cluster implements AsyncDisposable {
     return cluster
   }
 
-  /** Waits until every node runs as many instances as any other. */
+  /** Waits until every node runs the same number of instances. */
   async untilShared(instances: number): Promise<void> {
     const client = new pg.Client(this.database.storeOptions.databaseUrl)
     await client.connect()
@@ -128,7 +128,7 @@ async function measureAccepted(bench: Bench, cleanUp: AsyncDisposableStack): Pro
     return results.reduce((sum, { perSecond }) => sum + perSecond, 0)
   }
 
-  // Rounds must end before the sockets, unanswered for 30 s, are given up.
+  // Rounds must end before the unanswered sockets are closed after 30 s.
   network.fallSilent()
   await sleep(SETTLE_MS)
   const rounds = await alternate(

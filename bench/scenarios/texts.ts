@@ -80,10 +80,13 @@ export const texts: Scenario = {
   },
 }
 
-/** When the last message was sent, once nothing is queued: it is one of the newest, since each contact's go in order. */
+/**
+ * When the last message was sent, once the queue is empty. It is one of the newest, because each contact's messages are
+ * sent in order.
+ */
 async function lastSentAt(admin: AdminClient, instanceId: string): Promise<number> {
   const deadline = performance.now() + SENT_WITHIN_MS
-  // Seldom enough to cost nothing.
+  // Rare enough to cost nothing.
   while ((await admin.listMessages(instanceId, '?state=queued&limit=1')).length > 0) {
     if (performance.now() > deadline) throw new Error(`Messages were still queued after ${SENT_WITHIN_MS} ms.`)
     await sleep(LOOK_EVERY_MS)

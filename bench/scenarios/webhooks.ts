@@ -1,7 +1,7 @@
 /**
  * Webhook deliveries from a backlog over 32 instances: incoming messages are recorded through the store while no service
  * runs; then the service is started, and the time is taken at the receiver, from the first request to the last. A round
- * counts only if every attempt was recorded: once the service has stopped, nothing may be owed any more.
+ * counts only if every attempt was recorded: once the service has stopped, no delivery may be pending.
  *
  * The reference is a bare undici loop that signs (both signatures) and posts the same bytes to the same receiver, as many
  * at a time as Pombal has first attempts open. Both are started anew for each round.
@@ -105,7 +105,7 @@ async function postThroughPombal({ receiver, database, consumers, each }: Backlo
   }
 }
 
-/** Requests per second, from the first that arrives to the last of `count`. */
+/** Requests per second, from the first to the last of `count`. */
 async function rateAt(receiver: Remote<ReceiverProcess>, count: number, post: () => Promise<void>): Promise<number> {
   await receiver.call('expect', count)
   await post()
