@@ -16,7 +16,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
   describe('accepting', () => {
     const context = withStore(createHarness)
 
-    test('an accepted message is queued, and found as it was written', async () => {
+    test('an accepted message is queued and stored unchanged', async () => {
       const { store } = context
       const { instanceId } = await createConnected(store)
       const hints = watchHints(store, instanceId)
@@ -39,7 +39,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
       expect(await store.messages.find('inst_other', message.id)).toBeNull()
     })
 
-    test('the queue holds the messages in the order accepted', async () => {
+    test('the queue returns messages in the order of acceptance', async () => {
       const { store } = context
       const { instanceId } = await createConnected(store)
       const accepted: string[] = []
@@ -51,7 +51,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
       expect(queued[0]).toMatchObject({ instanceId, to: '5511999990000', text: 'Good morning', prepared: null })
     })
 
-    test('messages handed in together are queued in that order', async () => {
+    test('messages submitted together are queued in that order', async () => {
       const { store } = context
       const { instanceId } = await createConnected(store)
       const messages = Array.from({ length: 40 }, () => newMessage(instanceId))
@@ -60,7 +60,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
       expect(queued.map(({ id }) => id)).toEqual(messages.map(({ id }) => id))
     })
 
-    test('messages handed in together are stored as they were written', async () => {
+    test('messages submitted together are stored unchanged', async () => {
       const { store } = context
       const { instanceId } = await createConnected(store)
       const written = ['plain', '"', '\\', '{a,b}', 'NULL', ' ', 'olá 👋', '\t\n', "'", '\\"', '1,2']
@@ -69,7 +69,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
       expect(queued.map(({ text }) => text)).toEqual(written)
     })
 
-    test('accepts while connected, or away for less than five minutes, and not otherwise', async () => {
+    test('accepts messages while connected or disconnected for less than five minutes, and not otherwise', async () => {
       const { harness, store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -85,7 +85,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
       }
     })
 
-    test('an instance that is linked and has no living owner counts as reconnecting', async () => {
+    test('a linked instance without a live owner counts as reconnecting', async () => {
       const { harness, store } = context
       const { instanceId } = await createConnected(store)
       await harness.execute(`update leases set lease_until = 0 where instance_id = '${instanceId}'`)
@@ -104,7 +104,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
     })
 
     describe('an idempotency key', () => {
-      test('replays the first message to whoever repeats the call, also when no longer connected', async () => {
+      test('a repeated call gets the first message, even if the instance is no longer connected', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const { instanceId } = lease
@@ -116,7 +116,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
         expect(await store.messages.listQueued(instanceId, 10)).toHaveLength(1)
       })
 
-      test('is refused with another body', async () => {
+      test('is refused with a different body', async () => {
         const { store } = context
         const { instanceId } = await createConnected(store)
         await accept(store, instanceId, { idempotency: idempotency('one', 'a') })
@@ -131,7 +131,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
         await accept(store, other.instanceId, { idempotency: idempotency('one', 'another body') })
       })
 
-      test('is kept only by an accepted message', async () => {
+      test('is stored only with an accepted message', async () => {
         const { store } = context
         const lease = await createOwned(store)
         const message = newMessage(lease.instanceId, { idempotency: idempotency('one') })
@@ -140,7 +140,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
         await accept(store, lease.instanceId, { idempotency: idempotency('one', 'another body') })
       })
 
-      test('counts for 24 h', async () => {
+      test('is valid for 24 h', async () => {
         const { harness, store } = context
         const { instanceId } = await createConnected(store)
         await accept(store, instanceId, { idempotency: idempotency('one') })
@@ -155,7 +155,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
         expect(await store.messages.accept(repeat, 0)).toEqual({ kind: 'replayed', id: second.id })
       })
 
-      test('of fifty calls that race with one key, exactly one is accepted', async () => {
+      test('of fifty concurrent calls with one key, exactly one is accepted', async () => {
         const { store } = context
         const { instanceId } = await createConnected(store)
         for (let round = 0; round < 5; round += 1) {

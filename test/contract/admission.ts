@@ -7,7 +7,7 @@ export function admissionContract(createHarness: CreateHarness): void {
   describe('admission', () => {
     const context = withStore(createHarness)
 
-    test('counts a call against the instance of its token, and says what is left', async () => {
+    test('counts a call against the instance of its token and returns the remaining calls', async () => {
       const { store } = context
       const instance = newInstance()
       await store.instances.create(instance, 0)
@@ -18,7 +18,7 @@ export function admissionContract(createHarness: CreateHarness): void {
       expect(await store.admission.admit(hex(instance.tokenDigest))).toMatchObject({ remaining: 98 })
     })
 
-    test('lets exactly the limit through, however many calls come at once', async () => {
+    test('admits exactly the limit of any number of concurrent calls', async () => {
       const { store } = context
       const instance = newInstance()
       await store.instances.create(instance, 0)
@@ -28,7 +28,7 @@ export function admissionContract(createHarness: CreateHarness): void {
       expect(await store.admission.admit(hex(instance.tokenDigest))).toMatchObject({ withinRate: false, remaining: 0 })
     })
 
-    test('counts each instance apart', async () => {
+    test('counts each instance separately', async () => {
       const { store } = context
       const [one, other] = [newInstance(), newInstance()]
       await store.instances.create(one, 0)
@@ -37,7 +37,7 @@ export function admissionContract(createHarness: CreateHarness): void {
       expect(await store.admission.admit(hex(other.tokenDigest))).toMatchObject({ instanceId: other.id, remaining: 99 })
     })
 
-    test('does not know a token that was never given out, was replaced, or whose instance was deleted', async () => {
+    test('rejects a token that was never issued, was replaced, or belongs to a deleted instance', async () => {
       const { store } = context
       expect(await store.admission.admit(hex(randomBytes(32)))).toBeNull()
       const instance = newInstance()
@@ -52,7 +52,7 @@ export function admissionContract(createHarness: CreateHarness): void {
       expect(await store.instances.replaceToken(instance.id, randomBytes(32))).toBe(false)
     })
 
-    test('keeps tokens only as digests, and secrets unreadable', async () => {
+    test('stores tokens only as digests, and secrets encrypted', async () => {
       const { harness, store } = context
       const lease = await createOwned(store, { webhookSecret: 'whsec_plain-as-day' })
       const value = Buffer.from('a private key, plain as day')

@@ -8,7 +8,7 @@ export function connectionsContract(createHarness: CreateHarness): void {
   describe('connections', () => {
     const context = withStore(createHarness)
 
-    test('each wish of the management API is told apart from the one before', async () => {
+    test('each request of the management API increments the version of the goal', async () => {
       const { store } = context
       const { id } = await store.instances.create(newInstance(), 0)
       const hints = watchHints(store, id)
@@ -30,7 +30,7 @@ export function connectionsContract(createHarness: CreateHarness): void {
       expect(await store.connections.find('inst_absent')).toBeNull()
     })
 
-    test('what the owner records changes that and nothing else', async () => {
+    test('a record of the owner changes only the given fields', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const hints = watchHints(store, lease.instanceId)
@@ -60,7 +60,7 @@ export function connectionsContract(createHarness: CreateHarness): void {
       expect(await store.connections.find(lease.instanceId)).toMatchObject({ state: 'connecting', since: 50 })
     })
 
-    test('a goal that was settled for an older wish does not undo a newer one', async () => {
+    test('a goal that the owner settles for an older version does not undo a newer one', async () => {
       const { store } = context
       const lease = await createOwned(store)
       await store.connections.requestConnect(lease.instanceId, null)
@@ -73,7 +73,7 @@ export function connectionsContract(createHarness: CreateHarness): void {
       expect(await store.connections.find(lease.instanceId)).toMatchObject({ goal: 'idle' })
     })
 
-    test('the moment of the last connection is set while connected and when it ends, and not after', async () => {
+    test('the time of the last connection is set while connected and when the connection ends, and not afterwards', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const lastConnectedAt = async () => (await store.connections.find(lease.instanceId))!.lastConnectedAt
@@ -88,7 +88,7 @@ export function connectionsContract(createHarness: CreateHarness): void {
       expect(await lastConnectedAt()).toBe(ended)
     })
 
-    test('renewing the lease moves the moment of the last connection, while connected only', async () => {
+    test('renewing the lease updates the time of the last connection, only while connected', async () => {
       const { harness, store } = context
       const connected = await createConnected(store)
       const away = await createConnected(store)
@@ -99,7 +99,7 @@ export function connectionsContract(createHarness: CreateHarness): void {
       expect((await store.connections.find(away.instanceId))!.lastConnectedAt).toBe(1)
     })
 
-    test('after a crash the last connection is when the old owner last said so, not when the new one came', async () => {
+    test('after a crash the time of the last connection is the one that the former owner recorded', async () => {
       const { harness, store } = context
       const { instanceId } = await createConnected(store)
       await harness.execute(`update leases set lease_until = 1 where instance_id = '${instanceId}'`)
@@ -110,7 +110,7 @@ export function connectionsContract(createHarness: CreateHarness): void {
       expect((await store.instances.find(instanceId))!.state).toBe('disconnected')
     })
 
-    test('an instance away for five minutes is disconnected, also when its owner is gone without a word', async () => {
+    test('an instance without a connection for five minutes is disconnected, even if its owner crashed', async () => {
       const { harness, store } = context
       const lease = await createConnected(store)
       const id = lease.instanceId

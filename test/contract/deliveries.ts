@@ -30,7 +30,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
     }
 
     describe('the order', () => {
-      test('a status event waits until the one before it was delivered or exhausted', async () => {
+      test('a status event waits until its predecessor is delivered or exhausted', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const message = await acceptPrepared(store, lease)
@@ -60,7 +60,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         expect(await deliverAll(store, lease)).toEqual(['message.sent', 'message.failed'])
       })
 
-      test('it holds across a change of URL, each event keeping the URL in force when it was made', async () => {
+      test('it holds across a change of URL; each event keeps the URL of its creation', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const message = await acceptPrepared(store, lease)
@@ -74,7 +74,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         expect(await listReady(store, lease.instanceId)).toMatchObject([{ kind: 'message.delivered', url: ELSEWHERE }])
       })
 
-      test('an event made while no URL is set is kept, not posted, and holds nothing up', async () => {
+      test('an event created while no URL is set is stored, is not posted, and blocks nothing', async () => {
         const { store } = context
         const lease = await createConnected(store, { url: null })
         const message = await acceptPrepared(store, lease)
@@ -88,7 +88,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         expect(events.map(({ delivery }) => delivery?.state ?? null)).toEqual([null, 'pending'])
       })
 
-      test('messages and incoming messages wait for nothing of each other', async () => {
+      test('messages and incoming messages do not wait for each other', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const [one, other] = [await acceptPrepared(store, lease), await acceptPrepared(store, lease)]
@@ -99,7 +99,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         expect(kinds).toEqual(['message.sent', 'message.received', 'message.sent'])
       })
 
-      test('a redelivery stands outside it: it waits for nothing, and nothing waits for it', async () => {
+      test('a redelivery is not part of it: it waits for nothing, and nothing waits for it', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const { instanceId } = lease
@@ -117,8 +117,8 @@ export function deliveriesContract(createHarness: CreateHarness): void {
       })
     })
 
-    describe('what is ready', () => {
-      test('first attempts come in the order of the events, from where one left off', async () => {
+    describe('the deliveries that may start', () => {
+      test('first attempts are listed in the order of the events, after a cursor', async () => {
         const { store } = context
         const lease = await createConnected(store)
         for (const id of ['a', 'b', 'c', 'd']) await receive(lease, id)
@@ -128,7 +128,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         expect(new Set([...two, ...rest].map(({ id }) => id)).size).toBe(4)
       })
 
-      test('retries come earliest due first, from where one left off, up to a moment', async () => {
+      test('retries are listed in the order of their due times, after a cursor and up to a time', async () => {
         const { store } = context
         const lease = await createConnected(store)
         for (const id of ['a', 'b', 'c', 'd']) await receive(lease, id)
@@ -168,7 +168,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
     })
 
     describe('an attempt', () => {
-      test('is recorded once, however often it is told', async () => {
+      test('is recorded once, however often it is reported', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const message = await acceptPrepared(store, lease)
@@ -184,7 +184,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         expect((await listReady(store, lease.instanceId)).map(({ kind }) => kind)).toEqual(['message.delivered'])
       })
 
-      test('that was told late does not undo a later one', async () => {
+      test('that is reported late does not undo a later one', async () => {
         const { store } = context
         const lease = await createConnected(store)
         await receive(lease, 'a')
@@ -195,7 +195,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         expect(await stateOf(lease, first!.eventId)).toMatchObject({ attempts: 1, nextAttemptAt: 50, state: 'pending' })
       })
 
-      test('is kept with what was answered, whatever a stranger answers', async () => {
+      test('is stored with the response, whatever the response contains', async () => {
         const { store } = context
         const lease = await createConnected(store)
         await receive(lease, 'a')
@@ -216,7 +216,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
     })
 
     describe('a redelivery', () => {
-      test('goes to the URL now in force, with six attempts of its own, and keeps the former log', async () => {
+      test('goes to the current URL, with six attempts of its own, and keeps the earlier attempts', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const { instanceId } = lease
@@ -240,7 +240,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         ])
       })
 
-      test('of many events goes by state and time, and takes each once', async () => {
+      test('of many events selects by state and time, and takes each event once', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const { instanceId } = lease
@@ -258,7 +258,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         expect(ids).toEqual(['m4', 'm6', 'm8', 'm10'])
       })
 
-      test('of more events than fit in one commit reaches them all', async () => {
+      test('of more events than fit into one commit reaches all of them', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const { instanceId } = lease
@@ -291,7 +291,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
       })
     })
 
-    test('none is stuck when successors are made while their predecessors finish', async () => {
+    test('none is stuck if successors are created while their predecessors finish', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

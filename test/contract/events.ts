@@ -15,7 +15,7 @@ export function eventsContract(createHarness: CreateHarness): void {
   describe('events', () => {
     const context = withStore(createHarness)
 
-    test('an incoming message is an event of its own time, with a delivery', async () => {
+    test('an incoming message creates an event with the time of the message, and a delivery', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const hints = watchHints(store, lease.instanceId)
@@ -49,7 +49,7 @@ export function eventsContract(createHarness: CreateHarness): void {
       })
     })
 
-    test('one event per chat, sender and id, whatever is redelivered to us', async () => {
+    test('there is one event per chat, sender and ID, even if WhatsApp delivers a message again', async () => {
       const { store } = context
       const [lease, other] = [await createConnected(store), await createConnected(store)]
       const message = incoming({ id: 'A', from: '551' })
@@ -65,7 +65,7 @@ export function eventsContract(createHarness: CreateHarness): void {
       expect((await store.events.list(lease.instanceId, { limit: 10 })).data).toHaveLength(4)
     })
 
-    test("takes any text of a stranger's", async () => {
+    test('an incoming message may contain any text', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const text = `\0 \ud800 ${'x'.repeat(60_000)}`
@@ -119,7 +119,7 @@ export function eventsContract(createHarness: CreateHarness): void {
       expect(await list({ kind: 'message.sent', state: 'delivered' })).toEqual([])
     })
 
-    test('an event delivered again counts by its latest delivery', async () => {
+    test('an event with a redelivery is filtered by its latest delivery', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -136,7 +136,7 @@ export function eventsContract(createHarness: CreateHarness): void {
       expect((await store.events.list(instanceId, { limit: 10 })).data).toHaveLength(1)
     })
 
-    test('pages stay put while events arrive, with a state and without', async () => {
+    test('pages stay stable while events arrive, with and without a filter by state', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

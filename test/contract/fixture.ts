@@ -13,7 +13,7 @@ export const URL = 'https://receiver.example/hook'
 export const OWNER = 'node-1'
 export const PREPARED = { address: '5511999990000@s.whatsapp.net', content: new Uint8Array(50) }
 
-/** One store for all tests of a suite, each with instances of its own. */
+/** One store for all tests of a suite. Each test creates its own instances. */
 export function withStore(createHarness: CreateHarness): { harness: StoreHarness; store: Store } {
   const context = {} as { harness: StoreHarness; store: Store }
   beforeAll(async () => {
@@ -36,12 +36,12 @@ export function newInstance(changes: Partial<NewInstance> = {}): NewInstance {
   }
 }
 
-/** A token's digest as a call brings it. */
+/** The digest of a token in hexadecimal. */
 export function hex(digest: Uint8Array): string {
   return Buffer.from(digest).toString('hex')
 }
 
-/** An instance that `OWNER` holds and that is connected. */
+/** A connected instance that `OWNER` owns. */
 export async function createConnected(store: Store, options: { url?: string | null } = {}): Promise<Lease> {
   const lease = await createOwned(store)
   await store.connections.record(lease, { state: 'connected', reason: 'Connected.' }, Date.now())
@@ -55,7 +55,7 @@ export async function createOwned(store: Store, changes: Partial<NewInstance> = 
   return take(store, id)
 }
 
-/** Gets the lease of one instance; other free ones come along. */
+/** Acquires the lease of one instance, and of other free instances on the way. */
 export async function take(store: Store, id: InstanceId, owner = OWNER): Promise<Lease> {
   const leases = [...(await store.leases.acquire(owner, 1_000)), ...(await store.leases.renew(owner))]
   const lease = leases.find(({ instanceId }) => instanceId === id)
@@ -81,14 +81,14 @@ export async function accept(store: Store, instanceId: InstanceId, changes: Part
   return message
 }
 
-/** On its way: WhatsApp's id finds it. */
+/** A prepared message, which can be found by its WhatsApp ID. */
 export async function acceptPrepared(store: Store, lease: Lease, changes: Partial<NewMessage> = {}) {
   const message = await accept(store, lease.instanceId, changes)
   await store.messages.recordPrepared(lease, message.id, PREPARED)
   return message
 }
 
-/** As the API makes it of `to` and `text`. */
+/** The same digest as the API's, over `to` and `text`. */
 export function idempotency(key: string, body = 'the body') {
   return { key, digest: createHash('sha256').update(body).digest() }
 }
@@ -121,14 +121,14 @@ export function attempt(delivery: DueDelivery, changes: Partial<AttemptRecord> =
   }
 }
 
-/** Deliveries that may start now, as a lane would find them. */
+/** The deliveries that may start now. */
 export async function listReady(store: Store, instanceId: InstanceId): Promise<DueDelivery[]> {
   const first = await store.deliveries.listFirst(instanceId, 0, 100)
   const retries = await store.deliveries.listRetries(instanceId, { dueAt: 0, seq: 0 }, Number.MAX_SAFE_INTEGER, 100)
   return [...first, ...retries]
 }
 
-/** Delivers all that is owed, as it becomes ready; returns the kinds in the order of their delivery. */
+/** Delivers all pending deliveries. @returns the kinds of the events in the order of delivery */
 export async function deliverAll(store: Store, lease: Lease): Promise<string[]> {
   const kinds: string[] = []
   for (;;) {

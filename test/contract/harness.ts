@@ -9,15 +9,15 @@ import { queryPostgres } from '../query-postgres.ts'
 
 export const MASTER_KEY = new Uint8Array(32).fill(7)
 
-/** A database of one's own, and ways to open stores on it and to look behind their back. */
+/** A separate database. Opens stores on it and bypasses them. */
 export interface StoreHarness {
   readonly kind: 'sqlite' | 'postgres'
-  /** What `open` starts from. */
+  /** The default options of `open`. */
   readonly options: StoreOptions
   open(options?: Partial<StoreOptions>): Promise<Store>
-  /** Runs a statement past the store, for instance to make rows look old. */
+  /** Runs a statement directly on the database, for example to make rows older. */
   execute(statement: string): Promise<Record<string, unknown>[]>
-  /** Closes what `open` gave out, and removes the database. */
+  /** Closes all opened stores and removes the database. */
   dispose(): Promise<void>
 }
 
@@ -41,7 +41,7 @@ export async function createSqliteHarness(): Promise<StoreHarness> {
   )
 }
 
-/** @param serverUrl a server on which databases can be made */
+/** @param serverUrl a server on which databases can be created */
 export async function createPostgresHarness(serverUrl: string): Promise<StoreHarness> {
   const name = `contract_${randomBytes(6).toString('hex')}`
   await queryPostgres(serverUrl, `create database ${name}`)

@@ -22,13 +22,13 @@ export function healthContract(createHarness: CreateHarness): void {
   describe('health', () => {
     const context = withStore(createHarness)
 
-    test('nothing is known of a connection that told nothing', async () => {
+    test('a connection without a report has no health data', async () => {
       const { store } = context
       const { instanceId } = await createOwned(store)
       expect(await store.connections.findHealth(instanceId, NOW)).toEqual(report())
     })
 
-    test('what the owner tells takes the place of what it told before', async () => {
+    test('a report replaces the previous one', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const first = report({ lastFrameAt: 1, acknowledgement: { at: 2, latencyMs: 30 }, undecryptable: 1 })
@@ -39,7 +39,7 @@ export function healthContract(createHarness: CreateHarness): void {
       expect(await store.connections.findHealth(lease.instanceId, NOW)).toEqual(second)
     })
 
-    test('closes are counted by code, the latest first, for a day; one told twice counts once', async () => {
+    test('closes are counted by code for a day, the most recent first; one that is reported twice counts once', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const closes = [
@@ -57,7 +57,7 @@ export function healthContract(createHarness: CreateHarness): void {
       expect((await store.connections.findHealth(lease.instanceId, NOW + DAY_MS)).closes).toEqual([])
     })
 
-    test('whoever lost the lease tells nothing any more', async () => {
+    test('a former owner cannot report', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const stale = { ...lease, epoch: lease.epoch - 1 }
@@ -69,7 +69,7 @@ export function healthContract(createHarness: CreateHarness): void {
   describe('a restriction', () => {
     const context = withStore(createHarness)
 
-    test('stands until it is lifted, whatever else is recorded', async () => {
+    test('stays until it is lifted, whatever else is recorded', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const find = async () => (await store.connections.find(lease.instanceId))!
@@ -87,7 +87,7 @@ export function healthContract(createHarness: CreateHarness): void {
     const context = withStore(createHarness)
     const NUMBER = '5511977770000'
 
-    test('a number is one once a message to it was acknowledged, not before', async () => {
+    test('a number becomes one when a message to it is acknowledged', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const isContact = () => store.numbers.isContact(lease.instanceId, [NUMBER])
@@ -97,7 +97,7 @@ export function healthContract(createHarness: CreateHarness): void {
       expect(await isContact()).toBe(true)
     })
 
-    test('a message that failed makes none, nor does one to a group', async () => {
+    test('a failed message creates none, and neither does a message to a group', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const failing = await accept(store, lease.instanceId, { to: NUMBER })
@@ -108,7 +108,7 @@ export function healthContract(createHarness: CreateHarness): void {
       expect(await store.numbers.isContact(lease.instanceId, [NUMBER, '120363000000000002'])).toBe(false)
     })
 
-    test('who writes is one, unless in a group or by LID alone; another instance does not know', async () => {
+    test('a sender becomes one for this instance, unless they write in a group or by LID only', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const other = await createConnected(store)
@@ -120,7 +120,7 @@ export function healthContract(createHarness: CreateHarness): void {
       expect(await store.numbers.isContact(other.instanceId, [NUMBER])).toBe(false)
     })
 
-    test('they go with the account', async () => {
+    test('they are deleted with the account', async () => {
       const { store } = context
       const lease = await createConnected(store)
       await store.events.recordIncoming(lease, incoming({ from: NUMBER }), 1)

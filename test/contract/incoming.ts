@@ -13,7 +13,7 @@ const LID = `${LID_DIGITS}@lid`
 const GROUP = '120363000000000777@g.us'
 const BIG = 1_000_000
 
-/** What is known of one sender. */
+/** The names of one sender. */
 const NAMES = {
   number: { from: NUMBER, chat: NUMBER, lid: null },
   both: { from: NUMBER, chat: NUMBER, lid: LID },
@@ -41,7 +41,7 @@ export function incomingContract(createHarness: CreateHarness): void {
       return Number((await harness.execute(`select count(*) as count from ${table}`))[0]!['count'])
     }
 
-    /** As the steps of the schema before 0012 stored it: an event without a row of its message. */
+    /** Stores an event without a message row, as versions before migration 0012 did. */
     async function recordInOldForm({ id = 'A', from = NUMBER, group, text = 'Hi' }: Partial<IncomingMessage>) {
       const { instanceId } = lease
       const digest = createHash('sha256')
@@ -73,7 +73,7 @@ export function incomingContract(createHarness: CreateHarness): void {
     })
 
     test.each(['number', 'lid'] as const)(
-      'stored before messages had rows, by %s, is a duplicate under every name known since',
+      'stored before messages had rows, by %s, is a duplicate under every name known now',
       async name => {
         const { from } = NAMES[name]
         await recordInOldForm({ from })
@@ -86,7 +86,7 @@ export function incomingContract(createHarness: CreateHarness): void {
       },
     )
 
-    test('is stored whole, whatever its sender chose, under the id that its event names', async () => {
+    test('is stored completely, whatever it contains, under the ID in its event', async () => {
       const message = incoming({
         ...NAMES.both,
         id: `id with \0 ${'y'.repeat(9_000)}`,
@@ -111,7 +111,7 @@ export function incomingContract(createHarness: CreateHarness): void {
       expect(event).toMatchObject({ messageId, with: GROUP })
     })
 
-    test('without text, group or name is found as it came, by its own instance alone', async () => {
+    test('without text, group or name is found unchanged, and only by its own instance', async () => {
       const { text: _, ...message } = incoming({ ...NAMES.lid, type: 'image' })
       await store.events.recordIncoming(lease, message, 9)
       const [event] = (await store.events.list(lease.instanceId, { limit: 1 })).data
@@ -126,7 +126,7 @@ export function incomingContract(createHarness: CreateHarness): void {
       expect(await store.messages.findIncoming(lease.instanceId, 'msg_absent')).toBeNull()
     })
 
-    test('shows whom it is from in the list of events, old ones too', async () => {
+    test('appears with its sender in the list of events, also if it is old', async () => {
       await recordInOldForm({ id: '1' })
       await recordInOldForm({ id: '2', group: GROUP })
       await recordInOldForm({ id: '3', text: 'x'.repeat(BIG) })
@@ -147,7 +147,7 @@ export function incomingContract(createHarness: CreateHarness): void {
       expect(data.every(event => !('body' in event))).toBe(true)
     })
 
-    test('goes with its event when it is old, and stays while a delivery is pending', async () => {
+    test('is erased with its event when it is old, but not while a delivery is pending', async () => {
       await record({ id: '1', ...NAMES.both }, 1_000)
       await record({ id: '2', ...NAMES.both }, 3_000)
       expect(await store.retention.step(2_000, Date.now())).toBe(0)
@@ -157,7 +157,7 @@ export function incomingContract(createHarness: CreateHarness): void {
       expect(await store.retention.step(2_000, Date.now())).toBe(0)
     })
 
-    test('goes with its instance, also where that is erased by a node that does not know of it', async () => {
+    test('is erased with its instance, even by a node that does not know the table', async () => {
       const { instanceId } = lease
       await record({ id: '1' })
       await deliverAll(store, lease)

@@ -40,7 +40,7 @@ export function instancesContract(createHarness: CreateHarness): void {
       expect(await store.instances.find('inst_absent')).toBeNull()
     })
 
-    test('hints of a new instance, of a new name, of a new URL and secret, and of a deletion', async () => {
+    test('there are hints for a new instance, name, URL and secret, and for a deletion', async () => {
       const { store } = context
       const instance = newInstance()
       const hints = watchHints(store, instance.id)
@@ -56,7 +56,7 @@ export function instancesContract(createHarness: CreateHarness): void {
       expect(hints.splice(0)).toContain('goal')
     })
 
-    test('lists newest first in pages that stay put while others are made', async () => {
+    test('lists newest first in pages that stay stable while instances are created', async () => {
       const harness = await createHarness()
       const store = await harness.open()
       for (const name of ['a', 'b', 'c', 'd', 'e']) await store.instances.create(newInstance({ name }), 0)
@@ -71,7 +71,7 @@ export function instancesContract(createHarness: CreateHarness): void {
       await harness.dispose()
     })
 
-    test('searches by name, identifier and number, as written', async () => {
+    test('searches by name, ID and number, literally', async () => {
       const { store } = context
       const lease = await createOwned(store, { name: '100% Pão_de' })
       await store.connections.record(lease, { phone: '5511977776666' }, 0)
@@ -93,7 +93,7 @@ export function instancesContract(createHarness: CreateHarness): void {
       expect(await store.instances.rename('inst_absent', 'x')).toBeNull()
     })
 
-    test('keeps the webhook: its URL can be set, changed and cleared', async () => {
+    test('stores the webhook, whose URL can be set, changed and cleared', async () => {
       const { store } = context
       const instance = newInstance()
       await store.instances.create(instance, 0)
@@ -110,7 +110,7 @@ export function instancesContract(createHarness: CreateHarness): void {
       expect(await store.instances.findWebhook('inst_absent')).toBeNull()
     })
 
-    test('signs with the former secret too, for 24 h after it was replaced', async () => {
+    test('a replaced secret also signs for 24 h', async () => {
       const { store } = context
       const instance = newInstance()
       await store.instances.create(instance, 0)
@@ -128,7 +128,7 @@ export function instancesContract(createHarness: CreateHarness): void {
     })
 
     describe('a deletion', () => {
-      test('makes the instance unknown and erases its credentials', async () => {
+      test('hides the instance and erases its credentials', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const id = lease.instanceId
@@ -146,7 +146,7 @@ export function instancesContract(createHarness: CreateHarness): void {
         expect(await store.connections.find(id)).toMatchObject({ deleted: true })
       })
 
-      test('shuts out what its connection still writes', async () => {
+      test('refuses later writes of its connection', async () => {
         const { store } = context
         const lease = await createConnected(store)
         await store.instances.delete(lease.instanceId, 0)
@@ -157,7 +157,7 @@ export function instancesContract(createHarness: CreateHarness): void {
         expect(next.epoch).toBeGreaterThan(lease.epoch)
       })
 
-      test('erases every row only once nothing is queued and nothing is owed', async () => {
+      test('erases every row once no message is queued and no delivery is pending', async () => {
         const { harness, store } = context
         const lease = await createConnected(store)
         const id = lease.instanceId
@@ -180,7 +180,7 @@ export function instancesContract(createHarness: CreateHarness): void {
         await expect(store.instances.erase(closing)).rejects.toThrow(LeaseLost)
       })
 
-      test('leaves other instances alone', async () => {
+      test('does not affect other instances', async () => {
         const { store } = context
         const kept = await createConnected(store)
         const message = await accept(store, kept.instanceId)
@@ -194,7 +194,7 @@ export function instancesContract(createHarness: CreateHarness): void {
   })
 }
 
-/** Tables that still name the instance. */
+/** The tables with rows of the instance. */
 async function rowsOf(harness: Awaited<ReturnType<CreateHarness>>, id: string): Promise<string[]> {
   const tables = ['connections', 'leases', 'messages', 'idempotency_keys', 'numbers', 'events', 'deliveries']
   tables.push('finished_deliveries', 'attempts', 'credentials', 'sandbox_records')

@@ -7,13 +7,13 @@ import type { CreateHarness } from './harness.ts'
 const HOUR_MS = 60 * 60_000
 const DAY_MS = 24 * HOUR_MS
 
-/** Credentials, looked-up numbers, and the sandbox's memory. */
+/** Credentials, look-ups of numbers, and the sandbox's state. */
 export function keepingContract(createHarness: CreateHarness): void {
   describe('credentials', () => {
     const context = withStore(createHarness)
     const bytes = (text: string) => Buffer.from(text)
 
-    test('come back as they were set, by type and id', async () => {
+    test('are returned unchanged, by type and ID', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const blob = Buffer.from(Array.from({ length: 256 }, (_, index) => index))
@@ -33,7 +33,7 @@ export function keepingContract(createHarness: CreateHarness): void {
       expect(await store.credentials.get(lease.instanceId, 'session', [])).toEqual(new Map())
     })
 
-    test('are replaced and removed, the last change of a call counting', async () => {
+    test('are replaced and removed; the last change in a call wins', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const set = (...values: (string | null)[]) =>
@@ -54,7 +54,7 @@ export function keepingContract(createHarness: CreateHarness): void {
       expect(await get()).toBeUndefined()
     })
 
-    test('calls made one after the other, without waiting, take effect in that order', async () => {
+    test('calls take effect in their order, even if none is awaited', async () => {
       const { store } = context
       const leases = await Promise.all([1, 2, 3].map(() => createOwned(store)))
       const calls: Promise<void>[] = []
@@ -101,7 +101,7 @@ export function keepingContract(createHarness: CreateHarness): void {
   describe('numbers', () => {
     const context = withStore(createHarness)
 
-    test('what WhatsApp said of one is remembered for 7 days, that it is unknown for an hour', async () => {
+    test('a number on WhatsApp is cached for 7 days, another one for an hour', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const find = (number: string, now: number) => store.numbers.find(lease.instanceId, number, now)
@@ -121,7 +121,7 @@ export function keepingContract(createHarness: CreateHarness): void {
   describe('the sandbox', () => {
     const context = withStore(createHarness)
 
-    test('remembers what was written, instance by instance', async () => {
+    test('returns the written records of each instance', async () => {
       const { store } = context
       const [a, b] = [await createConnected(store), await createConnected(store)]
       const value = (text: string) => new Uint8Array(Buffer.from(text))
@@ -150,7 +150,7 @@ export function keepingContract(createHarness: CreateHarness): void {
       expect(await read(b.instanceId)).toEqual(new Map([['x', 'other']]))
     })
 
-    test('an order left for a phone is given out once, to the owner; so is its answer, to whoever asks', async () => {
+    test('an order for a phone is returned once, to the owner, and its answer is returned once, to any caller', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

@@ -9,7 +9,7 @@ export function openingContract(createHarness: CreateHarness): void {
 
     afterEach(() => harness.dispose())
 
-    test('what was written is there when the store is opened again', async () => {
+    test('written data is there when the store is opened again', async () => {
       harness = await createHarness()
       const first = await harness.open()
       const { instanceId } = await createConnected(first)
@@ -34,7 +34,7 @@ export function openingContract(createHarness: CreateHarness): void {
       await (await harness.open()).close()
     })
 
-    test('a database with somebody else’s tables is refused, and left as it is', async () => {
+    test('a database with tables of another application is refused and left unchanged', async () => {
       harness = await createHarness()
       await harness.execute('create table messages (body text)')
       await harness.execute("insert into messages (body) values ('not ours')")
@@ -50,7 +50,7 @@ export function openingContract(createHarness: CreateHarness): void {
       await expect(harness.open()).rejects.toThrow('9999-future')
     })
 
-    test('closing finishes what was accepted, and refuses what comes after', async () => {
+    test('closing finishes accepted writes and refuses new ones', async () => {
       harness = await createHarness()
       const store = await harness.open()
       const lease = await createConnected(store)
@@ -67,7 +67,7 @@ export function openingContract(createHarness: CreateHarness): void {
       expect(await again.messages.listQueued(lease.instanceId, 1_000)).toHaveLength(written.length)
     })
 
-    test('a unit that fails rejects alone, and what came with it is committed', async () => {
+    test('a failing unit rejects alone, and the others of its batch are committed', async () => {
       harness = await createHarness()
       const store = await harness.open()
       const { instanceId } = await createConnected(store)
@@ -89,7 +89,7 @@ export function openingContract(createHarness: CreateHarness): void {
       expect(await store.messages.listQueued(instanceId, 10)).toHaveLength(4)
     })
 
-    test('more waiting writes than the store can take are refused at once', async () => {
+    test('writes above the limit of the queue are refused immediately', async () => {
       harness = await createHarness()
       const store = await harness.open()
       const lease = await createConnected(store)

@@ -29,10 +29,10 @@ export function ownershipContract(createHarness: CreateHarness): void {
 
     afterEach(() => harness.dispose())
 
-    /** As if the owner had not been heard of for 15 s. */
+    /** Makes the lease lapse, as after 15 s without a renewal. */
     const lapse = () => harness.execute('update leases set lease_until = 1')
 
-    test('free instances are taken up to a limit, each by one owner only', async () => {
+    test('free instances are acquired up to a limit, each by one owner only', async () => {
       await open()
       for (let count = 0; count < 5; count += 1) await store.instances.create(newInstance(), 0)
       const [one, other] = await Promise.all([store.leases.acquire('a', 3), store.leases.acquire('b', 3)])
@@ -42,7 +42,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(one.every(({ owner, epoch }) => owner === 'a' && epoch === 1)).toBe(true)
     })
 
-    test('a lease holds for 15 s, and longer when renewed', async () => {
+    test('a lease lasts 15 s, and longer if it is renewed', async () => {
       await open()
       await store.instances.create(newInstance(), 0)
       const [lease] = await store.leases.acquire('a', 1)
@@ -66,7 +66,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await store.leases.renew('a')).toEqual([])
     })
 
-    test('shares add up to all instances, the eldest node having the most; a node that leaves has none', async () => {
+    test('shares add up to all instances, with the largest for the oldest node and none for a node that leaves', async () => {
       await open()
       for (let count = 0; count < 5; count += 1) await store.instances.create(newInstance(), 0)
       expect(await store.leases.attend('a')).toMatchObject({
@@ -84,7 +84,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await store.leases.attend('a')).toMatchObject({ shares: { whatsapp: 5 }, nodes: 1 })
     })
 
-    test('nodes that run no sandbox have a share of sandbox instances only while none runs one', async () => {
+    test('nodes without a sandbox have a share of sandbox instances only while no node has one', async () => {
       await open()
       for (let count = 0; count < 3; count += 1) await store.instances.create(newInstance({ kind: 'sandbox' }), 0)
       expect(await store.leases.attend('a', ['whatsapp'])).toMatchObject({
@@ -100,7 +100,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await store.leases.acquire('b', 10, ['sandbox'])).toHaveLength(3)
     })
 
-    test('a node is told when the next lease of another one lapses', async () => {
+    test('a node learns when the next lease of another node lapses', async () => {
       await open()
       await store.instances.create(newInstance(), 0)
       await store.leases.acquire('a', 1)
@@ -112,7 +112,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await store.leases.attend('b')).toMatchObject({ nextLapseMs: null })
     })
 
-    test('what has been free for 5 s is left over, and no sooner', async () => {
+    test('an instance counts as left over once it has been free for 5 s', async () => {
       await open()
       await store.instances.create(newInstance(), 0)
       expect(await store.leases.acquireLeftOver('a', 10)).toEqual([])
@@ -120,7 +120,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await store.leases.acquireLeftOver('a', 10)).toHaveLength(1)
     })
 
-    test('a lease given up is free at once, and only its holder can give it up', async () => {
+    test('a released lease is free immediately, and only its holder can release it', async () => {
       await open()
       await store.instances.create(newInstance(), 0)
       const [lease] = await store.leases.acquire('a', 1)
@@ -132,7 +132,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await store.leases.renew('b')).toHaveLength(1)
     })
 
-    test('deleted instances are taken too, as long as their rows are there', async () => {
+    test('deleted instances are acquired too, until they are erased', async () => {
       await open()
       const { id } = await store.instances.create(newInstance(), 0)
       await store.instances.delete(id, 0)
@@ -142,7 +142,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await store.leases.acquire('a', 10)).toEqual([])
     })
 
-    test('nothing that a former owner writes gets through', async () => {
+    test('every write of a former owner is refused', async () => {
       await open()
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -180,7 +180,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await snapshot(harness)).toEqual(before)
     })
 
-    test('what moves a lease holds for what comes after it in the same commit', async () => {
+    test('a moved lease affects later units of the same commit', async () => {
       await open()
       const released = await createConnected(store)
       const deleted = await createConnected(store)
@@ -200,7 +200,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect((await store.credentials.get(deleted.instanceId, 'session', ['a'])).size).toBe(0)
     })
 
-    test("a former owner's write does not take the others of its commit down", async () => {
+    test("a former owner's write does not fail the others of its commit", async () => {
       await open()
       const [kept, lost] = [await createConnected(store), await createConnected(store)]
       const message = await accept(store, kept.instanceId)
@@ -213,7 +213,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
         store.events.recordIncoming(lost, incoming(), 1),
         store.events.recordIncoming(stale, incoming(), 1),
         store.credentials.set(stale, [key]),
-        // Of an instance that another owner has erased meanwhile, say.
+        // For example, another owner has erased the instance.
         store.messages.recordPrepared(stale, 'msg_absent', PREPARED),
       ])
       const isFulfilled = ({ status }: PromiseSettledResult<unknown>) => status === 'fulfilled'
@@ -229,7 +229,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await store.messages.findSent(kept.instanceId, message.whatsappId)).not.toBeNull()
     })
 
-    test('a write that fails among others, whose leases hold, fails alone', async () => {
+    test('a failing write rejects alone if all leases are held', async () => {
       await open()
       const lease = await createConnected(store)
       const key = { type: 'session', id: 'a', value: new Uint8Array(3) }
@@ -246,7 +246,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
   })
 }
 
-/** All that a late write could have changed. */
+/** The rows that a late write could change. */
 async function snapshot(harness: StoreHarness): Promise<unknown> {
   const tables = ['connections', 'messages', 'events', 'deliveries', 'finished_deliveries', 'attempts', 'credentials']
   const rows: unknown[] = []

@@ -7,7 +7,7 @@ import type { CreateHarness } from './harness.ts'
 
 const HOUR_MS = 60 * 60_000
 
-/** The panel's sessions and password, and what is counted for its pages. */
+/** The panel's sessions, its password and the statistics on its pages. */
 export function panelContract(createHarness: CreateHarness): void {
   describe('sessions', () => {
     const context = withStore(createHarness)
@@ -46,7 +46,7 @@ export function panelContract(createHarness: CreateHarness): void {
       await sessions.end(session.id)
     })
 
-    test('a new password ends all but the one that set it', async () => {
+    test('a new password ends all sessions except the one that set it', async () => {
       const { sessions } = context.store
       const [kept, other] = [newSession(), newSession({ userAgent: null, createdAt: 1_001 })]
       for (const session of [kept, other]) await sessions.create(session)
@@ -64,7 +64,7 @@ export function panelContract(createHarness: CreateHarness): void {
   describe('statistics', () => {
     const context = withStore(createHarness)
 
-    test('an instance is as busy as its last hour, and owes from its oldest event on', async () => {
+    test('activity counts the last hour and shows the oldest event with an unfinished delivery', async () => {
       const { store } = context
       const now = Date.now()
       const lease = await createConnected(store)
@@ -85,7 +85,7 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(later).toMatchObject({ sent: 0, received: 0 })
     })
 
-    test('an instance shows what its webhook takes and refuses, until it is delivered after all', async () => {
+    test('activity counts the retries and failures of a webhook until the events are delivered', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -116,7 +116,7 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(await recent()).toEqual({ retrying: 1, givenUp: 0, lastDeliveredAt: made + 45, lastGivenUpAt: null })
     })
 
-    test('every event of a span of time is counted once, by what became of it', async () => {
+    test('every event of a period is counted once, by its outcome', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -148,7 +148,7 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(empty).toMatchObject({ first: 0, retried: 0, exhausted: 0, waiting: 0, notPosted: 0 })
     })
 
-    test('what a redelivery would take is counted before it, and its way afterwards', async () => {
+    test('the events that a redelivery would select can be counted, and so can unfinished redeliveries', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -170,10 +170,10 @@ export function panelContract(createHarness: CreateHarness): void {
     })
   })
 
-  describe('what the panel shows of an instance', () => {
+  describe('the details of an instance', () => {
     const context = withStore(createHarness)
 
-    test('what came in, newest first, with its body', async () => {
+    test('received messages are listed newest first, with their bodies', async () => {
       const { store } = context
       const lease = await createConnected(store)
       for (const [index, text] of ['one', 'two', 'three'].entries()) {
@@ -184,7 +184,7 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(received[0]?.createdAt).toBe(1_002)
     })
 
-    test('since when the secret is what it is', async () => {
+    test('the time of the last change of the secret is known', async () => {
       const { store } = context
       const { id } = await store.instances.create(newInstance(), 1_000)
       expect(await store.instances.findSecretChangedAt(id)).toBeNull()
@@ -192,7 +192,7 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(await store.instances.findSecretChangedAt(id)).toBe(5_000)
     })
 
-    test('a log hint follows every change of a log', async () => {
+    test('every change of a log gives a log hint', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -222,7 +222,7 @@ export function panelContract(createHarness: CreateHarness): void {
       stop()
     })
 
-    test('the cause of a stop is kept with its reason', async () => {
+    test('the cause of a stop is stored with its reason', async () => {
       const { store } = context
       const lease = await createConnected(store)
       await store.connections.record(lease, { state: 'stopped', reason: 'Banned.', cause: 'banned' }, 1)

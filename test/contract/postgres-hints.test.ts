@@ -32,7 +32,7 @@ describe('hints between nodes', () => {
       onThisMachine(SOON_MS),
     )
 
-  test('what another node commits is heard of, each under its topic', async () => {
+  test('a commit of another node gives a hint under its topic', async () => {
     const { instanceId } = await createConnected(owner)
     await accept(other, instanceId)
     await fromElsewhere('queued', instanceId)
@@ -48,12 +48,12 @@ describe('hints between nodes', () => {
     await fromElsewhere('free', made.id)
   })
 
-  test('more than fits into one notification arrives whole', async () => {
+  test('more hints than fit into one notification arrive completely', async () => {
     const ids = await Promise.all(Array.from({ length: 600 }, () => other.instances.create(newInstance(), 0)))
     await Promise.all(ids.map(({ id }) => fromElsewhere('goal', id)))
   })
 
-  test('a node hears its own hints once, and only the owner of an instance hears what only concerns it', async () => {
+  test('a node receives its own hints once, and only the owner receives hints for the owner', async () => {
     const lease = await createConnected(owner)
     let elsewhere = 0
     other.hints.on('deliveries', () => {
@@ -62,18 +62,18 @@ describe('hints between nodes', () => {
     owner.hints.on('deliveries', () => undefined, lease.instanceId)
     heard.length = 0
     await owner.events.recordIncoming(lease, incoming(), 0)
-    // Told after the others: when this is there, they would be.
-    const { promise: told, resolve } = Promise.withResolvers<void>()
+    // Sent last: once it has arrived, the others would have arrived too.
+    const { promise: received, resolve } = Promise.withResolvers<void>()
     other.hints.on('webhook', () => resolve())
     await owner.instances.setWebhookUrl(lease.instanceId, null)
-    await told
+    await received
     expect(elsewhere).toBe(0)
     expect(heard.filter(({ topic }) => topic === 'deliveries')).toEqual([
       { topic: 'deliveries', instanceId: lease.instanceId, origin: 'here' },
     ])
   })
 
-  test('a connection that is cut is made anew; until then hints are lost and nothing else', async () => {
+  test('a lost connection is replaced; only hints are lost until then', async () => {
     const { instanceId } = await createConnected(owner)
     await harness.execute(`select count(pg_terminate_backend(pid)) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid()`)
@@ -83,7 +83,7 @@ describe('hints between nodes', () => {
     })
   })
 
-  test('what is not ours on the channel is passed over', async () => {
+  test('foreign notifications on the channel are ignored', async () => {
     for (const payload of ['', 'x', 'null', '[]', '{"queued":1}', '{"queued":[1]}', '{"nothing":["a"]}']) {
       await harness.execute(`select pg_notify('pombal_hints', '${payload}')`)
     }

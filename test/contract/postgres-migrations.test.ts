@@ -8,9 +8,9 @@ import { FLAVOURS } from '../../src/store/engine/migrations/flavour.ts'
 import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
-/** What a migration keeps the nodes that are still at work from. */
+/** Migrations while other nodes are running. */
 
-test('contacts are filled while nobody waits for the connections', async () => {
+test('filling contacts does not lock the connections', async () => {
   const database = await createDatabase('postgres', inject('postgresUrl'))
   const client = new pg.Client({ connectionString: database.url! })
   try {
@@ -33,7 +33,7 @@ test('contacts are filled while nobody waits for the connections', async () => {
   }
 })
 
-test('a node that read messages and goes on to write one does not deadlock with the change of their indexes', async () => {
+test('a transaction that reads and then writes messages does not deadlock with the migration of their indexes', async () => {
   const database = await createDatabase('postgres', inject('postgresUrl'))
   const [node, migration] = [1, 2].map(() => new pg.Client({ connectionString: database.url! }))
   try {

@@ -19,7 +19,7 @@ import {
 } from './fixture.ts'
 import { createPostgresHarness, type StoreHarness } from './harness.ts'
 
-/** What only shows with several nodes on one database. */
+/** Behaviour with several nodes on one database. */
 describe('several nodes on one PostgreSQL', () => {
   let harness: StoreHarness
 
@@ -30,13 +30,13 @@ describe('several nodes on one PostgreSQL', () => {
 
   const openNodes = (): Promise<[Store, Store]> => Promise.all([harness.open(), harness.open()])
 
-  test('that start at once on an empty database bring it up to date together', async () => {
+  test('that start at the same time on an empty database migrate it once', async () => {
     const stores = await Promise.all([1, 2, 3, 4].map(() => harness.open()))
     await Promise.all(stores.map(store => store.instances.create(newInstance(), 0)))
     expect((await stores[0]!.instances.list({ limit: 10 })).data).toHaveLength(4)
   })
 
-  test('that start at once with different master keys: one makes the database its own, the others are refused', async () => {
+  test('that start at the same time with different master keys: one creates the database, the others are refused', async () => {
     const keys = [1, 2, 3].map(fill => new Uint8Array(32).fill(fill))
     const outcomes = await Promise.allSettled(keys.map(masterKey => harness.open({ masterKey })))
     const refused = outcomes.filter(outcome => outcome.status === 'rejected')
@@ -44,7 +44,7 @@ describe('several nodes on one PostgreSQL', () => {
     for (const { reason } of refused) expect(reason).toBeInstanceOf(WrongMasterKey)
   })
 
-  test('of calls that race with one key on both, exactly one is accepted', async () => {
+  test('of concurrent calls with one key on both nodes, exactly one is accepted', async () => {
     const nodes = await openNodes()
     const { instanceId } = await createConnected(nodes[0])
     for (let round = 0; round < 10; round += 1) {
@@ -60,7 +60,7 @@ describe('several nodes on one PostgreSQL', () => {
     expect(await nodes[1].messages.listQueued(instanceId, 500)).toHaveLength(200)
   })
 
-  test('a token that one replaced is unknown to the other at once, and so is that of an instance it deleted', async () => {
+  test('a token is invalid on all nodes as soon as one node replaces it or deletes its instance', async () => {
     const [one, other] = await openNodes()
     const [before, after] = [1, 2].map(fill => new Uint8Array(32).fill(fill)) as [Uint8Array, Uint8Array]
     const { id } = await one.instances.create(newInstance({ tokenDigest: before }), 0)
@@ -90,7 +90,7 @@ describe('several nodes on one PostgreSQL', () => {
     expect(await nodes[1].admission.admit(hex(instance.tokenDigest))).toBeNull()
   })
 
-  test('a node that lost its lease writes nothing, however its writes race with the takeover', async () => {
+  test('a node that lost its lease writes nothing, whatever the timing of the takeover', async () => {
     const [old, next] = await openNodes()
     for (let round = 0; round < 5; round += 1) {
       const lease = await createConnected(old)
@@ -123,14 +123,14 @@ describe('several nodes on one PostgreSQL', () => {
     }
   })
 
-  test('no successor is stuck when it is made on one while its predecessor finishes on the other', async () => {
+  test('no successor is stuck if one node creates it while its predecessor finishes on the other', async () => {
     const [one, other] = await openNodes()
     const lease = await createConnected(one)
     const { instanceId } = lease
     const messages = await Promise.all(Array.from({ length: 1_200 }, () => acceptPrepared(one, lease)))
     await Promise.all(messages.map(message => one.messages.recordProgress(lease, message.whatsappId, 'sent', 1)))
     const sent = await one.deliveries.listFirst(instanceId, 0, 2_000)
-    // A few at a time, so that the commits of both are short and meet in every way there is.
+    // A few at a time, so that short commits of both nodes overlap in many ways.
     for (let start = 0; start < sent.length; start += 4) {
       await Promise.all(
         sent
@@ -146,7 +146,7 @@ describe('several nodes on one PostgreSQL', () => {
     expect((await one.events.list(instanceId, { limit: 1 }, { state: 'blocked' })).data).toEqual([])
   })
 
-  test('a deletion on one and messages accepted on the other leave nothing behind', async () => {
+  test('a deletion on one node leaves nothing behind, even if the other one is accepting messages', async () => {
     const [one, other] = await openNodes()
     for (let round = 0; round < 5; round += 1) {
       const { instanceId } = await createConnected(one)
@@ -162,7 +162,7 @@ describe('several nodes on one PostgreSQL', () => {
     }
   })
 
-  test('a message that is being accepted holds a deletion up; after the deletion none is accepted', async () => {
+  test('a message that is being accepted delays a deletion; none is accepted after the deletion', async () => {
     const [one, other] = await openNodes()
     const { instanceId } = await createConnected(one)
     const countWaiting = async () => {
@@ -170,7 +170,7 @@ describe('several nodes on one PostgreSQL', () => {
         where datname = current_database() and wait_event_type = 'Lock'`
       return Number((await harness.execute(found))[0]!['n'])
     }
-    // Somebody who is about to take the same key stops the acceptance between its look at the instance and its end.
+    // A transaction that takes the same key blocks the acceptance after it has read the instance.
     const holder = new pg.Client(harness.options.databaseUrl)
     await holder.connect()
     try {
@@ -194,7 +194,7 @@ describe('several nodes on one PostgreSQL', () => {
     expect(await other.messages.accept(newMessage(instanceId), 0)).toEqual({ kind: 'no_instance' })
   })
 
-  test('redeliveries asked for on one never get a number that the other has gone past', async () => {
+  test('redeliveries requested on one node never get a number that the other node has passed', async () => {
     const [owner, other] = await openNodes()
     const lease = await createConnected(owner)
     const { instanceId } = lease
@@ -225,7 +225,7 @@ describe('several nodes on one PostgreSQL', () => {
     expect(first.filter(({ eventId }) => !seen.has(eventId))).toEqual([])
   })
 
-  test('a lost connection is told as unavailable, ends nothing, and heals', async () => {
+  test('a lost connection is reported as unavailable and replaced, and the process continues', async () => {
     const [store] = await openNodes()
     const lease = await createConnected(store)
     const kill = `select count(pg_terminate_backend(pid)) from pg_stat_activity
@@ -247,7 +247,7 @@ describe('several nodes on one PostgreSQL', () => {
     expect(await store.events.recordIncoming(lease, incoming(), 0)).toBe('recorded')
   })
 
-  test('a database that is not there is told as unavailable', async () => {
+  test('a missing database is reported as unavailable', async () => {
     const databaseUrl = 'postgres://postgres@127.0.0.1:1/postgres'
     await expect(harness.open({ databaseUrl })).rejects.toThrow(StoreUnavailable)
   })

@@ -15,9 +15,9 @@ import {
 import { createPostgresHarness, type StoreHarness } from './harness.ts'
 
 const MESSAGES = 300
-/** Index entries read for one row looked for: the row itself, versions of it that are not vacuumed yet, others of its message. */
+/** Index entries read per row: the row, its versions that are not vacuumed yet, and other rows of its message. */
 const ENTRIES_PER_LOOK = 20
-/** A table with fewer rows than that could be read whole unnoticed. */
+/** With fewer rows, reading a whole table would not be noticed. */
 const OTHER_INSTANCES = 40
 
 let harness: StoreHarness
@@ -26,13 +26,13 @@ let store: Store
 beforeEach(async () => {
   harness = await createPostgresHarness(inject('postgresUrl'))
   store = await harness.open({ ratePerMinute: 1_000_000 })
-  // A server that analyzes them in the middle would hide what this is about.
+  // An automatic analysis during the test would hide the problem.
   const tables = await harness.execute(`select relname from pg_stat_user_tables`)
   for (const { relname } of tables) await harness.execute(`alter table ${relname} set (autovacuum_enabled = off)`)
 })
 afterEach(() => harness.dispose())
 
-/** Indexes that were looked into at least once for every message. */
+/** Indexes that were read at least once per message. */
 async function readIndexes(): Promise<{ name: string; looks: number; perLook: number }[]> {
   const rows = await harness.execute(`select indexrelname as name, idx_scan as looks, idx_tup_read as entries
     from pg_stat_user_indexes where idx_scan >= ${MESSAGES} order by 1`)
@@ -43,7 +43,7 @@ async function readIndexes(): Promise<{ name: string; looks: number; perLook: nu
   }))
 }
 
-test('PostgreSQL finds a row among many of its instance at once, before it ever analyzed a table', async () => {
+test('PostgreSQL finds one row among many of its instance by index, even before it has analyzed a table', async () => {
   const lease = await createConnected(store)
   const { instanceId } = lease
   const all = await Promise.all(Array.from({ length: MESSAGES }, () => accept(store, instanceId)))
@@ -69,7 +69,7 @@ test('PostgreSQL finds a row among many of its instance at once, before it ever 
   expect(await readTooMuch(names)).toEqual([])
 })
 
-test('and a caller among many, with what his message needs', async () => {
+test('PostgreSQL finds one caller among many by index, and the rows that a message needs', async () => {
   for (let count = 0; count < OTHER_INSTANCES; count += 1) await createConnected(store)
   const { tokenDigest } = newInstance()
   const lease = await createOwned(store, { tokenDigest })
@@ -84,9 +84,9 @@ test('and a caller among many, with what his message needs', async () => {
   expect(await readTooMuch(names)).toEqual([])
 })
 
-/** @param names of indexes that must have been used */
+/** @param names indexes that must have been used */
 async function readTooMuch(names: readonly string[]) {
-  // A session that ends hands its counts in; one that idles does within ten seconds.
+  // A session flushes its counts when it ends, or after ten idle seconds.
   await store.close()
   const indexes = await until('the server to add up', async () => {
     const found = await readIndexes()

@@ -16,7 +16,7 @@ afterEach(async () => {
   await harness.dispose()
 })
 
-test('the pooler of this test is one: a client’s transactions go to different sessions', async () => {
+test('the pooler of this test sends a client’s transactions to different sessions', async () => {
   const [one, other] = [new pg.Client(pooler.url), new pg.Client(pooler.url)]
   await Promise.all([one.connect(), other.connect()])
   const sessionOf = async (client: pg.Client) => (await client.query('select pg_backend_pid() as pid')).rows[0].pid
@@ -27,7 +27,7 @@ test('the pooler of this test is one: a client’s transactions go to different 
   await Promise.all([one.end(), other.end()])
 })
 
-test('a pooler in transaction mode is refused at the start, in a sentence, before anything is written', async () => {
+test('a pooler in transaction mode is refused at start-up with an explanation, before anything is written', async () => {
   await expect(harness.open({ databaseUrl: pooler.url })).rejects.toThrow(NeedsSessions)
   await expect(harness.open({ databaseUrl: pooler.url })).rejects.toThrow(/pool in session mode/)
   expect(await harness.execute("select 1 from pg_tables where schemaname = 'public'")).toEqual([])

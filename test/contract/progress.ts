@@ -24,7 +24,7 @@ export function progressContract(createHarness: CreateHarness): void {
       return (await context.store.messages.listEvents(instanceId, id)).map(({ kind }) => kind)
     }
 
-    test('an acknowledgement makes a message sent, with its event and what is owed of it', async () => {
+    test('an acknowledgement makes a message sent and records its event and delivery', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const message = await acceptPrepared(store, lease)
@@ -43,7 +43,7 @@ export function progressContract(createHarness: CreateHarness): void {
       })
     })
 
-    test('a receipt that skips a state fills the gap first', async () => {
+    test('a receipt that skips a state records the skipped state first', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const message = await acceptPrepared(store, lease)
@@ -91,7 +91,7 @@ export function progressContract(createHarness: CreateHarness): void {
       expect(bodyOf(failed!).data).toMatchObject({ status: 'failed', error: REFUSED })
     })
 
-    test('knows no message of another instance, and none that was never accepted', async () => {
+    test('finds no message of another instance, and none that was never accepted', async () => {
       const { store } = context
       const [one, other] = [await createConnected(store), await createConnected(store)]
       const message = await accept(store, one.instanceId)
@@ -100,7 +100,7 @@ export function progressContract(createHarness: CreateHarness): void {
       expect(await store.messages.recordProgress(one, 'with a \0 in it', 'sent', 0)).toBe('unknown_message')
     })
 
-    test('one that was never prepared is found by its own id, and not by the one WhatsApp was never told', async () => {
+    test('an unprepared message is found by its own ID, and not by its WhatsApp ID', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const message = await accept(store, lease.instanceId)
@@ -111,7 +111,7 @@ export function progressContract(createHarness: CreateHarness): void {
       expect(await kindsOf(lease.instanceId, message.id)).toEqual(['message.failed'])
     })
 
-    test('reports of two messages that come together are matched each in its own way', async () => {
+    test('concurrent reports on two messages are matched separately, by either ID', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const [sent, failed] = [await acceptPrepared(store, lease), await accept(store, lease.instanceId)]
@@ -125,7 +125,7 @@ export function progressContract(createHarness: CreateHarness): void {
       expect(await kindsOf(lease.instanceId, failed.id)).toEqual(['message.failed'])
     })
 
-    test('an event is never dated before the message its previous one', async () => {
+    test('an event is never dated before the previous event of its message', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const message = await acceptPrepared(store, lease)
@@ -137,7 +137,7 @@ export function progressContract(createHarness: CreateHarness): void {
       expect(await store.messages.find(lease.instanceId, message.id)).toMatchObject({ deliveredAt: 10_000 })
     })
 
-    test('only whom a message was prepared for can report progress of it', async () => {
+    test('only the address that a message was prepared for can report its progress', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const message = await accept(store, lease.instanceId)
@@ -152,7 +152,7 @@ export function progressContract(createHarness: CreateHarness): void {
       expect((await store.messages.find(lease.instanceId, message.id))?.state).toBe('read')
     })
 
-    test('address and content are fixed by whoever prepares first', async () => {
+    test('the first preparation determines address and content', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const message = await accept(store, lease.instanceId)
@@ -172,7 +172,7 @@ export function progressContract(createHarness: CreateHarness): void {
       await expect(store.messages.recordPrepared(lease, 'msg_absent', first)).rejects.toThrow('msg_absent')
     })
 
-    test('the queue fails oldest first, so many at a time; what was sent stays, what was written is unconfirmed', async () => {
+    test('the queue fails oldest first up to a limit; sent messages stay, prepared ones fail as unconfirmed', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -193,7 +193,7 @@ export function progressContract(createHarness: CreateHarness): void {
       for (const { id } of messages.slice(1)) expect(await kindsOf(instanceId, id)).toEqual(['message.failed'])
     })
 
-    test('receipts in any order and number give monotonic states and exactly the events of the way', async () => {
+    test('receipts in any order and number give monotonic states and exactly one event per state', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const news = fc.constantFrom<MessageProgress | 'failed'>('sent', 'delivered', 'read', 'failed')

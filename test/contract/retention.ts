@@ -40,7 +40,7 @@ export function retentionContract(createHarness: CreateHarness): void {
       return Number((await harness.execute(`select count(*) as count from ${table}`))[0]!['count'])
     }
 
-    test('erases old messages with their events, deliveries and attempts, and keeps the young', async () => {
+    test('erases old messages with their events, deliveries and attempts, and keeps recent ones', async () => {
       await open()
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -62,13 +62,13 @@ export function retentionContract(createHarness: CreateHarness): void {
       expect([await count('finished_deliveries'), await count('attempts')]).toEqual([2, 2])
     })
 
-    test('keeps what is queued, and whatever something is owed of', async () => {
+    test('keeps queued messages and those with a pending delivery', async () => {
       await open()
       const lease = await createConnected(store)
       const { instanceId } = lease
       await acceptPrepared(store, lease)
-      const owed = await acceptPrepared(store, lease)
-      await store.messages.recordProgress(lease, owed.whatsappId, 'delivered', 1)
+      const undelivered = await acceptPrepared(store, lease)
+      await store.messages.recordProgress(lease, undelivered.whatsappId, 'delivered', 1)
       await store.events.recordIncoming(lease, incoming(), 1)
       const later = Date.now() + 60_000
       expect(await eraseBefore(later)).toBe(0)
@@ -80,7 +80,7 @@ export function retentionContract(createHarness: CreateHarness): void {
       expect(await store.messages.listQueued(instanceId, 10)).toHaveLength(1)
     })
 
-    test('erases idempotency keys and numbers that are out of date, and no others', async () => {
+    test('erases expired idempotency keys and numbers, and no others', async () => {
       await open()
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -93,15 +93,15 @@ export function retentionContract(createHarness: CreateHarness): void {
       expect([await count('idempotency_keys'), await count('numbers')]).toEqual([1, 1])
     })
 
-    test('goes in small steps until nothing is left to do', async () => {
+    test('works in small steps until nothing is left to erase', async () => {
       await open()
       const leases = await Promise.all([1, 2, 3].map(() => createConnected(store)))
       for (const lease of leases) {
         await Promise.all(Array.from({ length: 150 }, () => store.events.recordIncoming(lease, incoming(), 1)))
-        const owed = await store.deliveries.listFirst(lease.instanceId, 0, 200)
-        const record = (delivery: (typeof owed)[number]) =>
+        const due = await store.deliveries.listFirst(lease.instanceId, 0, 200)
+        const record = (delivery: (typeof due)[number]) =>
           store.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'delivered' })
-        await Promise.all(owed.map(record))
+        await Promise.all(due.map(record))
       }
       const first = await store.retention.step(2, Date.now())
       expect(first).toBeGreaterThan(0)

@@ -58,17 +58,17 @@ export function rotationContract(createHarness: CreateHarness): void {
       }
     }
 
-    test('puts secrets and credentials under the new key; the old one opens nothing any more', async () => {
-      const told: [number, number][] = []
-      const outcome = await rotate({ onProgress: (done, total) => told.push([done, total]) })
+    test('re-encrypts secrets and credentials under the new key, so the old one opens nothing', async () => {
+      const reported: [number, number][] = []
+      const outcome = await rotate({ onProgress: (done, total) => reported.push([done, total]) })
       expect(outcome).toEqual({ kind: 'rotated', values: CREDENTIALS + 1, unreadable: 0 })
-      expect(told[0]).toEqual([0, CREDENTIALS + 1])
-      expect(told.at(-1)).toEqual([CREDENTIALS + 1, CREDENTIALS + 1])
+      expect(reported[0]).toEqual([0, CREDENTIALS + 1])
+      expect(reported.at(-1)).toEqual([CREDENTIALS + 1, CREDENTIALS + 1])
       await expect(harness.open({ masterKey: OLD })).rejects.toThrow(WrongMasterKey)
       await expectAllUnder(NEW)
     })
 
-    test('broken off between two steps, it refuses a start and goes on where it was', async () => {
+    test('interrupted between two steps, it blocks a start and resumes where it stopped', async () => {
       for (const brokenAt of [0, 1, 501, 1_001]) {
         const onProgress = (done: number) => {
           if (done === brokenAt) breakOff()
@@ -81,7 +81,7 @@ export function rotationContract(createHarness: CreateHarness): void {
       await expectAllUnder(NEW)
     })
 
-    test('broken off before or after the new key is adopted, the next run ends it', async () => {
+    test('interrupted before or after the new key is adopted, it is finished by the next run', async () => {
       await expect(rotate({ adopt: breakOff })).rejects.toThrow('broken off')
       await expect(harness.open({ masterKey: NEW })).rejects.toThrow(KeyRotationUnfinished)
       let adopted = 0
@@ -95,32 +95,32 @@ export function rotationContract(createHarness: CreateHarness): void {
       await expectAllUnder(NEW)
     })
 
-    test('that has ended does nothing more when it is run again', async () => {
+    test('that has finished does nothing if it is run again', async () => {
       await rotate()
       expect(await rotate()).toEqual({ kind: 'already' })
       await expectAllUnder(NEW)
     })
 
-    test('refuses keys that it has nothing to do with, and changes nothing', async () => {
+    test('refuses other keys and changes nothing', async () => {
       await expect(rotate({ currentKey: THIRD })).rejects.toThrow(WrongMasterKey)
       await expectAllUnder(OLD)
       await expect(rotate({ onProgress: breakOff })).rejects.toThrow('broken off')
       await expect(rotate({ nextKey: () => THIRD })).rejects.toThrow(OtherRotation)
-      // The two mixed up, in the middle of it.
+      // Swapped keys during an unfinished rotation.
       await expect(rotate({ currentKey: NEW, nextKey: () => OLD })).rejects.toThrow(WrongMasterKey)
       await expect(rotate({ currentKey: NEW, nextKey: () => THIRD })).rejects.toThrow(WrongMasterKey)
       await rotate()
       await expectAllUnder(NEW)
     })
 
-    test('leaves a value that was damaged before as it is, and says so', async () => {
+    test('leaves a damaged value unchanged and reports it', async () => {
       await harness.execute(
         "update credentials set value = (select value from credentials where id = '7') where id = '8'",
       )
       expect(await rotate()).toMatchObject({ unreadable: 1 })
     })
 
-    test('refuses while a node is at work, and changes nothing', async () => {
+    test('refuses to run while a node is running, and changes nothing', async () => {
       const store = await harness.open()
       await expect(rotate()).rejects.toMatchObject({ name: harness.kind === 'sqlite' ? 'DataDirInUse' : 'StillInUse' })
       await store.close()

@@ -5,7 +5,7 @@ import { preparedMessages } from '../../src/store/engine/migrations/0010-prepare
 import { settledMessages } from '../../src/store/engine/migrations/0011-settled-messages.ts'
 import { FLAVOURS } from '../../src/store/engine/migrations/flavour.ts'
 
-/** What a migration leaves of what was there. */
+/** Migrations keep existing data. */
 
 function execute(db: Sqlite.Database, statements: readonly string[]): void {
   for (const statement of statements) db.exec(statement)
@@ -15,31 +15,28 @@ test.each([
   { left: 'all', erased: '0', next: 4 },
   { left: 'those before the last', erased: 'seq = 3', next: 4 },
   { left: 'none', erased: '1', next: 4 },
-])(
-  'messages made anew are what they were, of which $left are left, and no number is given out twice',
-  ({ erased, next }) => {
-    const db = new Sqlite(':memory:')
-    execute(db, [...messagesTables(FLAVOURS.sqlite), ...preparedMessages(FLAVOURS.sqlite)])
-    const insert = db.prepare(
-      `insert into messages (instance_id, id, recipient, text, whatsapp_id, state, created_at, sent_at, address, content)
+])('recreating the table keeps messages and numbering, with $left of the messages left', ({ erased, next }) => {
+  const db = new Sqlite(':memory:')
+  execute(db, [...messagesTables(FLAVOURS.sqlite), ...preparedMessages(FLAVOURS.sqlite)])
+  const insert = db.prepare(
+    `insert into messages (instance_id, id, recipient, text, whatsapp_id, state, created_at, sent_at, address, content)
      values (?, ?, '5511987650001', 'Olá', ?, ?, 1, ?, ?, ?)`,
-    )
-    insert.run('inst_b', 'msg_1', '3EB01', 'queued', null, null, null)
-    insert.run('inst_a', 'msg_2', '3EB02', 'sent', 2, '1@s.whatsapp.net', Buffer.from([1, 2]))
-    insert.run('inst_a', 'msg_3', '3EB03', 'queued', null, '1@s.whatsapp.net', Buffer.from([3]))
-    db.exec(`delete from messages where ${erased}`)
-    const before = db.prepare('select * from messages order by seq').all()
-    execute(db, settledMessages(FLAVOURS.sqlite))
-    expect(db.prepare('select * from messages order by seq').all()).toEqual(before)
-    insert.run('inst_a', 'msg_4', '3EB04', 'queued', null, null, null)
-    expect(db.prepare('select max(seq) as seq from messages').get()).toEqual({ seq: next })
-    expect(() => insert.run('inst_a', 'msg_4', '3EB05', 'queued', null, null, null)).toThrow('UNIQUE')
-    expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
-    db.close()
-  },
-)
+  )
+  insert.run('inst_b', 'msg_1', '3EB01', 'queued', null, null, null)
+  insert.run('inst_a', 'msg_2', '3EB02', 'sent', 2, '1@s.whatsapp.net', Buffer.from([1, 2]))
+  insert.run('inst_a', 'msg_3', '3EB03', 'queued', null, '1@s.whatsapp.net', Buffer.from([3]))
+  db.exec(`delete from messages where ${erased}`)
+  const before = db.prepare('select * from messages order by seq').all()
+  execute(db, settledMessages(FLAVOURS.sqlite))
+  expect(db.prepare('select * from messages order by seq').all()).toEqual(before)
+  insert.run('inst_a', 'msg_4', '3EB04', 'queued', null, null, null)
+  expect(db.prepare('select max(seq) as seq from messages').get()).toEqual({ seq: next })
+  expect(() => insert.run('inst_a', 'msg_4', '3EB05', 'queued', null, null, null)).toThrow('UNIQUE')
+  expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
+  db.close()
+})
 
-test('messages of which there were never any begin with the first', () => {
+test('the numbering of an empty table starts with one', () => {
   const db = new Sqlite(':memory:')
   execute(
     db,

@@ -5,7 +5,7 @@ import type { Store } from '../../src/store/store.ts'
 import { createConnected } from './fixture.ts'
 import { createSqliteHarness, type StoreHarness } from './harness.ts'
 
-/** How SQLite goes about the queries that must not grow with what they pass over. */
+/** The query plans of SQLite for queries whose cost must not depend on the number of other rows. */
 describe('the plans of SQLite', () => {
   let harness: StoreHarness
   let store: Store
@@ -21,7 +21,7 @@ describe('the plans of SQLite', () => {
     await harness.dispose()
   })
 
-  /** The steps of the plan of what `read` prepares. */
+  /** @returns the steps of the plans of all queries that `read` prepares */
   async function planOf(read: () => Promise<unknown>): Promise<string[]> {
     const prepare = vi.spyOn(Sqlite.prototype, 'prepare')
     await read()
@@ -39,21 +39,21 @@ describe('the plans of SQLite', () => {
 
   const EVENT = 'SEARCH events USING PRIMARY KEY (instance_id=? AND id=?)'
 
-  test('first attempts come from their own index, from where one left off', async () => {
+  test('first attempts are read by their own index, after a cursor', async () => {
     expect(await planOf(() => store.deliveries.listFirst(instanceId, 0, 10))).toEqual([
       'SEARCH deliveries USING INDEX deliveries_first (instance_id=? AND seq>?)',
       EVENT,
     ])
   })
 
-  test('retries come from their own index, in the order due', async () => {
+  test('retries are read by their own index, in the order of their due times', async () => {
     expect(await planOf(() => store.deliveries.listRetries(instanceId, { dueAt: 0, seq: 0 }, 9, 10))).toEqual([
       'SEARCH deliveries USING INDEX deliveries_retry (instance_id=? AND due_at>? AND due_at<?)',
       EVENT,
     ])
   })
 
-  test('queued messages come from their own index, in the order accepted', async () => {
+  test('queued messages are read by their own index, in the order of acceptance', async () => {
     expect(await planOf(() => store.messages.listQueued(instanceId, 10))).toEqual([
       'SEARCH messages USING INDEX messages_queued (instance_id=? AND seq>?)',
       'CORRELATED SCALAR SUBQUERY 1',
@@ -66,7 +66,7 @@ describe('the plans of SQLite', () => {
     ['blocked', 'deliveries USING COVERING INDEX deliveries_blocked'],
     ['delivered', 'finished_deliveries USING COVERING INDEX finished_deliveries_state'],
     ['exhausted', 'finished_deliveries USING COVERING INDEX finished_deliveries_state'],
-  ] as const)('events whose delivery is %s come from an index of that state', async (state, index) => {
+  ] as const)('events whose delivery is %s are read by an index of that state', async (state, index) => {
     const steps = await planOf(() => store.events.list(instanceId, { limit: 10 }, { state }))
     expect(steps.some(step => step.startsWith(`SEARCH ${index}`))).toBe(true)
     expect(steps.filter(step => step.startsWith('SCAN'))).toEqual([])
@@ -83,20 +83,20 @@ describe('the plans of SQLite', () => {
     ['queued', [QUEUED, MESSAGE]],
     ['sent', [SETTLED, MESSAGE]],
     ['failed', [FAILED, 'SEARCH messages USING INDEX messages_failed (instance_id=? AND id=?)']],
-  ] as const)('messages that are %s are listed by the indexes that hold their ids', async (state, indexes) => {
+  ] as const)('messages that are %s are listed by the indexes that contain their IDs', async (state, indexes) => {
     const steps = await planOf(() => store.messages.list(instanceId, { limit: 10 }, { state }))
     const uses = steps.filter(step => step.startsWith('SEARCH') || step.startsWith('SCAN'))
     expect(new Set(uses)).toEqual(new Set(indexes))
   })
 
-  test('a message is found by its id; those of the last hour are counted by the indexes that hold their ids', async () => {
+  test('a message is found by its ID; messages of the last hour are counted by the indexes that contain their IDs', async () => {
     expect(await planOf(() => store.messages.find(instanceId, 'msg_1'))).toEqual([MESSAGE])
     const steps = await planOf(() => store.statistics.activity([instanceId], 0, 0))
     expect(steps).toEqual(expect.arrayContaining([QUEUED, SETTLED.replace(' AND id<?', '')]))
     expect(steps.filter(step => step.startsWith('SCAN messages'))).toEqual([])
   })
 
-  test('what a webhook took and refused is counted by the index of what ended, and by that of the retries', async () => {
+  test('deliveries of a webhook are counted by the index of finished deliveries and by that of retries', async () => {
     const steps = await planOf(() => store.statistics.activity([instanceId], 0, 0))
     const ended = 'SEARCH f USING COVERING INDEX finished_deliveries_state (instance_id=? AND state=?'
     expect(steps).toEqual(
@@ -110,7 +110,7 @@ describe('the plans of SQLite', () => {
     expect(steps.filter(step => step.includes('SEARCH f') && !step.includes('finished_deliveries_state'))).toEqual([])
   })
 
-  test('retention, and what erases an instance, look at settled messages only', async () => {
+  test('retention and the erasure of an instance read settled messages only', async () => {
     const steps = await planOf(() => store.retention.step(1, 1))
     expect(steps).toContain('SEARCH m USING COVERING INDEX messages_settled (instance_id=? AND id<?)')
     expect(steps.filter(step => /^SCAN (m|messages)\b/.test(step))).toEqual([])

@@ -14,7 +14,7 @@ const WRITER = fileURLToPath(new URL('./sqlite-writer.ts', import.meta.url))
 const KILLS = 5
 const ROOT = join(import.meta.dirname, '../..')
 
-/** What only shows with processes that come and go. */
+/** Behaviour with several processes and crashes. */
 describe('processes on one SQLite folder', () => {
   let harness: StoreHarness
   const children: ChildProcess[] = []
@@ -32,7 +32,7 @@ describe('processes on one SQLite folder', () => {
     await harness.dispose()
   })
 
-  /** A process that accepts messages as fast as it can and prints the id of each one that was accepted. */
+  /** A process that accepts messages as fast as it can and prints the ID of each accepted message. */
   function startWriter(instanceId: string): { child: ChildProcess; lines: string[]; ready: Promise<void> } {
     const child = spawn(process.execPath, [WRITER, harness.options.dataDir, instanceId], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -49,7 +49,7 @@ describe('processes on one SQLite folder', () => {
     return { child, lines, ready }
   }
 
-  test('one that was killed while it wrote before the write-ahead log was on leaves nothing that a start cannot undo', async () => {
+  test('a start undoes the writes of a process that was killed before it enabled the write-ahead log', async () => {
     const store = await harness.open()
     const { instanceId } = await createConnected(store)
     await store.close()
@@ -68,7 +68,7 @@ describe('processes on one SQLite folder', () => {
     expect(await opened.instances.find(instanceId)).not.toBeNull()
   })
 
-  test('a second one is refused while the first works, with the remedy, and let in once it is killed', async () => {
+  test('a second one is refused with a remedy while the first one runs, and works once that is killed', async () => {
     const store = await harness.open()
     const { instanceId } = await createConnected(store)
     await store.close()
@@ -82,14 +82,14 @@ describe('processes on one SQLite folder', () => {
     await (await harness.open()).close()
   })
 
-  test('the same process is refused a second store on the folder', async () => {
+  test('a second store in the same process is refused', async () => {
     const store = await harness.open()
     await expect(harness.open()).rejects.toThrow(DataDirInUse)
     await store.close()
     await (await harness.open()).close()
   })
 
-  test('the database stays open to readers and backups while the service works', async () => {
+  test('the database stays accessible to readers and backups while the service runs', async () => {
     const store = await harness.open()
     await createConnected(store)
     const reader = new Sqlite(join(harness.options.dataDir, 'pombal.db'), { readonly: true })
@@ -98,7 +98,7 @@ describe('processes on one SQLite folder', () => {
     reader.close()
   })
 
-  test('what was told as accepted is there after kill -9, in its order', async () => {
+  test('acknowledged messages are there after kill -9, in their order', async () => {
     const store = await harness.open()
     const { instanceId } = await createConnected(store)
     await store.close()
@@ -115,7 +115,7 @@ describe('processes on one SQLite folder', () => {
     const present = new Set(queued)
     expect(accepted.filter(id => !present.has(id))).toEqual([])
     expect(accepted.length).toBeGreaterThanOrEqual(KILLS * 50)
-    const told = new Set(accepted)
-    expect(queued.filter(id => told.has(id))).toEqual(accepted)
+    const acknowledged = new Set(accepted)
+    expect(queued.filter(id => acknowledged.has(id))).toEqual(accepted)
   })
 })

@@ -1,4 +1,4 @@
-/** Accepts messages for ever, and prints the id of each one once it is accepted: to be killed. */
+/** Accepts messages until it is killed, and prints the ID of each accepted message. */
 import { writeSync } from 'node:fs'
 import { openStore } from '../../src/store/open-store.ts'
 import { newMessage } from './fixture.ts'

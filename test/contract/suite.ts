@@ -16,7 +16,7 @@ import { retentionContract } from './retention.ts'
 import { rotationContract } from './rotation.ts'
 import { totalsContract } from './totals.ts'
 
-/** All that `src/store/store.ts` promises, whatever database is underneath. */
+/** The guarantees of `src/store/store.ts`, the same for every database. */
 export function storeContract(createHarness: CreateHarness): void {
   openingContract(createHarness)
   admissionContract(createHarness)

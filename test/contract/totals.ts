@@ -16,12 +16,12 @@ import type { CreateHarness } from './harness.ts'
 
 const MINUTE_MS = 60_000
 
-/** What metrics are made of: the totals of the store, and what its observer is told. */
+/** The data behind the metrics: the store's totals, and the calls of its observer. */
 export function totalsContract(createHarness: CreateHarness): void {
   describe('totals', () => {
     const context = withStore(createHarness)
 
-    test('count what waits and what is connected, over all instances', async () => {
+    test('count queued messages, unfinished deliveries and connections of all instances', async () => {
       const { store, harness } = context
       expect(await store.statistics.totals()).toMatchObject({
         queued: 0,
@@ -61,7 +61,7 @@ export function totalsContract(createHarness: CreateHarness): void {
       expect(totals.bytes).toBeGreaterThan(50_000)
     })
 
-    test('tell of instances that nobody runs as their state is then, and of deleted ones not at all', async () => {
+    test('count an unowned instance by its current state, and no deleted instance', async () => {
       const { store, harness } = context
       const before = await store.statistics.totals()
       const orphan = await createConnected(store)
@@ -81,15 +81,15 @@ export function totalsContract(createHarness: CreateHarness): void {
     })
   })
 
-  test('the observer is told of every write, how long it took and how it ended', async () => {
+  test('the observer is called for every write, with its duration and its outcome', async () => {
     const harness = await createHarness()
-    const told: [string, WriteEnd][] = []
+    const reported: [string, WriteEnd][] = []
     try {
       const store = await harness.open({
         observer: {
           onWrite(operation, durationMs, end) {
             expect(durationMs).toBeGreaterThan(0)
-            told.push([operation, end])
+            reported.push([operation, end])
           },
         },
       })
@@ -98,9 +98,9 @@ export function totalsContract(createHarness: CreateHarness): void {
       const { instanceId } = lease
       await store.instances.create(newInstance({ id: instanceId }), 0).catch(() => undefined)
       await store.close()
-      expect(told).toContainEqual(['instances.create', 'committed'])
-      expect(told).toContainEqual(['connections.record', 'fenced'])
-      expect(told).toContainEqual(['instances.create', 'failed'])
+      expect(reported).toContainEqual(['instances.create', 'committed'])
+      expect(reported).toContainEqual(['connections.record', 'fenced'])
+      expect(reported).toContainEqual(['instances.create', 'failed'])
     } finally {
       await harness.dispose()
     }

@@ -11,28 +11,28 @@ import { fill, type RowsStatement, type Statement } from '../statement.ts'
 import { syncFolder } from '../sync-to-disk.ts'
 
 /**
- * Of a database that is made anew. A commit writes whole pages into the log, most of them for one new row each: with SQLite's
- * own 4 KiB it writes, sums and syncs nearly twice as much.
+ * The page size of a new database. A commit writes whole pages to the log, most of them for a single new row. With SQLite's
+ * default of 4 KiB, it would write, checksum and sync nearly twice as much.
  */
 const PAGE_BYTES = 2_048
 /**
- * Size of the log at which it is written back into the database. A page that changes often is written back once for all:
- * with a quarter of it, accepting took a fifth longer.
+ * The size of the log at which a checkpoint writes it back into the database. A large log writes back a page that changes
+ * often only once: with a quarter of this size, accepting took a fifth longer.
  */
 const LOG_BYTES = 64 * 1024 * 1024
-/** KiB of pages kept in memory by each connection; beyond them the system keeps the file. */
+/** The page cache of each connection. Other pages are in the operating system's file cache. */
 const CACHE_KIB = 16_384
-/** How long a lock that another process holds is waited for. */
+/** How long to wait for a lock of another process. */
 const BUSY_TIMEOUT_MS = 5_000
 const FIRST_PAUSE_MS = 5
 const LONGEST_PAUSE_MS = 50
 /**
- * Prepared statements kept by each connection, some 16 KiB each. One that is not kept takes that much, outside the heap,
- * until the next collection of all garbage, which knows nothing of it.
+ * The size of each connection's cache of prepared statements, about 16 KiB each. An evicted statement keeps its memory, which
+ * is outside the heap, until the next full garbage collection.
  */
 const PREPARED_STATEMENTS = 256
 
-/** Opens the file as every connection to it must be: write-ahead log, synced at every commit, what is deleted overwritten. */
+/** Opens the database with the settings of every connection: write-ahead log, sync at every commit, deleted data overwritten. */
 export function openSqlite(path: string, options: { readonly?: boolean } = {}): Sqlite.Database {
   const db = new Sqlite(path, { timeout: BUSY_TIMEOUT_MS, ...options })
   if (!options.readonly) {
@@ -47,15 +47,15 @@ export function openSqlite(path: string, options: { readonly?: boolean } = {}): 
   return db
 }
 
-/** Brings a file's data to the disk; by default the system's `fdatasync`, in a thread of its own. */
+/** Syncs a file to disk; by default `fdatasync` in a worker thread of libuv. */
 export type SyncFile = (descriptor: number) => Promise<void>
 
 /**
- * One connection that writes, and one that reads, so that a long list does not hold a write up.
+ * Uses one connection for writes and one for reads.
  *
- * A commit is synced as with `synchronous = FULL`, by the same call on the same file, but outside of the event loop:
- * SQLite appends to the log (`NORMAL`), then we sync it, then the commit resolves. SQLite itself still syncs the log
- * before it writes it back into the database, so that the file is consistent at every moment.
+ * A commit is synced as with `synchronous = FULL`, by the same call on the same file, but off the event loop: SQLite appends to
+ * the log (`NORMAL`), then `SyncFile` syncs it, then the commit resolves. SQLite still syncs the log before a checkpoint, so the
+ * database is always consistent.
  */
 export class SqliteBackend implements Backend {
   readonly reader: Session
@@ -106,7 +106,7 @@ export class SqliteBackend implements Backend {
   }
 }
 
-/** Tries again while another process holds a lock: SQLite's own waiting would stop the event loop. */
+/** Retries while another process holds a lock. SQLite's own busy handler would block the event loop. */
 async function retryWhileBusy<T>(step: () => T): Promise<T> {
   const giveUpAt = performance.now() + BUSY_TIMEOUT_MS
   for (let failures = 0; ; failures += 1) {
@@ -123,15 +123,15 @@ function isBusy(error: unknown): boolean {
   return error instanceof Sqlite.SqliteError && error.code.startsWith('SQLITE_BUSY')
 }
 
-/** The log keeps pages as they were until it is written over. @throws SqliteError SQLITE_BUSY while others read or write */
+/** Removes former versions of pages from the log. @throws SqliteError SQLITE_BUSY while others read or write */
 function truncateLog(db: Sqlite.Database): void {
   const [outcome] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[]
   if (outcome?.busy !== 0) throw new Sqlite.SqliteError('The log is in use.', 'SQLITE_BUSY')
 }
 
-/** The write-ahead log, which is there for as long as a connection is open, and stands in its folder for good. */
+/** Opens the write-ahead log, which exists while a connection is open, and makes its folder entry durable. */
 function openLog(db: Sqlite.Database, path: string): number {
-  // A write that changes nothing, so that there is a log to open.
+  // A write without a change creates the log.
   db.exec(`pragma user_version = ${db.pragma('user_version', { simple: true })}`)
   syncFolder(dirname(path))
   return openSync(`${path}-wal`, 'r+')
@@ -191,7 +191,7 @@ class SqliteTransaction extends SqliteSession implements Transaction {
     this.#begin.run()
   }
 
-  /** It has run when this returns: an error is thrown here. */
+  /** Runs the statement synchronously, so an error is thrown here. */
   post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void {
     this.executeAll(statement, rows)
   }
@@ -202,7 +202,7 @@ class SqliteTransaction extends SqliteSession implements Transaction {
   }
 
   async rollback(): Promise<void> {
-    // A full disk may have rolled back by itself.
+    // SQLite may have rolled back already, for example on a full disk.
     if (this.db.open && this.db.inTransaction) this.db.exec('rollback')
   }
 }
