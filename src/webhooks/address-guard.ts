@@ -5,26 +5,24 @@ import ipaddr from 'ipaddr.js'
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Network = [Address, number]
 
-/** Where webhooks may go (contract §5). */
+/** The addresses that webhooks may be posted to (contract §5). */
 export interface AddressPolicy {
-  /** The installation serves this machine only, so its consumers may live here too. */
+  /** Whether loopback and private addresses are allowed. */
   loopbackAndPrivateAllowed: boolean
-  /** CIDRs that the operator names; an address without a prefix means itself. */
+  /** CIDRs or single addresses that are allowed although they are not public. */
   allowedNetworks: readonly string[]
-  /** The ports that this process listens on. */
+  /** The ports that this process listens on. They are blocked on this machine's addresses. */
   ownPorts: readonly number[] | (() => readonly number[])
 }
 
-export type LiteralVerdict = 'allowed' | 'blocked' | 'not_literal'
-
 export interface AddressGuard {
-  /** @param address a literal IP address; anything else is refused */
+  /** @param address an IP address; anything else is not allowed */
   allows(address: string, port: number): boolean
-  /** Judges a URL whose host is an address, in whatever notation; a host that is a name is `not_literal`. */
-  checkLiteral(url: URL): LiteralVerdict
+  /** Checks a URL whose host is an IP address in any notation. A host that is a name is `not_literal`. */
+  checkLiteral(url: URL): 'allowed' | 'blocked' | 'not_literal'
 }
 
-/** Link-local addresses, and where clouds keep what only their machines should read. No setting opens these. */
+/** Link-local addresses and the metadata services of clouds. No setting allows these. */
 const NEVER: readonly Network[] = [
   '169.254.0.0/16',
   'fe80::/10',
@@ -35,25 +33,24 @@ const NEVER: readonly Network[] = [
   'fd20:ce::254/128', // Google Cloud
 ].map(cidr => ipaddr.parseCIDR(cidr))
 
-/** The only part of IPv6 that is handed out for global unicast; ipaddr.js calls more than that `unicast`. */
+/** The part of IPv6 assigned to global unicast. The range `unicast` of ipaddr.js contains more. */
 const GLOBAL_UNICAST: Network = ipaddr.parseCIDR('2000::/3')
 const NAT64: Network = ipaddr.parseCIDR('64:ff9b::/96')
 
-/** Forms of IPv6 that lead to an IPv4 address, and the byte at which it begins in them. */
+/** IPv6 networks whose addresses contain an IPv4 address, and the index of its first byte. */
 const EMBEDDING: readonly (readonly [Network, number])[] = [
   [NAT64, 12],
   [ipaddr.parseCIDR('::/96'), 12],
   [ipaddr.parseCIDR('::ffff:0:0:0/96'), 12],
-  // RFC 8215: of a network's own NAT64, as most use it; public only where the operator names it.
+  // Local NAT64 (RFC 8215) with the usual /96 prefix. Allowed only by `allowedNetworks`.
   [ipaddr.parseCIDR('64:ff9b:1::/48'), 12],
   [ipaddr.parseCIDR('2002::/16'), 2],
 ]
 const IPV4_BYTES = 4
 
-/** Carrier-grade NAT is as private as the rest: nobody outside can be meant. */
 const LOOPBACK_AND_PRIVATE = new Set(['loopback', 'private', 'uniqueLocal', 'carrierGradeNat'])
 
-/** @throws Error for an allowed network that is not a CIDR; settings are checked with `isNetwork` before */
+/** @throws Error if an allowed network is neither a CIDR nor an address */
 export function createAddressGuard(policy: AddressPolicy): AddressGuard {
   const named = policy.allowedNetworks.map(parseNetwork)
   const ownPorts = () => (typeof policy.ownPorts === 'function' ? policy.ownPorts() : policy.ownPorts)
@@ -67,7 +64,7 @@ export function createAddressGuard(policy: AddressPolicy): AddressGuard {
     return isPublic(address)
   }
 
-  function checkLiteral(url: URL): LiteralVerdict {
+  function checkLiteral(url: URL) {
     const { hostname, protocol, port } = url
     const literal = hostname.replace(/^\[|\]$/g, '')
     if (parseAddress(literal) === null) return 'not_literal'
@@ -77,12 +74,7 @@ export function createAddressGuard(policy: AddressPolicy): AddressGuard {
   return { allows, checkLiteral }
 }
 
-/** Whether a setting's text names a network: a CIDR, or one address. */
-export function isNetwork(text: string): boolean {
-  return ipaddr.isValidCIDR(text) || ipaddr.isValid(text)
-}
-
-/** The port that a URL means, 0 for a scheme without one. */
+/** The port of a URL; 0 for a scheme without a default port. */
 export function portOf(protocol: string, port: string): number {
   if (port !== '') return Number(port)
   return protocol === 'https:' ? 443 : protocol === 'http:' ? 80 : 0
@@ -94,14 +86,14 @@ function parseNetwork(text: string): Network {
   return [address, address.toByteArray().length * 8]
 }
 
-/** Unwraps an IPv4 address mapped into IPv6; the zone of a link-local address says nothing about where it leads. */
+/** Turns an IPv4-mapped IPv6 address into IPv4, and drops the zone of a link-local address. */
 function parseAddress(literal: string): Address | null {
   const unzoned = literal.split('%')[0] ?? ''
   if (isIPv4(unzoned)) return ipaddr.process(unzoned)
   return isIPv6(unzoned) ? ipaddr.process(undotted(unzoned)) : null
 }
 
-/** `::a.b.c.d` in hexadecimal: with dots, ipaddr.js takes it for a mapped address. */
+/** Writes `::a.b.c.d` in hexadecimal. With dots, ipaddr.js would parse it as an IPv4-mapped address. */
 function undotted(ipv6: string): string {
   return new URL(`http://[${ipv6}]`).hostname.slice(1, -1)
 }
@@ -122,7 +114,7 @@ function isNever(address: Address): boolean {
   return isIn(address, NEVER) || (embedded !== null && isIn(embedded, NEVER))
 }
 
-/** Tunnelled forms (6to4, Teredo) are refused; a NAT64 address is as public as the IPv4 address in it. */
+/** 6to4 and Teredo are not public. A NAT64 address is public if its IPv4 address is. */
 function isPublic(address: Address): boolean {
   if (address.kind() === 'ipv4') return address.range() === 'unicast'
   if (isIn(address, [NAT64])) return embeddedIpv4(address)?.range() === 'unicast'

@@ -1,7 +1,7 @@
 import { BlockedAddress } from './connector.ts'
 import { LookupTimedOut } from './resolver.ts'
 
-/** Why an attempt got no status line. Stable: shown in the log of attempts and documented. */
+/** Why an attempt got no status line. Stable codes: they appear in the API, the panel and the docs. */
 export const ATTEMPT_ERRORS = [
   'timeout',
   'blocked_address',
@@ -36,7 +36,7 @@ const BY_CODE: Readonly<Record<string, AttemptError>> = {
   INVALID_PURPOSE: 'tls_failed',
 }
 
-/** Families of codes: the HTTP parser's, getaddrinfo's, OpenSSL's and Node's own of TLS. */
+/** Prefixes of the codes of the HTTP parser, getaddrinfo, OpenSSL and Node's TLS. */
 const BY_PREFIX: readonly (readonly [string, AttemptError])[] = [
   ['HPE_', 'protocol_error'],
   ['EAI_', 'dns_failed'],
@@ -47,22 +47,22 @@ const BY_PREFIX: readonly (readonly [string, AttemptError])[] = [
   ['CERT_', 'tls_failed'],
 ]
 
-/** The consumer sent more 1xx answers than an attempt reads. */
-export class TooManyInterimAnswers extends Error {
-  override readonly name = 'TooManyInterimAnswers'
+/** The consumer sent more 1xx responses than an attempt accepts. */
+export class TooManyInterimResponses extends Error {
+  override readonly name = 'TooManyInterimResponses'
 }
 
-/** The connection is gone, and nothing else was heard of it. */
-export class ClosedWithoutAnswer extends Error {
-  override readonly name = 'ClosedWithoutAnswer'
+/** The connection closed without a response or an error. */
+export class ClosedWithoutResponse extends Error {
+  override readonly name = 'ClosedWithoutResponse'
   readonly code = 'ECONNRESET'
 }
 
-/** @param error what the request failed with before a status line came */
+/** @param error the request's error before a status line */
 export function attemptError(error: unknown): AttemptError {
   if (error instanceof BlockedAddress) return 'blocked_address'
   if (error instanceof LookupTimedOut) return 'dns_failed'
-  if (error instanceof TooManyInterimAnswers) return 'protocol_error'
+  if (error instanceof TooManyInterimResponses) return 'protocol_error'
   const code = codeOf(error)
   if (code === null) return 'connection_failed'
   return BY_CODE[code] ?? BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1] ?? 'connection_failed'

@@ -9,32 +9,32 @@ import { signatureHeaders } from './signature.ts'
 
 export interface AttemptSettings {
   retryDelaysMs: readonly number[]
-  /** Of Pombal, for the User-Agent. */
+  /** Pombal's version, for the User-Agent. */
   version: string
 }
 
-export interface AttemptMeans {
-  /** Whether the lease cannot have gone to another node unnoticed; asked before each post. By default always. */
+export interface AttemptOptions {
+  /** False if another node may have taken over the lease. Checked before each POST; true by default. */
   mayAct?: (() => boolean) | undefined
   post: Pick<Poster, 'send'>
   settings: AttemptSettings
   clock: Clock
   logger: Pick<Logger, 'info' | 'warn' | 'error'>
-  /** Is told of every attempt whose end is known, once. */
+  /** Called once for each attempt that ended. */
   onEnded?: ((ended: EndedAttempt) => void) | undefined
 }
 
-/** An attempt whose end is known, and what follows from it: to be recorded. */
+/** An attempt that ended and is to be recorded, with what follows from it. */
 export interface EndedAttempt {
   delivery: DueDelivery
   attempt: AttemptRecord
-  /** From the moment it was due to its start. */
+  /** From its due time to its start. */
   latenessMs: number
-  /** The retry's moment is one of the steady clock. */
+  /** A retry's times are those of the steady clock. */
   next: AfterAttempt
 }
 
-/** Nothing was posted: the lease was not renewed for so long that another node may have taken over. */
+/** Nothing was posted: the lease was not renewed in time, and another node may have taken over. */
 export class MayNotAct extends Error {
   override readonly name = 'MayNotAct'
 }
@@ -47,30 +47,33 @@ export async function makeAttempt(
   delivery: DueDelivery,
   secrets: SigningSecrets,
   signal: AbortSignal,
-  means: AttemptMeans,
+  options: AttemptOptions,
 ): Promise<EndedAttempt> {
-  const { clock, settings } = means
+  const { clock, settings } = options
   const { body, eventId, kind, attemptNumber, url, dueAt } = delivery
   const startedAt = clock.now()
   const startedAtSteady = clock.steady()
   const { version, retryDelaysMs } = settings
   const headers = signatureHeaders({ body, secrets, eventId, kind, attemptNumber, now: startedAt, version })
-  if (means.mayAct?.() === false) throw new MayNotAct('The lease has to be renewed first.')
-  const outcome = await means.post.send({ url, headers, body, signal }).catch(error => onBug(error, delivery, means))
+  if (options.mayAct?.() === false)
+    throw new MayNotAct('Nothing was posted, because the lease was not renewed in time.')
+  const outcome = await options.post
+    .send({ url, headers, body, signal })
+    .catch(error => onBug(error, delivery, options))
   const endedAtSteady = clock.steady()
   const attempt: AttemptRecord = {
     attemptNumber,
     url,
     startedAt,
     durationMs: Math.round(endedAtSteady - startedAtSteady),
-    ...told(outcome),
+    ...answerOf(outcome),
   }
   const next = afterAttempt(isSuccess(attempt.status), attemptNumber, endedAtSteady, retryDelaysMs)
   return { delivery, attempt, latenessMs: Math.max(0, startedAtSteady - dueAt), next }
 }
 
-/** One line for each attempt. The URL's path and query may hold what only the consumer should know: the host alone. */
-export function logAttempt({ delivery, attempt, next }: EndedAttempt, logger: AttemptMeans['logger']): void {
+/** Logs one line. Of the URL only the host, because its path and query may contain the consumer's secrets. */
+export function logAttempt({ delivery, attempt, next }: EndedAttempt, logger: AttemptOptions['logger']): void {
   const { instanceId, eventId, kind, url } = delivery
   const { attemptNumber, status, error, durationMs } = attempt
   const host = URL.canParse(url) ? new URL(url).host : null
@@ -78,7 +81,7 @@ export function logAttempt({ delivery, attempt, next }: EndedAttempt, logger: At
   logger[next.kind === 'exhausted' ? 'warn' : 'info'](fact, 'delivery.attempted')
 }
 
-function told(outcome: PostOutcome): Pick<AttemptRecord, 'status' | 'error' | 'responseExcerpt'> {
+function answerOf(outcome: PostOutcome): Pick<AttemptRecord, 'status' | 'error' | 'responseExcerpt'> {
   return outcome.kind === 'answered'
     ? { status: outcome.status, error: null, responseExcerpt: outcome.excerpt }
     : { status: null, error: outcome.error, responseExcerpt: null }
@@ -88,8 +91,8 @@ function isSuccess(status: number | null): boolean {
   return status !== null && status >= 200 && status < 300
 }
 
-/** Counted as a failed attempt, so that the schedule bounds how often a bug strikes. */
-function onBug(error: unknown, { instanceId, eventId }: DueDelivery, { logger }: AttemptMeans): PostOutcome {
+/** A bug counts as a failed attempt, so the retry schedule limits how often it happens. */
+function onBug(error: unknown, { instanceId, eventId }: DueDelivery, { logger }: AttemptOptions): PostOutcome {
   logger.error({ instanceId, eventId, err: error }, 'delivery.bug')
   return { kind: 'failed', error: 'internal_error' }
 }

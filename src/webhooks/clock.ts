@@ -1,20 +1,20 @@
-/** Time as the lanes need it. */
+/** The clock of the lanes and the resolver. */
 export interface Clock {
-  /** The wall clock, milliseconds since 1970: stamps records and signatures. May jump. */
+  /** The wall clock, milliseconds since 1970, for records and signatures. May jump. */
   now(): number
   /**
-   * The wall clock as it was when the process started, and the time since: measures, and says when retries are due. Never
-   * jumps, so that a clock that is set neither brings all retries at once nor puts them off.
+   * Milliseconds since 1970 by the wall clock at the start of the process plus the time since. Never jumps: durations and due
+   * times do not change when the wall clock is set.
    */
   steady(): number
-  /** Runs `task` once, `delayMs` from now on the steady clock. @returns cancels it */
+  /** Runs `task` once, after `delayMs` on the steady clock. @returns a function that cancels it */
   after(delayMs: number, task: () => void): () => void
 }
 
-/** Node fires a timer with a longer delay at once. */
+/** Node runs a timer with a longer delay at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** A delay longer than a timer can hold is cut: whoever waits that long looks again when woken. */
+/** Delays longer than a Node timer allows are shortened; the task must then check the time itself. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   steady: () => performance.timeOrigin + performance.now(),

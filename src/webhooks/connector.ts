@@ -7,43 +7,45 @@ import type { AddressGuard } from './address-guard.ts'
 import { portOf } from './address-guard.ts'
 import type { Lookup } from './resolver.ts'
 
-/** The webhook leads to an address that webhooks may not reach. */
+/** Webhooks must not be posted to this address. */
 export class BlockedAddress extends Error {
   override readonly name = 'BlockedAddress'
   readonly code = 'BLOCKED_ADDRESS'
 }
 
 /**
- * An idle connection is not used again after this time. A consumer that closes idle connections later than this (most do
- * after 5 s or more) can thus not close one just as we write to it: such an attempt would fail without the
- * consumer's having seen it, and to repeat it unasked would make one attempt two requests.
+ * How long an idle connection can be used again. Most consumers close idle connections after 5 s or more. With a
+ * shorter time here, a request never meets a connection that its consumer is closing, which would fail the attempt.
  */
 const KEEP_ALIVE_MS = 1_000
 const KEEP_ALIVE: HttpAgentOptions = { keepAlive: true, timeout: KEEP_ALIVE_MS }
-/** Written out, so that neither NODE_TLS_REJECT_UNAUTHORIZED nor Node's own options can weaken it. */
+/** Explicit, so that neither NODE_TLS_REJECT_UNAUTHORIZED nor Node's command line can weaken it. */
 const TLS: HttpsAgentOptions = { rejectUnauthorized: true, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] }
 
-/** Bytes of an answer that are parsed in one go. */
+/** Bytes of a response that are parsed at once. */
 const PIECE_BYTES = 1024
 
-export interface Connector {
-  /** The options of `http.request` that a request to this URL needs. @throws BlockedAddress for a literal address */
+interface Connector {
+  /** Options of `http.request` for this URL. @throws BlockedAddress if its host is an IP address that is not allowed */
   optionsFor(url: URL): ClientRequestArgs
-  /** Ends every connection, those in use too. */
+  /** Closes all connections, including those in use. */
   destroy(): void
 }
 
 /**
- * Opens connections, each judged three times: as a literal (Node asks no look-up for those), by every address that
- * the name resolves to (one that is refused refuses all, and what was judged is what is dialled, so that
- * DNS rebinding gains nothing), and by the peer that was reached, before a byte is written.
+ * Opens connections. Each is checked three times:
+ *
+ * 1. A host that is an IP address, because Node does not resolve those.
+ * 2. Every address of a name. If one is not allowed, none is. The connection goes to a checked address, so DNS rebinding
+ *    has no effect.
+ * 3. The peer of the open connection, before a byte is written.
  */
 export function createConnector({ guard, resolve }: { guard: AddressGuard; resolve: Lookup }): Connector {
-  function judgePeer(socket: Socket, port: number): Socket {
+  function checkPeer(socket: Socket, port: number): Socket {
     socket.prependOnceListener('connect', () => {
       const { remoteAddress = '' } = socket
       if (!guard.allows(remoteAddress, port))
-        socket.destroy(new BlockedAddress(`The peer ${remoteAddress} is refused.`))
+        socket.destroy(new BlockedAddress(`Webhooks may not connect to ${remoteAddress}.`))
     })
     return socket
   }
@@ -54,7 +56,7 @@ export function createConnector({ guard, resolve }: { guard: AddressGuard; resol
         addresses => {
           const first = addresses[0]
           if (first === undefined || !addresses.every(({ address }) => guard.allows(address, port))) {
-            callback(new BlockedAddress(`${hostname} resolves to an address that is refused.`), '')
+            callback(new BlockedAddress(`${hostname} resolves to an address that webhooks may not connect to.`), '')
           } else if (options.all) callback(null, [...addresses])
           else callback(null, first.address, first.family)
         },
@@ -65,13 +67,13 @@ export function createConnector({ guard, resolve }: { guard: AddressGuard; resol
 
   class GuardedHttpAgent extends HttpAgent {
     override createConnection(...args: Parameters<HttpAgent['createConnection']>) {
-      return inPieces(judgePeer(super.createConnection(...args) as Socket, Number(args[0].port)))
+      return inPieces(checkPeer(super.createConnection(...args) as Socket, Number(args[0].port)))
     }
   }
 
   class GuardedHttpsAgent extends HttpsAgent {
     override createConnection(...args: Parameters<HttpsAgent['createConnection']>) {
-      return inPieces(judgePeer(super.createConnection(...args) as Socket, Number(args[0].port)))
+      return inPieces(checkPeer(super.createConnection(...args) as Socket, Number(args[0].port)))
     }
   }
 
@@ -80,7 +82,8 @@ export function createConnector({ guard, resolve }: { guard: AddressGuard; resol
 
   return {
     optionsFor(url) {
-      if (guard.checkLiteral(url) === 'blocked') throw new BlockedAddress(`${url.hostname} is refused.`)
+      if (guard.checkLiteral(url) === 'blocked')
+        throw new BlockedAddress(`Webhooks may not connect to ${url.hostname}.`)
       const lookup = lookupFor(portOf(url.protocol, url.port))
       return { agent: url.protocol === 'https:' ? https : http, lookup }
     },
@@ -92,8 +95,8 @@ export function createConnector({ guard, resolve }: { guard: AddressGuard; resol
 }
 
 /**
- * Hands what arrives to Node's parser piece by piece: it parses all that it is given, also once the request is destroyed, and
- * thousands of interim answers fit into the 64 KiB that the system hands over.
+ * Passes received bytes to Node's parser in small pieces. The parser parses the whole piece even after the request is
+ * destroyed, and 64 KiB can contain thousands of interim responses.
  */
 function inPieces(socket: Socket): Socket {
   const push = socket.push.bind(socket)

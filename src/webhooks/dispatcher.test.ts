@@ -28,9 +28,9 @@ class Rows {
   readonly hints = new LocalHints()
   readonly epochs = new Map<string, number>()
   secrets: SigningSecrets = { current: 'whsec_AAAA', previous: null }
-  away = false
+  unavailable = false
   reads = 0
-  /** What a call sees is what was the case when it came in; the answer takes this long. */
+  /** How long the store takes to answer. A read returns the rows as they were when it was called. */
   tripMs = () => 0
   readonly #byInstance = new Map<string, Row[]>()
   readonly #clock: ManualClock
@@ -39,7 +39,7 @@ class Rows {
     this.#clock = clock
   }
 
-  owe(instanceId: string, clock: ManualClock, options: { after?: number; quietly?: boolean } = {}): number {
+  add(instanceId: string, clock: ManualClock, options: { after?: number; quietly?: boolean } = {}): number {
     const seq = this.rows.length + 1
     const delivery: DueDelivery = {
       seq,
@@ -144,7 +144,7 @@ class Rows {
   }
 
   #check(): void {
-    if (this.away) throw new StoreUnavailable('away')
+    if (this.unavailable) throw new StoreUnavailable('unavailable')
   }
 }
 
@@ -157,7 +157,7 @@ interface Sent {
   end: (outcome: PostOutcome) => void
 }
 
-/** Consumers that answer when told to, or at once by a rule. */
+/** Consumers that answer at once by a rule, or when the test calls `end`. */
 class Consumers {
   readonly sent: Sent[] = []
   readonly open = new Map<string, Sent[]>()
@@ -214,7 +214,7 @@ class Consumers {
   }
 }
 
-/** Time goes on between two readings, and an alarm comes a little early, as real ones do. */
+/** Like real clocks, it advances between two readings, and its timers run a little early. */
 class CreepingClock extends ManualClock {
   readonly #step: number
 
@@ -261,15 +261,15 @@ function gaps(attempts: readonly Sent[]): number[] {
   return attempts.slice(1).map(({ at }, index) => at - attempts[index]!.at)
 }
 
-test('a node whose leases may be gone posts nothing, neither first attempts nor retries, until they are renewed', async () => {
+test('a node that may have lost its leases posts no first attempts and no retries until they are renewed', async () => {
   const { clock, store, consumers, open, node } = setUp()
   consumers.rule = () => REFUSED
-  const seq = store.owe('a', clock)
+  const seq = store.add('a', clock)
   open('a')
   await clock.pass(0)
   expect(consumers.sent).toHaveLength(1)
   node.mayAct = false
-  store.owe('a', clock)
+  store.add('a', clock)
   await clock.pass(60_000)
   expect(consumers.sent).toHaveLength(1)
   node.mayAct = true
@@ -280,10 +280,10 @@ test('a node whose leases may be gone posts nothing, neither first attempts nor 
 })
 
 describe('the schedule', () => {
-  test('six attempts, each exactly its delay after the end of the one before, then exhausted', async () => {
+  test('six attempts, each exactly its delay after the end of the previous one, then exhausted', async () => {
     const { clock, store, consumers, open } = setUp()
     consumers.rule = () => REFUSED
-    const seq = store.owe('a', clock)
+    const seq = store.add('a', clock)
     open('a')
     await clock.pass(RETRY_DELAYS_MS.reduce((sum, delay) => sum + delay, 0))
     expect(gaps(consumers.of(seq))).toEqual([...RETRY_DELAYS_MS])
@@ -298,17 +298,17 @@ describe('the schedule', () => {
       const clock = new CreepingClock(step)
       const { store, consumers, open } = setUp({ retryDelaysMs: [60, 60, 60, 60] }, clock)
       consumers.rule = () => REFUSED
-      const seq = store.owe('a', clock)
+      const seq = store.add('a', clock)
       open('a')
       await clock.pass(400)
       expect(consumers.of(seq), `readings ${step} ms apart`).toHaveLength(5)
     }
   })
 
-  test('the delay counts from the end of an attempt, however long it took', async () => {
+  test('the delay starts at the end of the attempt', async () => {
     const { clock, store, consumers, open } = setUp()
     consumers.rule = () => 'later'
-    const seq = store.owe('a', clock)
+    const seq = store.add('a', clock)
     open('a')
     await clock.pass(10_000)
     consumers.openOf('a')[0]?.end({ kind: 'failed', error: 'timeout' })
@@ -317,12 +317,12 @@ describe('the schedule', () => {
     expect(store.rows[0]?.attempts[0]).toMatchObject({ durationMs: 10_000, error: 'timeout', status: null })
   })
 
-  test('any 2xx ends it, nothing else does', async () => {
+  test('only a 2xx status ends a delivery', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 200, max: 599 }), async status => {
         const { clock, store, consumers, open } = setUp()
         consumers.rule = () => ({ kind: 'answered', status, excerpt: null })
-        store.owe('a', clock)
+        store.add('a', clock)
         open('a')
         await clock.settle()
         expect(store.rows[0]?.state).toBe(status < 300 ? 'delivered' : 'retry')
@@ -331,10 +331,10 @@ describe('the schedule', () => {
     )
   })
 
-  test('retries keep their moments over a restart', async () => {
+  test('retries keep their due times across a restart', async () => {
     const { clock, store, consumers, dispatcher, open } = setUp()
     consumers.rule = () => REFUSED
-    const seq = store.owe('a', clock)
+    const seq = store.add('a', clock)
     open('a')
     await clock.pass(1_000)
     await dispatcher.shut('a')
@@ -344,21 +344,21 @@ describe('the schedule', () => {
     expect(gaps(consumers.of(seq))).toEqual([1_000, 5_000, 30_000])
   })
 
-  test('retries are punctual behind a backlog of first attempts that hang', async () => {
+  test('retries are on time behind a backlog of first attempts that hang', async () => {
     const { clock, store, consumers, open } = setUp()
     consumers.rule = ({ seq }) => (seq <= 2 ? REFUSED : 'later')
-    for (let n = 0; n < 100; n += 1) store.owe('a', clock, { quietly: true })
+    for (let n = 0; n < 100; n += 1) store.add('a', clock, { quietly: true })
     open('a')
     await clock.pass(36_000)
     for (const seq of [1, 2]) expect(gaps(consumers.of(seq))).toEqual([1_000, 5_000, 30_000])
   })
 
-  test('thousands of retries due at different times all start at their moment, few of them in memory', async () => {
+  test('thousands of retries with different due times all start on time', async () => {
     const { clock, store, consumers, open } = setUp()
     consumers.rule = ({ attemptNumber }) => (attemptNumber === 1 ? REFUSED : OK)
     open('a')
     for (let n = 0; n < 1_500; n += 1) {
-      store.owe('a', clock)
+      store.add('a', clock)
       await clock.pass(1)
     }
     await clock.pass(2_000)
@@ -368,11 +368,11 @@ describe('the schedule', () => {
     expect(Math.min(...late)).toBeGreaterThanOrEqual(0)
   })
 
-  test('a wall clock that jumps changes no gap that is under way, and brings no storm', async () => {
+  test('a jump of the wall clock does not change the retry delays and causes no burst', async () => {
     for (const jump of [-3_600_000, 3_600_000]) {
       const { clock, store, consumers, open } = setUp()
       consumers.rule = () => REFUSED
-      const seq = store.owe('a', clock)
+      const seq = store.add('a', clock)
       open('a')
       await clock.pass(500)
       clock.jump(jump)
@@ -384,10 +384,10 @@ describe('the schedule', () => {
     }
   })
 
-  test('a due time that only a clock set back since can have written is not waited for', async () => {
+  test('a retry whose attempt failed in the future, because the clock was set back, starts at once', async () => {
     const { clock, store, consumers, dispatcher, open } = setUp()
     consumers.rule = () => REFUSED
-    const seq = store.owe('a', clock)
+    const seq = store.add('a', clock)
     open('a')
     await clock.settle()
     await dispatcher.shut('a')
@@ -403,19 +403,19 @@ describe('the schedule', () => {
 describe('order', () => {
   test('first attempts start in the order of the events', async () => {
     const { clock, store, consumers, open } = setUp()
-    for (let n = 0; n < 200; n += 1) store.owe('a', clock, { quietly: true })
+    for (let n = 0; n < 200; n += 1) store.add('a', clock, { quietly: true })
     open('a')
     await clock.settle()
     await clock.pass(100)
     expect(consumers.sent.map(({ seq }) => seq)).toEqual(Array.from({ length: 200 }, (_, index) => index + 1))
   })
 
-  test('a successor waits until the one before is delivered or exhausted, then goes before later events', async () => {
+  test('a successor waits until its predecessor is delivered or exhausted, then starts before later events', async () => {
     const { clock, store, consumers, open } = setUp({ retryDelaysMs: [1_000] })
-    const sent = store.owe('a', clock, { quietly: true })
-    const delivered = store.owe('a', clock, { after: sent, quietly: true })
-    const read = store.owe('a', clock, { after: delivered, quietly: true })
-    for (let n = 0; n < 50; n += 1) store.owe('a', clock, { quietly: true })
+    const sent = store.add('a', clock, { quietly: true })
+    const delivered = store.add('a', clock, { after: sent, quietly: true })
+    const read = store.add('a', clock, { after: delivered, quietly: true })
+    for (let n = 0; n < 50; n += 1) store.add('a', clock, { quietly: true })
     consumers.rule = ({ seq }) => (seq === sent ? REFUSED : 'later')
     open('a')
     await clock.pass(999)
@@ -436,7 +436,7 @@ describe('isolation', () => {
   test('an instance has at most 8 requests in flight, 6 of them first attempts', async () => {
     const { clock, store, consumers, open } = setUp({ retryDelaysMs: [1_000, 1_000] })
     consumers.rule = ({ seq, attemptNumber }) => (seq <= 20 && attemptNumber === 1 ? REFUSED : 'later')
-    for (let n = 0; n < 100; n += 1) store.owe('a', clock, { quietly: true })
+    for (let n = 0; n < 100; n += 1) store.add('a', clock, { quietly: true })
     open('a')
     await clock.pass(500)
     expect(consumers.openOf('a')).toHaveLength(6)
@@ -446,15 +446,15 @@ describe('isolation', () => {
     expect(consumers.mostFirstsOpen.get('a')).toBe(6)
   })
 
-  test('a backlog of retries leaves two slots to new events', async () => {
+  test('a backlog of retries leaves two attempts to new events', async () => {
     const { clock, store, consumers, open } = setUp({ retryDelaysMs: [1_000, 1_000] })
     consumers.rule = ({ attemptNumber }) => (attemptNumber === 1 ? REFUSED : 'later')
-    for (let n = 0; n < 100; n += 1) store.owe('a', clock, { quietly: true })
+    for (let n = 0; n < 100; n += 1) store.add('a', clock, { quietly: true })
     open('a')
     await clock.pass(2_000)
     expect(consumers.openOf('a')).toHaveLength(8)
     consumers.rule = () => 'later'
-    const fresh = [store.owe('a', clock), store.owe('a', clock)]
+    const fresh = [store.add('a', clock), store.add('a', clock)]
     for (let n = 0; n < 2; n += 1) {
       consumers.openOf('a')[0]?.end(OK)
       await clock.settle()
@@ -463,48 +463,48 @@ describe('isolation', () => {
   })
 
   test('a hundred dead consumers do not delay one that answers', async () => {
-    const { clock, store, consumers, open } = setUp({ globalCap: 64 })
+    const { clock, store, consumers, open } = setUp({ maxInFlight: 64 })
     consumers.rule = ({ instanceId }) => (instanceId === 'alive' ? OK : 'later')
     open('alive')
-    store.owe('alive', clock)
+    store.add('alive', clock)
     await clock.settle()
     for (let dead = 0; dead < 100; dead += 1) {
-      for (let n = 0; n < 20; n += 1) store.owe(`dead${dead}`, clock, { quietly: true })
+      for (let n = 0; n < 20; n += 1) store.add(`dead${dead}`, clock, { quietly: true })
       open(`dead${dead}`)
     }
     for (let second = 0; second < 20; second += 1) {
       await clock.pass(1_000)
-      const seq = store.owe('alive', clock)
+      const seq = store.add('alive', clock)
       await clock.settle()
       expect(consumers.of(seq)).toHaveLength(1)
       const openNow = [...consumers.open.values()].reduce((sum, { length }) => sum + length, 0)
-      // As many untried ones may try besides.
+      // Consumers of unknown speed have a limit of the same size.
       expect(openNow).toBeLessThanOrEqual(2 * 64)
     }
   })
 
-  test('right after a start, among a hundred dead consumers, the first event of one that answers goes out at once', async () => {
-    const { clock, store, consumers, open } = setUp({ globalCap: 128 })
+  test('after a start with a hundred dead consumers, a consumer that answers gets its first event at once', async () => {
+    const { clock, store, consumers, open } = setUp({ maxInFlight: 128 })
     consumers.rule = ({ instanceId }) => (instanceId.startsWith('alive') ? OK : 'later')
     for (let dead = 0; dead < 100; dead += 1) {
-      for (let n = 0; n < 20; n += 1) store.owe(`dead${dead}`, clock, { quietly: true })
+      for (let n = 0; n < 20; n += 1) store.add(`dead${dead}`, clock, { quietly: true })
       open(`dead${dead}`)
     }
     for (let second = 0; second < 20; second += 1) {
       open(`alive${second}`)
-      const seqs = Array.from({ length: 20 }, () => store.owe(`alive${second}`, clock))
+      const seqs = Array.from({ length: 20 }, () => store.add(`alive${second}`, clock))
       await clock.settle()
       expect(seqs.map(seq => consumers.of(seq).length)).toEqual(seqs.map(() => 1))
       await clock.pass(1_000)
     }
   })
 
-  test('what a lane reads does not grow with what waits in it', async () => {
+  test('the number of reads does not grow with the backlog', async () => {
     const reads: number[] = []
     for (const waiting of [100, 10_000]) {
       const { clock, store, consumers, open } = setUp()
       consumers.rule = ({ instanceId }) => (instanceId === 'dead' ? 'later' : OK)
-      for (let n = 0; n < waiting; n += 1) store.owe('dead', clock, { quietly: true })
+      for (let n = 0; n < waiting; n += 1) store.add('dead', clock, { quietly: true })
       open('dead')
       await clock.pass(10_000)
       reads.push(store.reads)
@@ -512,7 +512,7 @@ describe('isolation', () => {
     expect(reads[1]).toBe(reads[0])
   })
 
-  test('an idle lane reads nothing and has no timer, but for the slow poll', async () => {
+  test('an idle lane reads nothing and has no timer, except for the poll', async () => {
     const { clock, store, open } = setUp()
     open('a')
     await clock.settle()
@@ -524,21 +524,21 @@ describe('isolation', () => {
     expect(clock.timers).toBe(1)
   })
 
-  test('a lost hint costs half a minute, not the event', async () => {
+  test('an event whose hint was lost is posted within half a minute', async () => {
     const { clock, store, consumers, open } = setUp()
     for (const id of ['a', 'b', 'c']) open(id)
     await clock.settle()
-    const seq = store.owe('b', clock, { quietly: true })
+    const seq = store.add('b', clock, { quietly: true })
     await clock.pass(31_000)
     expect(consumers.of(seq)).toHaveLength(1)
   })
 })
 
 describe('the secret', () => {
-  test('each attempt is signed with the one in force at its time', async () => {
+  test('each attempt is signed with the secrets that are valid at its time', async () => {
     const { clock, store, consumers, open } = setUp()
     consumers.rule = () => REFUSED
-    const seq = store.owe('a', clock)
+    const seq = store.add('a', clock)
     open('a')
     await clock.settle()
     store.secrets = { current: 'whsec_BBBB', previous: 'whsec_AAAA' }
@@ -550,14 +550,14 @@ describe('the secret', () => {
     expect(second?.headers['webhook-signature']?.split(' ')).toHaveLength(2)
   })
 
-  test('a rotation that no hint told of is seen within a second', async () => {
+  test('a rotation whose hint was lost takes effect within a second', async () => {
     const { clock, store, consumers, open } = setUp()
-    const before = store.owe('a', clock)
+    const before = store.add('a', clock)
     open('a')
     await clock.settle()
     store.secrets = { current: 'whsec_BBBB', previous: null }
     await clock.pass(1_000)
-    const after = store.owe('a', clock)
+    const after = store.add('a', clock)
     await clock.settle()
     const signature = (seq: number) => consumers.of(seq)[0]?.headers['webhook-signature']
     expect(signature(before)).toBeDefined()
@@ -565,24 +565,24 @@ describe('the secret', () => {
   })
 })
 
-describe('trouble', () => {
-  test('while the store is away an ended attempt is held, not repeated, and recorded when it is back', async () => {
+describe('failures', () => {
+  test('while the store is unavailable an ended attempt is not repeated, and it is recorded afterwards', async () => {
     const { clock, store, consumers, open } = setUp()
     consumers.rule = () => 'later'
-    const seq = store.owe('a', clock)
+    const seq = store.add('a', clock)
     open('a')
     await clock.settle()
-    store.away = true
+    store.unavailable = true
     consumers.openOf('a')[0]?.end(OK)
     await clock.pass(60_000)
     expect(consumers.of(seq)).toHaveLength(1)
-    store.away = false
+    store.unavailable = false
     await clock.pass(5_000)
     expect(store.rows[0]).toMatchObject({ state: 'delivered', attempts: { length: 1 } })
     expect(consumers.of(seq)).toHaveLength(1)
   })
 
-  test('nothing is lost, repeated or out of order when the store goes away at any moment', async () => {
+  test('no delivery is lost, repeated or out of order if the store becomes unavailable at any time', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.integer({ min: 0, max: 400 }), fc.integer({ min: 1, max: 3_000 })), { maxLength: 6 }),
@@ -595,14 +595,14 @@ describe('trouble', () => {
           store.tripMs = () => trips[trip++ % trips.length]!
           open('a')
           for (let n = 0; n < 40; n += 1) {
-            store.owe('a', clock, n % 3 === 0 ? {} : { after: n })
+            store.add('a', clock, n % 3 === 0 ? {} : { after: n })
             await clock.pass(n % 5)
           }
           for (const [afterMs, forMs] of outages) {
             await clock.pass(afterMs)
-            store.away = true
+            store.unavailable = true
             await clock.pass(forMs)
-            store.away = false
+            store.unavailable = false
           }
           await clock.pass(200_000)
           expect(store.count('delivered') + store.count('exhausted')).toBe(40)
@@ -622,9 +622,9 @@ describe('trouble', () => {
     )
   })
 
-  test('a lost lease stops the lane and is told once', async () => {
+  test('a lost lease stops the lane and is reported once', async () => {
     const { clock, store, consumers, open, lost } = setUp()
-    for (let n = 0; n < 20; n += 1) store.owe('a', clock, { quietly: true })
+    for (let n = 0; n < 20; n += 1) store.add('a', clock, { quietly: true })
     consumers.rule = () => 'later'
     open('a')
     await clock.pass(1_000)
@@ -636,9 +636,9 @@ describe('trouble', () => {
     expect(store.count('delivered')).toBe(0)
   })
 
-  test('an instance that comes back under a newer lease records what had ended, and repeats nothing', async () => {
+  test('an instance that returns under a newer lease records its ended attempts and repeats none', async () => {
     const { clock, store, consumers, open } = setUp()
-    for (let n = 0; n < 20; n += 1) store.owe('a', clock, { quietly: true })
+    for (let n = 0; n < 20; n += 1) store.add('a', clock, { quietly: true })
     consumers.rule = () => 'later'
     open('a')
     await clock.pass(1_000)
@@ -653,9 +653,9 @@ describe('trouble', () => {
     expect(consumers.sent).toHaveLength(23)
   })
 
-  test('shutting waits for what is in flight and records it, and starts nothing more', async () => {
+  test('shut waits for the attempts in flight, records them, and starts no others', async () => {
     const { clock, store, consumers, dispatcher, open } = setUp()
-    for (let n = 0; n < 20; n += 1) store.owe('a', clock, { quietly: true })
+    for (let n = 0; n < 20; n += 1) store.add('a', clock, { quietly: true })
     consumers.rule = () => 'later'
     open('a')
     await clock.pass(1_000)
@@ -672,9 +672,9 @@ describe('trouble', () => {
     expect(clock.timers).toBe(1)
   })
 
-  test('shutting breaks off what hangs after 8 s, unrecorded: it is attempted again later', async () => {
+  test('shut aborts attempts that hang for 8 s and does not record them', async () => {
     const { clock, store, consumers, dispatcher, open } = setUp()
-    const seq = store.owe('a', clock)
+    const seq = store.add('a', clock)
     consumers.rule = () => 'later'
     open('a')
     await clock.settle()
@@ -686,9 +686,9 @@ describe('trouble', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('the log has one line for each attempt, without what the URL or the body hold', async () => {
+  test('the log has one line for each attempt, without the path of the URL and without the body', async () => {
     const { clock, store, open, log } = setUp()
-    store.owe('a', clock)
+    store.add('a', clock)
     open('a')
     await clock.settle()
     const lines = log.filter(({ msg }) => msg === 'delivery.attempted')

@@ -4,77 +4,72 @@ import type { Lease } from '../store/leases/leases.ts'
 import type { AttemptSettings, EndedAttempt } from './attempt.ts'
 import type { Clock } from './clock.ts'
 import { systemClock } from './clock.ts'
-import type { LaneStore, LaneSurroundings } from './lane.ts'
+import { createConcurrencyLimit } from './concurrency-limit.ts'
+import type { LaneOptions, LaneStore } from './lane.ts'
 import { Lane } from './lane.ts'
-import { createSlots } from './slots.ts'
 
-export interface DispatcherOptions
-  extends Pick<LaneSurroundings, 'post' | 'logger' | 'mayAct' | 'onLeaseLost' | 'onEnded'> {
+export interface DispatcherOptions extends Pick<LaneOptions, 'post' | 'logger' | 'mayAct' | 'onLeaseLost' | 'onEnded'> {
   store: LaneStore & { hints: Hints }
   settings: AttemptSettings & {
-    /** Requests open on this node at once, over all instances. */
-    globalCap?: number
+    /** Open requests of this node, over all instances (`createConcurrencyLimit`). */
+    maxInFlight?: number
   }
   clock?: Clock
 }
 
 /** Runs the lanes of the instances that this node owns. */
 export interface Dispatcher {
-  /** This node owns the instance now. After `onLeaseLost` its lane starts nothing until it is opened anew. */
+  /** Starts the lane of an instance that this node owns. After `onLeaseLost` it must be opened again. */
   open(lease: Lease): void
-  /**
-   * Starts no more attempts for the instance, and resolves when those in flight have ended and are recorded: after
-   * `graceMs` (8 s) at the latest, when what is left is broken off.
-   */
+  /** Starts no more attempts. Resolves when those in flight are recorded; after `graceMs` (8 s) it aborts the rest. */
   shut(instanceId: InstanceId, graceMs?: number): Promise<void>
-  /** The same for all of them. */
+  /** Shuts all lanes. */
   close(graceMs?: number): Promise<void>
-  /** Attempts under way, for metrics. */
+  /** Attempts in flight, for metrics. */
   inFlight(): number
 }
 
-const GLOBAL_CAP = 1_024
+const MAX_IN_FLIGHT = 1_024
 /** The whole service stops within 10 s. */
 const GRACE_MS = 8_000
-/** Every lane is told to look once in this time, hint or no hint. */
+/** Every lane is polled once in this time, because hints may be lost. */
 const POLL_EVERY_MS = 30_000
 const POLL_STEP_MS = 1_000
-/** For so long an instance may come back and find what its last lane knew. */
-const LEFTOVERS_KEPT_MS = 60_000
+/** How long unrecorded attempts are kept for an instance that comes back to this node. */
+const UNRECORDED_KEPT_MS = 60_000
 
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const { store, settings, clock = systemClock } = options
-  const slots = createSlots(settings.globalCap ?? GLOBAL_CAP, clock)
+  const limit = createConcurrencyLimit(settings.maxInFlight ?? MAX_IN_FLIGHT, clock)
   const lanes = new Map<InstanceId, Lane>()
   const closing = new Map<InstanceId, Promise<void>>()
-  /** An instance that comes back while its lane is being shut waits for that. */
+  /** Instances to open again when their lane has been shut. */
   const reopening = new Map<InstanceId, Lease>()
-  const leftovers = new Map<InstanceId, { attempts: readonly EndedAttempt[]; forget: () => void }>()
+  const unrecorded = new Map<InstanceId, { attempts: readonly EndedAttempt[]; forget: () => void }>()
   let closed = false
 
-  const surroundings: LaneSurroundings = {
+  const laneOptions: LaneOptions = {
     ...options,
     clock,
-    slots,
+    limit,
     onLeaseLost(instanceId) {
       void shut(instanceId)
       options.onLeaseLost(instanceId)
     },
   }
 
-  /** Of one lane: who listens for an instance's hints is known to be its owner. */
-  const forgetHints = new Map<InstanceId, () => void>()
+  const unsubscribe = new Map<InstanceId, () => void>()
   let cancelPoll = clock.after(POLL_STEP_MS, pollSome)
-  let polled = lanes.values()
-  let owedPolls = 0
+  let lanesToPoll = lanes.values()
+  let pollsDue = 0
 
-  /** A share of the lanes in each step, so that the poll is spread over its time. */
+  /** Polls a share of the lanes, so that the load is spread over time. */
   function pollSome(): void {
-    owedPolls += (lanes.size * POLL_STEP_MS) / POLL_EVERY_MS
-    for (; owedPolls >= 1; owedPolls -= 1) {
-      const next = polled.next()
-      if (next.done) polled = lanes.values()
-      const lane = next.done ? polled.next().value : next.value
+    pollsDue += (lanes.size * POLL_STEP_MS) / POLL_EVERY_MS
+    for (; pollsDue >= 1; pollsDue -= 1) {
+      const next = lanesToPoll.next()
+      if (next.done) lanesToPoll = lanes.values()
+      const lane = next.done ? lanesToPoll.next().value : next.value
       lane?.wake()
     }
     cancelPoll = clock.after(POLL_STEP_MS, pollSome)
@@ -92,26 +87,26 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       existing.adopt(lease)
       return
     }
-    const lane = new Lane(lease, surroundings, takeLeftovers(instanceId))
+    const lane = new Lane(lease, laneOptions, takeUnrecorded(instanceId))
     lanes.set(instanceId, lane)
     listen(instanceId, lane)
     lane.wake()
   }
 
   function listen(instanceId: InstanceId, lane: Lane): void {
-    const stops = [
+    const subscriptions = [
       store.hints.on('deliveries', () => lane.wake(), instanceId),
       store.hints.on('webhook', () => lane.onSecretChanged(), instanceId),
     ]
-    forgetHints.set(instanceId, () => {
-      for (const stop of stops) stop()
+    unsubscribe.set(instanceId, () => {
+      for (const end of subscriptions) end()
     })
   }
 
   async function close(instanceId: InstanceId, lane: Lane, graceMs: number): Promise<void> {
     await lane.shut(graceMs)
     closing.delete(instanceId)
-    keepLeftovers(instanceId, lane.leftovers)
+    keepUnrecorded(instanceId, lane.unrecorded)
     const lease = reopening.get(instanceId)
     reopening.delete(instanceId)
     if (lease) open(lease)
@@ -122,22 +117,22 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     const lane = lanes.get(instanceId)
     if (lane) {
       lanes.delete(instanceId)
-      forgetHints.get(instanceId)?.()
-      forgetHints.delete(instanceId)
+      unsubscribe.get(instanceId)?.()
+      unsubscribe.delete(instanceId)
       closing.set(instanceId, close(instanceId, lane, graceMs))
     }
     await closing.get(instanceId)
   }
 
-  function keepLeftovers(instanceId: InstanceId, attempts: readonly EndedAttempt[]): void {
+  function keepUnrecorded(instanceId: InstanceId, attempts: readonly EndedAttempt[]): void {
     if (closed || attempts.length === 0) return
-    const forget = clock.after(LEFTOVERS_KEPT_MS, () => leftovers.delete(instanceId))
-    leftovers.set(instanceId, { attempts, forget })
+    const forget = clock.after(UNRECORDED_KEPT_MS, () => unrecorded.delete(instanceId))
+    unrecorded.set(instanceId, { attempts, forget })
   }
 
-  function takeLeftovers(instanceId: InstanceId): readonly EndedAttempt[] {
-    const kept = leftovers.get(instanceId)
-    leftovers.delete(instanceId)
+  function takeUnrecorded(instanceId: InstanceId): readonly EndedAttempt[] {
+    const kept = unrecorded.get(instanceId)
+    unrecorded.delete(instanceId)
     kept?.forget()
     return kept?.attempts ?? []
   }
@@ -148,7 +143,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     async close(graceMs) {
       closed = true
       cancelPoll()
-      for (const { forget } of leftovers.values()) forget()
+      for (const { forget } of unrecorded.values()) forget()
       await Promise.all([...lanes.keys()].map(instanceId => shut(instanceId, graceMs)))
       await Promise.all(closing.values())
     },

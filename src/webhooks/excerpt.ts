@@ -5,8 +5,8 @@ const MAX_READ_MS = 2_000
 const MAX_KEPT_BYTES = 1024
 
 /**
- * The beginning of an answer's body. Reads at most 64 KiB of it, for at most 2 s; a body that drips, never ends or breaks
- * off gives what came of it. A body read to its end leaves its connection fit for use; any other ends it.
+ * The first 1 KiB of a response body, or less if the body ends or fails earlier. Reads at most 64 KiB for at most 2 s. The
+ * connection can be used again only if the body was read to its end.
  */
 export function readBeginning(body: Readable): Promise<Uint8Array> {
   return new Promise(resolve => {
@@ -33,7 +33,7 @@ export function readBeginning(body: Readable): Promise<Uint8Array> {
 const decoder = new TextDecoder('utf-8')
 const encoder = new TextEncoder()
 
-/** As text that every database takes: valid UTF-8 without U+0000, at most 1 KiB; null for nothing. */
+/** Text that both databases can store: valid UTF-8 without U+0000, at most 1 KiB; null if it is empty. */
 export function excerptOf(bytes: Uint8Array, preface = ''): string | null {
   const text = (preface + decoder.decode(bytes)).replaceAll('\0', '\uFFFD')
   const { read } = encoder.encodeInto(text, new Uint8Array(MAX_KEPT_BYTES))

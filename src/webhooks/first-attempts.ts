@@ -1,40 +1,39 @@
 import type { DueDelivery } from '../store/deliveries/deliveries.ts'
 
-/** `page`: rows read ahead at once. `low`: with fewer at hand, the next page is read while these go out. */
-const FOR_QUICK = { page: 32, low: 8 }
-/** A consumer that hangs would only keep them in memory. */
-const FOR_SLOW = { page: 8, low: 1 }
+/** `page`: rows in one read. `low`: with fewer deliveries in memory, the next page is read. */
+const FAST_CONSUMER = { page: 32, low: 8 }
+/** Smaller, because the deliveries of a consumer that hangs stay in memory for long. */
+const SLOW_CONSUMER = { page: 8, low: 1 }
 
 /**
- * The head of a lane's deliveries that were never tried, in the order of the events: a window on the rows, never more than
- * a page and a bit. A hint may mean a row anywhere before its end (a successor that became ready, a commit that was
- * overtaken), so it makes the window stale: the next one is read from the beginning.
+ * A lane's next first attempts, in the order of the events: a window over the rows, little more than a page. A hint may
+ * announce a row anywhere before the end of the window (an unblocked successor, a commit that became visible late).
+ * It makes the window stale, and the next read starts from the beginning.
  */
 export class FirstAttempts {
   #waiting: DueDelivery[] = []
   #stale = true
-  #rereading = false
-  /** Rows up to here were read since the window was last read from the beginning. */
+  #isRereading = false
+  /** The last `seq` read since the window was last read from the beginning. */
   #readUpTo = 0
   #mayHaveMore = true
 
-  /** What is at hand may not be what comes next. */
+  /** True if an earlier delivery than those in memory may be ready. */
   get stale(): boolean {
-    return this.#stale || this.#rereading
+    return this.#stale || this.#isRereading
   }
 
   runsLow(slow: boolean): boolean {
-    return this.#mayHaveMore && this.#waiting.length < (slow ? FOR_SLOW : FOR_QUICK).low
+    return this.#mayHaveMore && this.#waiting.length < (slow ? SLOW_CONSUMER : FAST_CONSUMER).low
   }
 
   invalidate(): void {
     this.#stale = true
   }
 
-  /** The rows could not be read. */
-  failLook(): void {
+  failRead(): void {
     this.#stale = true
-    this.#rereading = false
+    this.#isRereading = false
   }
 
   peek(): DueDelivery | undefined {
@@ -45,26 +44,29 @@ export class FirstAttempts {
     this.#waiting.shift()
   }
 
-  /** What to read next. From here on a hint is news. @param inFlight first attempts under way, which the rows still show */
-  beginLook(inFlight: number, slow: boolean): { afterSeq: number; limit: number } {
+  /**
+   * The page to read next. A hint that comes after this call makes the window stale again.
+   * @param inFlight first attempts in flight, which the page contains too
+   */
+  beginRead(inFlight: number, slow: boolean): { afterSeq: number; limit: number } {
     if (this.#stale) {
       this.#stale = false
-      this.#rereading = true
+      this.#isRereading = true
       this.#readUpTo = 0
     }
-    return { afterSeq: this.#readUpTo, limit: (slow ? FOR_SLOW : FOR_QUICK).page + inFlight }
+    return { afterSeq: this.#readUpTo, limit: (slow ? SLOW_CONSUMER : FAST_CONSUMER).page + inFlight }
   }
 
-  /** @param taken whether a row is under way, or was while the page was read */
-  endLook(
-    asked: { afterSeq: number; limit: number },
+  /** @param wasClaimed whether a row is claimed, or was claimed while the page was read */
+  endRead(
+    query: { afterSeq: number; limit: number },
     page: readonly DueDelivery[],
-    taken: (id: string) => boolean,
+    wasClaimed: (id: string) => boolean,
   ): void {
-    if (asked.afterSeq === 0) this.#waiting = []
-    this.#rereading = false
-    this.#waiting.push(...page.filter(delivery => !taken(delivery.id)))
-    this.#mayHaveMore = page.length === asked.limit
+    if (query.afterSeq === 0) this.#waiting = []
+    this.#isRereading = false
+    this.#waiting.push(...page.filter(delivery => !wasClaimed(delivery.id)))
+    this.#mayHaveMore = page.length === query.limit
     this.#readUpTo = page.at(-1)?.seq ?? this.#readUpTo
   }
 }

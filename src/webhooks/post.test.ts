@@ -46,7 +46,7 @@ async function listen(server: Server): Promise<number> {
 }
 
 describe('an attempt', () => {
-  test('posts the bytes and headers it was given, and asks for no compression', async () => {
+  test('posts the given bytes and headers, and does not accept compression', async () => {
     const url = `${receiver.url}?token=x%20y#fragment`
     expect(await post(url)).toEqual({ kind: 'answered', status: 200, excerpt: null })
     const [request] = receiver.requests
@@ -67,7 +67,7 @@ describe('an attempt', () => {
     },
   )
 
-  test('does not follow a redirect, and says where it pointed to', async () => {
+  test('does not follow a redirect, and its excerpt has the target', async () => {
     receiver.answerWith({ kind: 'redirect', to: 'https://example.com/new', status: 308 })
     expect(await post(receiver.url)).toEqual({
       kind: 'answered',
@@ -77,7 +77,7 @@ describe('an attempt', () => {
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('that gets no status line ends at the deadline', async () => {
+  test('without a status line fails at the deadline', async () => {
     receiver.answerWith({ kind: 'hang' })
     const { outcome, ms } = await timed(post(receiver.url))
     expect(outcome).toEqual({ kind: 'failed', error: 'timeout' })
@@ -85,7 +85,7 @@ describe('an attempt', () => {
     expect(ms).toBeLessThan(TIMEOUT_MS + 500)
   })
 
-  test('answered just before the deadline is answered, whatever its body does then', async () => {
+  test('is answered if the status line comes before the deadline and the body does not', async () => {
     receiver.answerWith({ kind: 'drip', status: 200, everyMs: 20 })
     const { outcome, ms } = await timed(post(receiver.url))
     expect(outcome).toMatchObject({ kind: 'answered', status: 200, excerpt: expect.stringMatching(/^\.+$/) })
@@ -107,12 +107,12 @@ describe('an attempt', () => {
     expect(ms).toBeLessThan(1_500)
   })
 
-  test('whose answer breaks off after the status line is answered', async () => {
+  test('is answered if the connection is reset after the status line', async () => {
     receiver.answerWith({ kind: 'reset', after: 'status', status: 202 })
     expect(await post(receiver.url)).toMatchObject({ kind: 'answered', status: 202 })
   })
 
-  test('keeps valid text without U+0000, cut at a character', async () => {
+  test('keeps valid text without U+0000, cut between characters', async () => {
     const body = Buffer.concat([Buffer.from([0xff, 0]), Buffer.from('é'.repeat(1_000))])
     receiver.answerWith({ kind: 'status', status: 200, body })
     const outcome = await post(receiver.url)
@@ -135,7 +135,7 @@ describe('an attempt', () => {
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('is answered by a final status that comes some time after an interim answer, on a connection used again', async () => {
+  test('is answered by a final status that comes later than an interim response, on a reused connection', async () => {
     const by = poster()
     const server = createTcpServer(socket =>
       socket.on('data', () => {
@@ -181,13 +181,13 @@ describe('an attempt', () => {
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('fails where nobody listens', async () => {
+  test('fails if no process listens on the port', async () => {
     const port = await listen(createTcpServer())
     await (disposals.pop() as () => unknown)()
     expect(await post(`http://127.0.0.1:${port}/`)).toEqual({ kind: 'failed', error: 'connection_refused' })
   })
 
-  test('is broken off by its signal', async () => {
+  test('is aborted by its signal', async () => {
     receiver.answerWith({ kind: 'hang' })
     const abort = new AbortController()
     const sent = poster({ timeoutMs: 10_000 }).send({
@@ -201,7 +201,7 @@ describe('an attempt', () => {
     expect((await timed(sent)).ms).toBeLessThan(500)
   })
 
-  test('uses an open connection again, but not one idle for long enough that the consumer may be closing it', async () => {
+  test('reuses an open connection, except one that has been idle for so long that the consumer may be closing it', async () => {
     const by = poster()
     await post(receiver.url, by)
     await sleep(20)
@@ -215,7 +215,7 @@ describe('an attempt', () => {
 })
 
 describe('over TLS', () => {
-  test('a certificate nobody vouches for is refused before the request is written', async () => {
+  test('an untrusted certificate is rejected before the request is written', async () => {
     let requests = 0
     const server = createTlsServer(createCertificate(), (_, response) => {
       requests += 1
@@ -226,7 +226,7 @@ describe('over TLS', () => {
     expect(requests).toBe(0)
   })
 
-  test('a consumer that speaks plain HTTP there fails the handshake', async () => {
+  test('the handshake fails if the consumer speaks plain HTTP', async () => {
     expect(await post(`https://127.0.0.1:${receiver.port}/`)).toEqual({ kind: 'failed', error: 'tls_failed' })
   })
 })
@@ -237,7 +237,7 @@ describe('names', () => {
     async () =>
       addresses.map(address => ({ address, family: address.includes(':') ? 6 : 4 }))
 
-  test('are posted to at the address they resolve to', async () => {
+  test('are resolved to the address that is posted to', async () => {
     const outcome = await post(`http://consumer.test:${receiver.port}/`, poster({ resolve: at('127.0.0.1') }))
     expect(outcome).toMatchObject({ kind: 'answered', status: 200 })
     expect(receiver.requests[0]?.headers.host).toBe(`consumer.test:${receiver.port}`)
@@ -254,7 +254,7 @@ describe('names', () => {
     expect(receiver.requests).toHaveLength(0)
   })
 
-  test('that resolve to this machine are blocked at our own port', async () => {
+  test('that resolve to this machine are blocked at the port of this process', async () => {
     const guard = createAddressGuard({ ...ON_LOOPBACK, ownPorts: [receiver.port] })
     const by = poster({ guard, resolve: at('127.0.0.1') })
     expect(await post(`http://consumer.test:${receiver.port}/`, by)).toEqual({
@@ -266,7 +266,7 @@ describe('names', () => {
     expect(receiver.requests).toHaveLength(0)
   })
 
-  test('that change their address after the check gain nothing: each connection dials what was checked', async () => {
+  test('that change their address after the check are still connected to the checked address', async () => {
     const answers = [['127.0.0.1'], ['169.254.169.254']]
     let asked = 0
     const resolve = () => at(...(answers[asked++] ?? []))()
@@ -278,7 +278,7 @@ describe('names', () => {
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('are blocked by the peer that was reached, should the look-up ever be passed by', async () => {
+  test('are blocked by the address of the connected peer if the look-up was bypassed', async () => {
     const real = createAddressGuard(ON_LOOPBACK)
     let judged = 0
     const guard = {
@@ -302,14 +302,14 @@ describe('names', () => {
     })
   })
 
-  test('whose look-up hangs fail at the deadline', async () => {
+  test('fail at the deadline if their look-up hangs', async () => {
     const { outcome, ms } = await timed(post('http://hangs.test/', poster({ resolve: () => new Promise(() => {}) })))
     expect(outcome).toEqual({ kind: 'failed', error: 'timeout' })
     expect(ms).toBeLessThan(TIMEOUT_MS + 500)
   })
 })
 
-test('literals are judged without a look-up', async () => {
+test('IP addresses are checked without a look-up', async () => {
   let asked = 0
   const by = poster({
     guard: createAddressGuard({ ...ON_LOOPBACK, loopbackAndPrivateAllowed: false }),

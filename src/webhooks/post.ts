@@ -1,7 +1,7 @@
 import { type ClientRequest, type IncomingMessage, request as openRequest } from 'node:http'
 import type { AddressGuard } from './address-guard.ts'
 import type { AttemptError } from './attempt-error.ts'
-import { attemptError, ClosedWithoutAnswer, TooManyInterimAnswers } from './attempt-error.ts'
+import { attemptError, ClosedWithoutResponse, TooManyInterimResponses } from './attempt-error.ts'
 import { createConnector } from './connector.ts'
 import { excerptOf, readBeginning } from './excerpt.ts'
 import type { Lookup } from './resolver.ts'
@@ -11,11 +11,11 @@ export interface PostRequest {
   url: string
   headers: Record<string, string>
   body: Uint8Array
-  /** Ends the attempt early; its outcome then means nothing. */
+  /** Aborts the attempt; ignore the outcome then. */
   signal?: AbortSignal | undefined
 }
 
-/** What came of one attempt. Any status line is an answer, whatever its body does. */
+/** The outcome of one request. It is `answered` once a status line came, even if the body fails. */
 export type PostOutcome =
   | { kind: 'answered'; status: number; excerpt: string | null }
   | { kind: 'failed'; error: AttemptError }
@@ -28,17 +28,17 @@ export interface Poster {
 
 export interface PosterOptions {
   guard: AddressGuard
-  /** By default the system's look-up. */
+  /** By default the system's name resolution. */
   resolve?: Lookup
-  /** From the look-up of the name to the end of the reading. */
+  /** For the whole request, from the name resolution to the last byte read. */
   timeoutMs: number
 }
 
 const MAX_HEADER_BYTES = 16 * 1024
-/** Interim answers (RFC 9110, section 15.2) that one attempt may get before its final one; 16 KiB of headers in all of them. */
-const MAX_INTERIM_ANSWERS = 16
+/** Interim responses (RFC 9110, section 15.2) accepted before the final one, with at most `MAX_HEADER_BYTES` in all. */
+const MAX_INTERIM_RESPONSES = 16
 
-/** Posts over HTTP/1.1: follows no redirect, asks for no compression, uses no proxy. */
+/** Posts over HTTP/1.1 without redirects, compression or proxies. */
 export function createPoster({ guard, timeoutMs, resolve = createResolver() }: PosterOptions): Poster {
   const connector = createConnector({ guard, resolve })
 
@@ -47,10 +47,10 @@ export function createPoster({ guard, timeoutMs, resolve = createResolver() }: P
       const target = new URL(url)
       const options = { method: 'POST', headers, signal, maxHeaderSize: MAX_HEADER_BYTES }
       const request = openRequest(target, { ...options, ...connector.optionsFor(target) })
-      boundInterimAnswers(request, failed)
+      limitInterimResponses(request, failed)
       request.on('response', head => answered(readAnswer(head))).on('error', failed)
-      // The only event where the consumer switches protocols unasked.
-      request.on('close', () => failed(new ClosedWithoutAnswer()))
+      // The only event if the consumer switches protocols unasked.
+      request.on('close', () => failed(new ClosedWithoutResponse()))
       request.end(body)
     })
   }
@@ -73,27 +73,27 @@ export function createPoster({ guard, timeoutMs, resolve = createResolver() }: P
   return { send, close: async () => connector.destroy() }
 }
 
-function boundInterimAnswers(request: ClientRequest, failed: (error: Error) => void): void {
-  let answers = 0
+function limitInterimResponses(request: ClientRequest, failed: (error: Error) => void): void {
+  let responses = 0
   let headerBytes = 0
   request.on('information', ({ rawHeaders }) => {
-    answers += 1
+    responses += 1
     for (const text of rawHeaders) headerBytes += text.length
-    if (answers <= MAX_INTERIM_ANSWERS && headerBytes <= MAX_HEADER_BYTES) return
-    // A final answer among the bytes that are being parsed comes too late.
-    failed(new TooManyInterimAnswers())
+    if (responses <= MAX_INTERIM_RESPONSES && headerBytes <= MAX_HEADER_BYTES) return
+    // Fails first: the parser may emit a final response from the same bytes.
+    failed(new TooManyInterimResponses())
     request.destroy()
   })
 }
 
-/** Begins to read at once, so that no error of the body is left unheard. */
+/** Starts to read at once, so that every error of the body has a listener. */
 async function readAnswer(head: IncomingMessage): Promise<PostOutcome> {
   const { statusCode: status = 0, headers } = head
   const note = redirectNote(status, headers.location)
   return { kind: 'answered', status, excerpt: excerptOf(await readBeginning(head), note) }
 }
 
-/** Tells where a redirect, which is not followed, pointed to. */
+/** The target of a redirect, for the excerpt. */
 function redirectNote(status: number, location: string | undefined): string {
   return status >= 300 && status < 400 && location !== undefined ? `Location: ${location}\n\n` : ''
 }

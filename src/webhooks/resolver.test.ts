@@ -5,8 +5,8 @@ import { createResolver, LookupTimedOut } from './resolver.ts'
 
 const HERE: readonly ResolvedAddress[] = [{ address: '192.0.2.1', family: 4 }]
 
-/** Name servers that answer only when told to. */
-function setUp(maxInFlight = 2, keptForKnown = 0) {
+/** Name servers that answer only when the test resolves their promise. */
+function setUp(options: { maxInFlight?: number; reservedForKnown?: number } = { maxInFlight: 2, reservedForKnown: 0 }) {
   const clock = new ManualClock()
   const asked: string[] = []
   const pending = new Map<string, PromiseWithResolvers<readonly ResolvedAddress[]>>()
@@ -16,12 +16,12 @@ function setUp(maxInFlight = 2, keptForKnown = 0) {
     pending.set(hostname, answer)
     return answer.promise
   }
-  const resolve = createResolver({ clock, maxInFlight, keptForKnown, lookup })
+  const resolve = createResolver({ clock, lookup, ...options })
   return { clock, asked, pending, resolve }
 }
 
-describe('looking names up', () => {
-  test('a name has one look-up under way, whoever asks, and its answer serves for 5 s', async () => {
+describe('the resolver', () => {
+  test('a name has one look-up at a time, and its result is used for 5 s', async () => {
     const { clock, asked, pending, resolve } = setUp()
     const both = [resolve('a.test'), resolve('a.test')]
     await clock.settle()
@@ -36,7 +36,7 @@ describe('looking names up', () => {
     expect(asked).toEqual(['a.test', 'a.test'])
   })
 
-  test('a name server that hangs costs its own callers 5 s and no second thread', async () => {
+  test('a name server that hangs delays only its own callers, by 5 s, and occupies one thread', async () => {
     const { clock, asked, pending, resolve } = setUp()
     const outcomes: unknown[] = []
     for (let caller = 0; caller < 3; caller += 1) resolve('hangs.test').catch(error => outcomes.push(error))
@@ -51,8 +51,8 @@ describe('looking names up', () => {
     expect(asked).toEqual(['hangs.test', 'fine.test'])
   })
 
-  test('names beyond the threads wait for one, in turn', async () => {
-    const { clock, asked, pending, resolve } = setUp(2)
+  test('look-ups without a thread wait for one, in order', async () => {
+    const { clock, asked, pending, resolve } = setUp({ maxInFlight: 2, reservedForKnown: 0 })
     const all = ['a', 'b', 'c', 'd'].map(name => resolve(name))
     await clock.settle()
     expect(asked).toEqual(['a', 'b'])
@@ -65,7 +65,7 @@ describe('looking names up', () => {
     await Promise.all(all)
   })
 
-  test('while the name server is silent, a name that answered before keeps its addresses', async () => {
+  test('a name that was resolved before keeps its addresses while the name server does not answer', async () => {
     const { clock, pending, resolve } = setUp()
     const first = resolve('a.test')
     await clock.settle()
@@ -77,8 +77,25 @@ describe('looking names up', () => {
     expect(await second).toEqual(HERE)
   })
 
-  test('however many strangers hang, a name that answered before finds a thread', async () => {
-    const { clock, asked, pending, resolve } = setUp(4, 1)
+  test('by default 24 look-ups run at once, 8 of them reserved for names that were resolved before', async () => {
+    const { clock, asked, pending, resolve } = setUp({})
+    const known = Array.from({ length: 10 }, (_, name) => `${name}.known.test`)
+    for (const name of known) {
+      const first = resolve(name)
+      pending.get(name)?.resolve(HERE)
+      await first
+    }
+    await clock.pass(10_000)
+    asked.length = 0
+    for (let name = 0; name < 50; name += 1) resolve(`${name}.hangs.test`).catch(() => {})
+    expect(asked).toHaveLength(16)
+    for (const name of known) void resolve(name)
+    expect(asked.slice(16)).toEqual(known.slice(0, 8))
+    await clock.pass(5_000)
+  })
+
+  test('a name that was resolved before finds a thread while many unknown names hang', async () => {
+    const { clock, asked, pending, resolve } = setUp({ maxInFlight: 4, reservedForKnown: 1 })
     const friend = resolve('friend.test')
     await clock.settle()
     pending.get('friend.test')?.resolve(HERE)
@@ -92,8 +109,8 @@ describe('looking names up', () => {
     expect(await again).toEqual(HERE)
   })
 
-  test('a look-up that everybody has given up on before it had a thread is never made', async () => {
-    const { clock, asked, pending, resolve } = setUp(1)
+  test('a look-up whose callers have all timed out before it had a thread is not made', async () => {
+    const { clock, asked, pending, resolve } = setUp({ maxInFlight: 1, reservedForKnown: 0 })
     for (let name = 0; name < 1_000; name += 1) resolve(`${name}.hangs.test`).catch(() => {})
     await clock.pass(5_000)
     const late = resolve('late.test')
@@ -104,8 +121,8 @@ describe('looking names up', () => {
     expect(await late).toEqual(HERE)
   })
 
-  test('a failure is told as it is, remembered by nobody, and gives its thread back', async () => {
-    const { clock, asked, pending, resolve } = setUp(1)
+  test('a failure is passed to the caller, is not cached, and frees its thread', async () => {
+    const { clock, asked, pending, resolve } = setUp({ maxInFlight: 1, reservedForKnown: 0 })
     const notFound = Object.assign(new Error('not found'), { code: 'ENOTFOUND' })
     for (let time = 0; time < 2; time += 1) {
       const answer = resolve('gone.test')

@@ -11,62 +11,64 @@ export interface ResolvedAddress {
 /** All addresses of a name; rejects when there are none. */
 export type Lookup = (hostname: string) => Promise<readonly ResolvedAddress[]>
 
-/** A name's look-up did not end in time. */
+/** A name was not resolved in time. */
 export class LookupTimedOut extends Error {
   override readonly name = 'LookupTimedOut'
   readonly code = 'LOOKUP_TIMED_OUT'
 }
 
-export interface ResolverOptions {
+interface ResolverOptions {
   clock?: Clock
-  /** Look-ups that may occupy a thread of libuv's pool at once; by default fewer than the 32 that bin/pombal.js asks for. */
+  /** Concurrent look-ups, each of which occupies a libuv thread. The default leaves some of the 32 in bin/pombal.js free. */
   maxInFlight?: number
-  /** So many of those are kept for names that answered before. */
-  keptForKnown?: number
+  /** How many of them are reserved for names that were resolved before. */
+  reservedForKnown?: number
   lookup?: Lookup
 }
 
 const TIMEOUT_MS = 5_000
-/** Within this age an answer is used again; long enough for a burst, short enough for a consumer that moves. */
+/** A result is used again for this time: long enough for a burst, short enough for a consumer that moves. */
 const FRESH_MS = 5_000
-/** An answer of this age still serves while the name server is silent. */
+/** A result up to this age is used if the name server does not answer. */
 const STALE_MS = 600_000
-/** How long a name that answered before is waited for until its last answer serves. */
-const PATIENCE_WITH_KNOWN_MS = 500
+/** How long to wait for the name server before an old result is used. */
+const TIMEOUT_OF_KNOWN_MS = 500
 const MAX_NAMES = 1_000
 const MAX_IN_FLIGHT = 24
-const KEPT_FOR_KNOWN = 8
+const RESERVED_FOR_KNOWN = 8
 
 interface KnownName {
   addresses: readonly ResolvedAddress[]
   readAt: number
 }
 
-/** A look-up that waits for a thread, or occupies one. */
-interface Look {
+/** A look-up that waits for a thread or runs. */
+interface PendingLookup {
   hostname: string
-  /** Its name answered before. */
+  /** Whether the name was resolved before. */
   isKnown: boolean
-  /** Those who have not given up on it. */
+  /** Callers that have not timed out. */
   callers: number
-  answer: PromiseWithResolvers<readonly ResolvedAddress[]>
+  result: PromiseWithResolvers<readonly ResolvedAddress[]>
 }
 
 /**
- * The system's look-up (so that /etc/hosts and search domains hold), made safe against name servers that hang: a look-up
- * cannot be called off and holds a thread until it ends, so a name has at most one under way, only `maxInFlight` run at
- * once, and nobody waits longer than 5 s. Names that never answered, however many hang, leave threads to those that did,
- * which besides are answered from memory while their name server is silent.
+ * Resolves names with the system's `getaddrinfo`, which respects /etc/hosts and search domains. A look-up cannot be
+ * cancelled and occupies a thread until it ends. To tolerate name servers that hang:
+ *
+ * - A name has at most one look-up at a time, and at most `maxInFlight` run at once.
+ * - Some threads are reserved for names that were resolved before.
+ * - A caller waits at most 5 s. If an earlier result is known, it is used after 500 ms.
  */
 export function createResolver(options: ResolverOptions = {}): Lookup {
-  const { clock = systemClock, maxInFlight = MAX_IN_FLIGHT, keptForKnown = KEPT_FOR_KNOWN } = options
+  const { clock = systemClock, maxInFlight = MAX_IN_FLIGHT, reservedForKnown = RESERVED_FOR_KNOWN } = options
   const lookup = options.lookup ?? (hostname => systemLookup(hostname, { all: true }))
   const known = new BoundedMap<string, KnownName>(MAX_NAMES)
-  const underWay = new Map<string, Look>()
-  /** Those of them that have no thread yet, in turn. */
-  const waiting = new Set<Look>()
+  const pending = new Map<string, PendingLookup>()
+  /** Pending look-ups without a thread, in order. */
+  const waiting = new Set<PendingLookup>()
   let inFlight = 0
-  let strangersInFlight = 0
+  let unknownInFlight = 0
 
   function remember(hostname: string, addresses: readonly ResolvedAddress[]): void {
     known.set(hostname, { addresses, readAt: clock.steady() })
@@ -77,65 +79,65 @@ export function createResolver(options: ResolverOptions = {}): Lookup {
     return old === undefined ? Number.POSITIVE_INFINITY : clock.steady() - old.readAt
   }
 
-  function enqueue(hostname: string): Look {
-    const look: Look = { hostname, isKnown: known.has(hostname), callers: 0, answer: Promise.withResolvers() }
-    // Its callers may all have given up.
-    look.answer.promise.catch(() => undefined)
-    underWay.set(hostname, look)
-    waiting.add(look)
-    startWhatCan()
-    return look
+  function enqueue(hostname: string): PendingLookup {
+    const entry: PendingLookup = { hostname, isKnown: known.has(hostname), callers: 0, result: Promise.withResolvers() }
+    // All callers may have timed out.
+    entry.result.promise.catch(() => undefined)
+    pending.set(hostname, entry)
+    waiting.add(entry)
+    startWaiting()
+    return entry
   }
 
-  function startWhatCan(): void {
-    for (const look of waiting) {
+  function startWaiting(): void {
+    for (const entry of waiting) {
       if (inFlight >= maxInFlight) return
-      if (!look.isKnown && strangersInFlight >= maxInFlight - keptForKnown) continue
-      waiting.delete(look)
-      void run(look)
+      if (!entry.isKnown && unknownInFlight >= maxInFlight - reservedForKnown) continue
+      waiting.delete(entry)
+      void run(entry)
     }
   }
 
-  async function run({ hostname, isKnown, answer }: Look): Promise<void> {
+  async function run({ hostname, isKnown, result }: PendingLookup): Promise<void> {
     inFlight += 1
-    if (!isKnown) strangersInFlight += 1
+    if (!isKnown) unknownInFlight += 1
     try {
       const addresses = await lookup(hostname)
       remember(hostname, addresses)
-      answer.resolve(addresses)
+      result.resolve(addresses)
     } catch (error) {
-      answer.reject(error)
+      result.reject(error)
     } finally {
-      underWay.delete(hostname)
+      pending.delete(hostname)
       inFlight -= 1
-      if (!isKnown) strangersInFlight -= 1
-      startWhatCan()
+      if (!isKnown) unknownInFlight -= 1
+      startWaiting()
     }
   }
 
-  /** Nobody waits for it any more: it need not take a thread. */
-  function leave(look: Look): void {
-    look.callers -= 1
-    if (look.callers === 0 && waiting.delete(look)) underWay.delete(look.hostname)
+  /** Cancels the look-up if no caller is left and it has no thread yet. */
+  function leave(entry: PendingLookup): void {
+    entry.callers -= 1
+    if (entry.callers === 0 && waiting.delete(entry)) pending.delete(entry.hostname)
   }
 
-  function inTime(look: Look): ReturnType<Lookup> {
-    const { hostname, answer } = look
-    look.callers += 1
+  function withTimeout(entry: PendingLookup): ReturnType<Lookup> {
+    const { hostname, result } = entry
+    entry.callers += 1
     return new Promise((resolve, reject) => {
-      const cancel = clock.after(ageOf(hostname) < STALE_MS ? PATIENCE_WITH_KNOWN_MS : TIMEOUT_MS, () => {
+      const cancel = clock.after(ageOf(hostname) < STALE_MS ? TIMEOUT_OF_KNOWN_MS : TIMEOUT_MS, () => {
         const old = known.get(hostname)
-        leave(look)
+        leave(entry)
         if (old && ageOf(hostname) < STALE_MS) resolve(old.addresses)
-        else reject(new LookupTimedOut(`The look-up of ${hostname} did not end within ${TIMEOUT_MS} ms.`))
+        else reject(new LookupTimedOut(`${hostname} was not resolved within ${TIMEOUT_MS} ms.`))
       })
-      answer.promise.then(resolve, reject).finally(cancel)
+      result.promise.then(resolve, reject).finally(cancel)
     })
   }
 
   return hostname => {
     const old = known.get(hostname)
     if (old && ageOf(hostname) < FRESH_MS) return Promise.resolve(old.addresses)
-    return inTime(underWay.get(hostname) ?? enqueue(hostname))
+    return withTimeout(pending.get(hostname) ?? enqueue(hostname))
   }
 }

@@ -21,13 +21,13 @@ function retry(seq: number, dueAt: number, attemptNumber = 2): DueDelivery {
   }
 }
 
-/** A lane of nothing but retries, which all start at once, on a clock of whole milliseconds. */
+/** A lane with retries only, which end at once, on a clock of whole milliseconds. */
 class Table {
   readonly rows = new Map<string, DueDelivery>()
   readonly retries = new Retries()
   readonly lateMs: number[] = []
   readonly order: number[] = []
-  looks = 0
+  reads = 0
   now = START
 
   fail(seq: number, attemptNumber: number): void {
@@ -38,7 +38,7 @@ class Table {
 
   /** @param startable how many may start in this millisecond */
   tick(startable: number): void {
-    this.#look()
+    this.#read()
     for (let left = startable; left > 0; left -= 1) {
       const next = this.retries.peek()
       if (!next || next.dueAt > this.now) break
@@ -46,22 +46,22 @@ class Table {
       this.rows.delete(next.id)
       this.lateMs.push(this.now - next.dueAt)
       this.order.push(next.dueAt)
-      this.#look()
+      this.#read()
     }
     this.now += 1
   }
 
-  #look(): void {
-    if (this.retries.lookAt > this.now) return
-    this.looks += 1
-    const limit = this.retries.beginLook(0)
+  #read(): void {
+    if (this.retries.readAt > this.now) return
+    this.reads += 1
+    const limit = this.retries.beginRead(0)
     const page = [...this.rows.values()].sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq).slice(0, limit)
-    this.retries.endLook(limit, page, () => false, this.now)
+    this.retries.endRead(limit, page, () => false, this.now)
   }
 }
 
 describe('retries', () => {
-  test('start at their moment, the earliest due first, whatever fails when', () => {
+  test('start at their due time, the earliest first', () => {
     const burst = fc.record({
       atMs: fc.integer({ min: 0, max: 8_000 }),
       count: fc.integer({ min: 1, max: 150 }),
@@ -84,7 +84,7 @@ describe('retries', () => {
     )
   })
 
-  test('that cannot keep up still start in the order of their moments', () => {
+  test('start in the order of their due times even if they are late', () => {
     const table = new Table()
     for (let seq = 1; seq <= 500; seq += 1) {
       table.fail(seq, 2)
@@ -94,29 +94,29 @@ describe('retries', () => {
     expect(table.order).toEqual(table.order.toSorted((a, b) => a - b))
   })
 
-  test('that fail while rows are read do not push aside those left in the rows', () => {
+  test('that are added during a read do not delay retries that are still unread', () => {
     const table = new Table()
     for (let seq = 1; seq <= 100; seq += 1) table.rows.set(`${seq}`, retry(seq, START + 500 + seq))
-    const limit = table.retries.beginLook(0)
+    const limit = table.retries.beginRead(0)
     const page = [...table.rows.values()].slice(0, limit)
     for (let seq = 101; seq <= 120; seq += 1) {
       const row = retry(seq, START + 700 + seq)
       table.rows.set(row.id, row)
       table.retries.add(row, START)
     }
-    table.retries.endLook(limit, page, () => false, START)
+    table.retries.endRead(limit, page, () => false, START)
     for (let ms = 0; ms < 1_000; ms += 1) table.tick(10)
     expect(table.order).toHaveLength(120)
     expect(Math.max(...table.lateMs)).toBe(0)
   })
 
-  test('are read seldom: what is due later costs one look shortly before', () => {
+  test('are read rarely: later retries cost one read shortly before they are due', () => {
     const table = new Table()
     for (let seq = 1; seq <= 20; seq += 1) table.fail(seq, 4)
     for (let ms = 0; ms < 27_000; ms += 1) table.tick(1)
-    expect(table.looks).toBeLessThanOrEqual(2)
+    expect(table.reads).toBeLessThanOrEqual(2)
     for (let ms = 0; ms < 4_000; ms += 1) table.tick(1)
     expect(table.order).toHaveLength(20)
-    expect(table.looks).toBeLessThanOrEqual(4)
+    expect(table.reads).toBeLessThanOrEqual(4)
   })
 })

@@ -1,28 +1,28 @@
 import type { DueDelivery } from '../store/deliveries/deliveries.ts'
 
-/** Rows read at once. */
+/** Rows in one read, besides those that are in memory or in flight. */
 const PAGE = 32
-/** Rows are read ahead only when fewer than this are at hand. */
+/** Rows are read only while fewer than this are in memory. */
 const LOW = 16
 const MAX_WAITING = 64
-/** What is due later than this is left to the rows. */
-const LOOK_AHEAD_MS = 5_000
-/** So long before it is due, the first of the rows left is read. */
+/** Retries due later than this are not kept in memory. */
+const READ_AHEAD_MS = 5_000
+/** How long before its due time the next unread row is read. */
 const LEAD_MS = 2_000
-/** Clocks of two nodes may differ by this much. */
-const CLOCKS_DIFFER_MS = 1_000
+/** The accepted difference between the clocks of two nodes. */
+const CLOCK_TOLERANCE_MS = 1_000
 
 /**
- * The lane's next retries. A retry that is due soon stays in memory as soon as its attempt has failed; later ones are read
- * shortly before they are due. Whatever waits here is due no later than anything left in the rows, so the earliest always
- * starts first. Times are those of the steady clock.
+ * A lane's next retries. A retry that is due soon is kept in memory when its attempt has failed; later ones are read
+ * shortly before they are due. No unread row is due earlier than a retry in memory, so the earliest always starts
+ * first. All times are those of the steady clock.
  */
 export class Retries {
   #waiting: DueDelivery[] = []
-  /** No row left unread is due before this. */
-  #restFrom = Number.NEGATIVE_INFINITY
+  /** No unread row is due before this. */
+  #unreadFrom = Number.NEGATIVE_INFINITY
 
-  /** The one to start next, at its `dueAt`. */
+  /** The earliest retry in memory. */
   peek(): DueDelivery | undefined {
     return this.#waiting[0]
   }
@@ -31,45 +31,45 @@ export class Retries {
     this.#waiting.shift()
   }
 
-  /** When to read rows; Infinity while there is no need to. */
-  get lookAt(): number {
-    return this.#waiting.length < LOW ? this.#restFrom - LEAD_MS : Number.POSITIVE_INFINITY
+  /** When to read rows; Infinity while enough are in memory. */
+  get readAt(): number {
+    return this.#waiting.length < LOW ? this.#unreadFrom - LEAD_MS : Number.POSITIVE_INFINITY
   }
 
-  /** A retry that was just recorded. */
+  /** @param delivery a retry that was just recorded */
   add(delivery: DueDelivery, now: number): void {
-    if (delivery.dueAt > Math.min(this.#restFrom, now + LOOK_AHEAD_MS)) {
-      this.#restFrom = Math.min(this.#restFrom, delivery.dueAt)
+    if (delivery.dueAt > Math.min(this.#unreadFrom, now + READ_AHEAD_MS)) {
+      this.#unreadFrom = Math.min(this.#unreadFrom, delivery.dueAt)
       return
     }
     this.#insert(delivery)
     const evicted = this.#waiting.length > MAX_WAITING ? this.#waiting.pop() : undefined
-    if (evicted) this.#restFrom = Math.min(this.#restFrom, evicted.dueAt)
+    if (evicted) this.#unreadFrom = Math.min(this.#unreadFrom, evicted.dueAt)
   }
 
-  /** How many rows to read, earliest due first. @param inFlight retries under way, which the rows still show */
-  beginLook(inFlight: number): number {
-    this.#restFrom = Number.POSITIVE_INFINITY
+  /** How many rows to read, earliest due first. @param inFlight retries in flight, which the page contains too */
+  beginRead(inFlight: number): number {
+    this.#unreadFrom = Number.POSITIVE_INFINITY
     return PAGE + this.#waiting.length + inFlight
   }
 
-  /** The rows are to be looked at (again). */
+  /** Rows that are not in memory may be due. */
   invalidate(): void {
-    this.#restFrom = Number.NEGATIVE_INFINITY
+    this.#unreadFrom = Number.NEGATIVE_INFINITY
   }
 
-  /** @param taken whether a row is under way, or was while the page was read */
-  endLook(limit: number, page: readonly DueDelivery[], taken: (id: string) => boolean, now: number): void {
-    const rows = page.map(row => withPossibleDue(row, now))
+  /** @param wasClaimed whether a row is claimed, or was claimed while the page was read */
+  endRead(limit: number, page: readonly DueDelivery[], wasClaimed: (id: string) => boolean, now: number): void {
+    const rows = page.map(row => withoutClockSkew(row, now))
     const known = new Set(this.#waiting.map(({ id }) => id))
     const last = rows.at(-1)
-    if (last && rows.length === limit) this.#restFrom = Math.min(this.#restFrom, last.dueAt)
+    if (last && rows.length === limit) this.#unreadFrom = Math.min(this.#unreadFrom, last.dueAt)
     for (const row of rows) {
-      if (taken(row.id) || known.has(row.id)) continue
-      if (row.dueAt <= now + LOOK_AHEAD_MS) this.#insert(row)
-      else this.#restFrom = Math.min(this.#restFrom, row.dueAt)
+      if (wasClaimed(row.id) || known.has(row.id)) continue
+      if (row.dueAt <= now + READ_AHEAD_MS) this.#insert(row)
+      else this.#unreadFrom = Math.min(this.#unreadFrom, row.dueAt)
     }
-    this.#waiting = this.#waiting.filter(({ dueAt }) => dueAt <= this.#restFrom)
+    this.#waiting = this.#waiting.filter(({ dueAt }) => dueAt <= this.#unreadFrom)
   }
 
   #insert(delivery: DueDelivery): void {
@@ -78,7 +78,7 @@ export class Retries {
   }
 }
 
-/** An attempt that failed later than now was recorded by a clock that was set back since: its retry is due now. */
-function withPossibleDue(row: DueDelivery, now: number): DueDelivery {
-  return row.failedAt !== null && row.failedAt > now + CLOCKS_DIFFER_MS ? { ...row, dueAt: now } : row
+/** An attempt that failed in the future was recorded by a clock that has been set back since. Its retry is due now. */
+function withoutClockSkew(row: DueDelivery, now: number): DueDelivery {
+  return row.failedAt !== null && row.failedAt > now + CLOCK_TOLERANCE_MS ? { ...row, dueAt: now } : row
 }

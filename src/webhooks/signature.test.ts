@@ -54,7 +54,7 @@ describe('the published vectors', () => {
     }
   })
 
-  test('one of them is within a rotation', () => {
+  test('one of them has two secrets', () => {
     expect(vectors.some(({ previousSecret }) => previousSecret !== null)).toBe(true)
   })
 })
@@ -64,25 +64,25 @@ describe('an attempt’s headers', () => {
   const body = Buffer.from('{"event":"message.sent"}')
   const attempt = { body, secrets, eventId: 'evt_1', kind: 'message.sent' as const, attemptNumber: 3, version: '1.2.3' }
 
-  test('X-Service-Signature changes over to a new secret at once', () => {
+  test('X-Service-Signature uses a new secret at once', () => {
     const headers = signatureHeaders({ ...attempt, now: 1_700_000_000_999 })
     const expected = createHmac('sha256', secrets.current).update(body).digest('hex')
     expect(headers['X-Service-Signature']).toBe(`sha256=${expected}`)
     expect(headers['webhook-signature']?.split(' ')).toHaveLength(2)
   })
 
-  test('the timestamp is whole seconds and never ahead of the attempt', () => {
+  test('the timestamp is in whole seconds and never later than the attempt', () => {
     expect(signatureHeaders({ ...attempt, now: 1_700_000_000_999 })['webhook-timestamp']).toBe('1700000000')
   })
 
-  test('a secret that was never in force verifies nothing', () => {
+  test('an unknown secret verifies nothing', () => {
     const headers = lowerCased(signatureHeaders({ ...attempt, now: Date.now() }))
     expect(() => new Webhook(newWebhookSecret()).verify(body, headers)).toThrow()
     expect(() => new Webhook(secrets.current).verify('{"event":"message.read"}', headers)).toThrow()
   })
 })
 
-test('a new secret is whsec_ and the base64 of 32 bytes, and never the same twice', () => {
+test('a new secret is whsec_ and the base64 of 32 bytes, and unique', () => {
   const secret = newWebhookSecret()
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
   expect(Buffer.from(secret.slice('whsec_'.length), 'base64')).toHaveLength(32)

@@ -6,34 +6,34 @@ import type { SigningSecrets } from '../domain/instance.ts'
 const SECRET_PREFIX = 'whsec_'
 const SECRET_BYTES = 32
 
-/** `whsec_` and the base64 of 32 random bytes: what the Standard Webhooks libraries take as it is. */
+/** `whsec_` and the base64 of 32 random bytes, the format of the Standard Webhooks libraries. */
 export function newWebhookSecret(): string {
   return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64')
 }
 
 export interface SignedAttempt {
-  /** The bytes as they will be posted. */
+  /** The exact bytes to post. */
   body: Uint8Array
   secrets: SigningSecrets
   eventId: EventId
   kind: EventKind | typeof TEST_EVENT
   /** From 1. */
   attemptNumber: number
-  /** The attempt's time, milliseconds since 1970. */
+  /** The start of the attempt, milliseconds since 1970. */
   now: number
-  /** Of Pombal. */
+  /** Pombal's version. */
   version: string
 }
 
 /**
- * All headers of one attempt (contract §5). `X-Service-Signature` is made with the current secret alone, the key being
- * the whole secret string in UTF-8; `webhook-signature` with both secrets while both hold, the key being the bytes after
- * `whsec_` (Standard Webhooks 1.0, "Webhook headers").
+ * All headers of one attempt (contract §5). `X-Service-Signature` uses the current secret only; its key is the whole
+ * secret string in UTF-8. `webhook-signature` has one signature for each valid secret; its key is the decoded base64
+ * after `whsec_` (Standard Webhooks 1.0, "Webhook headers").
  */
 export function signatureHeaders(attempt: SignedAttempt): Record<string, string> {
   const { body, secrets, eventId } = attempt
   const timestamp = Math.floor(attempt.now / 1000).toString()
-  const held = secrets.previous === null ? [secrets.current] : [secrets.current, secrets.previous]
+  const valid = secrets.previous === null ? [secrets.current] : [secrets.current, secrets.previous]
   return {
     'Content-Type': 'application/json',
     'User-Agent': `Pombal/${attempt.version}`,
@@ -42,7 +42,7 @@ export function signatureHeaders(attempt: SignedAttempt): Record<string, string>
     'X-Service-Attempt': attempt.attemptNumber.toString(),
     'webhook-id': eventId,
     'webhook-timestamp': timestamp,
-    'webhook-signature': held.map(secret => standardSignature(secret, eventId, timestamp, body)).join(' '),
+    'webhook-signature': valid.map(secret => standardSignature(secret, eventId, timestamp, body)).join(' '),
   }
 }
 

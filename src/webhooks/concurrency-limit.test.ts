@@ -1,0 +1,159 @@
+import { describe, expect, test } from 'vitest'
+import { ManualClock } from '../../test/manual-clock.ts'
+import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
+import { createConcurrencyLimit } from './concurrency-limit.ts'
+
+/** Acquires as many permits as it can, at most `most`. */
+class Greedy implements LimitedUser {
+  speed: ConsumerSpeed = 'fast'
+  readonly held: Permit[] = []
+  readonly #most: number
+  readonly #limit: ConcurrencyLimit
+  readonly #log: string[]
+  readonly #name: string
+
+  constructor(limit: ConcurrencyLimit, log: string[], name: string, most = 8) {
+    this.#limit = limit
+    this.#log = log
+    this.#name = name
+    this.#most = most
+  }
+
+  onPermit(): void {
+    while (this.held.length < this.#most) {
+      const permit = this.#limit.acquire(this)
+      if (permit === null) return
+      this.#log.push(this.#name)
+      this.held.push(permit)
+    }
+  }
+
+  releaseOne(): void {
+    this.held.shift()?.release()
+  }
+}
+
+function setUp(capacity: number) {
+  const clock = new ManualClock()
+  const limit = createConcurrencyLimit(capacity, clock)
+  const log: string[] = []
+  return { clock, limit, log, user: (name: string, most?: number) => new Greedy(limit, log, name, most) }
+}
+
+describe('the concurrency limit', () => {
+  test('fast users hold at most half the capacity', () => {
+    const { user } = setUp(20)
+    const users = ['a', 'b', 'c'].map(name => user(name))
+    for (const each of users) each.onPermit()
+    expect(users.map(({ held }) => held.length)).toEqual([8, 2, 0])
+  })
+
+  test('waiting users get one permit each, in turn', () => {
+    const { user, log } = setUp(16)
+    const [a, b, c] = [user('a'), user('b'), user('c')]
+    for (const each of [a, b, c]) each.onPermit()
+    log.length = 0
+    for (let time = 0; time < 6; time += 1) a.releaseOne()
+    expect(log).toEqual(['b', 'c', 'b', 'c', 'b', 'c'])
+  })
+
+  test('users that hang become slow after a second, and free their permits for fast users', async () => {
+    const { clock, user } = setUp(32)
+    const hanging = [user('x'), user('y')]
+    for (const each of hanging) each.onPermit()
+    const healthy = user('healthy')
+    healthy.onPermit()
+    expect(healthy.held).toHaveLength(0)
+    await clock.pass(1_000)
+    expect(healthy.held).toHaveLength(8)
+    expect(hanging.every(({ speed }) => speed === 'slow')).toBe(true)
+  })
+
+  test('a thousand slow users hold at most half the capacity', async () => {
+    const { clock, user } = setUp(64)
+    const dead = Array.from({ length: 1_000 }, (_, index) => user(`dead${index}`))
+    for (const each of dead) each.speed = 'slow'
+    for (const each of dead) each.onPermit()
+    expect(dead.reduce((sum, { held }) => sum + held.length, 0)).toBe(32)
+    const healthy = user('healthy')
+    healthy.onPermit()
+    expect(healthy.held).toHaveLength(8)
+    await clock.pass(500)
+    for (const permit of healthy.held) permit.release()
+    expect(healthy.speed).toBe('fast')
+  })
+
+  test('a slow user that answers in time becomes fast again', async () => {
+    const { clock, user } = setUp(8)
+    const a = user('a', 1)
+    a.onPermit()
+    await clock.pass(1_000)
+    a.releaseOne()
+    expect(a.speed).toBe('slow')
+    a.onPermit()
+    await clock.pass(10)
+    a.releaseOne()
+    expect(a.speed).toBe('fast')
+    expect(clock.timers).toBe(0)
+  })
+
+  test('a user of unknown speed has one permit until its first request ends', () => {
+    const { user, log } = setUp(64)
+    const a = user('a')
+    a.speed = 'unknown'
+    a.onPermit()
+    a.onPermit()
+    expect(log).toEqual(['a'])
+    a.releaseOne()
+    expect(a.speed).toBe('fast')
+    expect(a.held).toHaveLength(8)
+  })
+
+  test('a user whose first request hangs becomes slow and gets more permits', async () => {
+    const { clock, user } = setUp(64)
+    const a = user('a')
+    a.speed = 'unknown'
+    a.onPermit()
+    await clock.pass(1_000)
+    expect(a.speed).toBe('slow')
+    expect(a.held).toHaveLength(8)
+  })
+
+  test('a new user gets a permit at once while thousands of slow and unknown users hang', async () => {
+    const { clock, user } = setUp(1_024)
+    const hanging = Array.from({ length: 2_000 }, (_, index) => user(`dead${index}`))
+    for (const [index, each] of hanging.entries()) each.speed = index % 2 === 0 ? 'unknown' : 'slow'
+    for (const each of hanging) each.onPermit()
+    for (const afterMs of [0, 999, 1, 5_000]) {
+      await clock.pass(afterMs)
+      const healthy = user('healthy')
+      healthy.speed = 'unknown'
+      healthy.onPermit()
+      expect(healthy.held).toHaveLength(1)
+      healthy.releaseOne()
+      expect(healthy.speed).toBe('fast')
+      for (const permit of healthy.held.splice(0)) permit.release()
+    }
+    expect(hanging.reduce((sum, { held }) => sum + held.length, 0)).toBe(1_512)
+  })
+
+  test('a removed user is not called when its first request ends', () => {
+    const { limit, user, log } = setUp(8)
+    const a = user('a')
+    a.speed = 'unknown'
+    a.onPermit()
+    limit.remove(a)
+    a.releaseOne()
+    expect(log).toEqual(['a'])
+  })
+
+  test('a removed user is not called', () => {
+    const { limit, user, log } = setUp(2)
+    const [a, b] = [user('a', 1), user('b', 1)]
+    a.onPermit()
+    b.onPermit()
+    limit.remove(b)
+    a.releaseOne()
+    expect(log).toEqual(['a'])
+  })
+})

@@ -1,0 +1,129 @@
+import type { Clock } from './clock.ts'
+
+/**
+ * How fast a consumer answers, judged by its latest request that ended or has been open for a second. `unknown` until its
+ * lane's first request has shown it.
+ */
+export type ConsumerSpeed = 'unknown' | 'fast' | 'slow'
+
+/** Whoever asks for permits: a lane. */
+export interface LimitedUser {
+  /** `unknown` at first, then set by the limit. */
+  speed: ConsumerSpeed
+  /** A permit may be free now. The user acquires it at once or leaves it to the next user. */
+  onPermit(): void
+}
+
+/** The right to have one request open. */
+export interface Permit {
+  release(): void
+}
+
+export interface ConcurrencyLimit {
+  /**
+   * Null if no permit is free, or while the user's first request has not shown its consumer's speed. The limit then calls
+   * `onPermit` when it is the user's turn.
+   */
+  acquire(user: LimitedUser): Permit | null
+  /** Removes the user from the queue. */
+  remove(user: LimitedUser): void
+}
+
+/** A request that is open for this long makes its consumer slow, until another request ends sooner. */
+const SLOW_AFTER_MS = 1_000
+
+/** A fixed number of permits. Waiting users get one each, in turn. */
+class Pool {
+  acquired = 0
+  readonly capacity: number
+  readonly #waiting = new Set<LimitedUser>()
+  #called: LimitedUser | null = null
+
+  constructor(capacity: number) {
+    this.capacity = capacity
+  }
+
+  acquire(user: LimitedUser): boolean {
+    const allowed = this.acquired < this.capacity && (this.#waiting.size === 0 || this.#called === user)
+    if (allowed) this.acquired += 1
+    else this.#waiting.add(user)
+    if (this.#called === user) this.#called = null
+    return allowed
+  }
+
+  release(): void {
+    this.acquired -= 1
+    this.#callNext()
+  }
+
+  remove(user: LimitedUser): void {
+    this.#waiting.delete(user)
+  }
+
+  #callNext(): void {
+    for (const user of this.#waiting) {
+      if (this.acquired >= this.capacity) return
+      this.#waiting.delete(user)
+      this.#called = user
+      user.onPermit()
+      this.#called = null
+    }
+  }
+}
+
+/**
+ * Limits the open requests of this node. Half of `capacity` is reserved for fast consumers, the other half for slow ones. A
+ * request that has been open for a second moves to the slow half, so consumers that hang never starve those that answer.
+ *
+ * A consumer of unknown speed may open one request. These have a third pool of size `capacity`, because after a start
+ * a consumer that answers must not wait behind a thousand that hang.
+ */
+export function createConcurrencyLimit(capacity: number, clock: Clock): ConcurrencyLimit {
+  const pools: Record<ConsumerSpeed, Pool> = {
+    unknown: new Pool(capacity),
+    fast: new Pool(Math.ceil(capacity / 2)),
+    slow: new Pool(Math.max(1, Math.floor(capacity / 2))),
+  }
+  const { slow } = pools
+  /** Users whose first request is open. */
+  const probing = new Set<LimitedUser>()
+
+  function endProbe(user: LimitedUser): void {
+    if (probing.delete(user)) user.onPermit()
+  }
+
+  function createPermit(user: LimitedUser, acquiredFrom: Pool): Permit {
+    let pool = acquiredFrom
+    let speed: ConsumerSpeed = 'fast'
+    if (user.speed === 'unknown') probing.add(user)
+    const cancel = clock.after(SLOW_AFTER_MS, () => {
+      speed = user.speed = 'slow'
+      if (pool !== slow && slow.acquired < slow.capacity) {
+        slow.acquired += 1
+        pool = slow
+        acquiredFrom.release()
+      }
+      endProbe(user)
+    })
+    return {
+      release() {
+        cancel()
+        user.speed = speed
+        pool.release()
+        endProbe(user)
+      },
+    }
+  }
+
+  return {
+    acquire(user) {
+      if (probing.has(user)) return null
+      const pool = pools[user.speed]
+      return pool.acquire(user) ? createPermit(user, pool) : null
+    },
+    remove(user) {
+      probing.delete(user)
+      for (const pool of Object.values(pools)) pool.remove(user)
+    },
+  }
+}
