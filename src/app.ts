@@ -96,7 +96,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       settings: { retryDelaysMs: settings.webhook.retryDelaysMs, version: settings.version },
       logger,
       mayAct: () => supervisor.mayAct,
-      onLeaseLost: instanceId => supervisor.lost(instanceId),
+      onLeaseLost: instanceId => supervisor.onLeaseLost(instanceId),
       onEnded: attempt => metrics.onAttempt(attempt),
       clock: { ...systemClock, now, steady: store.clock.steady },
     })

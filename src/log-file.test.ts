@@ -9,7 +9,7 @@ import { LogFile } from './log-file.ts'
 const LINE = `${JSON.stringify({ msg: 'x'.repeat(1_000) })}\n`
 const NO_BLOCKING = constants.O_NONBLOCK
 
-/** A line of `dropped` that says how many are missing. */
+/** The `log.lines_dropped` line with its count. */
 function countDropped(line: string): number {
   if (`${line}\n` === LINE) return 0
   const { msg, lines } = JSON.parse(line) as { msg: string; lines?: number }
@@ -48,7 +48,7 @@ describe.skipIf(process.platform === 'win32')('the file of the log', () => {
     return text
   }
 
-  test('keeps what a slow reader has not taken, drops what is too much, and says how many lines that were', async () => {
+  test('buffers lines for a slow reader, drops those beyond the limit, and logs how many were dropped', async () => {
     const reader = open(constants.O_RDONLY)
     const file = new LogFile(open(constants.O_WRONLY))
     let written = 0
@@ -60,7 +60,7 @@ describe.skipIf(process.platform === 'win32')('the file of the log', () => {
     let text = ''
     await vi.waitFor(() => {
       text += drain(reader)
-      // Accepted once there is room again.
+      // Accepted once the buffer is below its limit.
       write()
       expect(text.includes('log.lines_dropped')).toBe(true)
     }, CONDITION_WITHIN_MS)
@@ -73,7 +73,7 @@ describe.skipIf(process.platform === 'win32')('the file of the log', () => {
     }, CONDITION_WITHIN_MS)
   })
 
-  test('loses nothing of a reader that comes in time', async () => {
+  test('loses no line if the reader returns in time', async () => {
     const reader = open(constants.O_RDONLY)
     const file = new LogFile(open(constants.O_WRONLY))
     for (let index = 0; index < 1_000; index += 1) file.write([LINE])
@@ -85,7 +85,7 @@ describe.skipIf(process.platform === 'win32')('the file of the log', () => {
     expect(text === LINE.repeat(1_000)).toBe(true)
   })
 
-  test('goes on with whole lines after a reader went away in the middle of one', () => {
+  test('continues with whole lines after a reader disconnected in the middle of one', () => {
     const reader = openSync(path, constants.O_RDONLY | NO_BLOCKING)
     const file = new LogFile(open(constants.O_WRONLY))
     for (let index = 0; index < 100; index += 1) file.write([LINE])
@@ -104,7 +104,7 @@ describe.skipIf(process.platform === 'win32')('the file of the log', () => {
     expect(`${lines[1]}\n`).toBe(LINE)
   })
 
-  test('at the end waits for a slow reader only for a moment', () => {
+  test('waits for a slow reader only for a second at the end', () => {
     const reader = open(constants.O_RDONLY)
     const file = new LogFile(open(constants.O_WRONLY))
     for (let index = 0; index < 100; index += 1) file.write([LINE])

@@ -1,25 +1,25 @@
 import { writeSync } from 'node:fs'
 
-/** Kept for a reader that is slow. */
-const MAX_KEPT_BYTES = 4 * 1024 * 1024
-const TRY_AGAIN_MS = 20
-/** How long the end of the process waits for such a reader. */
-const LAST_TRY_MS = 1_000
+/** The size of the buffer for a slow reader. */
+const MAX_BUFFERED_BYTES = 4 * 1024 * 1024
+const RETRY_MS = 20
+/** How long the end of the process waits for a slow reader. */
+const END_TIMEOUT_MS = 1_000
 const WARN_LEVEL = 40
 const NEWLINE = 10
 
 /**
- * Where the log goes, which may refuse it or not take it: a full disk, a pipe whose reader is gone or does not read. None
- * of these ends the process or makes it wait. Lines wait for a slow reader, up to `MAX_KEPT_BYTES`; the others are dropped
- * and counted, and the next line that can be written says how many (`log.lines_dropped`).
+ * Writes the log without ending or blocking the process when the disk is full, or a pipe's reader is gone or slow. Lines for a
+ * slow reader are buffered up to `MAX_BUFFERED_BYTES`. Further lines are dropped, and a line `log.lines_dropped` with
+ * their number follows as soon as it can be written.
  *
- * The descriptor of a pipe or a socket must not block; Node sees to that as soon as `process.stdout` is used.
+ * The descriptor of a pipe or socket must be non-blocking. Node makes it so when `process.stdout` is first used.
  */
 export class LogFile {
   readonly #fd: number
-  /** Not written yet, the oldest first; of the first one perhaps only the rest. */
-  #kept: Buffer[] = []
-  #keptBytes = 0
+  /** Unwritten bytes, the oldest first. */
+  #buffered: Buffer[] = []
+  #bufferedBytes = 0
   #dropped = 0
   #lastByte = NEWLINE
   #timer: NodeJS.Timeout | undefined
@@ -28,60 +28,60 @@ export class LogFile {
     this.#fd = fd
   }
 
-  /** @param lines each with its newline */
+  /** @param lines each ends with a newline */
   write(lines: readonly string[]): void {
-    if (this.#keptBytes > MAX_KEPT_BYTES) {
+    if (this.#bufferedBytes > MAX_BUFFERED_BYTES) {
       this.#dropped += lines.length
       return
     }
-    if (this.#dropped > 0) this.#keep(lineAboutDropped(this.#dropped))
+    if (this.#dropped > 0) this.#buffer(lineAboutDropped(this.#dropped))
     this.#dropped = 0
-    this.#keep(lines.join(''))
-    // While the reader is slow the timer alone tries again.
-    if (this.#timer === undefined) this.#writeKept()
+    this.#buffer(lines.join(''))
+    // While the reader is slow, only the timer writes.
+    if (this.#timer === undefined) this.#writeBuffered()
   }
 
-  /** Writes what is kept, and waits a moment for a slow reader. */
+  /** Writes the buffer, and waits up to 1 s for a slow reader. Blocks the process. */
   end(): void {
     const clock = new Int32Array(new SharedArrayBuffer(4))
-    for (let waitedMs = 0; ; waitedMs += TRY_AGAIN_MS) {
+    for (let waitedMs = 0; ; waitedMs += RETRY_MS) {
       clearTimeout(this.#timer)
-      this.#writeKept()
-      if (this.#keptBytes === 0 || waitedMs >= LAST_TRY_MS) return
-      Atomics.wait(clock, 0, 0, TRY_AGAIN_MS)
+      this.#writeBuffered()
+      if (this.#bufferedBytes === 0 || waitedMs >= END_TIMEOUT_MS) return
+      Atomics.wait(clock, 0, 0, RETRY_MS)
     }
   }
 
-  #keep(text: string): void {
+  #buffer(text: string): void {
     const bytes = Buffer.from(text)
-    this.#kept.push(bytes)
-    this.#keptBytes += bytes.length
+    this.#buffered.push(bytes)
+    this.#bufferedBytes += bytes.length
   }
 
-  #writeKept(): void {
+  #writeBuffered(): void {
     this.#timer = undefined
     try {
-      for (let first = this.#kept[0]; first !== undefined; first = this.#kept[0]) this.#writeSome(first)
+      for (let first = this.#buffered[0]; first !== undefined; first = this.#buffered[0]) this.#writeSome(first)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EAGAIN') {
-        this.#timer = setTimeout(() => this.#writeKept(), TRY_AGAIN_MS).unref()
-      } else this.#dropKept()
+        this.#timer = setTimeout(() => this.#writeBuffered(), RETRY_MS).unref()
+      } else this.#dropBuffered()
     }
   }
 
   #writeSome(first: Buffer): void {
     const written = writeSync(this.#fd, first)
-    this.#keptBytes -= written
+    this.#bufferedBytes -= written
     this.#lastByte = first[written - 1] ?? this.#lastByte
-    if (written < first.length) this.#kept[0] = first.subarray(written)
-    else this.#kept.shift()
+    if (written < first.length) this.#buffered[0] = first.subarray(written)
+    else this.#buffered.shift()
   }
 
-  #dropKept(): void {
-    for (const bytes of this.#kept) this.#dropped += countLines(bytes)
-    // What comes next begins a line of its own.
-    this.#kept = this.#lastByte === NEWLINE ? [] : [Buffer.of(NEWLINE)]
-    this.#keptBytes = this.#kept.length
+  #dropBuffered(): void {
+    for (const bytes of this.#buffered) this.#dropped += countLines(bytes)
+    // The next line must not continue a partly written one.
+    this.#buffered = this.#lastByte === NEWLINE ? [] : [Buffer.of(NEWLINE)]
+    this.#bufferedBytes = this.#buffered.length
   }
 }
 

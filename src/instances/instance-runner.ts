@@ -6,28 +6,28 @@ import type { Lease } from '../store/leases/leases.ts'
 import type { Store } from '../store/store.ts'
 import type { Running } from './supervisor.ts'
 
-/** How often the rows of a deleted instance are looked at, until nothing is queued or owed and they can go. */
+/** How often a deleted instance is checked. Its rows are erased when no message is queued and no delivery is pending. */
 const ERASE_EVERY_MS = 2_000
-const ASK_WITHIN_MS = 500
-/** Before an instance that could not be started is tried again. */
-const START_AGAIN_MS = 5_000
+const QUERY_TIMEOUT_MS = 500
+/** The pause before an instance that could not be started is started again. */
+const RESTART_AFTER_MS = 5_000
 
-/** Longer than any attempt takes: none that is in flight is made again by the next owner. */
+/** Longer than any attempt, so that the next owner repeats none of those in flight. */
 const DRAIN_GRACE_MS = 11_000
 
-/** What the runner needs of the WhatsApp driver. */
+/** The part of the WhatsApp driver that the runner needs. */
 export interface Connection {
-  /** Converges on the stored goal, and keeps looking whether it changed. */
+  /** Converges on the stored goal and follows its changes. */
   start(): Promise<void> | void
-  /** It shows a code, or logs in for the first time after a phone has taken one. */
+  /** Whether it shows a code, or logs in for the first time after a phone has scanned one. */
   readonly isLinking: boolean
   stop(options?: { logOut?: boolean }): Promise<void>
 }
 
-/** What the runner needs of the webhooks room. */
+/** The part of the webhooks module that the runner needs. */
 export interface Lanes {
   open(lease: Lease): void
-  /** @param graceMs what is in flight after that is broken off */
+  /** @param graceMs after this time, attempts in flight are aborted */
   shut(instanceId: InstanceId, graceMs?: number): Promise<void>
 }
 
@@ -35,19 +35,19 @@ export interface RunnerOptions {
   lease: Lease
   store: Pick<Store, 'connections' | 'instances'>
   lanes: Lanes
-  /** Makes the link to WhatsApp, which is the real one or the sandbox, as the record's kind says. */
+  /** Creates the connection, to WhatsApp or the sandbox depending on the record's kind. */
   connect(record: ConnectionRecord, lease: Lease, onLeaseLost: () => void): Promise<Connection>
-  /** Nothing is left of the instance: what lives outside the store can go too. */
+  /** Called when the instance is erased from the store, to erase what exists outside it. */
   onErased(instanceId: InstanceId): Promise<void>
   onLeaseLost(): void
-  /** It was put down without its lease, although nobody deleted it. */
+  /** Called when the instance was stopped without its lease, although it is not deleted. */
   onStoppedWithoutLease?(): void
   logger: Logger
 }
 
 /**
- * One instance on this node, for as long as its lease lasts: its connection and its lane. A deleted one is wound up:
- * the connection fails what is queued, the lane tells of it, then the rows go.
+ * Runs the connection and the lane of one instance while this node holds its lease. For a deleted instance, the connection
+ * fails the queued messages, the lane posts these events, and then the rows are erased.
  */
 export class InstanceRunner implements Running {
   readonly #options: RunnerOptions
@@ -66,8 +66,8 @@ export class InstanceRunner implements Running {
     return this.#connection?.isLinking ?? false
   }
 
-  /** A deleted instance's lease is no longer ours to write with: put it down, and take it up again to wind it up. */
-  look(): void {
+  /** Restarts the instance if it was deleted: its old lease is no longer valid, and a deleted one runs differently. */
+  onGoalChanged(): void {
     if (this.#deleted || this.#stopped) return
     const { store, lease } = this.#options
     store.connections
@@ -75,7 +75,7 @@ export class InstanceRunner implements Running {
       .then(record => {
         if (record === null || record.deleted) this.#options.onLeaseLost()
       })
-      .catch(error => this.#options.logger.warn({ err: error, instanceId: lease.instanceId }, 'instance.look_failed'))
+      .catch(error => this.#options.logger.warn({ err: error, instanceId: lease.instanceId }, 'instance.check_failed'))
   }
 
   async stop(leaseHeld: boolean): Promise<void> {
@@ -88,7 +88,7 @@ export class InstanceRunner implements Running {
     await Promise.all([this.#connection?.stop({ logOut }), lanes.shut(lease.instanceId)])
   }
 
-  /** The connection goes on until the attempts in flight have ended, so that it is away as shortly as can be. */
+  /** Ends the webhook attempts only. The connection stays up until `stop`, to keep its interruption short. */
   async drain(): Promise<void> {
     await this.#started
     await this.#options.lanes.shut(this.#options.lease.instanceId, DRAIN_GRACE_MS)
@@ -127,18 +127,18 @@ export class InstanceRunner implements Running {
 
   #giveUp(error: unknown): void {
     this.#options.logger.error({ err: error, instanceId: this.#options.lease.instanceId }, 'instance.run_failed')
-    if (!this.#stopped) this.#timer = setTimeout(() => this.#options.onLeaseLost(), START_AGAIN_MS)
+    if (!this.#stopped) this.#timer = setTimeout(() => this.#options.onLeaseLost(), RESTART_AFTER_MS)
   }
 }
 
 /**
- * When the store cannot say, nothing is logged out of WhatsApp: that could not be taken back. Nor is it waited for: the
- * instance may run elsewhere by now.
+ * False if the store does not answer in time, because a logout from WhatsApp cannot be undone. The wait is short, because
+ * the instance may already run on another node.
  */
 async function wasDeleted(store: RunnerOptions['store'], instanceId: InstanceId): Promise<boolean> {
-  const asked = store.connections.find(instanceId).then(
+  const answer = store.connections.find(instanceId).then(
     record => record?.deleted === true,
     () => false,
   )
-  return Promise.race([asked, sleep(ASK_WITHIN_MS, false, { ref: false })])
+  return Promise.race([answer, sleep(QUERY_TIMEOUT_MS, false, { ref: false })])
 }

@@ -4,7 +4,7 @@ import { LocalHints } from '../store/hints.ts'
 import type { Attendance, HeldLease, Lease, Leases } from '../store/leases/leases.ts'
 import { Supervisor } from './supervisor.ts'
 
-/** Leases as rows of one table, seen by one of several nodes. */
+/** The lease table, as seen by one of several nodes. */
 class LeaseTable implements Leases {
   readonly rows = new Map<string, { owner: string | null; epoch: number }>()
   failing = false
@@ -80,7 +80,7 @@ function setUp(ids: string[]) {
         get isLinking() {
           return linking.has(lease.instanceId)
         },
-        look: () => log.push(`look ${lease.instanceId}`),
+        onGoalChanged: () => log.push(`goal ${lease.instanceId}`),
         drain: async () => {
           log.push(`drain ${lease.instanceId}`)
           await new Promise(resolve => setTimeout(resolve, 300))
@@ -102,13 +102,13 @@ const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
 afterEach(() => vi.useRealTimers())
 
 describe('a node’s instances', () => {
-  test('all that is free is taken, however many', async () => {
+  test('every instance without an owner is acquired', async () => {
     const { supervisor } = setUp(Array.from({ length: 120 }, (_, index) => `inst_${index}`))
     await pass(1)
     expect(supervisor.size).toBe(120)
   })
 
-  test('count as kept only while its leases are renewed, and never before they were or after it closed', async () => {
+  test('are renewed only after a first renewal, while it is recent, and until the supervisor closes', async () => {
     const { leases, supervisor } = setUp(['a'])
     expect(supervisor.isRenewed).toBe(false)
     await pass(1)
@@ -127,17 +127,17 @@ describe('a node’s instances', () => {
     await closed
   })
 
-  test('one made later runs at the hint, one already running is told to look', async () => {
+  test('a hint starts a new instance and notifies a running one of its goal', async () => {
     const { leases, hints, log } = setUp(['a'])
     await pass(1)
     leases.add('b')
     hints.give('free', 'b')
     hints.give('goal', 'a')
     await pass(1)
-    expect(log).toEqual(['run a 1', 'look a', 'run b 1'])
+    expect(log).toEqual(['run a 1', 'goal a', 'run b 1'])
   })
 
-  test('a lease that has moved on puts the instance down; it is never run twice at a time', async () => {
+  test('an instance whose lease moved on is stopped, and never runs twice at the same time', async () => {
     const { leases, log, mostSockets } = setUp(['a'])
     await pass(1)
     leases.rows.set('a', { owner: null, epoch: 5 })
@@ -146,7 +146,7 @@ describe('a node’s instances', () => {
     expect(mostSockets()).toBe(1)
   })
 
-  test('a fenced write puts the instance down at once', async () => {
+  test('a fenced write stops the instance at once', async () => {
     const { leases, lost, log } = setUp(['a'])
     await pass(1)
     leases.rows.set('a', { owner: 'another', epoch: 2 })
@@ -155,7 +155,7 @@ describe('a node’s instances', () => {
     expect(log).toEqual(['run a 1', 'stop a lost'])
   })
 
-  test('a node that cannot renew lets go before others may take over, and takes up again', async () => {
+  test('a node that cannot renew stops its instances before others may take over, and starts them again later', async () => {
     const { leases, supervisor, log } = setUp(['a', 'b'])
     await pass(1)
     leases.failing = true
@@ -169,14 +169,14 @@ describe('a node’s instances', () => {
     expect(log.filter(line => line.startsWith('stop'))).toEqual(['stop a lost', 'stop b lost'])
   })
 
-  test('beside another node it takes its share and no more', async () => {
+  test('beside another node it acquires its share and no more', async () => {
     const { leases, supervisor } = setUp(['a', 'b', 'c', 'd'])
     leases.nodes = 2
     await pass(1)
     expect(supervisor.size).toBe(2)
   })
 
-  test('a lease of another node that is not renewed is taken as it lapses', async () => {
+  test('another node’s lease is acquired as soon as it lapses', async () => {
     const { leases, supervisor } = setUp(['a'])
     leases.rows.set('a', { owner: 'another', epoch: 1 })
     leases.nextLapseMs = 1_200
@@ -188,7 +188,7 @@ describe('a node’s instances', () => {
     expect(supervisor.size).toBe(1)
   })
 
-  test('what it has beyond its share is handed over, drained first, a few at a time', async () => {
+  test('instances beyond its share are drained, then handed over, a few at a time', async () => {
     const { leases, supervisor, log, mostSockets } = setUp(Array.from({ length: 50 }, (_, index) => `inst_${index}`))
     await pass(1)
     log.length = 0
@@ -210,7 +210,7 @@ describe('a node’s instances', () => {
     expect(log.filter(line => line.endsWith('lost'))).toEqual([])
   })
 
-  test('what is being linked is not handed over before that ends; a stop waits for nobody', async () => {
+  test('an instance is not handed over while it is being linked, but a stop does not wait', async () => {
     const { leases, log, linking, supervisor } = setUp(['a', 'b', 'c', 'd'])
     await pass(1)
     for (const id of ['b', 'c', 'd']) linking.add(id)
@@ -229,7 +229,7 @@ describe('a node’s instances', () => {
     expect(log.slice(8)).toEqual(['stop b held', 'stop d held'])
   })
 
-  test('an instance whose linking begins while it is drained stays, and works on', async () => {
+  test('an instance that starts linking while it drains stays and resumes', async () => {
     const { leases, log, linking, supervisor } = setUp(['a', 'b'])
     await pass(1)
     leases.nodes = 2
@@ -240,7 +240,7 @@ describe('a node’s instances', () => {
     expect(supervisor.size).toBe(2)
   })
 
-  test('a lease that is lost while the instance is drained ends it at once', async () => {
+  test('an instance that loses its lease while it drains is stopped at once', async () => {
     const { leases, lost, log } = setUp(['a', 'b'])
     await pass(1)
     leases.nodes = 2
@@ -251,7 +251,7 @@ describe('a node’s instances', () => {
     expect(log).toEqual(['run a 1', 'run b 1', 'drain b', 'stop b lost'])
   })
 
-  test('it may act only for so long after its last renewal that nobody else can have taken over', async () => {
+  test('it may act only while no other node can have taken over since the last renewal', async () => {
     const { leases, supervisor } = setUp(['a'])
     expect(supervisor.mayAct).toBe(false)
     await pass(1)
@@ -263,7 +263,7 @@ describe('a node’s instances', () => {
     expect(supervisor.mayAct).toBe(false)
   })
 
-  test('a store that does not answer at all does not keep it from letting go', async () => {
+  test('it stops its instances even if the store does not answer', async () => {
     const { leases, supervisor } = setUp(['a'])
     await pass(1)
     leases.renew = () => new Promise(() => undefined)
@@ -271,7 +271,7 @@ describe('a node’s instances', () => {
     expect(supervisor.size).toBe(0)
   })
 
-  test('what was being taken when the node was told to stop is given up again', async () => {
+  test('leases acquired while the node closes are released', async () => {
     const { leases, supervisor, log } = setUp(['a'])
     const acquire = leases.acquire.bind(leases)
     leases.acquire = async (owner, limit) => {
@@ -288,7 +288,7 @@ describe('a node’s instances', () => {
     expect(log).toEqual([])
   })
 
-  test('a graceful stop gives every lease up', async () => {
+  test('a graceful stop releases every lease', async () => {
     const { leases, supervisor, log } = setUp(['a', 'b'])
     await pass(1)
     const closed = supervisor.close()

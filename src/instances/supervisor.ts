@@ -6,26 +6,26 @@ import type { HeldLease, Lease, Leases } from '../store/leases/leases.ts'
 
 /** A third of a lease: two renewals may fail before it lapses. */
 const RENEW_EVERY_MS = 5_000
-/** Unrenewed for so long, this node lets go: 5 s before another one may take over. */
-const LET_GO_AFTER_MS = 10_000
-const RENEW_AGAIN_MS = 1_000
+/** Without a renewal for this time, this node stops its instances: 5 s before another node may take over. */
+const STOP_UNRENEWED_AFTER_MS = 10_000
+const RENEW_RETRY_MS = 1_000
 const AFTER_LAPSE_MS = 50
-/** What a node has beyond its share it hands over so many at a time, so that few are away at any moment. */
-const HANDED_OVER_AT_ONCE = 10
-/** Instances taken in one step, so that a node that starts does not open thousands of sockets in one breath. */
-const ACQUIRE_AT_ONCE = 50
+/** Instances beyond its share that a node hands over at once. Few instances are interrupted at the same time. */
+const HAND_OVER_BATCH = 10
+/** Leases acquired in one step. A node that starts must not open thousands of sockets at once. */
+const ACQUIRE_BATCH = 50
 
 /** An instance that this node runs. */
 export interface Running {
-  /** A phone is about to link it, by a code that would be worthless elsewhere. */
+  /** Whether a phone may be scanning its code, which would be invalid on another node. */
   readonly isLinking: boolean
-  /** Something else is asked of it. */
-  look(): void
-  /** @param leaseHeld false: nothing may be written any more, only be put down */
+  /** The goal of its connection may have changed. */
+  onGoalChanged(): void
+  /** @param leaseHeld if false, the fence rejects every write */
   stop(leaseHeld: boolean): Promise<void>
-  /** Starts nothing more whose end the next owner would have to wait for; resolves when all of that has ended. */
+  /** Starts no more webhook attempts. Resolves when those in flight have ended. */
   drain(): Promise<void>
-  /** It was drained, and stays. */
+  /** Undoes `drain`: the instance stays on this node. */
   resume(): void
 }
 
@@ -34,7 +34,7 @@ export interface SupervisorOptions {
   hints: Hints
   /** This node's name, new at every boot. */
   owner: string
-  /** The kinds of instances that this node can run; by default all. */
+  /** The kinds of instances that this node can run. Default: all. */
   runs?: readonly InstanceKind[]
   run(lease: Lease, onLeaseLost: () => void): Running
   logger: Logger
@@ -43,16 +43,19 @@ export interface SupervisorOptions {
 }
 
 /**
- * Which instances this node runs. It takes its share of what is free or lapsed, renews all leases in one statement, and
- * puts an instance down as soon as its lease is gone; a node that cannot renew puts down everything before others may take
- * over. What it has beyond its share it hands over, once others are there to take it, but for what is being linked.
+ * Decides which instances this node runs:
+ *
+ * - It acquires its share of the instances without an owner or with a lapsed lease.
+ * - It renews all its leases in one statement, and stops an instance whose lease is lost.
+ * - If it cannot renew, it stops all instances before another node may take over.
+ * - It hands over the instances beyond its share, except those that are being linked.
  */
 export class Supervisor {
   readonly #options: SupervisorOptions
   readonly #running = new Map<InstanceId, { lease: HeldLease; running: Running }>()
-  /** Instances that are drained before they are handed over. */
+  /** Instances that drain before they are handed over. */
   readonly #leaving = new Set<InstanceId>()
-  /** Instances being put down: not taken again before that is done, so that no account ever has two sockets. */
+  /** Instances that are stopping. They are not started again before that is done, because an account must not have two sockets. */
   readonly #stopping = new Map<InstanceId, { kind: InstanceKind; done: Promise<void> }>()
   readonly #unsubscribe: (() => void)[]
   readonly #monotonicNow: () => number
@@ -60,8 +63,8 @@ export class Supervisor {
   #renewedAt: number
   #hasRenewed = false
   #timer: NodeJS.Timeout | undefined
-  /** Fires whatever the store is doing, which may not answer for longer than a lease lasts. */
-  #letGoTimer: NodeJS.Timeout | undefined
+  /** Independent of the store, which may not answer for longer than a lease lasts. */
+  #unrenewedTimer: NodeJS.Timeout | undefined
   #nodes = 0
   #step: Promise<void> = Promise.resolve()
   #stepWanted = false
@@ -73,36 +76,36 @@ export class Supervisor {
     this.#runs = options.runs ?? INSTANCE_KINDS
     this.#renewedAt = this.#monotonicNow()
     this.#unsubscribe = [
-      options.hints.on('goal', instanceId => this.#running.get(instanceId)?.running.look()),
+      options.hints.on('goal', instanceId => this.#running.get(instanceId)?.running.onGoalChanged()),
       options.hints.on('free', () => this.#wantStep()),
     ]
     this.#wantStep()
   }
 
-  /** How many instances this node runs. */
+  /** The number of instances that this node runs. */
   get size(): number {
     return this.#running.size
   }
 
-  /** Whether this node's leases hold: otherwise it runs nothing, or is about to put down what it runs. */
+  /** Whether this node's leases are valid. Otherwise it runs no instance or is about to stop them. */
   get isRenewed(): boolean {
     return !this.#closed && this.mayAct
   }
 
   /**
-   * Whether the leases of what runs here cannot have gone to another node. To be asked before each send and each post: a
-   * process that was stopped for a while finds its timers and sockets ready before it has learned of anything.
+   * False if another node may have taken over. Must be checked before each send and each POST: in a process that was
+   * suspended, timers and sockets fire before the lost leases are noticed.
    */
   get mayAct(): boolean {
-    return this.#hasRenewed && this.#monotonicNow() - this.#renewedAt < LET_GO_AFTER_MS
+    return this.#hasRenewed && this.#monotonicNow() - this.#renewedAt < STOP_UNRENEWED_AFTER_MS
   }
 
-  /** A write for the instance was refused by the fence: it is put down here, and taken up again if it is free. */
-  lost(instanceId: InstanceId): void {
-    this.#putDown(instanceId, false)
+  /** The fence rejected a write. Stops the instance; it is started again if its lease is free. */
+  onLeaseLost(instanceId: InstanceId): void {
+    this.#stop(instanceId, false)
   }
 
-  /** Puts every instance down and gives its lease up, so that another node can take over at once. */
+  /** Stops every instance and releases its lease, so that another node can take over at once. */
   async close(): Promise<void> {
     this.#closed = true
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
@@ -110,9 +113,9 @@ export class Supervisor {
     await this.#step
     const { leases, owner, logger } = this.#options
     await leases.leave(owner).catch(error => logger.warn({ err: error }, 'leases.leave_failed'))
-    for (const instanceId of this.#running.keys()) this.#putDown(instanceId, true)
+    for (const instanceId of this.#running.keys()) this.#stop(instanceId, true)
     await Promise.all([...this.#stopping.values()].map(({ done }) => done))
-    clearTimeout(this.#letGoTimer)
+    clearTimeout(this.#unrenewedTimer)
   }
 
   #wantStep(): void {
@@ -125,42 +128,42 @@ export class Supervisor {
     this.#stepWanted = false
     if (this.#closed) return
     clearTimeout(this.#timer)
-    const askedAt = this.#monotonicNow()
+    const startedAt = this.#monotonicNow()
     let nextStepMs = RENEW_EVERY_MS
     try {
-      await this.#renew(askedAt)
+      await this.#renew(startedAt)
       nextStepMs = await this.#settleShare()
     } catch (error) {
-      nextStepMs = RENEW_AGAIN_MS
+      nextStepMs = RENEW_RETRY_MS
       this.#options.logger.warn({ err: error, unrenewedMs: this.#monotonicNow() - this.#renewedAt }, 'leases.unrenewed')
     }
     if (!this.#closed) this.#timer = setTimeout(() => this.#wantStep(), nextStepMs)
   }
 
-  async #renew(askedAt: number): Promise<void> {
+  async #renew(startedAt: number): Promise<void> {
     const held = new Map(
       (await this.#options.leases.renew(this.#options.owner)).map(lease => [lease.instanceId, lease]),
     )
-    this.#renewedAt = askedAt
+    this.#renewedAt = startedAt
     this.#hasRenewed = true
-    this.#letGoLater()
+    this.#stopAllUnlessRenewed()
     for (const [instanceId, { lease }] of this.#running) {
-      if (held.get(instanceId)?.epoch !== lease.epoch) this.#putDown(instanceId, false)
+      if (held.get(instanceId)?.epoch !== lease.epoch) this.#stop(instanceId, false)
     }
-    // A lease of ours that nobody runs: its acquisition's answer was lost on the way.
+    // A lease whose instance does not run: the answer to its acquisition was lost.
     for (const lease of held.values()) this.#start(lease)
   }
 
-  #letGoLater(): void {
-    clearTimeout(this.#letGoTimer)
-    const leftMs = this.#renewedAt + LET_GO_AFTER_MS - this.#monotonicNow()
-    this.#letGoTimer = setTimeout(() => {
-      if (this.#running.size > 0) this.#options.logger.warn({ instances: this.#running.size }, 'leases.let_go')
-      for (const instanceId of this.#running.keys()) this.#putDown(instanceId, false)
+  #stopAllUnlessRenewed(): void {
+    clearTimeout(this.#unrenewedTimer)
+    const leftMs = this.#renewedAt + STOP_UNRENEWED_AFTER_MS - this.#monotonicNow()
+    this.#unrenewedTimer = setTimeout(() => {
+      if (this.#running.size > 0) this.#options.logger.warn({ instances: this.#running.size }, 'leases.expired')
+      for (const instanceId of this.#running.keys()) this.#stop(instanceId, false)
     }, leftMs)
   }
 
-  /** @returns when to look again: a lease that nobody renews any more is taken the moment it lapses */
+  /** @returns milliseconds to the next step: a lease that is not renewed is acquired as soon as it lapses */
   async #settleShare(): Promise<number> {
     const { leases, owner } = this.#options
     const { shares, leftOver, nodes, nextLapseMs } = await leases.attend(owner, this.#runs)
@@ -168,7 +171,7 @@ export class Supervisor {
       this.#options.logger.info({ nodes, shares, running: this.#running.size }, 'leases.shared')
     this.#nodes = nodes
     for (const kind of this.#runs) await this.#takeShare(kind, shares[kind])
-    await this.#take(await leases.acquireLeftOver(owner, ACQUIRE_AT_ONCE, leftOver))
+    await this.#take(await leases.acquireLeftOver(owner, ACQUIRE_BATCH, leftOver))
     this.#handOver(INSTANCE_KINDS.flatMap(kind => this.#beyondShare(kind, shares[kind])))
     return Math.min(RENEW_EVERY_MS, (nextLapseMs ?? RENEW_EVERY_MS) + AFTER_LAPSE_MS)
   }
@@ -176,27 +179,27 @@ export class Supervisor {
   async #takeShare(kind: InstanceKind, share: number): Promise<void> {
     const { leases, owner } = this.#options
     for (let missing = share - this.#held(kind); missing > 0 && !this.#closed; missing = share - this.#held(kind)) {
-      const limit = Math.min(missing, ACQUIRE_AT_ONCE)
+      const limit = Math.min(missing, ACQUIRE_BATCH)
       if ((await this.#take(await leases.acquire(owner, limit, [kind]))) < limit) return
     }
   }
 
   async #take(taken: readonly HeldLease[]): Promise<number> {
     for (const lease of taken) {
-      // Told to close while it asked: others need not wait for it to lapse.
+      // Closed meanwhile: another node need not wait until the lease lapses.
       if (this.#closed) await this.#options.leases.release(lease)
       else this.#start(lease)
     }
     return taken.length
   }
 
-  /** Leases that this node holds: those of instances being put down count until they are given up. */
+  /** The number of leases that this node holds, including those of stopping instances. */
   #held(kind: InstanceKind): number {
     const running = [...this.#running.values()].filter(({ lease }) => lease.kind === kind)
     return running.length + [...this.#stopping.values()].filter(stopping => stopping.kind === kind).length
   }
 
-  /** The youngest: what has been here for long stays. */
+  /** The most recently started instances. */
   #beyondShare(kind: InstanceKind, share: number): [InstanceId, Running][] {
     const candidates = [...this.#running].filter(([, { lease, running }]) => lease.kind === kind && !running.isLinking)
     const youngest = candidates.reverse().slice(0, Math.max(0, this.#held(kind) - share))
@@ -205,7 +208,7 @@ export class Supervisor {
 
   #handOver(excess: readonly [InstanceId, Running][]): void {
     if (this.#leaving.size > 0 || this.#stopping.size > 0) return
-    for (const [instanceId, running] of excess.slice(0, HANDED_OVER_AT_ONCE)) {
+    for (const [instanceId, running] of excess.slice(0, HAND_OVER_BATCH)) {
       this.#leaving.add(instanceId)
       running
         .drain()
@@ -214,7 +217,7 @@ export class Supervisor {
           this.#leaving.delete(instanceId)
           if (this.#running.get(instanceId)?.running !== running) return
           if (running.isLinking) running.resume()
-          else this.#putDown(instanceId, true)
+          else this.#stop(instanceId, true)
         })
     }
   }
@@ -222,12 +225,12 @@ export class Supervisor {
   #start(lease: HeldLease): void {
     if (this.#closed || this.#running.has(lease.instanceId) || this.#stopping.has(lease.instanceId)) return
     const running = this.#options.run(lease, () => {
-      if (this.#running.get(lease.instanceId)?.lease === lease) this.#putDown(lease.instanceId, false)
+      if (this.#running.get(lease.instanceId)?.lease === lease) this.#stop(lease.instanceId, false)
     })
     this.#running.set(lease.instanceId, { lease, running })
   }
 
-  #putDown(instanceId: InstanceId, leaseHeld: boolean): void {
+  #stop(instanceId: InstanceId, leaseHeld: boolean): void {
     const entry = this.#running.get(instanceId)
     if (!entry) return
     this.#running.delete(instanceId)

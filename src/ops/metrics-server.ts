@@ -8,15 +8,15 @@ export interface MetricsServer {
   close(): Promise<void>
 }
 
-/** A scrape is a line or two: whatever takes longer is no scraper. */
+/** For a request, which is only a few lines. */
 const TIMEOUT_MS = 5_000
-const LOOK_FOR_LATE_MS = 1_000
-/** Beyond it the oldest connection makes room: a scraper that has just come is never refused. */
+const TIMEOUT_CHECK_EVERY_MS = 1_000
+/** A connection beyond this limit closes the oldest one, so that a new scrape is always accepted. */
 const MAX_CONNECTIONS = 32
 
 /**
- * `GET /metrics` on a port of its own and without a key, for a network that only the operator's own machines reach.
- * @throws NodeJS.ErrnoException when the port is taken
+ * Serves `GET /metrics` on a separate port without authentication, for networks that only the operator can reach.
+ * @throws NodeJS.ErrnoException if the port is in use
  */
 export async function startMetricsServer(
   address: { host: string; port: number },
@@ -39,10 +39,10 @@ export async function startMetricsServer(
     }
   }
   const server = createServer(
-    { requestTimeout: TIMEOUT_MS, headersTimeout: TIMEOUT_MS, connectionsCheckingInterval: LOOK_FOR_LATE_MS },
+    { requestTimeout: TIMEOUT_MS, headersTimeout: TIMEOUT_MS, connectionsCheckingInterval: TIMEOUT_CHECK_EVERY_MS },
     listener,
   )
-  // Each answer ends its connection: what is kept open is not a scraper's.
+  // Every response closes its connection.
   server.maxRequestsPerSocket = 1
   keepNewest(server, MAX_CONNECTIONS)
   await new Promise<void>((resolve, reject) => {

@@ -25,7 +25,7 @@ function sources(changes: Partial<MetricsSources> = {}): MetricsSources {
   return { totals: async () => TOTALS, ping: async () => undefined, inFlight: () => 5, owned: () => 8, ...changes }
 }
 
-/** The samples of our own metrics, by their name with its labels. */
+/** The values of Pombal's own metrics, by name and labels. */
 async function samples(metrics: Metrics, from = sources()): Promise<Map<string, number>> {
   const { text } = await metrics.render(from)
   const lines = text.split('\n').filter(line => line.startsWith('pombal_'))
@@ -33,7 +33,7 @@ async function samples(metrics: Metrics, from = sources()): Promise<Map<string, 
 }
 
 describe('metrics', () => {
-  test('tell what the store and the node say at the moment of the scrape', async () => {
+  test('show the state of the store and the node at the time of the scrape', async () => {
     const found = await samples(new Metrics('1.2.3'))
     expect(Object.fromEntries(found)).toMatchObject({
       pombal_store_up: 1,
@@ -53,7 +53,7 @@ describe('metrics', () => {
     })
   })
 
-  test('count attempts by what came of them, and how late they were', async () => {
+  test('count attempts by outcome and lateness', async () => {
     const metrics = new Metrics('1.2.3')
     const end = (attemptNumber: number, status: number | null, error: string | null, next: 'delivered' | 'retry') =>
       metrics.onAttempt({
@@ -78,7 +78,7 @@ describe('metrics', () => {
     })
   })
 
-  test('count writes by operation, fenced ones and lost leases apart', async () => {
+  test('count writes by operation, and fenced writes and lost leases separately', async () => {
     const metrics = new Metrics('1.2.3')
     metrics.onWrite('messages.accept', 3, 'committed')
     metrics.onWrite('deliveries.attempt', 30, 'committed')
@@ -96,7 +96,7 @@ describe('metrics', () => {
     })
   })
 
-  test('ask the store once for all scrapes within 5 s', async () => {
+  test('query the store once for all scrapes within 5 s', async () => {
     const metrics = new Metrics('1.2.3')
     let asked = 0
     const from = sources({
@@ -110,7 +110,7 @@ describe('metrics', () => {
     expect(asked).toBe(1)
   })
 
-  test('go on being told while the store is away, without figures that are no longer known', async () => {
+  test('omit the gauges of the store while it is unavailable, and render all others', async () => {
     const metrics = new Metrics('1.2.3')
     metrics.onLeaseLost()
     const found = await samples(metrics, sources({ totals: () => Promise.reject(new Error('away')) }))
@@ -118,7 +118,7 @@ describe('metrics', () => {
     expect([...found.keys()].filter(name => /queued|waiting|oldest|connections|unowned|bytes/.test(name))).toEqual([])
   })
 
-  test('tell that the store is down while it can be read, but not written', async () => {
+  test('report the store as down if it can be read but not written', async () => {
     const metrics = new Metrics('1.2.3')
     const from = sources({ ping: () => Promise.reject(new Error('read-only')) })
     expect(Object.fromEntries(await samples(metrics, from))).toMatchObject({

@@ -2,22 +2,22 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { StoreObserver, WriteEnd } from '../store/observer.ts'
 import { StoreGauges, type StoreSources } from './store-gauges.ts'
 
-/** What a scrape asks for; everything else was counted as it happened. */
+/** Values that are read for each scrape. All others are counted as they happen. */
 export interface MetricsSources extends StoreSources {
-  /** Attempts under way on this node. */
+  /** Attempts in flight on this node. */
   inFlight(): number
   /** Instances that this node runs. */
   owned(): number
 }
 
-/** An attempt that ended, as far as it is counted. */
-export interface CountedAttempt {
+/** The counted facts of an attempt that ended. */
+interface CountedAttempt {
   attempt: { attemptNumber: number; status: number | null; error: string | null; durationMs: number }
   latenessMs: number
   next: { kind: 'delivered' | 'retry' | 'exhausted' }
 }
 
-/** An answer to a scrape. */
+/** The response to a scrape. */
 export interface MetricsText {
   contentType: string
   text: string
@@ -28,8 +28,8 @@ const ATTEMPT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 const LATENESS_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600]
 
 /**
- * Counts in memory what happens on this node, and tells it to Prometheus. No label names an instance: the number of
- * series does not grow with their number.
+ * Counts what happens on this node, in memory, and renders it for Prometheus. No label contains an instance, so the number of
+ * series does not grow with the instances.
  */
 export class Metrics implements StoreObserver {
   readonly #registry = new Registry()
@@ -43,7 +43,7 @@ export class Metrics implements StoreObserver {
   })
   readonly #writeFailures = this.#counter(
     'pombal_store_write_failures_total',
-    'Writes that were not committed: the store was unavailable, or the write failed by itself.',
+    'Writes that were not committed, because the store was unavailable or the write failed.',
     ['end'],
   )
   readonly #fencedWrites = this.#counter(
@@ -52,22 +52,22 @@ export class Metrics implements StoreObserver {
   )
   readonly #leasesLost = this.#counter(
     'pombal_leases_lost_total',
-    'Instances put down here because their lease was lost or could not be renewed.',
+    'Instances stopped on this node because their lease was lost or could not be renewed.',
   )
   readonly #attempts = this.#counter(
     'pombal_webhook_attempts_total',
-    'Attempts that ended, by the class of the status answered or the reason why none was.',
+    'Attempts that ended, by the class of the response status or the reason why there was none.',
     ['outcome'],
   )
   readonly #attemptSeconds = new Histogram({
     name: 'pombal_webhook_attempt_seconds',
-    help: 'How long attempts took, from their start to the end of reading the answer.',
+    help: 'Duration of attempts, from their start to the last byte read of the response.',
     buckets: ATTEMPT_BUCKETS,
     registers: [this.#registry],
   })
   readonly #latenessSeconds = new Histogram({
     name: 'pombal_webhook_attempt_lateness_seconds',
-    help: 'From the moment an attempt was due to its start: first attempts are due when their event is made.',
+    help: 'From the due time of an attempt to its start. First attempts are due when their event is created.',
     labelNames: ['attempt'],
     buckets: LATENESS_BUCKETS,
     registers: [this.#registry],
@@ -77,14 +77,14 @@ export class Metrics implements StoreObserver {
     'Deliveries that ended: delivered, or exhausted after the last attempt.',
     ['state'],
   )
-  readonly #inFlight = this.#gauge('pombal_webhook_attempts_in_flight', 'Attempts under way on this node.')
+  readonly #inFlight = this.#gauge('pombal_webhook_attempts_in_flight', 'Attempts in flight on this node.')
   readonly #owned = this.#gauge('pombal_instances_owned', 'Instances that this node runs.')
 
   constructor(version: string) {
     collectDefaultMetrics({ register: this.#registry })
     new Gauge({
       name: 'pombal_build_info',
-      help: 'Always 1; the label tells the version.',
+      help: 'Always 1. The label contains the version.',
       labelNames: ['version'],
       registers: [this.#registry],
     }).set({ version }, 1)
@@ -110,7 +110,7 @@ export class Metrics implements StoreObserver {
     this.#leasesLost.inc()
   }
 
-  /** Never rejects because of the store: while it cannot be read, its gauges are left out; unless it can be written too, `pombal_store_up` is 0. */
+  /** While the store cannot be read, its gauges are omitted. `pombal_store_up` is 0 unless it can be read and written. */
   async render(sources: MetricsSources): Promise<MetricsText> {
     this.#inFlight.set(sources.inFlight())
     this.#owned.set(sources.owned())

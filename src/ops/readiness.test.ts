@@ -8,19 +8,19 @@ function isReady(changes: Partial<ReadinessSources> = {}): Promise<boolean> {
 }
 
 describe('a node is ready', () => {
-  test('when the store takes writes and its leases hold, and only then', async () => {
+  test('only if the store can be written and its leases are valid', async () => {
     expect(await isReady()).toBe(true)
     expect(await isReady({ isRunning: () => false })).toBe(false)
     expect(await isReady({ ping: () => Promise.reject(new Error('read-only')) })).toBe(false)
   })
 
-  test('never while the store does not answer, and says so within 2 s', async () => {
+  test('never while the store does not answer, with a response within 2 s', async () => {
     const begun = performance.now()
     expect(await isReady({ ping: () => new Promise(() => {}) })).toBe(false)
     expect(performance.now() - begun).toBeLessThan(4_000)
   })
 
-  test('never again once it drains, also if the store is being asked at that moment', async () => {
+  test('never again once it drains, even if a write to the store is pending', async () => {
     const answer = Promise.withResolvers<void>()
     const readiness = new Readiness({ ...WORKING, ping: () => answer.promise })
     const asked = readiness.check()
@@ -30,7 +30,7 @@ describe('a node is ready', () => {
     expect(await readiness.check()).toBe(false)
   })
 
-  test('for half a second on the word of one write; a refused write counts at once', async () => {
+  test('for half a second after a successful write; a failed write counts at once', async () => {
     let now = 0
     let writes = 0
     let works = true

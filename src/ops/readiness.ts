@@ -1,20 +1,20 @@
 import { withDeadline } from '../kit/deadline.ts'
 
-/** A probe waits little longer; a store that takes this long cannot be called able to accept. */
-const ANSWER_WITHIN_MS = 2_000
-/** However often the node is asked, the store is written for it at most once in this time. */
-const KEPT_MS = 500
+/** A slower store counts as unavailable. Typical probes time out soon after this. */
+const PING_TIMEOUT_MS = 2_000
+/** A successful write to the store is trusted for this time, however many probes come. */
+const FRESH_MS = 500
 
 export interface ReadinessSources {
-  /** Rejects unless the store can write. */
+  /** Rejects unless the store can be written. */
   ping(): Promise<void>
-  /** Whether this node holds its leases: without them it would accept, but not deliver. */
+  /** Whether this node holds its leases. Without them it would accept messages but not send them. */
   isRunning(): boolean
   /** Milliseconds on a clock that never jumps. */
   now?: () => number
 }
 
-/** Whether this node should be sent calls. */
+/** Whether this node should receive API calls. */
 export class Readiness {
   readonly #sources: ReadinessSources
   readonly #now: () => number
@@ -26,23 +26,23 @@ export class Readiness {
     this.#now = sources.now ?? (() => performance.now())
   }
 
-  /** Whether this node is about to stop: it still accepts, but callers should go elsewhere. */
+  /** Whether this node is about to stop. It still accepts calls, but new ones should go to other nodes. */
   get isDraining(): boolean {
     return this.#isDraining
   }
 
-  /** From now on this node is not ready. */
+  /** Makes this node permanently not ready. */
   drain(): void {
     this.#isDraining = true
   }
 
-  /** Whether this node can accept and deliver now, and will go on. Never rejects. */
+  /** Whether this node can accept and send messages, and is not about to stop. Never rejects. */
   async check(): Promise<boolean> {
     const { isRunning, ping } = this.#sources
     if (this.#isDraining || !isRunning()) return false
-    if (this.#now() - this.#wroteAt < KEPT_MS) return true
+    if (this.#now() - this.#wroteAt < FRESH_MS) return true
     try {
-      await withDeadline(ANSWER_WITHIN_MS, ping())
+      await withDeadline(PING_TIMEOUT_MS, ping())
     } catch {
       return false
     }

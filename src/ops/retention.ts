@@ -3,9 +3,9 @@ import type { Logger } from 'pino'
 import type { Retention } from '../store/retention/retention.ts'
 
 const ROUND_EVERY_MS = 10 * 60_000
-/** A start has better things to do; one that is started again and again has to erase all the same. */
+/** Late enough not to slow down the start, early enough for a process that restarts often. */
 const FIRST_ROUND_AFTER_MS = 5_000
-/** Between two small steps, so that sends are not disturbed. */
+/** The pause between two steps, in which other writes proceed. */
 const STEP_EVERY_MS = 50
 
 export interface RetentionOptions {
@@ -15,7 +15,7 @@ export interface RetentionOptions {
   now?: () => number
 }
 
-/** Erases what is older than the retention time, a small step at a time. Any number of nodes may do so at once. */
+/** Erases rows older than the retention time, in small steps. Any number of nodes can run it at once. */
 export function startRetention(options: RetentionOptions): { stop(): Promise<void> } {
   const { retention, retentionMs, logger, now = Date.now } = options
   const stopping = new AbortController()

@@ -2,19 +2,19 @@ import { Gauge, type Registry } from 'prom-client'
 import { withDeadline } from '../kit/deadline.ts'
 import type { StoreTotals } from '../store/statistics/statistics.ts'
 
-/** However often it is scraped, the store is asked at most once in this time. */
-const KEPT_MS = 5_000
-/** A store that hangs must not keep the rest from being told. */
-const ASK_WITHIN_MS = 3_000
+/** The store is queried at most once in this time, however often metrics are scraped. */
+const FRESH_MS = 5_000
+/** Limits the delay of a scrape if the store does not answer. */
+const QUERY_TIMEOUT_MS = 3_000
 
 export interface StoreSources {
-  /** What is in the store. */
+  /** Counts of the store's content. */
   totals(): Promise<StoreTotals>
-  /** Rejects unless the store can write. */
+  /** Rejects unless the store can be written. */
   ping(): Promise<void>
 }
 
-/** What is in the store, as of the last time it was asked. Every node tells the same. */
+/** Gauges of the store's content, as of the last query. They are the same on every node. */
 export class StoreGauges {
   readonly #up: Gauge
   readonly #queued: Gauge
@@ -25,7 +25,7 @@ export class StoreGauges {
   readonly #unowned: Gauge
   readonly #bytes: Gauge
   readonly #now: () => number
-  #askedAt = Number.NEGATIVE_INFINITY
+  #queriedAt = Number.NEGATIVE_INFINITY
   #refreshing: Promise<void> | null = null
 
   /** @param now milliseconds on a clock that never jumps */
@@ -34,41 +34,38 @@ export class StoreGauges {
       new Gauge({ name, help, labelNames, registers: [registry] })
     this.#now = now
     this.#up = gauge('pombal_store_up', '1 while the store can be read and written.')
-    this.#queued = gauge('pombal_messages_queued', 'Messages that wait to be sent, counted up to 100000.')
-    this.#oldestQueued = gauge('pombal_messages_oldest_queued_seconds', 'Age of the message that has waited longest.')
+    this.#queued = gauge('pombal_messages_queued', 'Messages waiting to be sent, counted up to 100000.')
+    this.#oldestQueued = gauge('pombal_messages_oldest_queued_seconds', 'Age of the oldest queued message.')
     this.#waiting = gauge(
       'pombal_deliveries_waiting',
-      'Deliveries that have not ended, each sort counted up to 100000: never tried, failed before, waiting for another.',
+      'Deliveries that have not ended, by readiness, each counted up to 100000: never attempted, to be retried, or waiting for another delivery.',
       ['readiness'],
     )
-    this.#oldestDue = gauge(
-      'pombal_deliveries_oldest_due_seconds',
-      'For how long the oldest due delivery has been due.',
-    )
+    this.#oldestDue = gauge('pombal_deliveries_oldest_due_seconds', 'Time since the oldest due delivery became due.')
     this.#connections = gauge('pombal_connections', 'Instances by the state of their connection.', ['state'])
-    this.#unowned = gauge('pombal_instances_unowned', 'Instances that no node runs.')
+    this.#unowned = gauge('pombal_instances_unowned', 'Instances without a node that runs them.')
     this.#bytes = gauge('pombal_store_bytes', 'Size of the database.')
   }
 
-  /** Callers that come while the store is being asked share its answer. */
+  /** Concurrent callers share one query. */
   refresh(sources: StoreSources): Promise<void> {
-    if (this.#now() - this.#askedAt < KEPT_MS) return Promise.resolve()
-    this.#refreshing ??= this.#ask(sources).finally(() => {
+    if (this.#now() - this.#queriedAt < FRESH_MS) return Promise.resolve()
+    this.#refreshing ??= this.#query(sources).finally(() => {
       this.#refreshing = null
     })
     return this.#refreshing
   }
 
-  async #ask({ totals, ping }: StoreSources): Promise<void> {
+  async #query({ totals, ping }: StoreSources): Promise<void> {
     const [read, written] = await Promise.allSettled([
-      withDeadline(ASK_WITHIN_MS, totals()),
-      withDeadline(ASK_WITHIN_MS, ping()),
+      withDeadline(QUERY_TIMEOUT_MS, totals()),
+      withDeadline(QUERY_TIMEOUT_MS, ping()),
     ])
     if (read.status === 'fulfilled') this.#show(read.value)
-    else this.#forget()
+    else this.#clear()
     const isUp = read.status === 'fulfilled' && written.status === 'fulfilled'
     this.#up.set(isUp ? 1 : 0)
-    if (isUp) this.#askedAt = this.#now()
+    if (isUp) this.#queriedAt = this.#now()
   }
 
   #show(totals: StoreTotals): void {
@@ -81,8 +78,8 @@ export class StoreGauges {
     this.#bytes.set(totals.bytes)
   }
 
-  /** What is not known is not told. */
-  #forget(): void {
+  /** Unknown values are not exported. */
+  #clear(): void {
     for (const gauge of [this.#queued, this.#oldestQueued, this.#oldestDue, this.#unowned, this.#bytes]) gauge.remove()
     this.#waiting.reset()
     this.#connections.reset()
