@@ -6,13 +6,13 @@ import type { ReferencePage } from './reference.ts'
 const DOCUMENT = { method: ['GET', 'HEAD'], exposeHeadRoute: false, schema: { hide: true } }
 
 /**
- * The reference for people at `/docs`, readable offline: everything in it comes from this server; and `/openapi.json`.
- * Each is built once: a request for it costs no more than sending bytes that all answers share.
+ * Serves the reference at `/docs` and `/openapi.json`. The reference works offline: everything comes from this server.
+ * Each is built once and shared by all answers.
  */
 export function registerDocs(api: Api): void {
   let pages: Promise<ReadonlyMap<string, ReferencePage>> | undefined
 
-  /** The library of the reference is 4 MB of script: loaded by the first request for it, not by every start. */
+  /** Loads the 4 MB library of the reference at the first request instead of at the start. */
   function load(): Promise<ReadonlyMap<string, ReferencePage>> {
     pages ??= import('./reference.ts')
       .then(({ renderReference }) => renderReference('docs'))

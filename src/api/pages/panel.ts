@@ -7,7 +7,7 @@ import type { Api } from '../context.ts'
 import { sendShared } from '../http/large-answers.ts'
 import { PAGE_HEADERS } from '../http/security-headers.ts'
 
-/** Every address of the panel. All others keep their meaning: nothing under /v1, /admin or /docs is swallowed. */
+/** Every address of the panel. Paths under /v1, /admin and /docs are not affected. */
 const PAGES = [
   '/',
   ...['/sign-in', '/settings', '/instances', '/instances/:id', '/instances/:id/:section'].flatMap(path => [
@@ -28,13 +28,13 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 interface Asset {
   type: string
   bytes: Buffer
-  /** Null where there is nothing to gain. */
+  /** Null if compression saves nothing. */
   brotli: Buffer | null
 }
 
 /**
- * The panel, as it was built into `dir`, from memory: a request names an asset or it names nothing, so none can reach
- * another file. Where it was not built (an installation without its tools) `/` leads to the reference.
+ * Serves the panel built into `dir` from memory, so that no request can reach another file. Without a built panel `/`
+ * redirects to the reference.
  */
 export async function registerPanel(api: Api, dir: string): Promise<void> {
   const page = await readFile(join(dir, 'index.html'), 'utf8').catch(() => null)
@@ -76,7 +76,7 @@ function sendPage(reply: FastifyReply, page: string): FastifyReply {
     .send(page.replaceAll(NONCE_PLACE, nonce))
 }
 
-/** Nothing from elsewhere, no script in the page; its own style elements by the nonce. */
+/** Allows only this server's resources, no inline scripts, and the page's own style elements by nonce. */
 function pagePolicy(nonce: string): string {
   return [
     "default-src 'none'",

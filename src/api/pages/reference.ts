@@ -6,7 +6,7 @@ import { PAGE_HEADERS } from '../http/security-headers.ts'
 const INLINE_SCRIPT = /<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g
 const KEPT_HEADERS = ['content-type', 'location'] as const
 
-/** One answer of the reference, the same for every caller. */
+/** A page of the reference, the same for every caller. */
 export interface ReferencePage {
   status: number
   headers: Record<string, string>
@@ -25,7 +25,7 @@ export async function renderReference(prefix: string): Promise<ReadonlyMap<strin
       telemetry: false,
       agent: { disabled: true },
       mcp: { disabled: true },
-      // Both lead to services elsewhere.
+      // Both link to external services.
       showDeveloperTools: 'never',
       hideClientButton: true,
     },
@@ -44,7 +44,7 @@ export async function renderReference(prefix: string): Promise<ReadonlyMap<strin
   return pages
 }
 
-/** Only this server's scripts and the page's own inline one, by its digest. The page injects its styles. */
+/** Allows this server's scripts and the page's inline script by digest. The page injects its styles. */
 function pagePolicy(html: string): string {
   const digests = Array.from(
     html.matchAll(INLINE_SCRIPT),

@@ -2,20 +2,20 @@ import { isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 
-/** What a provider gives to one customer at least (RFC 6177). */
+/** The smallest IPv6 block that a provider assigns to a customer (RFC 6177). */
 const IPV6_PREFIX_BITS = 64
 
 /**
- * Who calls, as a trusted proxy says, else the peer. What is no plain address (some proxies add the caller's port, which is
- * another each time) counts as the proxy's own.
+ * The caller's address as reported by a trusted proxy, else the peer's. Anything but a plain address (some proxies add the
+ * caller's port) is replaced by the proxy's own address.
  */
 export function callerAddress({ ip, socket }: FastifyRequest): string {
   return isIP(ip) === 0 ? (socket.remoteAddress ?? '') : ip
 }
 
 /**
- * The network that guesses from an address count against, in one spelling: an IPv4 address itself, also where it is mapped
- * into IPv6; of an IPv6 address the /64, whose addresses belong to one caller. The zone is this host's own name.
+ * The normalized network that wrong keys count against: an IPv4 address, also if mapped into IPv6, or the /64 of an IPv6
+ * address, which belongs to one caller. The zone is removed.
  */
 export function networkOf(address: string): string {
   const plain = address.replace(/%.*$/s, '')

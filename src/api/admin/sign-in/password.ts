@@ -1,20 +1,20 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { Derivations } from './scrypt.ts'
 
-/** RFC 7914's parameters, as OWASP's cheat sheet has them: 32 MiB and some 100 ms. */
+/** scrypt parameters (RFC 7914) as recommended by OWASP: 32 MiB and about 100 ms. */
 const COST = { N: 2 ** 15, r: 8, p: 1 }
 const MAX_MEMORY_BYTES = 64 * 1024 * 1024
 const SALT_BYTES = 16
 const KEY_BYTES = 32
 
-/** Anybody can have a password checked; to set one takes a key, and never waits for those who guess. */
+/** Separate queues: setting a password requires a key and must not wait for guesses. */
 const checked = new Derivations()
 const set = new Derivations()
 
 export const MIN_PASSWORD_LENGTH = 12
 export const MAX_PASSWORD_LENGTH = 200
 
-/** `scrypt$N$r$p$salt$key`: what is needed to check a password, and not the password. */
+/** @returns `scrypt$N$r$p$salt$key` */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
   const key = await set.derive({

@@ -18,8 +18,8 @@ export function createKeyCheck(adminKey: string): IsAdminKey {
 }
 
 /**
- * Lets a request through that carries the admin key, or the cookie of a session of the panel. Wrong keys are throttled by
- * address; the right one is never refused, so that nobody can lock the administrator out by guessing.
+ * Admits requests with the admin key or a session cookie of the panel. Wrong keys are limited by address. The right key is
+ * never refused, so that guessing cannot lock out the administrator.
  */
 export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys) {
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {

@@ -5,12 +5,12 @@ import type { Derivation } from './scrypt.ts'
 
 const LOW_PRIORITY = 10
 
-// On Linux this is the priority of this thread alone, elsewhere that of the whole process.
+// On Linux this sets the priority of this thread only, elsewhere of the whole process.
 if (process.platform === 'linux') {
   try {
     setPriority(LOW_PRIORITY)
   } catch {
-    // A host that forbids it gets the same key, at the usual priority.
+    // If the host forbids it, the usual priority remains.
   }
 }
 const { password, salt, keyBytes, cost } = workerData as Derivation

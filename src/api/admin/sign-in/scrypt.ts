@@ -8,12 +8,12 @@ export interface Derivation {
   cost: { N: number; r: number; p: number; maxmem: number }
 }
 
-/** Derivations that wait for the one before. Together they take some seconds. */
+/** Waiting derivations. Together they take a few seconds. */
 const MAX_WAITING = 32
 
 /**
- * Derives one key at a time, in a thread of its own: scrypt in libuv's pool would hold up the commits, whose disk
- * writes run there too, and many at once would take 32 MiB each.
+ * Derives one key at a time in a separate thread. In libuv's pool scrypt would delay the disk writes of commits, and each
+ * concurrent derivation would take 32 MiB.
  */
 export class Derivations {
   #waiting = 0
@@ -33,7 +33,7 @@ export class Derivations {
   }
 }
 
-/** A thread for each: it starts within a fraction of what scrypt takes, and nothing is left of it. */
+/** Uses a new thread each time: its start is short compared to scrypt, and it leaves no memory behind. */
 function deriveInThread(workerData: Derivation): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     new Worker(new URL('./scrypt-thread.ts', import.meta.url), { workerData, execArgv: [], stdin: false })

@@ -7,7 +7,7 @@ const TOKEN_BYTES = 32
 const ID_BYTES = 12
 const VALUE = new RegExp(`(?:^|; *)${COOKIE}=([A-Za-z0-9_-]{43})(?:;|$)`)
 
-/** How long somebody stays signed in. */
+/** The lifetime of a session. */
 export const SESSION_MS = 7 * 24 * 60 * 60_000
 
 export function newSessionToken(): string {
@@ -18,30 +18,30 @@ export function newSessionId(): string {
   return `ses_${randomBytes(ID_BYTES).toString('base64url')}`
 }
 
-/** The session's token from the request's cookie; null when there is none. */
+/** The session token in the request's cookie; null if there is none. */
 export function sessionToken({ headers }: FastifyRequest): string | null {
   return (headers.cookie !== undefined && VALUE.exec(headers.cookie)?.[1]) || null
 }
 
-/** What is stored of a session's token. Under another admin key every session is unknown. */
+/** The stored digest of a session token. A new admin key invalidates every session. */
 export function sessionDigest(token: string, adminKey: string): Buffer {
   return createHmac('sha256', adminKey).update(token).digest()
 }
 
-/** @param token empty: has the browser forget it */
+/** @param token empty to delete the cookie */
 export function sessionCookie(token: string, isSecure: boolean): string {
   const maxAge = token === '' ? 0 : SESSION_MS / 1000
   return `${COOKIE}=${token}; Path=${PATH}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 }
 
-/** Whether the browser speaks https to us, perhaps through a trusted proxy: a cookie that is `Secure` for nothing would be lost. */
+/** Whether the browser uses https, perhaps through a trusted proxy. Over http it would discard a `Secure` cookie. */
 export function isHttps(request: FastifyRequest, publicUrl: URL | null): boolean {
   return publicUrl?.protocol === 'https:' || request.protocol === 'https'
 }
 
 /**
- * Whether the browser says that the request comes from a page of this very origin (Fetch Metadata, "Sec-Fetch-Site"; where
- * it is not sent, over plain http, RFC 6454's Origin). SameSite alone would let in a page on another port of this host.
+ * Whether the request comes from a page of this origin: by `Sec-Fetch-Site` (Fetch Metadata), else, over plain http, by
+ * `Origin` (RFC 6454). SameSite alone would admit a page on another port of this host.
  */
 export function isSameOrigin({ headers }: FastifyRequest, publicUrl: URL | null): boolean {
   const site = headers['sec-fetch-site']

@@ -11,7 +11,7 @@ import type { WrongKeys } from './wrong-keys.ts'
 
 const MAX_KEY_LENGTH = 1_024
 const MAX_USER_AGENT_LENGTH = 300
-/** Anybody may send one: what is read of it, and what it costs to parse, stays small. */
+/** Small, because callers without a key can send it. */
 const MAX_BODY_BYTES = 4_096
 
 const bodySchema = Type.Object(
@@ -25,13 +25,13 @@ const bodySchema = Type.Object(
   { title: 'KeyToSignIn' },
 )
 
-/** The only call of the management API that needs no key in its headers: it is how the panel gets its session. */
+/** The only call of the management API without a key in its headers. It creates the panel's session. */
 export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys): void {
   const { store, settings, now } = context
 
   /**
-   * A password is counted as a guess before it is looked at, so that many at once get no more looks than one after the
-   * other. The admin key, which none can guess, is never refused.
+   * A password counts as a guess before it is checked, so that concurrent guesses gain nothing. The admin key cannot be
+   * guessed and is never refused.
    */
   async function check(key: string, network: string): Promise<void> {
     if (isAdminKey(key)) return

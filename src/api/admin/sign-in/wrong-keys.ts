@@ -2,20 +2,19 @@ import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { Sessions } from '../../../store/sessions/sessions.ts'
 
 const WRONG_KEYS_PER_WINDOW = 10
-/** Beyond this the addresses seen longest ago are forgotten. */
+/** Beyond this limit the least recently seen addresses are forgotten. */
 const MAX_ADDRESSES = 10_000
-/** Guesses that wait to be counted. Who comes then has to wait as if he had guessed too often. */
+/** Guesses waiting to be counted. Further ones are refused as if there had been too many. */
 const MAX_UNCOUNTED = 100
 const UNCOUNTED_WAIT_MS = 1_000
 
 /**
- * Throttles the addresses that wrong keys come from. All nodes count together, in the store, each one guess at a time:
- * guesses share its commits with the calls that have a key. An address that has to wait is remembered here as well, so
- * that further guesses from it cost the store nothing.
+ * Limits wrong keys by address. All nodes count in the store, each node one guess at a time, because guesses share commits
+ * with other calls. A blocked address is also kept in memory, so that its further guesses do not reach the store.
  */
 export class WrongKeys {
   readonly #counts: Pick<Sessions, 'countWrongKey'>
-  /** Until when an address has to wait, on the process's clock. */
+  /** The end of each blocked address's wait, on the monotonic clock. */
   readonly #waiting = new BoundedMap<string, number>(MAX_ADDRESSES)
   #uncounted = 0
   #last: Promise<unknown> = Promise.resolve()
