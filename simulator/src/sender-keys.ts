@@ -41,7 +41,11 @@ export class SenderKeys {
 
   async accept(group: string, peer: string, distribution: Uint8Array): Promise<void> {
     const message = new SenderKeyDistributionMessage(null, null, null, null, distribution)
-    await new GroupSessionBuilder(this.#records).process(senderKeyName(group, peer), message)
+    const name = senderKeyName(group, peer)
+    const known = (await this.#records.loadSenderKey(name)).getSenderKeyState(message.getId())
+    // Baileys would add it as another state, and drop the first with its keys for overtaken messages.
+    if (known && Buffer.from(known.getSigningKeyPublic()).equals(message.getSignatureKey())) return
+    await new GroupSessionBuilder(this.#records).process(name, message)
   }
 
   /**

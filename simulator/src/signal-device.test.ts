@@ -58,6 +58,18 @@ describe('a device', () => {
     await expect(b.device.decrypt('1.0', type, ciphertext)).rejects.toBeDefined()
   })
 
+  it('reads what was written before it was given the key of a group again and again', async () => {
+    const [a, b] = [createDevice().device, createDevice().device]
+    const late = await a.encryptForGroup(GROUP, Buffer.from('late'))
+    await b.acceptSenderKey(GROUP, '1.0', late.distribution)
+    for (let n = 0; n < 6; n++) {
+      const { ciphertext, distribution } = await a.encryptForGroup(GROUP, HELLO)
+      await b.acceptSenderKey(GROUP, '1.0', distribution)
+      expect(await b.decryptFromGroup(GROUP, '1.0', ciphertext)).toEqual(HELLO)
+    }
+    expect(await b.decryptFromGroup(GROUP, '1.0', late.ciphertext)).toEqual(Buffer.from('late'))
+  })
+
   it('reads group messages in any order, each once, and refuses a forged one', async () => {
     const [a, b] = [createDevice().device, createDevice().device]
     const sent = []

@@ -10,6 +10,7 @@ import type { ILogger } from 'baileys/lib/Utils/logger.js'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { userOf } from '../addresses.ts'
 import type { Journal } from './journal.ts'
+import { keepSenderKeysWhole } from './sender-key-states.ts'
 import { restoreFailedSessions } from './session-attempts.ts'
 
 type LIDMappingStore = SignalRepositoryWithLIDStore['lidMapping']
@@ -46,6 +47,7 @@ export function createSignalRepository(
   ours: { journal: Journal; onDecrypted: OnDecrypted; settled(): Promise<void>; onClose(): void },
 ): SignalRepositoryWithLIDStore {
   restoreFailedSessions()
+  keepSenderKeysWhole()
   const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid && cachingMisses(pnToLid))
   const keys = auth.keys as SignalKeyStoreWithTransaction
   const outside = AsyncLocalStorage.snapshot()
