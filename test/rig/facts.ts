@@ -39,14 +39,14 @@ export interface OfferedIncoming {
   group?: string
   /** Not known of an answer. */
   whatsappId?: string
-  /** The instance could not read it before it had asked for it again. */
+  /** The instance could not read it before it had asked for it again: it stands where it became readable. */
   undecryptable: boolean
 }
 
 export interface IncomingText extends OfferedIncoming {
   /** How many WhatsApp had taken for the instance before it; null where that is not known. */
   place: number | null
-  /** How often the instance had to ask for it before it could read it: it stands where it became readable. */
+  /** How often the instance asked for it again; also once it had it, where it came again. */
   askedFor?: number
 }
 
@@ -71,6 +71,6 @@ export interface PhoneEntry {
   text: string
   /** How often this id arrived; a phone shows it once. */
   copies: number
-  /** How often the phone had to ask for it before it could read it: it stands where it became readable. */
+  /** How often the phone had to ask for it before it could read it. */
   askedFor?: number
 }

@@ -23,8 +23,8 @@ export function lostIncoming({ incoming, arrivals }: Facts): string[] {
 
 /**
  * The events of one chat come in the order in which WhatsApp took the texts, whatever it called their sender. The ids of
- * events say the order in which they were made; attempts of several are in flight at once. A text that the instance had
- * to ask for again stands where it became readable.
+ * events say the order in which they were made; attempts of several are in flight at once. A text that nobody could
+ * decrypt stands where it became readable.
  */
 export function incomingInOrder({ incoming, arrivals }: Facts): string[] {
   const byLine = byFirstLine(incoming)
@@ -38,7 +38,7 @@ export function incomingInOrder({ incoming, arrivals }: Facts): string[] {
   const violations: string[] = []
   for (const [line] of inOrder) {
     const text = byLine.get(line)
-    if (text === undefined || text.place === null || text.askedFor !== undefined) continue
+    if (text === undefined || text.place === null || text.undecryptable) continue
     const chat = `${text.instanceId} ${text.group ?? text.from}`
     const before = latest.get(chat)
     if (before !== undefined && text.place < before.place)

@@ -99,16 +99,16 @@ function nothingElse({ accepted, incoming, arrivals, phones }: Facts): string[] 
 
 /**
  * What had its 202 before another was offered to the same chat, however the callers wrote its address, stands before it on
- * the phone, unless the phone had to ask for it again.
+ * the phone.
  */
 function shownInOrder({ accepted, phones }: Facts): string[] {
   const violations: string[] = []
   const byText = new Map(accepted.map(message => [message.text, message]))
   for (const [phone, entries] of phones) {
     const latest = new Map<string, AcceptedText>()
-    for (const { text, askedFor } of entries) {
+    for (const { text } of entries) {
       const message = byText.get(text)
-      if (message === undefined || askedFor !== undefined) continue
+      if (message === undefined) continue
       const lane = `${message.instanceId} ${message.chat}`
       const before = latest.get(lane)
       if (before !== undefined && message.acceptedAt < before.offeredAt)

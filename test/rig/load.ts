@@ -137,9 +137,15 @@ export class Load {
       const line = `${this.#options.instance.id} incoming ${n}`
       const { hardship } = this.#options
       const text = hardship === null ? line : lengthen(line, random)
-      await this.#writeAs(network, writer, text, hardship?.spoils(random))
+      const spoiled = hardship?.spoils(random)
+      await this.#writeAs(network, writer, text, spoiled && this.#keysKnown(writer))
       await this.#pause(random.between(...this.#pace.writeEveryMs))
     }
+  }
+
+  /** The first text to a group brings the key of those after it: without it nobody could decrypt them either. */
+  #keysKnown({ from, group }: Writer): boolean {
+    return group === undefined || this.incoming.some(text => text.from === from && text.group === group)
   }
 
   /** A last text to the instance, behind everything that WhatsApp has kept for it. */
