@@ -61,15 +61,4 @@ describe.each(STORES)('one person under two spellings, on %s', kind => {
     await stage.connect(id, { settings: SETTINGS })
     expect(await shown(stage, MOVED_TO, 3)).toEqual(['zeroth', 'first', 'second'])
   })
-
-  test('both looked up for the first time, gets messages in the order accepted', async () => {
-    await using stage = await Stage.open({}, kind)
-    const { id, connection } = await stage.link()
-    await stage.stop(connection)
-    await stage.network.misbehave({ kind: 'look_up', number: MOVED, finds: MOVED_TO })
-    const texts = Array.from({ length: 6 }, (_, n) => `text ${n}`)
-    for (const [n, text] of texts.entries()) await stage.accept(id, n % 2 === 0 ? MOVED : MOVED_TO, text)
-    await stage.connect(id)
-    expect(await shown(stage, MOVED_TO, texts.length)).toEqual(texts)
-  })
 })
