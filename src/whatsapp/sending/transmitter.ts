@@ -105,9 +105,10 @@ export class Transmitter {
     const ackTimeoutMs = this.#options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
     const awaited = this.#acknowledgements.waitFor(message.whatsappId, link.closed, ackTimeoutMs)
     const writtenAt = performance.now()
+    const written = link.write(address, content, message.whatsappId, recorded)
     try {
       // After a kill here the row is queued, and prepared if anything was written. The same content is sent again.
-      await Promise.race([link.write(address, content, message.whatsappId, recorded), awaited.answer])
+      await Promise.race([written, awaited.answer])
     } catch (error) {
       awaited.giveUp()
       return { kind: 'unanswered', why: nameOf(error) }
@@ -115,6 +116,8 @@ export class Transmitter {
     const ack = await awaited.answer
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
     onAcknowledged?.(Math.round(performance.now() - writtenAt))
+    // A write that still runs would note afterwards that the group has the key.
+    if (ack.error !== undefined) await written.catch(() => undefined)
     return this.#toOutcome(message, prepared, ack, link)
   }
 
