@@ -139,7 +139,7 @@ test('between the scan and the first login it is connecting, also over a restart
   await stage.network.scanQr(qr as string, id)
   const connecting = await stage.reaches(id, 'connecting')
   expect(connecting).toMatchObject({ qr: null, qrExpiresAt: null })
-  expect(connecting.reason).toContain('logging in for the first time')
+  expect(connecting.reason).toContain('Logging in for the first time')
   await stage.stop(connection)
   await stage.connect(id, { scan: false })
   await until('another login', () => stage.line.sockets > 0)
