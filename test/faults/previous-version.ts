@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../..')
-const MIGRATIONS = 'src/store/migrations'
+/** Where the steps of the schema are, and where earlier commits have them. */
+const FOLDERS = ['src/store/engine/migrations', 'src/store/migrations']
 /** What is not in git, and is the same for both. */
 const BUILT = ['node_modules', 'simulator/node_modules', 'panel/node_modules', 'panel/dist']
 
@@ -37,25 +38,28 @@ export function openPreviousVersion(step?: string): PreviousVersion {
 /** The newest commit whose steps are the present ones without the last (without `step` and those after it), and all there. */
 function findCommit(step?: string): string {
   const all = listSteps('HEAD')
-  const present = step === undefined ? all : all.slice(0, all.findIndex(path => path.includes(`/${step}-`)) + 1)
-  const commits = git('log', '--format=%H', '--', MIGRATIONS)
+  const present = step === undefined ? all : all.slice(0, all.findIndex(name => name.startsWith(`${step}-`)) + 1)
+  const commits = git('log', '--format=%H', '--', ...FOLDERS)
   const found = commits.find(commit => {
     const steps = listSteps(commit)
     const isOlder = steps.length < present.length && steps.every((step, index) => step === present[index])
-    return isOlder && listImports(commit).every(name => steps.includes(`${MIGRATIONS}/${name}`))
+    return isOlder && listImports(commit).every(name => steps.includes(name))
   })
   if (found === undefined)
     throw new Error('No commit has an older schema: the history is needed, a shallow clone is not enough.')
   return found
 }
 
+/** The names of the files. */
 function listSteps(commit: string): string[] {
-  return git('ls-tree', '--name-only', commit, `${MIGRATIONS}/`).filter(path => /\/\d{4}-[^/]*\.ts$/.test(path))
+  const paths = git('ls-tree', '--name-only', commit, ...FOLDERS.map(folder => `${folder}/`))
+  return paths.map(path => basename(path)).filter(name => /^\d{4}-.*\.ts$/.test(name))
 }
 
 /** The steps that the program of a commit wants. */
 function listImports(commit: string): string[] {
-  const lines = git('show', `${commit}:${MIGRATIONS}/migrate.ts`)
+  const [file = ''] = git('ls-tree', '--name-only', commit, ...FOLDERS.map(folder => `${folder}/migrate.ts`))
+  const lines = git('show', `${commit}:${file}`)
   return lines.flatMap(line => /from '\.\/(\d{4}-[^']*\.ts)'/.exec(line)?.[1] ?? [])
 }
 

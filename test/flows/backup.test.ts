@@ -88,7 +88,10 @@ describe('a backup', () => {
       await service.kill('SIGTERM')
       writeFileSync(file, 'no database at all')
       const damaged = await run('restore', file, service.dataDir)
-      expect(damaged).toMatchObject({ code: 1, said: expect.stringContaining('is damaged, or is no database') })
+      expect(damaged).toMatchObject({
+        code: 1,
+        said: expect.stringContaining('is damaged or is not an SQLite database'),
+      })
       await service.start()
     } finally {
       await service.dispose()
