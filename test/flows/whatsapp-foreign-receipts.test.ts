@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { STORES, type StoreKind } from '../database.ts'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 
@@ -10,8 +11,8 @@ const GROUP = '120363000000000777@g.us'
 const OTHER_GROUP = '120363000000000888@g.us'
 
 /** A message that WhatsApp has, and whose own receipts never come. */
-async function openSent(to: string) {
-  const stage = await Stage.open()
+async function openSent(kind: StoreKind, to: string) {
+  const stage = await Stage.open({}, kind)
   const { id, phone } = await stage.link()
   await stage.network.joinGroup(GROUP, [RECIPIENT, phone])
   await stage.network.joinGroup(OTHER_GROUP, [STRANGER, phone])
@@ -40,9 +41,9 @@ async function openSent(to: string) {
   return { stage, id, phone, message, whatsappId, acknowledged, state, [Symbol.asyncDispose]: close }
 }
 
-describe('a receipt of somebody else', () => {
+describe.each(STORES)('a receipt of somebody else, on %s', kind => {
   test.each(['lid', 'pn'] as const)('named by %s: changes nothing; that of the recipient does', async address => {
-    await using world = await openSent(RECIPIENT)
+    await using world = await openSent(kind, RECIPIENT)
     const { stage, phone, whatsappId, acknowledged, state } = world
     const receipt = { kind: 'receipt', account: phone, id: whatsappId, type: 'read', address } as const
     await acknowledged(() => stage.network.misbehave({ ...receipt, contact: STRANGER }))
@@ -52,7 +53,7 @@ describe('a receipt of somebody else', () => {
   })
 
   test('in another group changes nothing; one in the group does', async () => {
-    await using world = await openSent(GROUP)
+    await using world = await openSent(kind, GROUP)
     const { stage, phone, whatsappId, acknowledged, state } = world
     const receipt = { kind: 'receipt', account: phone, id: whatsappId, type: 'read' } as const
     await acknowledged(() => stage.network.misbehave({ ...receipt, contact: STRANGER, group: OTHER_GROUP }))
@@ -63,14 +64,14 @@ describe('a receipt of somebody else', () => {
   })
 })
 
-describe('a request of somebody else to send a message again', () => {
+describe.each(STORES)('a request of somebody else to send a message again, on %s', kind => {
   test.each([
     ['a message to a contact', RECIPIENT, {}, {}],
     ['a message to a group, outside of it', GROUP, {}, { group: GROUP }],
     ['a message to a group, in another one', GROUP, { group: OTHER_GROUP }, { group: GROUP }],
     ['a message to a group that he is no member of', GROUP, { group: GROUP }, { group: GROUP }],
   ])('%s: is refused; that of the recipient is not', async (_, to, asStranger, asRecipient) => {
-    await using world = await openSent(to)
+    await using world = await openSent(kind, to)
     const { stage, phone, whatsappId, acknowledged } = world
     const ask = { kind: 'ask_again', account: phone, id: whatsappId } as const
     await acknowledged(() => stage.network.misbehave({ ...ask, contact: STRANGER, ...asStranger }))

@@ -1,5 +1,6 @@
 import type { Action, When } from '@pombal/simulator'
 import { expect, test } from 'vitest'
+import { STORES } from '../database.ts'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 
@@ -37,49 +38,61 @@ async function applied(stage: Stage, rule: number): Promise<number> {
   return (await stage.network.scenario()).rules.find(({ id }) => id === rule)!.applied
 }
 
-test('200 messages of one contact that cannot be decrypted hardly delay another contact', async () => {
-  await using stage = await Stage.open()
-  const { id, phone } = await stage.link()
-  for (const from of [HOSTILE, OTHER]) await timeToEvent(stage, id, phone, `before ${from}`, from)
-  await garble(stage, HOSTILE)
-  const requests = await rule(stage, RETRY, 'drop')
-  await stage.network.misbehave({ kind: 'write', from: HOSTILE, to: phone, text: 'x', count: FLOOD })
-  // All of them are in Baileys' queue by then; before, a message of another contact would overtake them.
-  await until('the first requests', async () => (await applied(stage, requests)) >= QUEUED_AFTER)
-  const delayedMs = await timeToEvent(stage, id, phone, 'behind')
-  console.log(`behind ${FLOOD} messages that cannot be decrypted: ${Math.round(delayedMs)} ms`)
-  expect(delayedMs).toBeLessThan(DELAYED_LESS_THAN_MS)
-}, 300_000)
+test.each(STORES)(
+  'on %s, 200 messages of one contact that cannot be decrypted hardly delay another contact',
+  async kind => {
+    await using stage = await Stage.open({}, kind)
+    const { id, phone } = await stage.link()
+    for (const from of [HOSTILE, OTHER]) await timeToEvent(stage, id, phone, `before ${from}`, from)
+    await garble(stage, HOSTILE)
+    const requests = await rule(stage, RETRY, 'drop')
+    await stage.network.misbehave({ kind: 'write', from: HOSTILE, to: phone, text: 'x', count: FLOOD })
+    // All of them are in Baileys' queue by then; before, a message of another contact would overtake them.
+    await until('the first requests', async () => (await applied(stage, requests)) >= QUEUED_AFTER)
+    const delayedMs = await timeToEvent(stage, id, phone, 'behind')
+    console.log(`behind ${FLOOD} messages that cannot be decrypted: ${Math.round(delayedMs)} ms`)
+    expect(delayedMs).toBeLessThan(DELAYED_LESS_THAN_MS)
+  },
+  300_000,
+)
 
-test('messages of one contact are asked for again up to a bound; those of others are still asked for', async () => {
-  await using stage = await Stage.open()
-  const { id, phone } = await stage.link()
-  await timeToEvent(stage, id, phone, 'before')
-  await garble(stage, HOSTILE)
-  const requests = await rule(stage, RETRY, 'drop')
-  const refusals = await rule(stage, { stanza: 'ack', direction: 'in', attrs: { class: 'message' } }, { delayMs: 0 })
-  await stage.network.misbehave({ kind: 'write', from: HOSTILE, to: phone, text: 'x', count: LARGE_FLOOD })
-  const isOver = async () => (await applied(stage, refusals)) >= LARGE_FLOOD
-  await until('all messages to be refused', isOver, 200_000)
-  expect(await applied(stage, requests)).toBeGreaterThanOrEqual(FLOOD)
-  expect(await applied(stage, requests)).toBeLessThan(LARGE_FLOOD / 2)
+test.each(STORES)(
+  'on %s, messages of one contact are asked for again up to a bound; those of others are still asked for',
+  async kind => {
+    await using stage = await Stage.open({}, kind)
+    const { id, phone } = await stage.link()
+    await timeToEvent(stage, id, phone, 'before')
+    await garble(stage, HOSTILE)
+    const requests = await rule(stage, RETRY, 'drop')
+    const refusals = await rule(stage, { stanza: 'ack', direction: 'in', attrs: { class: 'message' } }, { delayMs: 0 })
+    await stage.network.misbehave({ kind: 'write', from: HOSTILE, to: phone, text: 'x', count: LARGE_FLOOD })
+    const isOver = async () => (await applied(stage, refusals)) >= LARGE_FLOOD
+    await until('all messages to be refused', isOver, 200_000)
+    expect(await applied(stage, requests)).toBeGreaterThanOrEqual(FLOOD)
+    expect(await applied(stage, requests)).toBeLessThan(LARGE_FLOOD / 2)
 
-  await stage.network.misbehave({ kind: 'remove_rule', id: requests })
-  await rule(stage, { stanza: 'message', direction: 'out', contact: OTHER, times: 1 }, 'garble')
-  await timeToEvent(stage, id, phone, 'asked for')
-}, 300_000)
+    await stage.network.misbehave({ kind: 'remove_rule', id: requests })
+    await rule(stage, { stanza: 'message', direction: 'out', contact: OTHER, times: 1 }, 'garble')
+    await timeToEvent(stage, id, phone, 'asked for')
+  },
+  300_000,
+)
 
-test('a resend that waits for WhatsApp delays neither undecryptable nor readable messages', async () => {
-  await using stage = await Stage.open()
-  const { id, phone } = await stage.link({ settings: { messageTtlMs: 86_400_000, queryTimeoutMs: 60_000 } })
-  for (const from of [OTHER, THIRD]) await timeToEvent(stage, id, phone, `before ${from}`, from)
-  const { id: sent, whatsappId } = await stage.accept(id, HOSTILE, 'to be asked for again')
-  await stage.becomes(id, sent, 'read')
-  const queries = await rule(stage, { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' } }, 'hold')
-  await stage.network.misbehave({ kind: 'ask_again', account: phone, contact: HOSTILE, id: whatsappId })
-  await until('the resend to ask for devices', async () => (await applied(stage, queries)) > 0)
-  await rule(stage, { stanza: 'message', direction: 'out', contact: THIRD, times: 1 }, 'garble')
-  await stage.network.writeAs({ from: THIRD, to: phone, text: 'to be asked for' })
-  expect(await timeToEvent(stage, id, phone, 'behind')).toBeLessThan(30_000)
-  await stage.network.misbehave({ kind: 'clear' })
-}, 300_000)
+test.each(STORES)(
+  'on %s, a resend that waits for WhatsApp delays neither undecryptable nor readable messages',
+  async kind => {
+    await using stage = await Stage.open({}, kind)
+    const { id, phone } = await stage.link({ settings: { messageTtlMs: 86_400_000, queryTimeoutMs: 60_000 } })
+    for (const from of [OTHER, THIRD]) await timeToEvent(stage, id, phone, `before ${from}`, from)
+    const { id: sent, whatsappId } = await stage.accept(id, HOSTILE, 'to be asked for again')
+    await stage.becomes(id, sent, 'read')
+    const queries = await rule(stage, { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' } }, 'hold')
+    await stage.network.misbehave({ kind: 'ask_again', account: phone, contact: HOSTILE, id: whatsappId })
+    await until('the resend to ask for devices', async () => (await applied(stage, queries)) > 0)
+    await rule(stage, { stanza: 'message', direction: 'out', contact: THIRD, times: 1 }, 'garble')
+    await stage.network.writeAs({ from: THIRD, to: phone, text: 'to be asked for' })
+    expect(await timeToEvent(stage, id, phone, 'behind')).toBeLessThan(30_000)
+    await stage.network.misbehave({ kind: 'clear' })
+  },
+  300_000,
+)
