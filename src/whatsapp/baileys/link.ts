@@ -109,7 +109,7 @@ export class Link {
       }),
     )
     storePreKeysFirst(socket.authState.keys)
-    boundRetryRequests(socket, options.retryBudgets)
+    boundRetryRequests(socket, options.retryBudgets, () => options.events.undecryptable())
     // The store holds sent messages. Baileys would keep them in memory too, each with the transaction of its send.
     if (socket.messageRetryManager) socket.messageRetryManager.addRecentMessage = () => undefined
     sendDurably(

@@ -1,4 +1,4 @@
-import { proto, type WASocket } from 'baileys'
+import type { WASocket } from 'baileys'
 import type { RestrictionNotice } from '../../../domain/restriction.ts'
 
 /** Events that indicate the health of an account and its socket. */
@@ -13,11 +13,6 @@ export interface VitalSigns {
 
 export function watchVitalSigns({ ev, ws }: WASocket, signs: VitalSigns): void {
   ws.on('frame', () => signs.frame())
-  ev.on('messages.upsert', ({ messages }) => {
-    for (const { messageStubType } of messages) {
-      if (messageStubType === proto.WebMessageInfo.StubType.CIPHERTEXT) signs.undecryptable()
-    }
-  })
   ev.on('connection.update', ({ reachoutTimeLock }) => {
     if (!reachoutTimeLock) return
     const { isActive, timeEnforcementEnds } = reachoutTimeLock

@@ -30,8 +30,13 @@ export function asResend<T>(work: () => T): T {
  * Prevents undecryptable messages from delaying others. Baileys requests them again in the account's transaction while all
  * messages wait, and holds the same transaction over queries to WhatsApp when it sends on its own. Here those sends have
  * their own transaction, and a contact can cause a limited number of requests.
+ * @param onUndecryptable called for each message that cannot be decrypted, also if it is not requested
  */
-export function boundRetryRequests(socket: WASocket, { requests, copies }: RetryBudgets): void {
+export function boundRetryRequests(
+  socket: WASocket,
+  { requests, copies }: RetryBudgets,
+  onUndecryptable: () => void,
+): void {
   const { authState, messageRetryManager: manager, ws } = socket
   const { keys } = authState
   const transaction = keys.transaction.bind(keys)
@@ -42,7 +47,11 @@ export function boundRetryRequests(socket: WASocket, { requests, copies }: Retry
     copies.note(stanza)
   })
   const hasExceeded = manager.hasExceededMaxRetries.bind(manager)
-  manager.hasExceededMaxRetries = id => hasExceeded(id) || !requests.take(id)
+  // Baileys asks this once for each delivery that it cannot decrypt.
+  manager.hasExceededMaxRetries = id => {
+    onUndecryptable()
+    return hasExceeded(id) || !requests.take(id)
+  }
   const schedule = manager.schedulePhoneRequest.bind(manager)
   manager.schedulePhoneRequest = (id, ask, delayMs) => {
     if (copies.take(id)) schedule(id, () => asResend(ask), delayMs)
