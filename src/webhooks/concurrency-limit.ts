@@ -6,7 +6,7 @@ import type { Clock } from './clock.ts'
  */
 export type ConsumerSpeed = 'unknown' | 'fast' | 'slow'
 
-/** Whoever asks for permits: a lane. */
+/** A lane, which requests permits for its attempts. */
 export interface LimitedUser {
   /** `unknown` at first, then set by the limit. */
   speed: ConsumerSpeed

@@ -47,7 +47,7 @@ describe('more open requests than the server takes', () => {
     }
   }
 
-  test('are told when to come back, until one of them has gone', async () => {
+  test('get Retry-After until one of the open requests has ended', async () => {
     const url = await start(1)
     const breakOff = await ask(`${url}/slow`)
     const refused = await fetch(`${url}/quick`)

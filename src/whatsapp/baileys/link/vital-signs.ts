@@ -5,7 +5,7 @@ import type { RestrictionNotice } from '../../../domain/restriction.ts'
 export interface VitalSigns {
   /** WhatsApp has sent a frame. */
   frame(): void
-  /** A message could not be decrypted. Usually its sender sends it again. */
+  /** A delivered message could not be decrypted. Usually its sender sends it again. Reported with the retry request. */
   undecryptable(): void
   /** WhatsApp reports whether the account may write to strangers. */
   restriction(notice: RestrictionNotice): void
