@@ -1,9 +1,7 @@
-import { describe, expect, inject, test } from 'vitest'
-import { createDatabase, STORES, type StoreKind } from '../database.ts'
+import { describe, expect, test } from 'vitest'
+import { STORES, type StoreKind } from '../database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
-import { startNetwork } from '../network.ts'
-import { eventOf, Receiver } from '../receiver.ts'
-import { Service } from '../service.ts'
+import { LinkedHarness } from '../linked-harness.ts'
 import { until } from '../until.ts'
 
 const CONTACT = '5511987654321'
@@ -24,41 +22,26 @@ describe('kill -9 between the commit of the keys and that of the event', () => {
   test.each(STORES.flatMap(store => [100, 300_000, 900_000].map(length => [store, length] as const)))(
     'on %s, of a text of %i characters: it is one event, though its sender never sends it again',
     async (store, length) => {
-      const database = await createDatabase(store, inject('postgresUrl'))
-      const network = await startNetwork()
-      const receiver = await new Receiver().listen()
-      const service = new Service({ env: { WHATSAPP_URL: network.url, ...database.env } })
-      try {
-        await service.start()
-        const { id, token } = await service.admin.createInstance('whatsapp')
-        await service.admin.connect(id)
-        const qr = await until('a QR code', async () => (await service.admin.connection(id)).qr)
-        const { phone } = await network.scanQr(qr)
-        await service.admin.untilState(id, 'connected')
-        await service.instance(id, token).setWebhook(receiver.url)
-        await network.misbehave({ kind: 'rule', rule: { when: RETRY, do: 'drop' } })
-        await database.run(REFUSE[store], service.dataDir)
+      await using stage = await LinkedHarness.open(store)
+      const { network, service, receiver, database } = stage
+      const { id, phone } = await stage.link()
+      await network.misbehave({ kind: 'rule', rule: { when: RETRY, do: 'drop' } })
+      await database.run(REFUSE[store], service.dataDir)
 
-        const text = 'x'.repeat(length)
-        const written = await network.writeAs({ from: CONTACT, to: phone, text })
-        await until('the refusal', () => service.output.includes('not now'))
-        await service.kill('SIGKILL')
-        await database.run(ALLOW[store], service.dataDir)
-        await database.expireLeases()
-        await service.start()
-        await service.admin.untilState(id, 'connected')
+      const text = 'x'.repeat(length)
+      const written = await network.writeAs({ from: CONTACT, to: phone, text })
+      await until('the refusal', () => service.output.includes('not now'))
+      await service.kill('SIGKILL')
+      await database.run(ALLOW[store], service.dataDir)
+      await database.expireLeases()
+      await service.start()
+      await service.admin.untilState(id, 'connected')
 
-        const told = () => receiver.requests.map(eventOf).filter(({ data }) => data.id === written.id)
-        await until('the event', () => told().length > 0)
-        expect(told()).toHaveLength(1)
-        const shown = String(told()[0]!.data['text'])
-        expect(shown.length > 0 && text.startsWith(shown)).toBe(true)
-      } finally {
-        await service.dispose()
-        await network.close()
-        await receiver.close()
-        await database.dispose()
-      }
+      const told = () => receiver.events.filter(({ data }) => data.id === written.id)
+      await until('the event', () => told().length > 0)
+      expect(told()).toHaveLength(1)
+      const shown = String(told()[0]!.data['text'])
+      expect(shown.length > 0 && text.startsWith(shown)).toBe(true)
     },
     LONG_TEST_WITHIN_MS,
   )

@@ -1,9 +1,7 @@
-import { describe, expect, inject, test } from 'vitest'
-import { createDatabase, STORES, type StoreKind } from '../database.ts'
+import { describe, expect, test } from 'vitest'
+import { STORES, type StoreKind } from '../database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
-import { startNetwork } from '../network.ts'
-import { eventOf, Receiver } from '../receiver.ts'
-import { Service } from '../service.ts'
+import { LinkedHarness } from '../linked-harness.ts'
 import { until } from '../until.ts'
 
 const CONTACT = '5511987654321'
@@ -24,43 +22,29 @@ describe('kill -9 before the commit of a pre-key that a request for a message br
   test.each(STORES)(
     'on %s: the sender was not given that key, and what it encrypts for us next can be decrypted',
     async store => {
-      const database = await createDatabase(store, inject('postgresUrl'))
-      const network = await startNetwork()
-      const receiver = await new Receiver().listen()
-      const service = new Service({ env: { WHATSAPP_URL: network.url, ...database.env } })
-      const received = (text: string) => receiver.requests.map(eventOf).some(({ data }) => data['text'] === text)
-      try {
-        await service.start()
-        const { id, token } = await service.admin.createInstance('whatsapp')
-        await service.admin.connect(id)
-        const qr = await until('a QR code', async () => (await service.admin.connection(id)).qr)
-        const { phone } = await network.scanQr(qr)
-        await service.admin.untilState(id, 'connected')
-        await service.instance(id, token).setWebhook(receiver.url)
-        await network.writeAs({ from: CONTACT, to: phone, text: 'before' })
-        await until('the first event', () => received('before'))
+      // Pre-keys are reported as they are.
+      await using stage = await LinkedHarness.open(store, { networkOptions: [] })
+      const { network, service, receiver, database } = stage
+      const received = (text: string) => receiver.events.some(({ data }) => data['text'] === text)
+      const { id, phone } = await stage.link()
+      await network.writeAs({ from: CONTACT, to: phone, text: 'before' })
+      await until('the first event', () => received('before'))
 
-        // The second request for a message brings a pre-key.
-        const twice = { stanza: 'message', direction: 'out', contact: CONTACT, times: 2 } as const
-        await network.misbehave({ kind: 'rule', rule: { when: twice, do: 'garble' } })
-        await database.run(REFUSE[store], service.dataDir)
-        await network.writeAs({ from: CONTACT, to: phone, text: 'asked for' })
-        await until('the refusal', () => service.output.includes('not now'))
-        await service.kill('SIGKILL')
-        await database.run(ALLOW[store], service.dataDir)
-        await database.expireLeases()
-        await service.start()
-        await service.admin.untilState(id, 'connected')
+      // The second request for a message brings a pre-key.
+      const twice = { stanza: 'message', direction: 'out', contact: CONTACT, times: 2 } as const
+      await network.misbehave({ kind: 'rule', rule: { when: twice, do: 'garble' } })
+      await database.run(REFUSE[store], service.dataDir)
+      await network.writeAs({ from: CONTACT, to: phone, text: 'asked for' })
+      await until('the refusal', () => service.output.includes('not now'))
+      await service.kill('SIGKILL')
+      await database.run(ALLOW[store], service.dataDir)
+      await database.expireLeases()
+      await service.start()
+      await service.admin.untilState(id, 'connected')
 
-        await until('the event', () => received('asked for'))
-        const onPhone = (await network.inbox(phone)).find(({ text }) => text === 'asked for')
-        expect(onPhone?.askedFor).toBe(1)
-      } finally {
-        await service.dispose()
-        await network.close()
-        await receiver.close()
-        await database.dispose()
-      }
+      await until('the event', () => received('asked for'))
+      const onPhone = (await network.inbox(phone)).find(({ text }) => text === 'asked for')
+      expect(onPhone?.askedFor).toBe(1)
     },
     LONG_TEST_WITHIN_MS,
   )

@@ -1,8 +1,8 @@
 import type { Order, StanzaText } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
 import { STORES } from '../database.ts'
+import { LinkedHarness, type LinkedNumber } from '../linked-harness.ts'
 import { until } from '../until.ts'
-import { LibraryStage, type LinkedNumber } from './library-stage.ts'
 
 /** Stanzas that cause an unhandled rejection or exception inside Baileys. */
 
@@ -41,7 +41,7 @@ const pairDevice: StanzaText = {
 
 describe.each(STORES)('%s', store => {
   test('a rejection or an exception in the library ends no more than one connection, also around a kill', async () => {
-    await using stage = await LibraryStage.open(store)
+    await using stage = await LinkedHarness.open(store)
     const victim = await stage.link()
     const other = await stage.link()
     await stage.sendAndRead(other)
@@ -101,7 +101,7 @@ describe.each(STORES)('%s', store => {
   })
 
   test('a query that is never answered, in answer to a notification, ends nothing', async () => {
-    await using stage = await LibraryStage.open(store)
+    await using stage = await LinkedHarness.open(store)
     const victim = await stage.link()
     await stage.network.misbehave({
       kind: 'rule',
@@ -118,7 +118,7 @@ describe.each(STORES)('%s', store => {
   })
 
   test('errors in answer to every query at every login are no loop of crashes', async () => {
-    await using stage = await LibraryStage.open(store)
+    await using stage = await LinkedHarness.open(store)
     const victim = await stage.link()
     const other = await stage.link()
     await stage.network.misbehave({

@@ -3,10 +3,10 @@ import type { Rule } from '@pombal/simulator'
 import { expect, test } from 'vitest'
 import { STORES } from '../database.ts'
 import { CONDITION_WITHIN_MS, LONG_TEST_WITHIN_MS } from '../deadlines.ts'
+import { LinkedHarness, type LinkedNumber } from '../linked-harness.ts'
 import { newSeed, Random } from '../rig/random.ts'
 import { until } from '../until.ts'
 import { kindsOfBaileys, malformed, STANZAS } from './hostile-stanzas.ts'
-import { LibraryStage, type LinkedNumber } from './library-stage.ts'
 
 const COUNT = { sqlite: 500, postgres: 100 }
 /** Between sending and reading a text of the number that is left alone; measured while two cores are busy. */
@@ -24,7 +24,7 @@ test.each(STORES)(
     const seed = Number(process.env['STANZA_SEED'] ?? newSeed())
     console.log(`stanzas that are malformed, unanswered and cut: STANZA_SEED=${seed}`)
     const random = new Random(seed)
-    await using stage = await LibraryStage.open(store)
+    await using stage = await LinkedHarness.open(store)
     let victim = await stage.link()
     const other = await stage.link()
     // A stanza may restrict the number: it then writes only to whom it has written before.
@@ -80,7 +80,7 @@ function ruleFor(fate: (typeof FATES)[number], account: string): Rule | null {
 }
 
 /** The number, connected again; another one where the phone is said to have removed it. */
-async function online(stage: LibraryStage, number: LinkedNumber): Promise<LinkedNumber> {
+async function online(stage: LinkedHarness, number: LinkedNumber): Promise<LinkedNumber> {
   const { admin } = stage.service
   let { phone } = number
   await until('the number to be connected again', async () => {
