@@ -51,6 +51,12 @@ async function loadDriver() {
   return driver
 }
 
+/**
+ * Connections that the kernel completes before they are accepted. Beyond it, it drops them, and a caller tries again after 1 s.
+ * Linux allows at most `net.core.somaxconn`, 4,096 by default; Node's default is 511.
+ */
+const LISTEN_BACKLOG = 4_096
+
 const SANDBOX_OFF = 'Sandbox instances are switched off: start Pombal with SANDBOX=on.'
 
 /** Builds every room by hand and opens the door last. */
@@ -217,7 +223,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       isReady: () => readiness.check(),
       isDraining: () => readiness.isDraining,
     })
-    await server.listen({ host: settings.host, port: settings.port })
+    await server.listen({ host: settings.host, port: settings.port, backlog: LISTEN_BACKLOG })
     const { port } = server.server.address() as AddressInfo
     ownPorts.push(port)
 

@@ -8,6 +8,7 @@ import { AllowedMethods } from './http/allowed-methods.ts'
 import { drainOnClose } from './http/draining.ts'
 import { createErrorHandler, unavailable } from './http/error-handler.ts'
 import { acceptJsonBodies, MAX_BODY_BYTES } from './http/json-body.ts'
+import { KnownCallers } from './http/known-callers.ts'
 import { createOneAtATimeServer } from './http/one-request-per-connection.ts'
 import { refuseWhenBusy } from './http/open-request-limits.ts'
 import { answerOddRequests, createClientErrorHandler } from './http/raw-answers.ts'
@@ -40,6 +41,7 @@ export type { ApiOptions, ApiSettings, ContactMessage, DocumentedSettings } from
 export async function createServer(options: ApiOptions): Promise<Api> {
   const newRequestId = createRequestIds()
   const answerError = createErrorHandler(options.logger)
+  const callers = new KnownCallers()
   const { trustedProxies = [] } = options.settings
   const api: Api = Fastify({
     // Fastify's logging creates a child logger per request. `createRequestLog` writes one line instead.
@@ -60,6 +62,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
           // Node answers a missing Host without a body; `checkHost` answers with an error body.
           requireHostHeader: false,
         },
+        request => callers.has(request),
         handle,
       ),
     clientErrorHandler: createClientErrorHandler(newRequestId),
@@ -84,7 +87,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     reply.headers(SECURITY_HEADERS).header('x-request-id', request.id)
     done(context.closing.aborted ? unavailable() : checkHost(request.raw))
   })
-  refuseWhenBusy(api)
+  refuseWhenBusy(api, callers)
   api.addHook('onResponse', createRequestLog(context.logger))
   api.addHook('onResponse', createAuditLog(context.logger))
 

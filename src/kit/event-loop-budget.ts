@@ -1,9 +1,9 @@
-/** Encrypting a message takes about a millisecond, so sending delays other work by at most about this many milliseconds. */
+/** For work that takes about a millisecond each: other work is delayed by at most about this many milliseconds. */
 const STARTS_PER_TURN = 4
 
 /**
- * Limits how many sends start in one turn of the event loop, first come, first served. All connections of a node share it.
- * A backlog is sent no slower, and requests and timers run between the turns.
+ * Limits how many pieces of work start in one turn of the event loop, first come, first served. A backlog is worked off no
+ * slower, and everything else runs between the turns.
  */
 export class EventLoopBudget {
   #waiting: (() => void)[] = []

@@ -1,5 +1,6 @@
-import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerOptions } from 'node:http'
 import type { Socket } from 'node:net'
+import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 
 /** Unanswered requests per connection. */
 const MAX_UNANSWERED = 64
@@ -13,14 +14,22 @@ type Exchange = Parameters<RequestListener>
 /**
  * An HTTP server that handles the requests of a connection one at a time and in order, so that pipelining (RFC 9112
  * §9.3.2) gives no advantage. It closes connections with too many unanswered requests and those that do not read answers.
+ * Requests of unknown callers share a few starts per turn of the event loop, so that a thousand of them at once do not delay
+ * a known caller.
  */
-export function createOneAtATimeServer(options: ServerOptions, handle: RequestListener): Server {
+export function createOneAtATimeServer(
+  options: ServerOptions,
+  isKnown: (request: IncomingMessage) => boolean,
+  handle: RequestListener,
+): Server {
   const waitingBySocket = new WeakMap<Socket, Exchange[]>()
+  const unknownCallers = new EventLoopBudget()
 
   function begin(waiting: Exchange[]): void {
     const [exchange] = waiting
     if (exchange === undefined) return
-    const [{ socket }, response] = exchange
+    const [request, response] = exchange
+    const { socket } = request
     if (socket.destroyed) return
     response.once('prefinish', () => closeUnlessRead(socket, response))
     response.once('close', () => {
@@ -28,7 +37,13 @@ export function createOneAtATimeServer(options: ServerOptions, handle: RequestLi
       // Let other connections proceed between two requests of this one.
       if (waiting.length > 0) setImmediate(begin, waiting)
     })
-    handle(...exchange)
+    if (isKnown(request)) {
+      handle(request, response)
+      return
+    }
+    // Node would read the rest of a refused body, which may be large.
+    response.once('finish', () => request.complete || socket.destroy())
+    void unknownCallers.take().then(() => socket.destroyed || handle(request, response))
   }
 
   return createServer(options, (request, response) => {

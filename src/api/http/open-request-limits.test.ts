@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Api } from '../context.ts'
 import { createErrorHandler } from './error-handler.ts'
+import { KnownCallers } from './known-callers.ts'
 import { refuseWhenBusy } from './open-request-limits.ts'
 
 describe('more open requests than the server takes', () => {
@@ -16,7 +17,7 @@ describe('more open requests than the server takes', () => {
   async function start(maxOpen: number, ofStrangers = maxOpen) {
     api = Fastify({ forceCloseConnections: true }) as unknown as Api
     api.setErrorHandler(createErrorHandler(pino({ level: 'silent' })))
-    refuseWhenBusy(api, { known: maxOpen, strangers: ofStrangers })
+    refuseWhenBusy(api, new KnownCallers(), { known: maxOpen, strangers: ofStrangers })
     api.decorateRequest('hasKey', false)
     api.addHook('onRequest', (request, reply, done) => {
       request.hasKey = request.headers.authorization === 'good'

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Api, Budget } from '../context.ts'
 import { unavailable } from './error-handler.ts'
-import { KnownCallers } from './known-callers.ts'
+import type { KnownCallers } from './known-callers.ts'
 
 /** Open requests and streams of callers with a key. */
 const MAX_OPEN = 2_000
@@ -15,9 +15,9 @@ const MAX_OPEN_OF_STRANGERS = 500
  */
 export function refuseWhenBusy(
   api: Api,
+  callers: KnownCallers,
   limits: Readonly<Record<Budget, number>> = { known: MAX_OPEN, strangers: MAX_OPEN_OF_STRANGERS },
 ): void {
-  const callers = new KnownCallers()
   const open: Record<Budget, number> = { known: 0, strangers: 0 }
   api.decorateRequest('budget', null)
 

@@ -1,0 +1,46 @@
+import { once } from 'node:events'
+import type { RequestListener, Server } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { afterEach, expect, test, vi } from 'vitest'
+import { createOneAtATimeServer } from './one-request-per-connection.ts'
+
+const sockets: Socket[] = []
+let server: Server
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+  server.close()
+})
+
+/** Requests for `/known` are of a known caller. */
+async function listen(handle: RequestListener): Promise<void> {
+  server = createOneAtATimeServer({}, request => request.url === '/known', handle)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+}
+
+function open(): Socket {
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined)
+  sockets.push(socket)
+  return socket
+}
+
+test('hundreds of requests of unknown callers at once hardly delay a known caller', async () => {
+  const handled: string[] = []
+  await listen((request, response) => {
+    handled.push(request.url ?? '')
+    response.end()
+  })
+  let accepted = 0
+  server.on('connection', () => {
+    accepted += 1
+  })
+  const strangers = Array.from({ length: 300 }, open)
+  const known = open()
+  await vi.waitUntil(() => accepted === 301)
+
+  for (const [n, socket] of strangers.entries()) socket.write(`GET /${n} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  known.write('GET /known HTTP/1.1\r\nHost: x\r\n\r\n')
+  await Promise.all(sockets.map(socket => once(socket, 'data')))
+
+  expect(handled.indexOf('/known')).toBeLessThan(50)
+  expect(new Set(handled).size).toBe(301)
+})
