@@ -213,6 +213,23 @@ const CHECKS: readonly [document: string, what: string, check: Check, from: stri
     '| `halted` |',
   ],
   ['docs/contract.md', 'the sandbox', checkSandbox('7. Sandbox'), '`15005550006`', '`15005550007`'],
+  [
+    'docs/contract.md',
+    'the behaviour of each sandbox number',
+    checkSandbox('7. Sandbox'),
+    'delivers, never reads',
+    'never delivers',
+  ],
+  [
+    'README.md',
+    'the delays of the sandbox',
+    states(
+      durationInWords(DEFAULT_TIMINGS.deliveredAfterMs),
+      `as read after ${durationInWords(DEFAULT_TIMINGS.readAfterMs)}`,
+    ),
+    'after 600 ms',
+    'after 700 ms',
+  ],
   ['docs/contract.md', 'the rate', states(`${RATE} (setting \`RATE_LIMIT_PER_MINUTE\`)`), '100 calls', '90 calls'],
   ['docs/contract.md', 'the retry schedule', states(DELAYS), '30 s, 2 min', '40 s, 2 min'],
   ['docs/contract.md', 'the attempts', states(`${NUMBERS[attempts]} attempts`), /\bsix attempts/g, 'five attempts'],
@@ -280,7 +297,6 @@ const CHECKS: readonly [document: string, what: string, check: Check, from: stri
     '| `MESSAGE_TTL_HOURS` | |',
   ],
   ['README.md', 'no setting that the code does not read', checkSettings, '| `LOG_LEVEL` |', '| `LOG_VOLUME` |'],
-  ['README.md', 'the sandbox', checkSandbox('Sandbox numbers'), 'delivers, never reads', 'never delivers'],
 ]
 
 describe.each(CHECKS)('%s: %s', (document, _, check, from, to) => {
@@ -301,7 +317,7 @@ describe('the settings in force', () => {
     return (await api.call({ path: '/openapi.json' })).text
   }
 
-  test('are those that the reference states', async () => {
+  test('are the ones in the API reference', async () => {
     const usual = await describeWith(API_SETTINGS.documented)
     const stated = [
       RATE,

@@ -1,0 +1,116 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '..')
+/** Folders that a path in a document may be relative to, besides the document's own folder. */
+const BASES = ['', 'src', 'test/flows', 'simulator/src']
+const FOLDERS = ['.ci', 'bench', 'bin', 'docs', 'panel', 'scripts', 'simulator', 'src', 'test']
+const FILE = /\.(ts|tsx|js|json|yaml|md)$/
+const DOCUMENTS = [
+  'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'bench/README.md',
+  'simulator/README.md',
+  ...['docs', 'docs/decisions'].flatMap(folder =>
+    readdirSync(join(ROOT, folder)).flatMap(file => (file.endsWith('.md') ? [`${folder}/${file}`] : [])),
+  ),
+]
+/** How many paths a working search finds at least in the documents that name the most. */
+const LEAST_PATHS: Readonly<Record<string, number>> = {
+  'CONTRIBUTING.md': 3,
+  'docs/architecture.md': 20,
+  'docs/glossary.md': 50,
+  'docs/limits.md': 10,
+  'docs/reliability.md': 15,
+  'docs/security.md': 40,
+}
+
+const read = (document: string) => readFileSync(join(ROOT, document), 'utf8')
+
+/** The inline code of a text that is a file or folder of the repository. Placeholders such as `<subject>.ts` are left out. */
+function inlinePaths(text: string): string[] {
+  const prose = text.replaceAll(/^```[\s\S]*?^```/gm, '')
+  const spans = Array.from(prose.matchAll(/`([\w.@-]+(?:\/[\w.@-]+)*\/?)`/g), ([, span = '']) => span)
+  const isPath = (span: string) =>
+    FILE.test(span) || span.endsWith('/') || (span.includes('/') && FOLDERS.includes(span.split('/')[0] ?? ''))
+  return spans.filter(isPath)
+}
+
+/** The first column of the tree in docs/architecture.md; its indentation gives the parent folder. */
+function treePaths(text: string): string[] {
+  const tree = /^```\nbin\/[\s\S]*?^```/m.exec(text)?.[0] ?? ''
+  const parents: string[] = []
+  return tree.split('\n').flatMap(line => {
+    const [, indent = '', names = ''] = /^( {0,6})(\S+(?: \S+)*)/.exec(line) ?? []
+    const paths = names.split(' ').filter(name => /^[\w-]+(\/[\w-]+)*(\/|\.ts|\.js)$/.test(name))
+    const depth = indent.length / 2
+    const found = paths.map(name => join(...parents.slice(0, depth), name))
+    if (paths.length > 0) parents[depth] = paths[0] ?? ''
+    return found
+  })
+}
+
+function missingPaths(document: string, text: string): string[] {
+  const exists = (path: string) => [dirname(document), ...BASES].some(base => existsSync(join(ROOT, base, path)))
+  return [...inlinePaths(text), ...treePaths(text)].filter(path => !exists(path))
+}
+
+/** Relative links whose file does not exist or has no such heading. */
+function brokenLinks(document: string, text: string): string[] {
+  const links = Array.from(text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g), ([, link = '']) => link)
+  return links.filter(link => {
+    const [path = '', anchor] = link.split('#')
+    const target = path === '' ? document : join(dirname(document), path)
+    if (!existsSync(join(ROOT, target))) return true
+    return anchor !== undefined && !headings(read(target)).includes(anchor)
+  })
+}
+
+/** Headings as GitHub writes them in a link. */
+function headings(text: string): string[] {
+  const titles = Array.from(text.matchAll(/^#+ (.*)$/gm), ([, title = '']) => title)
+  return titles.map(title =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+const SCRIPTS = Object.keys(JSON.parse(read('package.json')).scripts)
+
+function unknownCommands(text: string): string[] {
+  const code = Array.from(text.matchAll(/^```[\s\S]*?^```|`[^`]+`/gm), ([span]) => span).join('\n')
+  const commands = Array.from(code.matchAll(/npm run ([\w:-]+)(?![\w:-]| -w)/g), ([, script = '']) => script)
+  return commands.filter(script => !SCRIPTS.includes(script))
+}
+
+describe.each(DOCUMENTS)('%s', document => {
+  const text = read(document)
+
+  test('names only files and folders that exist', () => {
+    expect(inlinePaths(text).length).toBeGreaterThanOrEqual(LEAST_PATHS[document] ?? 0)
+    expect(missingPaths(document, text)).toEqual([])
+  })
+
+  test('links only to files and headings that exist', () => expect(brokenLinks(document, text)).toEqual([]))
+
+  test('names only npm scripts that exist', () => expect(unknownCommands(text)).toEqual([]))
+
+  test('a violation is found', () => {
+    const wrong = 'See `webhooks/nothing.ts`, `test/nothing` and [this](nothing.md#nowhere). Run `npm run nothing`.'
+    expect(missingPaths(document, wrong)).toEqual(['webhooks/nothing.ts', 'test/nothing'])
+    expect(brokenLinks(document, wrong)).toEqual(['nothing.md#nowhere'])
+    expect(unknownCommands(wrong)).toEqual(['nothing'])
+  })
+})
+
+test('the tree in docs/architecture.md names only files and folders that exist', () => {
+  const paths = treePaths(read('docs/architecture.md'))
+  expect(paths.length).toBeGreaterThan(30)
+  expect(paths).toContain('src/store/engine/')
+  expect(missingPaths('README.md', '```\nbin/\nsrc/\n  nowhere/\n```')).toEqual(['src/nowhere/'])
+})
