@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import type { AccountInfo, ContactMessage, Obeyed, Order, ScenarioState } from '@pombal/simulator'
+import type { AccountInfo, ContactMessage, Order, OrderResult, ScenarioState } from '@pombal/simulator'
 import { endWithUs } from './end-with-us.ts'
 import { keepLog, noteBody } from './log-book.ts'
 import { until } from './until.ts'
@@ -72,7 +72,7 @@ export async function startNetwork(options: readonly string[] = []) {
     accounts: async () => (await call<{ accounts: AccountInfo[] }>('GET', '/accounts')).accounts,
     inbox: async (number: string) =>
       (await call<{ messages: PhoneMessage[] }>('GET', `/phones/${number}/messages`)).messages,
-    misbehave: (order: Order) => call<Obeyed>('POST', '/scenario', JSON.stringify(order)),
+    misbehave: (order: Order) => call<OrderResult>('POST', '/scenario', JSON.stringify(order)),
     scenario: () => call<ScenarioState>('GET', '/scenario'),
 
     /** From now on it reads and answers nothing: what is written to it stays on the way. */

@@ -64,10 +64,9 @@ export class Account {
   readonly queue: StanzaQueue
   readonly inboxes: Inboxes
   readonly preKeys = new Map<number, Buffer>()
-  /** Push names of contacts. */
   readonly contactNames = new Map<string, string>()
   /** Groups that a client has created, including those that this account has left. */
-  readonly madeGroups = new Map<string, Group>()
+  readonly createdGroups = new Map<string, Group>()
   /** Members of a group beyond the default ones. */
   readonly groupMembers = new Map<string, string[]>()
   /** Which of our devices has which contact's sender key: `number/group` to device. */
@@ -151,7 +150,6 @@ export class Account {
     await this.#records.commit()
   }
 
-  /** Closes the account and deletes everything in its scope. */
   async erase(): Promise<void> {
     await this.close()
     for (const key of (await this.#records.load()).keys()) this.#records.drop(key)
@@ -166,16 +164,16 @@ export class Account {
     if (ready) return ready
     const { identities = 0 } = this.#changedContacts.get(number) ?? {}
     const purpose = identities === 0 ? name : `${name} ${identities}`
-    const made = new SignalDevice(Buffer.concat([this.#secret, Buffer.from(purpose)]), {
+    const created = new SignalDevice(Buffer.concat([this.#secret, Buffer.from(purpose)]), {
       get: key => this.#signal.get(`${name}/${key}`),
       put: (key, value) => {
         this.#signal.set(`${name}/${key}`, value)
         this.#records.put(`signal/${name}/${key}`, () => value)
       },
     })
-    this.#devices.set(name, made)
+    this.#devices.set(name, created)
     if (this.#devices.size > MAX_READY_DEVICES) this.#devices.delete(this.#devices.keys().next().value!)
-    return made
+    return created
   }
 
   /**
@@ -256,9 +254,9 @@ export class Account {
     this.#records.put(`group/${group}`, () => JSON.stringify({ members }))
   }
 
-  setMadeGroup(group: string, made: Group): void {
-    this.madeGroups.set(group, made)
-    this.#records.put(`made/${group}`, () => JSON.stringify(made))
+  setCreatedGroup(jid: string, group: Group): void {
+    this.createdGroups.set(jid, group)
+    this.#records.put(`made/${jid}`, () => JSON.stringify(group))
   }
 
   setSenderKeyKnown(number: string, group: string): void {
@@ -267,7 +265,6 @@ export class Account {
     this.#records.put(`known/${number}/${group}`, () => JSON.stringify({ device }))
   }
 
-  /** The number that the next linked client gets. */
   nextDevice(): number {
     this.#lastDevice++
     this.#recordOwn()
@@ -346,7 +343,7 @@ export class Account {
     else if (kind === 'prekey') this.preKeys.set(Number(name), Buffer.from(JSON.parse(text), 'base64'))
     else if (kind === 'contact') this.contactNames.set(name, JSON.parse(text).name)
     else if (kind === 'group') this.groupMembers.set(name, JSON.parse(text).members)
-    else if (kind === 'made') this.madeGroups.set(name, JSON.parse(text))
+    else if (kind === 'made') this.createdGroups.set(name, JSON.parse(text))
     else if (kind === 'changed') this.#changedContacts.set(name, JSON.parse(text))
     else if (kind === 'known') this.senderKeysKnown.set(name, JSON.parse(text).device)
   }
@@ -355,7 +352,6 @@ export class Account {
 interface ChangedContact {
   /** How often it has set up its phone again. */
   identities: number
-  /** How many devices it has besides its phone. */
   companions: number
 }
 

@@ -6,7 +6,6 @@ export interface Address {
   number: string
   /** 0 is the phone itself. */
   device: number
-  /** True if the JID is a LID. */
   lid: boolean
 }
 
@@ -60,7 +59,6 @@ export function numberOfKey(key: string): string {
   return SIMULATED_PREFIX + digestDigits(key, SIMULATED_DIGITS)
 }
 
-/** Decimal digits derived from the digest of the text. */
 export function digestDigits(text: string, digits: number): string {
   const digest = createHash('sha256').update(text).digest().readBigUInt64BE()
   return (digest % 10n ** BigInt(digits)).toString().padStart(digits, '0')

@@ -5,7 +5,6 @@ export interface Behaviour {
   refusal: string | null
   delivers: boolean
   reads: boolean
-  /** Answers every message with the same text. */
   echoes: boolean
 }
 

@@ -16,18 +16,19 @@ import { linkedDevices } from './device-lists.ts'
 import { isMember, otherMembers } from './groups.ts'
 import type { Network } from './network.ts'
 import { bytes, child, children, type Node, node, seconds } from './nodes.ts'
-import { isKeptFrom, RESTRICTED } from './restriction.ts'
+import { isRestrictedFor, RESTRICTED } from './restriction.ts'
 import type { QueuedStanza } from './stanza-queue.ts'
 
 /** WhatsApp's error for a malformed stanza. */
 const MALFORMED = '479'
 /**
- * For a message to a group that the sender is not in. WhatsApp's own answer is not known; its metadata query says 403.
+ * The error for a message to a group that the sender is not in. WhatsApp's own error is not known. 403 is its answer to a
+ * metadata query for such a group.
  */
 const NOT_A_MEMBER = '403'
 /** How often a phone asks for a message that it cannot decrypt. */
 const MAX_RETRIES = 5
-/** This many simulated members of a group decrypt what they receive. The rest assume that it is readable. */
+/** This many simulated members of a group decrypt their copies. The rest assume that they could. */
 const DECRYPTING_MEMBERS = 2
 const NO_BYTES = Buffer.alloc(0)
 /** The interval between the receipts of the other members. */
@@ -74,7 +75,7 @@ export async function handleMessage(
   if (!recipient) return sendToGroup(network, account, client, message, to!)
   const { refusal } = behaviourOf(recipient.number)
   if (refusal) return answer(client, stanza, refusal)
-  if (isKeptFrom(network, account, recipient.number)) return answer(client, stanza, RESTRICTED)
+  if (isRestrictedFor(network, account, recipient.number)) return answer(client, stanza, RESTRICTED)
   return sendToUser(network, account, client, message, recipient)
 }
 
@@ -115,7 +116,10 @@ async function receiveOnCompanions(
   return effects
 }
 
-/** In an acknowledgement: the recipient has devices that got no copy. How WhatsApp computes the hash is not known. */
+/**
+ * An acknowledgement with this hash means that some of the recipient's devices got no copy. How WhatsApp computes it is not
+ * known.
+ */
 function participantHash(network: Network, account: Account, number: string): string {
   return `2:${linkedDevices(network, account, number).join('.')}`
 }

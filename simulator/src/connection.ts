@@ -30,7 +30,6 @@ export interface Gate {
   arrive(connection: Connection, stanza: Node): Promise<void>
 }
 
-/** The client's data from the handshake. */
 export interface Hello {
   payload: proto.ClientPayload
   noiseKey: Buffer
@@ -139,11 +138,11 @@ export class Connection {
     for (const one of this.#reader.push(chunk)) {
       if (this.#closed) return
       if (this.#transport) this.#arrived(decodeNode(this.#transport.open(one)))
-      else this.#shakeHands(one)
+      else this.#continueHandshake(one)
     }
   }
 
-  #shakeHands(message: Buffer): void {
+  #continueHandshake(message: Buffer): void {
     const { clientHello, clientFinish } = proto.HandshakeMessage.decode(message)
     if (!this.#handshake) {
       if (!clientHello?.ephemeral) throw new Error('no client hello')

@@ -75,8 +75,8 @@ function copyAttributes(phone: string, to: string) {
 /** Makes `number` a member of a group as the account sees it, and notifies its client. Call it in an event. */
 export function join(network: Network, account: Account, group: string, number: string): Effect[] {
   if (number === account.phone || otherMembers(account, group).includes(number)) return []
-  const made = account.madeGroups.get(group)
-  if (made) account.setMadeGroup(group, { ...made, members: [...made.members, { number }] })
+  const created = account.createdGroups.get(group)
+  if (created) account.setCreatedGroup(group, { ...created, members: [...created.members, { number }] })
   else account.addGroupMember(group, number)
   if (!account.companion) return []
   const now = Date.now()

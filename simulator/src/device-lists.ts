@@ -28,6 +28,6 @@ export async function announceDevices(network: Network, account: Account): Promi
       const notification = node('notification', attrs, [node('update', {}, names)])
       return [release(network, other, other.queue.add(notification, now))]
     })
-    await queued.catch(error => network.log(`a change of devices was not announced: ${error.message}`))
+    await queued.catch(error => network.log(`the clients were not notified of a device change: ${error.message}`))
   }
 }

@@ -37,16 +37,16 @@ export function createGroup(asker: Asker, iq: Node): Promise<Answer> | Answer {
   const id = `${GROUP_PREFIX}${randomInt(10 ** GROUP_DIGITS)
     .toString()
     .padStart(GROUP_DIGITS, '0')}@g.us`
-  const made: Group = {
+  const changed: Group = {
     subject,
     createdAt: Math.floor(Date.now() / 1000),
     creator: account.phone,
     members: [{ number: account.phone, role: 'superadmin' }, ...invited.map(number => ({ number }))],
   }
-  const notice = node('create', { type: 'new', key: create?.attrs['key'] }, [groupNode(id, made)])
+  const notice = node('create', { type: 'new', key: create?.attrs['key'] }, [groupNode(id, changed)])
   return asker.network.changeGroup(async () => {
-    await share(asker, id, made, () => notice)
-    return [groupNode(id, made)]
+    await share(asker, id, changed, () => notice)
+    return [groupNode(id, changed)]
   })
 }
 
@@ -56,11 +56,11 @@ export function changeMembers(action: MemberAction): (asker: Asker, iq: Node) =>
       const group = iq.attrs['to'] ?? ''
       const before = groupOf(asker.account, group)
       if (!isAdmin(asker, group)) return FORBIDDEN
-      const asked = numbersIn(child(iq, action))
-      const possible = asked.filter(number => isPossible(action, before, number))
-      const made = { ...before, members: membersAfter(action, before, possible) }
-      if (possible.length > 0) await shareMembers(asker, group, made, action, possible)
-      const answers = asked.map(number => {
+      const requested = numbersIn(child(iq, action))
+      const possible = requested.filter(number => isPossible(action, before, number))
+      const changed = { ...before, members: membersAfter(action, before, possible) }
+      if (possible.length > 0) await shareMembers(asker, group, changed, action, possible)
+      const answers = requested.map(number => {
         const error = possible.includes(number) ? undefined : IMPOSSIBLE[action]
         return node('participant', { jid: lidJid(number), error })
       })
@@ -73,10 +73,10 @@ export function leaveGroup(asker: Asker, iq: Node): Promise<Answer> {
   return network.changeGroup(async () => {
     for (const { attrs } of children(child(iq, 'leave'), 'group')) {
       const group = attrs['id'] ?? ''
-      const before = account.madeGroups.get(group)
+      const before = account.createdGroups.get(group)
       if (!before || !isMember(account, group)) continue
-      const made = { ...before, members: membersAfter('remove', before, [account.phone]) }
-      await shareMembers(asker, group, made, 'remove', [account.phone])
+      const changed = { ...before, members: membersAfter('remove', before, [account.phone]) }
+      await shareMembers(asker, group, changed, 'remove', [account.phone])
     }
     return []
   })
@@ -88,14 +88,14 @@ export function renameGroup(asker: Asker, iq: Node): Promise<Answer> {
     const subject = bytes(iq, 'subject')?.toString()
     if (!subject) return BAD_REQUEST
     if (!isAdmin(asker, group)) return FORBIDDEN
-    const made = { ...groupOf(asker.account, group), subject }
-    await share(asker, group, made, () => node('subject', { subject, s_t: seconds(Date.now()) }))
+    const changed = { ...groupOf(asker.account, group), subject }
+    await share(asker, group, changed, () => node('subject', { subject, s_t: seconds(Date.now()) }))
     return []
   })
 }
 
 function isAdmin({ account }: Asker, group: string): boolean {
-  if (!account.madeGroups.has(group)) return false
+  if (!account.createdGroups.has(group)) return false
   return groupOf(account, group).members.some(({ number, role }) => number === account.phone && role !== undefined)
 }
 
@@ -113,29 +113,29 @@ function membersAfter(action: MemberAction, { members }: Group, numbers: readonl
 }
 
 /** Notifies the members of the action. Added members are notified of the group instead. */
-function shareMembers(asker: Asker, group: string, made: Group, action: MemberAction, numbers: readonly string[]) {
+function shareMembers(asker: Asker, group: string, changed: Group, action: MemberAction, numbers: readonly string[]) {
   const notice = node(
     action,
     {},
     numbers.map(number => participantNode({ number })),
   )
-  const welcome = node('create', { type: 'new' }, [groupNode(group, made)])
+  const welcome = node('create', { type: 'new' }, [groupNode(group, changed)])
   const isNew = (number: string) => action === 'add' && numbers.includes(number)
-  return share(asker, group, made, number => (isNew(number) ? welcome : notice), numbers)
+  return share(asker, group, changed, number => (isNew(number) ? welcome : notice), numbers)
 }
 
 /** Stores the changed group in the account of every member and of the `others`. Resolves once all have it. */
 async function share(
   { network, account: actor }: Asker,
   group: string,
-  made: Group,
+  changed: Group,
   noticeFor: (number: string) => Node,
   others: readonly string[] = [],
 ): Promise<void> {
-  for (const number of new Set([...made.members.map(member => member.number), ...others])) {
+  for (const number of new Set([...changed.members.map(member => member.number), ...others])) {
     const account = network.findAccount(number)
     await account?.applyDurably(() => {
-      account.setMadeGroup(group, made)
+      account.setCreatedGroup(group, changed)
       if (!account.companion) return []
       const now = Date.now()
       const notification = groupNotification(group, actor.phone, createMessageId(), seconds(now), noticeFor(number))

@@ -19,11 +19,10 @@ export interface Group {
   members: readonly GroupMember[]
 }
 
-/** An account's view of groups. */
 export interface GroupViewer {
   readonly phone: string
   /** By JID. Includes groups that it has left. */
-  readonly madeGroups: ReadonlyMap<string, Group>
+  readonly createdGroups: ReadonlyMap<string, Group>
   /** By JID: members beyond the default ones. */
   readonly groupMembers: ReadonlyMap<string, readonly string[]>
 }
@@ -41,8 +40,8 @@ export function isForeign(group: string): boolean {
 }
 
 export function isMember(account: GroupViewer, group: string): boolean {
-  const made = account.madeGroups.get(group)
-  return made ? made.members.some(({ number }) => number === account.phone) : !isForeign(group)
+  const created = account.createdGroups.get(group)
+  return created ? created.members.some(({ number }) => number === account.phone) : !isForeign(group)
 }
 
 /** The members of a group besides the account itself. */
@@ -52,8 +51,8 @@ export function otherMembers(account: GroupViewer, group: string): string[] {
 
 /** The group as the account sees it. */
 export function groupOf(account: GroupViewer, group: string): Group {
-  const made = account.madeGroups.get(group)
-  if (made) return made
+  const created = account.createdGroups.get(group)
+  if (created) return created
   const others = new Set<string>()
   for (let n = 1; n <= SIMULATED_MEMBERS; n++) others.add(MEMBER_PREFIX + digestDigits(`${group} ${n}`, MEMBER_DIGITS))
   for (const joined of account.groupMembers.get(group) ?? []) others.add(joined)

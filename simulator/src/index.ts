@@ -1,4 +1,4 @@
-export type { Obeyed, Order, StanzaText } from './scenario/order.ts'
+export type { Order, OrderResult, StanzaText } from './scenario/order.ts'
 export type { Action, Direction, Rule, When } from './scenario/rule.ts'
 export type { HeldStanza, RuleState, ScenarioState } from './scenario/scenario.ts'
 export { createSimulator } from './simulator.ts'

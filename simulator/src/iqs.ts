@@ -170,7 +170,9 @@ function answerGroup({ account }: Asker, { attrs: { to } }: Node): Answer {
 }
 
 function answerGroups({ account }: Asker): Answer {
-  const known = [...account.groupMembers.keys(), ...account.madeGroups.keys()].filter(group => isMember(account, group))
+  const known = [...account.groupMembers.keys(), ...account.createdGroups.keys()].filter(group =>
+    isMember(account, group),
+  )
   return [
     node(
       'groups',

@@ -29,7 +29,7 @@ export function generateKeyPair(): KeyPair {
   return { publicKey: Buffer.from(pair.pubKey).subarray(1), privateKey: Buffer.from(pair.privKey) }
 }
 
-/** The same secret and purpose always give the same pair, which therefore need not be stored. */
+/** The pair need not be stored, because the same secret and purpose always give the same pair. */
 export function deriveKeyPair(secret: Uint8Array, purpose: string): KeyPair {
   const privateKey = hkdf(secret, purpose, KEY_BYTES)
   privateKey[0]! &= 0xf8

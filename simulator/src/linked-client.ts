@@ -46,15 +46,15 @@ export class LinkedClient implements Role, Client {
 
   async receive(stanza: Node): Promise<void> {
     if (stanza.tag === 'iq') return this.#answer(stanza)
-    const taken = await this.#take(stanza)
-    taken?.durable.catch(error => this.#connection.fail(error))
+    const handled = await this.#handle(stanza)
+    handled?.durable.catch(error => this.#connection.fail(error))
   }
 
   closed(): void {
     if (this.#account.client === this) this.#account.client = null
   }
 
-  async #take(stanza: Node): Promise<{ durable: Promise<void> } | null> {
+  async #handle(stanza: Node): Promise<{ durable: Promise<void> } | null> {
     switch (stanza.tag) {
       case 'message':
         return handleMessage(this.#network, this.#account, this, stanza)

@@ -5,7 +5,7 @@
  *   confirming a phone has linked it: the account has recorded it, and it is asked to sign
  *   done       it has signed, receives 515, and reconnects as a linked client
  *
- * The account durably records the client before the client is notified. A client that believes to be linked is
+ * The account durably records the client before the client is notified. A client that considers itself linked is
  * therefore linked.
  */
 import { createHmac, randomBytes } from 'node:crypto'
@@ -36,7 +36,7 @@ export class LinkingClient implements Role, WaitingClient {
   #codePhone: string | null = null
   #code: PairingCodeExchange | null = null
   /** True once a phone has begun to link it. No other phone can then. */
-  #taken = false
+  #isBeingLinked = false
   #iqs = 0
   /** The iq that the client must answer with its signature. */
   #confirmation: { id: string; details: Buffer; accountKey: Buffer; settle: (error?: Error) => void } | null = null
@@ -52,7 +52,7 @@ export class LinkingClient implements Role, WaitingClient {
       network.qrRefs.set(ref, this)
     }
     const refs = this.#refs.map(ref => node('ref', {}, Buffer.from(ref)))
-    this.#ask([node('pair-device', {}, refs)])
+    this.#query([node('pair-device', {}, refs)])
   }
 
   shows(noiseKey: Buffer, identity: Buffer): boolean {
@@ -72,14 +72,14 @@ export class LinkingClient implements Role, WaitingClient {
   closed(): void {
     for (const ref of this.#refs) this.#network.qrRefs.delete(ref)
     if (this.#codePhone) this.#network.codeRequests.remove(this.#codePhone, this)
-    const gone = failure('the client closed its connection before it was linked')
-    this.#code?.abandon(gone)
-    this.#confirmation?.settle(gone)
+    const error = failure('the client closed its connection before it was linked')
+    this.#code?.abandon(error)
+    this.#confirmation?.settle(error)
   }
 
   async link(account: Account, advSecret: Buffer): Promise<void> {
-    if (this.#taken) throw failure('another phone is linking this client')
-    this.#taken = true
+    if (this.#isBeingLinked) throw failure('another phone is linking this client')
+    this.#isBeingLinked = true
     let device = 0
     await account.applyDurably(() => {
       device = account.nextDevice()
@@ -92,7 +92,7 @@ export class LinkingClient implements Role, WaitingClient {
   }
 
   async linkByCode(account: Account, code: string): Promise<void> {
-    if (!this.#code) throw new SimulatorError('unknown_pairing_code', 'no client asks for a pairing code')
+    if (!this.#code) throw new SimulatorError('unknown_pairing_code', 'no client has requested a pairing code')
     const advSecret = await this.#code.answer(code, account.device(account.phone).identity, notification =>
       this.#connection.send(notification),
     )
@@ -102,7 +102,7 @@ export class LinkingClient implements Role, WaitingClient {
   #askToSign(account: Account, device: number, advSecret: Buffer): Promise<void> {
     const phoneIdentity = account.device(account.phone).identity
     const details = deviceDetails(device)
-    const container = vouch(phoneIdentity, details, this.#companion.identity, advSecret)
+    const container = signDevice(phoneIdentity, details, this.#companion.identity, advSecret)
     return new Promise<void>((resolve, reject) => {
       const late = () => settle(failure('the client did not confirm that it is linked'))
       const timer = setTimeout(late, CONFIRM_WITHIN_MS)
@@ -112,7 +112,7 @@ export class LinkingClient implements Role, WaitingClient {
         if (error) reject(error)
         else resolve()
       }
-      const id = this.#ask([
+      const id = this.#query([
         node('pair-success', {}, [
           node('device-identity', {}, container),
           node('platform', { name: 'android' }),
@@ -152,7 +152,7 @@ export class LinkingClient implements Role, WaitingClient {
     return undefined
   }
 
-  #ask(content: Node[]): string {
+  #query(content: Node[]): string {
     const id = `link-${++this.#iqs}`
     this.#connection.send(node('iq', { from: SERVER, type: 'set', id, xmlns: 'md', t: seconds(Date.now()) }, content))
     return id
@@ -174,7 +174,7 @@ function deviceDetails(device: number): Buffer {
  * The phone's proof that this client belongs to it: signed by the phone, with an HMAC under the secret that the client
  * showed.
  */
-function vouch(phone: KeyPair, details: Buffer, clientIdentity: Buffer, advSecret: Buffer): Uint8Array {
+function signDevice(phone: KeyPair, details: Buffer, clientIdentity: Buffer, advSecret: Buffer): Uint8Array {
   const accountSignature = sign(phone.privateKey, Buffer.concat([ACCOUNT_SIGNATURE, details, clientIdentity]))
   const identity = { details, accountSignatureKey: phone.publicKey, accountSignature }
   const signed = proto.ADVSignedDeviceIdentity.encode(identity).finish()

@@ -12,7 +12,6 @@ import { type NetworkStorage, SimulatorError, type SimulatorOptions } from './ty
 export interface WaitingClient {
   /** @throws SimulatorError if the client does not complete the exchange */
   link(account: Account, advSecret: Buffer): Promise<void>
-  /** Links the client by its pairing code. */
   linkByCode(account: Account, code: string): Promise<void>
   /** True if this client shows the given keys in its QR code. */
   shows(noiseKey: Buffer, identity: Buffer): boolean
@@ -70,8 +69,8 @@ export class Network {
   openAccount(key: string): Promise<Account> {
     const open = this.#accounts.get(key)
     if (open) return Promise.resolve(open)
-    const underWay = this.#opening.get(key)
-    if (underWay) return underWay
+    const alreadyOpening = this.#opening.get(key)
+    if (alreadyOpening) return alreadyOpening
     const opening = this.#open(key).finally(() => this.#opening.delete(key))
     this.#opening.set(key, opening)
     return opening

@@ -26,9 +26,9 @@ export function encodeNode(stanza: Node): Buffer {
 
 /** Leaves out undefined attributes. */
 export function node(tag: string, attrs: Attributes = {}, content?: Node[] | Uint8Array | string): Node {
-  const given: Record<string, string> = {}
-  for (const [name, value] of Object.entries(attrs)) if (value !== undefined) given[name] = value
-  return content === undefined ? { tag, attrs: given } : { tag, attrs: given, content }
+  const defined: Record<string, string> = {}
+  for (const [name, value] of Object.entries(attrs)) if (value !== undefined) defined[name] = value
+  return content === undefined ? { tag, attrs: defined } : { tag, attrs: defined, content }
 }
 
 export function children(parent: Node | undefined, tag?: string): Node[] {

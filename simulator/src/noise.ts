@@ -86,7 +86,6 @@ export class NoiseResponder {
   }
 }
 
-/** The two directions after the handshake. */
 export class NoiseTransport {
   readonly #readKey: Buffer
   readonly #writeKey: Buffer

@@ -1,7 +1,7 @@
 /**
  * Linking by an eight-character code that the client shows and the phone's owner types. Each side sends the other an
- * ephemeral key, wrapped under the code. From these, their identities and a random value of the client, both derive the
- * secret that a QR code would have carried. Only the client's last message shows whether the code was right.
+ * ephemeral key, wrapped under the code. Both sides derive the secret that a QR code would contain from these keys, their
+ * identities and a random value of the client. Only the client's last message shows whether the code was right.
  */
 import { createCipheriv, createDecipheriv, pbkdf2, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'

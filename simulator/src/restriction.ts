@@ -1,7 +1,7 @@
 /**
- * An account that may not start new chats for a time. WhatsApp refuses such messages with 463, reports the restriction
- * when asked, and notifies the client. The fields that Baileys reads are known (`messages-recv.js`, `socket.js`); when
- * WhatsApp imposes it is not.
+ * A temporary restriction: the account may not start new chats. WhatsApp refuses messages to strangers with 463, reports the
+ * restriction when asked, and notifies the client. The fields are those that Baileys reads (`messages-recv.js`,
+ * `socket.js`). When WhatsApp imposes a restriction is not known.
  */
 import type { Account } from './account.ts'
 import { createMessageId } from './content.ts'
@@ -20,7 +20,7 @@ export function restrictionOf({ scenario }: Network, { phone }: Account): Restri
 }
 
 /** True if WhatsApp refuses a message of the account to this number, because they have not talked before. */
-export function isKeptFrom(network: Network, account: Account, number: string): boolean {
+export function isRestrictedFor(network: Network, account: Account, number: string): boolean {
   if (restrictionOf(network, account) === null) return false
   return !(network.findAccount(number) ?? account).hasTalked(number, account)
 }

@@ -43,14 +43,13 @@ export class SenderKeys {
     const message = new SenderKeyDistributionMessage(null, null, null, null, distribution)
     const name = senderKeyName(group, peer)
     const known = (await this.#records.loadSenderKey(name)).getSenderKeyState(message.getId())
-    // Baileys would add it as another state, and drop the first with its keys for overtaken messages.
+    // Baileys would add the known key as a second state, and drop the first state with its keys for overtaken messages.
     if (known && Buffer.from(known.getSigningKeyPublic()).equals(message.getSignatureKey())) return
     await new GroupSessionBuilder(this.#records).process(name, message)
   }
 
   /**
-   * Does the same as Baileys' GroupCipher, but checks the signature with Node's crypto: libsignal's check takes about 5
-   * ms.
+   * Does the same as Baileys' GroupCipher, but checks the signature with Node's crypto. libsignal's check takes about 5 ms.
    * @throws Error if the sender's key is not known or the message does not match it
    */
   async decrypt(group: string, peer: string, ciphertext: Buffer): Promise<Buffer> {
@@ -62,7 +61,7 @@ export class SenderKeys {
     const signed = ciphertext.length - SIGNATURE_BYTES
     const signingKey = state.getSigningKeyPublic().subarray(1)
     if (!isSignedBy(signingKey, ciphertext.subarray(0, signed), ciphertext.subarray(signed))) {
-      throw new Error('signature does not fit')
+      throw new Error('the signature does not match')
     }
     const key = messageKey(state, message.getIteration())
     const decipher = createDecipheriv('aes-256-cbc', key.getCipherKey(), key.getIv())
@@ -90,9 +89,9 @@ function senderKeyName(group: string, peer: string): SenderKeyName {
 function messageKey(state: SenderKeyState, iteration: number): SenderMessageKey {
   let chain = state.getSenderChainKey()
   if (chain.getIteration() > iteration) {
-    const kept = state.removeSenderMessageKey(iteration)
-    if (!kept) throw new Error('key used already')
-    return kept
+    const key = state.removeSenderMessageKey(iteration)
+    if (!key) throw new Error('the key was already used')
+    return key
   }
   if (iteration - chain.getIteration() > MAX_SKIPPED) throw new Error('too far ahead')
   while (chain.getIteration() < iteration) {

@@ -23,7 +23,7 @@ async function createPair() {
 }
 
 describe('a device', () => {
-  it('restored from its secret and its store reads messages sent before and after', async () => {
+  it('that is restored from its secret and its store reads messages sent before and after', async () => {
     const { a, b } = await createPair()
     const before = await a.device.encrypt('2.0', Buffer.from('before'))
     const answer = await b.device.encrypt('1.0', Buffer.from('answer'))
@@ -35,11 +35,11 @@ describe('a device', () => {
     expect(await again.decrypt('1.0', after.type, after.ciphertext)).toEqual(Buffer.from('after'))
   })
 
-  it('with a newer session than a message keeps that session as it was', async () => {
+  it('keeps its newer session unchanged when a message uses an older one', async () => {
     const { a, b } = await createPair()
     const answer = await b.device.encrypt('1.0', HELLO)
     await a.device.openSession('2.0', b.device.bundle())
-    // Both sessions of a's are of use: the answer comes over the older one.
+    // Both sessions of `a` work. The answer uses the older one.
     expect(await a.device.decrypt('2.0', answer.type, answer.ciphertext)).toEqual(HELLO)
     const next = await a.device.encrypt('2.0', Buffer.from('next'))
     expect(await b.device.decrypt('1.0', next.type, next.ciphertext)).toEqual(Buffer.from('next'))
@@ -58,7 +58,7 @@ describe('a device', () => {
     await expect(b.device.decrypt('1.0', type, ciphertext)).rejects.toBeDefined()
   })
 
-  it('reads what was written before it was given the key of a group again and again', async () => {
+  it('reads a late group message even after the same sender key has arrived several times', async () => {
     const [a, b] = [createDevice().device, createDevice().device]
     const late = await a.encryptForGroup(GROUP, Buffer.from('late'))
     await b.acceptSenderKey(GROUP, '1.0', late.distribution)
@@ -81,7 +81,7 @@ describe('a device', () => {
     for (const n of [2, 0, 3, 1]) {
       expect(await b.decryptFromGroup(GROUP, '1.0', sent[n]!.ciphertext)).toEqual(Buffer.from(`number ${n}`))
     }
-    await expect(b.decryptFromGroup(GROUP, '1.0', sent[1]!.ciphertext)).rejects.toThrow('key used already')
+    await expect(b.decryptFromGroup(GROUP, '1.0', sent[1]!.ciphertext)).rejects.toThrow('the key was already used')
     await expect(b.decryptFromGroup(GROUP, '9.0', sent[1]!.ciphertext)).rejects.toThrow('unknown sender key')
   })
 })

@@ -16,8 +16,8 @@ import { LinkingClient } from './linking.ts'
 import { Network } from './network.ts'
 import { node } from './nodes.ts'
 import { quietLibsignal } from './quiet-libsignal.ts'
-import { obey } from './scenario/obey.ts'
-import type { Obeyed, Order } from './scenario/order.ts'
+import { executeOrder } from './scenario/execute-order.ts'
+import type { Order, OrderResult } from './scenario/order.ts'
 import { parseOrder } from './scenario/parse-order.ts'
 import type { ScenarioState } from './scenario/scenario.ts'
 import { createTlsCertificate } from './tls-certificate.ts'
@@ -25,7 +25,7 @@ import { type ContactMessage, type Simulator, SimulatorError, type SimulatorOpti
 
 const PATH = '/ws/chat'
 const MAX_SOCKET_MESSAGE_BYTES = 17 * 1024 * 1024
-/** Above the limits of WhatsApp's own programs. A stanza holds 16 MiB. */
+/** Higher than the limits of WhatsApp's own apps. A stanza may have 16 MiB. */
 const MAX_TEXT_LENGTH = 10_000_000
 
 export type RequestHandler = (simulator: Simulator, request: IncomingMessage, response: ServerResponse) => void
@@ -75,8 +75,8 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
 }
 
 /**
- * A client that names an account is admitted if the account has linked it. A client that names none is to be linked.
- * 401 makes a client discard its credentials, and is sent only if they are certainly worthless.
+ * A client that names an account is admitted if it is linked to that account. A client that names none is waiting to be
+ * linked. 401 makes a client discard its credentials, so it is sent only if they are certainly invalid.
  */
 function admitTo(network: Network): Admit {
   return (connection, hello) => {
@@ -126,10 +126,10 @@ class ListeningSimulator implements Simulator {
       unlinkClient(account)
       await account.erase()
     })
-    const left = await this.#network.load(key)
-    if (!left) return
-    this.#network.markRemoved(left.phone)
-    await left.erase()
+    const account = await this.#network.load(key)
+    if (!account) return
+    this.#network.markRemoved(account.phone)
+    await account.erase()
   }
 
   async scanQr(qr: string, key: string = randomUUID(), name?: string): Promise<{ phone: string }> {
@@ -148,7 +148,8 @@ class ListeningSimulator implements Simulator {
   async enterPairingCode(code: string, phone: string): Promise<{ phone: string }> {
     this.#checkOpen()
     const waiting = await this.#network.codeRequests.find(phone)
-    if (!waiting) throw new SimulatorError('unknown_pairing_code', `no client asks for a pairing code for ${phone}`)
+    if (!waiting)
+      throw new SimulatorError('unknown_pairing_code', `no client has requested a pairing code for ${phone}`)
     const account = this.#network.findAccount(phone) ?? (await this.#open(phone))
     await waiting.linkByCode(account, code.replace(/[^0-9A-Za-z]/g, '').toUpperCase())
     return { phone }
@@ -205,9 +206,9 @@ class ListeningSimulator implements Simulator {
     })
   }
 
-  async misbehave(order: Order): Promise<Obeyed> {
+  async misbehave(order: Order): Promise<OrderResult> {
     this.#checkOpen()
-    return obey(this.#network, parseOrder(order))
+    return executeOrder(this.#network, parseOrder(order))
   }
 
   async scenario(): Promise<ScenarioState> {

@@ -12,11 +12,11 @@ class RemoteStorage implements NetworkStorage {
   #lastId = 0
 
   async read(scope: string): Promise<ReadonlyMap<string, Uint8Array>> {
-    return (await this.#ask(id => ({ kind: 'read', id, scope }))) ?? new Map()
+    return (await this.#request(id => ({ kind: 'read', id, scope }))) ?? new Map()
   }
 
   async write(...[scope, changes]: Parameters<NetworkStorage['write']>): Promise<void> {
-    await this.#ask(id => ({ kind: 'write', id, scope, changes }))
+    await this.#request(id => ({ kind: 'write', id, scope, changes }))
   }
 
   take(message: Extract<CallMessage, { kind: 'stored' | 'notStored' }>): void {
@@ -26,7 +26,7 @@ class RemoteStorage implements NetworkStorage {
     else waiting?.reject(new Error(message.message))
   }
 
-  #ask(question: (id: number) => ThreadMessage) {
+  #request(question: (id: number) => ThreadMessage) {
     const id = ++this.#lastId
     const waiting = Promise.withResolvers<ReadonlyMap<string, Uint8Array> | null>()
     this.#waiting.set(id, waiting)

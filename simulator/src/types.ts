@@ -1,4 +1,4 @@
-import type { Obeyed, Order } from './scenario/order.ts'
+import type { Order, OrderResult } from './scenario/order.ts'
 import type { ScenarioState } from './scenario/scenario.ts'
 
 /** One change of a stored value; `null` deletes the key. */
@@ -46,7 +46,6 @@ export interface SimulatorOptions {
   log?: (line: string) => void
 }
 
-/** A message that a simulated contact writes. */
 export interface ContactMessage {
   /** Phone number of the contact, digits only. */
   from: string
@@ -73,11 +72,10 @@ export interface ReceivedMessage {
   group?: string
   /** Milliseconds since the epoch, of the first copy. */
   receivedAt: number
-  /** How often this ID arrived. */
   copies: number
   /**
-   * How often the phone asked for it before it could read it; absent if it could at once. On an account's phone, which
-   * always reads what contacts write: how often its linked client asked.
+   * How often the phone asked for the message again before it could read it; absent if it never asked. An account's own phone
+   * can read every message, so there it counts the requests of the linked client.
    */
   askedFor?: number
   /** Numbers of the recipient's other devices that have read it. */
@@ -88,9 +86,7 @@ export interface AccountInfo {
   key: string
   /** Digits only. */
   phone: string
-  /** True if a client is linked. */
   linked: boolean
-  /** True if the linked client is logged in now. */
   online: boolean
   /** The WhatsApp Web version that the logged-in client states, as `2.3000.1035194821`. */
   version?: string
@@ -100,14 +96,13 @@ export interface AccountInfo {
 export type SimulatorErrorCode =
   | 'unknown_qr'
   | 'unknown_pairing_code'
-  /** The client went away, did not confirm that it is linked, or was being linked by another phone. */
+  /** The client disconnected, did not confirm the linking, or was being linked by another phone. */
   | 'linking_failed'
   | 'unknown_account'
   | 'not_a_member'
   | 'invalid_argument'
   /** An internal failure, for example of the storage. */
   | 'failed'
-  /** The network's thread died. */
   | 'crashed'
   | 'closed'
 
@@ -122,14 +117,13 @@ export class SimulatorError extends Error {
   }
 }
 
-/** A running WhatsApp network. */
 export interface Simulator {
   /** `ws://127.0.0.1:PORT/ws/chat`, for Baileys' `waWebSocketUrl`. */
   readonly url: string
   /**
-   * Creates the simulated phone `key`, or loads it from the storage. Its number is derived from the key and never
-   * changes, and it is never one with a special behaviour. Until the account is open, its client gets 503 (come back
-   * later) if there is a storage, and 401 (unknown) if there is none.
+   * Creates the simulated phone `key`, or loads it from the storage. Its number is derived from the key, never changes, and
+   * never has a special behaviour. Until the account is open, its client gets 503 (try later) if there is a storage, and
+   * 401 (unknown) if there is none.
    */
   openAccount(key: string): Promise<{ phone: string }>
   /**
@@ -163,8 +157,8 @@ export interface Simulator {
   /** The messages that the phone of `number` (an account or a contact) has received, in order. */
   inbox(number: string): Promise<readonly ReceivedMessage[]>
   listAccounts(): Promise<readonly AccountInfo[]>
-  /** Carries out a command to misbehave. @throws SimulatorError `invalid_argument`; `unknown_account` */
-  misbehave(order: Order): Promise<Obeyed>
+  /** Makes the network misbehave. @throws SimulatorError `invalid_argument`; `unknown_account` */
+  misbehave(order: Order): Promise<OrderResult>
   /** The rules that are set and the stanzas that are held. */
   scenario(): Promise<ScenarioState>
   /** Closes every socket and the port. Durable state stays in the storage. */

@@ -1,17 +1,17 @@
 import { SessionCipher } from 'libsignal'
 
-/** A session of libsignal's; its types do not name it. */
+/** A libsignal session, which libsignal's types omit. */
 interface Session {
   serialize(): unknown
-  constructor: { deserialize(kept: unknown): Session }
+  constructor: { deserialize(serialized: unknown): Session }
 }
 
 type Decrypt = (data: Uint8Array, sessions: Session[]) => Promise<unknown>
 
 /**
- * libsignal 6.0.0 tries a message on each session until one fits, turns the ratchet of the others on the way, and stores
- * those too: the peer can decrypt nothing that comes over them. A real phone does not. Here a session that does not fit
- * is put back as it was.
+ * libsignal 6.0.0 tries a message with each session until one matches. On the way it advances the ratchets of the others and
+ * stores them, so the peer can no longer decrypt messages of those sessions. A real phone does not do this. This class
+ * restores each session that does not match.
  */
 export class WholeSessionCipher extends SessionCipher {
   protected async decryptWithSessions(data: Uint8Array, sessions: Session[]): Promise<unknown> {
@@ -23,14 +23,14 @@ export class WholeSessionCipher extends SessionCipher {
         return await decryptWithSessions.call(this, data, [session])
       } catch (error) {
         failure = error
-        putBack(session, before)
+        restoreSession(session, before)
       }
     }
     throw failure
   }
 }
 
-function putBack(session: Session, before: unknown): void {
+function restoreSession(session: Session, before: unknown): void {
   for (const field of Object.keys(session)) Reflect.deleteProperty(session, field)
   Object.assign(session, session.constructor.deserialize(before))
 }

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import type { Obeyed, Order } from './scenario/order.ts'
+import type { Order, OrderResult } from './scenario/order.ts'
 import type { ScenarioState } from './scenario/scenario.ts'
 import type { CallMessage, SimulatorMethod, ThreadMessage, ThreadOptions } from './thread-messages.ts'
 import {
@@ -103,7 +103,7 @@ class ThreadSimulator implements SimulatorWorker {
   }
 
   misbehave(order: Order) {
-    return this.#call<Obeyed>('misbehave', order)
+    return this.#call<OrderResult>('misbehave', order)
   }
 
   scenario() {

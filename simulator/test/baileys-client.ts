@@ -26,7 +26,6 @@ export interface Receipt {
   error?: string
 }
 
-/** What one client has received. */
 export interface Seen {
   qrs: string[]
   closes: (number | undefined)[]
@@ -79,7 +78,6 @@ export class BaileysClient {
     return this.seen.messages.flatMap(({ message }) => textOf(message) ?? [])
   }
 
-  /** The message with this text. */
   find(text: string): WAMessage | undefined {
     return this.seen.messages.find(({ message }) => textOf(message) === text)?.message
   }

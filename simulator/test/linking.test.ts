@@ -146,7 +146,7 @@ describe('logging in', () => {
 })
 
 describe('numbers of accounts', () => {
-  it('derive from the key, never change, and never have a special behaviour', async () => {
+  it('are derived from the key, never change, and never have a special behaviour', async () => {
     const simulator = await startSimulator()
     const { phone } = await simulator.openAccount('inst_abc')
     expect(phone).toMatch(/^888\d{11}$/)

@@ -53,7 +53,7 @@ describe('a text to a contact', () => {
   })
 })
 
-describe('numbers with a meaning', () => {
+describe('numbers with a special behaviour', () => {
   it('15005550001 is not on WhatsApp', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
@@ -118,7 +118,7 @@ describe('a contact that writes', () => {
     expect(await simulator.inbox(client.phone)).toMatchObject([{ id, from: CONTACT, text: 'hello', copies: 1 }])
   })
 
-  it('writes many in order', async () => {
+  it('writes many messages in order', async () => {
     const simulator = await startSimulator()
     const client = await link(simulator, 'a')
     const texts = Array.from({ length: 30 }, (_, n) => `number ${n}`)

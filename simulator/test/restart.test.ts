@@ -15,7 +15,7 @@ async function restart(storage: MemoryStorage, simulator: Awaited<ReturnType<typ
   return { simulator: next, storage: stored }
 }
 
-describe('a network started again on the same storage', () => {
+describe('a network restarted on the same storage', () => {
   it('sends a client the pending receipts and the answer', async () => {
     const storage = new MemoryStorage()
     const timings = { deliveredAfterMs: 300, readAfterMs: 350, answeredAfterMs: 300 }
@@ -34,7 +34,7 @@ describe('a network started again on the same storage', () => {
     expect(await simulator.inbox(CONTACT)).toMatchObject([{ id, text: 'hello', copies: 1 }])
   })
 
-  it('delivers what contacts wrote while the client was away, and keeps its sessions', async () => {
+  it('delivers messages that contacts wrote while the client was away, and keeps its sessions', async () => {
     const storage = new MemoryStorage()
     const first = await startSimulator({ storage })
     const client = await link(first, 'a')
@@ -120,7 +120,7 @@ describe('the storage', () => {
     await until(() => statuses(client, id).includes('read'))
   })
 
-  it('holds nothing of a removed account, and everything of a closed one', async () => {
+  it('contains nothing of a removed account, and the whole state of a closed one', async () => {
     const storage = new MemoryStorage()
     const simulator = await startSimulator({ storage })
     const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
@@ -142,7 +142,7 @@ describe('the storage', () => {
     await until(() => a.seen.closes.filter(code => code === 401).length === 2)
   })
 
-  it('has everything of an account that is closed and opened again at once', async () => {
+  it('has the whole state of an account that is closed and reopened at once', async () => {
     const storage = new MemoryStorage()
     const simulator = await startSimulator({ storage })
     const { phone } = await simulator.openAccount('a')

@@ -1,5 +1,5 @@
 const POLL_MS = 5
-/** A generous limit for a busy machine. It measures nothing. */
+/** A generous limit for a busy machine, not a performance requirement. */
 const WITHIN_MS = 120_000
 
 /** Polls until the condition returns something other than false, null or undefined, and returns that. */

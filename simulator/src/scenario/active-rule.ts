@@ -26,7 +26,7 @@ export class ActiveRule {
   /** Counts the stanza if it matches, and returns true if the rule applies to it. */
   applies(stanza: Node, direction: Direction, account: string | null, random: () => number): boolean {
     const { when } = this.rule
-    if (!this.#fits(stanza, direction, account)) return false
+    if (!this.#matches(stanza, direction, account)) return false
     this.fitted++
     if (when.nth !== undefined && this.fitted !== when.nth) return false
     if (when.times !== undefined && this.fitted > when.times) return false
@@ -35,7 +35,7 @@ export class ActiveRule {
     return true
   }
 
-  #fits({ tag, attrs }: Node, direction: Direction, account: string | null): boolean {
+  #matches({ tag, attrs }: Node, direction: Direction, account: string | null): boolean {
     const { when } = this.rule
     if (when.stanza !== undefined && when.stanza !== tag) return false
     if (when.direction !== undefined && when.direction !== direction) return false

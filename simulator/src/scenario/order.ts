@@ -21,7 +21,7 @@ export type Order =
   | { kind: 'stream_error'; account: string; code?: string; conflict?: 'replaced' | 'device_removed' }
   /** The next `count` logins, of this account or of any, fail with this reason. */
   | { kind: 'refuse_logins'; reason: string; count: number; account?: string }
-  /** A client that is to be linked is offered this many QR codes. WhatsApp offers 6. */
+  /** A client that waits to be linked is offered this many QR codes. WhatsApp offers 6. */
   | { kind: 'qr_codes'; count: number }
   /** A newly linked client is not asked to reconnect (515): it is logged in on the socket that linked it. */
   | { kind: 'no_restart' }
@@ -47,7 +47,6 @@ export type Order =
   /** The account's owner writes a text on the phone to a contact or a group. The client gets its copy. */
   | { kind: 'write_on_phone'; account: string; to: string; text: string }
 
-/** A stanza in JSON. */
 export interface StanzaText {
   tag: string
   attrs?: Readonly<Record<string, string>>
@@ -64,10 +63,7 @@ interface Receipt {
   group?: string
 }
 
-/** The answer to an order. */
-export interface Obeyed {
-  /** The ID of the rule that was set. */
+export interface OrderResult {
   rule?: number
-  /** How many stanzas were released. */
   released?: number
 }

@@ -8,9 +8,9 @@ type Fields = Readonly<Record<string, Check>>
 const text: Check = value => typeof value === 'string' && value !== ''
 const flag: Check = value => typeof value === 'boolean'
 const atLeast =
-  (least: number): Check =>
+  (min: number): Check =>
   value =>
-    Number.isFinite(value) && (value as number) >= least
+    Number.isFinite(value) && (value as number) >= min
 const count: Check = value => Number.isSafeInteger(value) && (value as number) >= 0
 const oneOf =
   (...allowed: unknown[]): Check =>
@@ -19,7 +19,7 @@ const oneOf =
 const strings: Check = value => isObject(value) && Object.values(value).every(one => typeof one === 'string')
 
 const stanza: Check = value =>
-  fits(
+  hasShape(
     value,
     { tag: text },
     {
@@ -41,12 +41,13 @@ const when: Fields = {
 }
 const action: Check = value =>
   oneOf('hold', 'drop', 'double', 'cut', 'cut_after', 'garble')(value) ||
-  fits(value, { delayMs: atLeast(0) }, { jitterMs: atLeast(0) }) ||
-  fits(value, { error: text }) ||
-  fits(value, { without: one => Array.isArray(one) && one.every(text) }) ||
-  fits(value, { set: strings }) ||
-  fits(value, { address: oneOf('lid', 'pn') }, { alternate: flag })
-const rule: Check = value => fits(value, { when: one => fits(one, {}, when), do: action }, { forMs: atLeast(0) })
+  hasShape(value, { delayMs: atLeast(0) }, { jitterMs: atLeast(0) }) ||
+  hasShape(value, { error: text }) ||
+  hasShape(value, { without: one => Array.isArray(one) && one.every(text) }) ||
+  hasShape(value, { set: strings }) ||
+  hasShape(value, { address: oneOf('lid', 'pn') }, { alternate: flag })
+const rule: Check = value =>
+  hasShape(value, { when: one => hasShape(one, {}, when), do: action }, { forMs: atLeast(0) })
 const receipt: Fields = { account: isNumber, contact: isNumber, id: text }
 
 /** The required and the optional fields of each kind. */
@@ -86,7 +87,7 @@ export function parseOrder(value: unknown): Order {
   }
   const { kind: _, ...given } = value as Record<string, unknown>
   const [required, optional] = FIELDS[kind as Order['kind']]
-  if (!fits(given, required, optional)) {
+  if (!hasShape(given, required, optional)) {
     const names = [...Object.keys(required), ...Object.keys(optional ?? {}).map(name => `${name}?`)]
     throw new SimulatorError(
       'invalid_argument',
@@ -96,7 +97,7 @@ export function parseOrder(value: unknown): Order {
   return value as Order
 }
 
-function fits(value: unknown, required: Fields, optional: Fields = {}): boolean {
+function hasShape(value: unknown, required: Fields, optional: Fields = {}): boolean {
   if (!isObject(value)) return false
   const checks = { ...required, ...optional }
   return (

@@ -20,7 +20,6 @@ export interface When {
   attrs?: Readonly<Record<string, string>>
   /** Only the nth stanza that matches all of the above, from 1. */
   nth?: number
-  /** Only the first `times` matching stanzas. */
   times?: number
   /** The share of matching stanzas, from 0 to 1. The seed determines which. */
   probability?: number
@@ -38,9 +37,8 @@ export type Direction = 'in' | 'out'
  * - `cut`: the socket ends and the stanza is lost. `cut_after`: it is passed on, then the socket ends.
  * - `garble`: its ciphertexts cannot be decrypted.
  * - `delayMs`: it is passed on later, plus up to `jitterMs` determined by the seed. Stanzas can therefore be reordered.
- * - `error`: an acknowledgement carries this error; an answer becomes an error; an arriving message or query is
- * answered with
- *   the error and not processed.
+ * - `error`: an acknowledgement carries this error; an answer becomes an error; an arriving message or query is answered
+ *   with the error and not processed.
  * - `without`: attributes and child nodes with these names are removed at every depth.
  * - `set`: attributes of the stanza itself get these values.
  * - `address`: the sender is named by its LID or its number; with `alternate: false` the other address is left out.

@@ -10,7 +10,6 @@ import { addressed, failed, garbled, refusalOf, stripped } from './alterations.t
 import { createRandom } from './random.ts'
 import type { Direction, Rule } from './rule.ts'
 
-/** A stanza that waits for its release. */
 export interface HeldStanza {
   direction: Direction
   /** Phone number; null for a client that is not linked yet. */
@@ -55,7 +54,6 @@ interface LoginRefusal {
   left: number
 }
 
-/** A restriction on starting new chats. */
 export interface Restriction {
   endsAt: number
   /** True if the client learns when it ends. */
@@ -148,7 +146,7 @@ export class Scenario implements Gate {
       for (let copy = 0; copy < fate.copies; copy++) connection.write(fate.stanza)
       if (fate.cutAfter) connection.close()
     }
-    if (this.#goesOnNow(connection, fate, 'out', goOn)) goOn()
+    if (this.#continuesNow(connection, fate, 'out', goOn)) goOn()
   }
 
   async arrive(connection: Connection, stanza: Node): Promise<void> {
@@ -157,7 +155,7 @@ export class Scenario implements Gate {
       for (let copy = 0; copy < fate.copies; copy++) await connection.accept(fate.stanza)
       if (fate.cutAfter) connection.close()
     }
-    if (this.#goesOnNow(connection, fate, 'in', () => connection.enqueue(goOn))) await goOn()
+    if (this.#continuesNow(connection, fate, 'in', () => connection.enqueue(goOn))) await goOn()
   }
 
   #judge({ phone }: Connection, stanza: Node, direction: Direction): Fate {
@@ -186,8 +184,8 @@ export class Scenario implements Gate {
     else fate.end = action
   }
 
-  /** True if the stanza goes on at once. Otherwise this does what the rules say instead. */
-  #goesOnNow(connection: Connection, fate: Fate, direction: Direction, goOnLater: () => void): boolean {
+  /** Returns true if the stanza continues at once. Otherwise holds, drops or delays it, or ends the socket. */
+  #continuesNow(connection: Connection, fate: Fate, direction: Direction, goOnLater: () => void): boolean {
     const { end, stanza, delayMs } = fate
     if (end === 'hold') this.#hold(connection, stanza, direction, goOnLater)
     else if (end === 'cut') connection.close()

@@ -8,12 +8,12 @@ import { dismissClient } from '../dismissal.ts'
 import type { Network } from '../network.ts'
 import { type Node, node, seconds } from '../nodes.ts'
 import { restrictionStanza } from '../restriction.ts'
-import type { Obeyed, Order, StanzaText } from './order.ts'
+import type { Order, OrderResult, StanzaText } from './order.ts'
 
 type Of<Kind extends Order['kind']> = Extract<Order, { kind: Kind }>
 
-/** Carries out the order. @throws SimulatorError `unknown_account` */
-export async function obey(network: Network, order: Order): Promise<Obeyed> {
+/** @throws SimulatorError `unknown_account` */
+export async function executeOrder(network: Network, order: Order): Promise<OrderResult> {
   const { scenario } = network
   switch (order.kind) {
     case 'rule':
@@ -42,7 +42,7 @@ export async function obey(network: Network, order: Order): Promise<Obeyed> {
       scenario.lookUps.set(order.number, order.finds)
       return {}
     default:
-      await obeyForAccount(network, order)
+      await executeForAccount(network, order)
       return {}
   }
 }
@@ -60,7 +60,7 @@ type ForAccount = Of<
   | 'write_on_phone'
 >
 
-async function obeyForAccount(network: Network, order: ForAccount): Promise<void> {
+async function executeForAccount(network: Network, order: ForAccount): Promise<void> {
   const account = network.getAccount(order.kind === 'write' ? order.to : order.account)
   switch (order.kind) {
     case 'stanza':
@@ -101,9 +101,9 @@ async function obeyForAccount(network: Network, order: ForAccount): Promise<void
 
 function restrict(network: Network, account: Account, order: Of<'restrict'>): Promise<void> {
   const { restrictions } = network.scenario
-  const { seconds: left, notify = true, saysUntil = true } = order
-  if (left === null) restrictions.delete(account.phone)
-  else restrictions.set(account.phone, { endsAt: (Math.ceil(Date.now() / 1000) + left) * 1000, saysUntil })
+  const { seconds: durationS, notify = true, saysUntil = true } = order
+  if (durationS === null) restrictions.delete(account.phone)
+  else restrictions.set(account.phone, { endsAt: (Math.ceil(Date.now() / 1000) + durationS) * 1000, saysUntil })
   return notify ? queueDurably(network, account, [restrictionStanza(network, account)]) : Promise.resolve()
 }
 
