@@ -5,9 +5,9 @@ export default defineConfig({
   test: {
     include: ['{src,simulator,test,panel}/**/*.test.ts'],
     globalSetup: ['test/log-setup.ts', 'test/postgres-setup.ts', 'test/browser/build-setup.ts'],
-    // Flows start whole services and real networks on loopback; on two busy cores that takes its time.
+    // Flows start whole services and networks on loopback, which is slow on two busy cores.
     testTimeout: TEST_WITHIN_MS,
-    // Most of the time is waiting, for real retries and restarts; vitest would use one worker on two cores.
+    // vitest would use one worker on two cores. The tests mostly wait, for retries and restarts.
     maxWorkers: 2,
     hookTimeout: TEST_WITHIN_MS,
   },

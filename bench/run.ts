@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: the cost of Pombal as ratios to a simpler reference that does the same without Pombal's guarantees.
+ * `npm run bench`: the cost of Pombal, as ratios to a simpler reference that does the same without Pombal's guarantees.
  * Both are measured in the same run, alternately. Prints a table and writes JSON. Floors are shown, not enforced: the
  * exit code is 1 only if a measurement failed.
  *
@@ -50,7 +50,7 @@ function readChoice(): Choice {
 
 function oneOf<T>(all: readonly T[], name: string, nameOf: (one: T) => string): T {
   const found = all.find(one => nameOf(one) === name)
-  if (found === undefined) throw new Error(`"${name}" is none of ${all.map(nameOf).join(', ')}.`)
+  if (found === undefined) throw new Error(`"${name}" is not one of ${all.map(nameOf).join(', ')}.`)
   return found
 }
 
@@ -98,7 +98,7 @@ write(out, machine, quick, figures)
 process.stdout.write(
   [
     '',
-    `Medians of alternating rounds; noise: how far the reference strayed over its rounds.${quick ? ' QUICK: not to be quoted.' : ''}`,
+    `Medians of alternating rounds. Noise: the spread of the reference over its rounds.${quick ? ' QUICK: not to be quoted.' : ''}`,
     `${machine.cores} × ${machine.processor}, Node ${machine.node.slice(1)}, load before ${machine.loadBefore.toFixed(1)}, ` +
       `4 KiB synced in ${machine.syncMs.toFixed(2)} ms`,
     '',

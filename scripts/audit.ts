@@ -1,8 +1,7 @@
-// Fails on a dependency with a known vulnerability. Where the registry does not answer the question, says so and passes.
+// Fails if a dependency has a known vulnerability. Prints a note and passes if the registry cannot be asked.
 import { spawnSync } from 'node:child_process'
 
 interface Report {
-  /** npm's own, when it could not ask. */
   message?: string
   vulnerabilities?: Record<string, { name: string; severity: string; range: string }>
 }
@@ -16,10 +15,10 @@ function parseReport(text: string): Report | null {
   }
 }
 
-function judge(report: Report | null): { passed: boolean; lines: string[] } {
+function evaluate(report: Report | null): { passed: boolean; lines: string[] } {
   if (!report?.vulnerabilities) {
     const why = report?.message ?? 'npm gave no report'
-    return { passed: true, lines: [`Not audited: the registry does not answer (${why.split(' - ')[0]}).`] }
+    return { passed: true, lines: [`Not audited: the registry did not answer (${why.split(' - ')[0]}).`] }
   }
   const found = Object.values(report.vulnerabilities)
   if (found.length === 0) return { passed: true, lines: ['No dependency has a known vulnerability.'] }
@@ -27,6 +26,6 @@ function judge(report: Report | null): { passed: boolean; lines: string[] } {
 }
 
 const { stdout } = spawnSync('npm', ['audit', '--json'], { encoding: 'utf8' })
-const { passed, lines } = judge(parseReport(stdout ?? ''))
+const { passed, lines } = evaluate(parseReport(stdout ?? ''))
 for (const line of lines) process.stdout.write(`${line}\n`)
 if (!passed) process.exitCode = 1

@@ -1,4 +1,4 @@
-// Copies the SQLite database while the service runs. docs/backup.md says what a backup holds, and what it leaves out.
+// Copies the SQLite database while the service runs. docs/backup.md describes what a backup contains and what it omits.
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { BadSettings, readSettings } from '../src/config.ts'
@@ -14,13 +14,13 @@ async function run(): Promise<void> {
   if (folder === undefined || more.length > 0) throw new BadSettings([USAGE])
   const { dataDir, databaseUrl, masterKey } = readSettings(process.env)
   if (databaseUrl !== null)
-    throw new BadSettings(['The data is in PostgreSQL: back it up with its own tools, as docs/backup.md says.'])
+    throw new BadSettings(['The data is in PostgreSQL: back it up with its own tools, as docs/backup.md describes.'])
   mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER })
   const { file, bytes } = await backUp(dataDir, resolve(folder, `pombal-${stampOf(new Date())}.db`))
   const key = masterKey === null ? join(dataDir, 'master.key') : 'MASTER_KEY'
   process.stdout.write(
     `${file}, ${(bytes / MB).toFixed(1)} MB.\n` +
-      `It does not hold the master key (${key}) nor the admin key: without the master key it cannot be read. Keep a copy of it, elsewhere.\n`,
+      `The backup contains neither the master key (${key}) nor the admin key. It cannot be read without the master key: keep a copy of that key elsewhere.\n`,
   )
 }
 

@@ -1,4 +1,4 @@
-// Plain JavaScript that any Node can read: `npm ci --omit=dev` runs it too, without the tools and perhaps on an older Node.
+// Plain JavaScript, because `npm ci --omit=dev` runs it too: without the build tools, and possibly on an older Node.
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -7,5 +7,5 @@ if (existsSync(`${root}/node_modules/vite`)) {
   const { build } = await import('vite')
   await build({ configFile: `${root}/panel/vite.config.ts`, logLevel: 'warn' })
 } else {
-  console.log('The panel is not built: its tools are not installed. The service runs without it.')
+  console.log('The panel was not built because its build tools are not installed. The service runs without it.')
 }

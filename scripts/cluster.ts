@@ -8,14 +8,14 @@ import { startPostgres } from '../test/postgres.ts'
 import { startRoundRobin } from './round-robin.ts'
 
 /**
- * The arrangement of compose.yaml without Docker, to try things out: PostgreSQL from npm, nodes, and a proxy that hands
- * connections to them in turn. What is stored is erased at the end.
+ * `npm run cluster`: the set-up of compose.yaml without Docker, to try out several nodes. Starts PostgreSQL from npm, the
+ * nodes, and a proxy that distributes connections to them in turn. Erases all data at the end.
  */
 
 const PROGRAM = join(import.meta.dirname, '../bin/pombal.js')
 const START_WITHIN_MS = 60_000
-/** A node that ended is started again after this, as a supervisor would do; until then the others take over. */
-const START_AGAIN_MS = 10_000
+/** How long the other nodes can be watched taking over before a stopped node is restarted. */
+const RESTART_AFTER_MS = 10_000
 const LISTENS = /listens on http:\/\/[^:]+:(\d+)/
 const SHOWN_FROM_LEVEL = 40
 
@@ -39,7 +39,7 @@ function startNode(number: number, env: Record<string, string>): Promise<number>
   const child = spawn(process.execPath, [PROGRAM], {
     env: { ...process.env, HOST: '127.0.0.1', PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // Ctrl-C is for this process alone, which stops the nodes in its own order.
+    // Ctrl-C must reach only this process, which then stops the nodes.
     detached: true,
   })
   running.set(number, child)
@@ -47,11 +47,11 @@ function startNode(number: number, env: Record<string, string>): Promise<number>
     ports.delete(number)
     running.delete(number)
     if (stopping) return
-    say(`node ${number} ended (${signal ?? code}); it starts again in ${START_AGAIN_MS / 1_000} s`)
+    say(`node ${number} ended (${signal ?? code}); it restarts in ${RESTART_AFTER_MS / 1_000} s`)
     setTimeout(() => {
       if (!stopping)
         void startNode(number, env).then(at => say(`node ${number} is back on port ${at}, pid ${pidOf(number)}`))
-    }, START_AGAIN_MS)
+    }, RESTART_AFTER_MS)
   })
   return new Promise((resolve, reject) => {
     const giveUp = setTimeout(() => reject(new Error(`Node ${number} did not start.`)), START_WITHIN_MS)
@@ -73,7 +73,7 @@ function pidOf(number: number): number | undefined {
   return running.get(number)?.pid
 }
 
-/** Who shares how many instances, and whatever went wrong; not the banner. */
+/** Shows warnings, errors and the distribution of instances, but not the banner. */
 function isWorthShowing(line: string): boolean {
   if (!line.startsWith('{')) return false
   const { level, msg } = JSON.parse(line) as { level: number; msg?: string }
@@ -103,7 +103,7 @@ async function stop(): Promise<void> {
 }
 process.on('SIGINT', () => void stop())
 process.on('SIGTERM', () => void stop())
-// Whatever happens to this process, no node outlives it.
+// The nodes end with this process, however it ends.
 process.on('exit', () => {
   for (const child of running.values()) child.kill('SIGKILL')
 })
@@ -120,9 +120,9 @@ ${[...ports]
   .map(([number, at]) => `  Node ${number}     http://127.0.0.1:${at}  pid ${pidOf(number)}`)
   .join('\n')}
 
-  Next: make a sandbox instance in the panel and send with it. Then kill a node, and watch the others take over:
+  Next: create a sandbox instance in the panel and send with it. Then kill a node, and watch the others take over:
 
-    kill -9 ${pidOf(1)}      (15 s later its instances run elsewhere; with kill -TERM at once)
+    kill -9 ${pidOf(1)}      (its instances run elsewhere 15 s later; with kill -TERM, at once)
 
-  Ctrl-C ends everything and erases what was stored.
+  Ctrl-C stops everything and erases all data.
 `)

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The whole main job, without a phone: ends by itself, with 1 if anything is missing. */
+/** `npm run demo`: sends and receives through a sandbox instance, then exits; with 1 if an event is missing or wrong. */
 
 const GIVE_UP_AFTER_MS = 25_000
 const SHOWN_TEXT_LENGTH = 40
@@ -17,7 +17,7 @@ interface PostedEvent {
   data: { id: string; to?: string; from?: string; text?: string; group?: string; error?: { code: string } }
 }
 
-/** What is sent, and the events that must come of it, in this order. */
+/** The messages to send, and the events that must follow in this order. */
 const PLAN = [
   { to: '5511987654321', text: 'Your order is on its way 🚚', expected: ['sent', 'delivered', 'read'] },
   { to: '15005550005', text: 'Echo, are you there?', expected: ['sent', 'delivered', 'read'] },
@@ -36,13 +36,13 @@ function say(line: string): void {
   process.stdout.write(`${((performance.now() - startedAt) / 1000).toFixed(2).padStart(6)} s  ${line}\n`)
 }
 
-async function until<T>(what: string, look: () => Promise<T | false> | T | false): Promise<T> {
+async function until<T>(what: string, check: () => Promise<T | false> | T | false): Promise<T> {
   while (performance.now() - startedAt < GIVE_UP_AFTER_MS) {
-    const found = await look()
+    const found = await check()
     if (found !== false) return found
     await sleep(50)
   }
-  throw new Error(`Waited in vain for ${what}.`)
+  throw new Error(`Gave up waiting for ${what}.`)
 }
 
 async function call(method: string, url: string, key: string, body?: object): Promise<Record<string, unknown>> {
@@ -113,7 +113,7 @@ async function run(url: string): Promise<void> {
   const adminKey = readFileSync(join(dataDir, 'admin.key'), 'utf8').trim()
   const instance = await call('POST', `${url}/admin/v1/instances`, adminKey, { name: 'demo', kind: 'sandbox' })
   const token = String(instance['token'])
-  say(`Instance ${instance['id']} made; its simulated phone scans the QR code by itself`)
+  say(`Instance ${instance['id']} created; its simulated phone scans the QR code by itself`)
   await until('the instance to connect', async () => {
     const connection = await call('GET', `${url}/admin/v1/instances/${instance['id']}/connection`, adminKey)
     return connection['state'] === 'connected'
@@ -136,10 +136,11 @@ async function run(url: string): Promise<void> {
     return all && events.some(event => event.event === 'message.received')
   })
   for (const { id, expected } of sent) {
-    if (eventsOf(id).join() !== expected.join()) throw new Error(`${id} went ${eventsOf(id)}, not ${expected}.`)
+    if (eventsOf(id).join() !== expected.join())
+      throw new Error(`The events of ${id} were ${eventsOf(id)}, not ${expected}.`)
   }
   if (!events.some(event => event.data.from === '15005550005' && event.data.text === REPLY))
-    throw new Error('No reply came.')
+    throw new Error('No reply arrived.')
   if (badSignatures > 0) throw new Error(`${badSignatures} signatures were wrong.`)
 }
 

@@ -1,7 +1,7 @@
-// Lists the licences of all dependencies, and fails on one that is neither permissive nor argued in docs/licences.md.
+// Lists the licences of all dependencies. Fails if one is neither permissive nor justified in docs/licences.md.
 import { readFileSync } from 'node:fs'
 
-/** They ask for no more than that their text goes along. */
+/** Licences that require at most that their text is included. */
 const PERMISSIVE = new Set([
   'MIT',
   'ISC',
@@ -20,8 +20,8 @@ interface Dependency {
   licence: string
 }
 
-interface Argued extends Dependency {
-  isMet: boolean
+interface Exception extends Dependency {
+  isUsed: boolean
 }
 
 function readDependencies(): Dependency[] {
@@ -36,16 +36,16 @@ function readDependencies(): Dependency[] {
 }
 
 /** The rows of the document's table: a package, which may end in `*`, and its licence. */
-function readArgued(): Argued[] {
+function readExceptions(): Exception[] {
   const document = readFileSync(new URL('../docs/licences.md', import.meta.url), 'utf8')
   return Array.from(document.matchAll(/^\| `([^`]+)` \| ([^|]+?) \|/gm), ([, name = '', licence = '']) => ({
     name,
     licence,
-    isMet: false,
+    isUsed: false,
   }))
 }
 
-/** Of an SPDX expression: every part of an `AND`, one part of an `OR`. */
+/** @param licence an SPDX expression: every part of an `AND` must be permissive, and one part of an `OR` */
 function isPermissive(licence: string): boolean {
   return licence
     .replaceAll(/[()]/g, '')
@@ -53,25 +53,27 @@ function isPermissive(licence: string): boolean {
     .every(part => part.split(' OR ').some(one => PERMISSIVE.has(one)))
 }
 
-function argue({ name, licence }: Dependency, argued: readonly Argued[]): boolean {
-  const row = argued.find(entry => {
+function findException({ name, licence }: Dependency, exceptions: readonly Exception[]): boolean {
+  const row = exceptions.find(entry => {
     const matches = entry.name.endsWith('*') ? name.startsWith(entry.name.slice(0, -1)) : name === entry.name
     return matches && entry.licence === licence
   })
-  if (row) row.isMet = true
+  if (row) row.isUsed = true
   return row !== undefined
 }
 
 const dependencies = readDependencies()
-const argued = readArgued()
+const exceptions = readExceptions()
 const byLicence = Map.groupBy(dependencies, ({ licence }) => licence)
 for (const [licence, packages] of [...byLicence].sort(([, a], [, b]) => b.length - a.length)) {
   process.stdout.write(`${licence} (${packages.length}): ${packages.map(({ name }) => name).join(', ')}\n\n`)
 }
-const unargued = dependencies.filter(dependency => !isPermissive(dependency.licence) && !argue(dependency, argued))
-for (const { name, licence } of unargued)
-  process.stderr.write(`${name} is under ${licence}: argue for it in docs/licences.md.\n`)
-const stale = argued.filter(({ isMet }) => !isMet)
-for (const { name, licence } of stale)
-  process.stderr.write(`${name} under ${licence} is argued for, and is not used.\n`)
-if (unargued.length + stale.length > 0) process.exitCode = 1
+const unjustified = dependencies.filter(one => !isPermissive(one.licence) && !findException(one, exceptions))
+for (const { name, licence } of unjustified)
+  process.stderr.write(`${name} is under ${licence}: justify it in docs/licences.md, or remove it.\n`)
+const unused = exceptions.filter(({ isUsed }) => !isUsed)
+for (const { name, licence } of unused)
+  process.stderr.write(
+    `docs/licences.md justifies ${name} under ${licence}, which is not a dependency: remove the row.\n`,
+  )
+if (unjustified.length + unused.length > 0) process.exitCode = 1

@@ -14,10 +14,10 @@ import { createTerminalOperator } from './live-check/operator.ts'
 import { checkRedacted, compare, type Report, toText } from './live-check/report.ts'
 import { checkSimulator } from './live-check/simulated.ts'
 
-/** What the simulator does, held against what WhatsApp does. docs/live-check.md tells how it is used. */
+/** Compares the behaviour of the simulator with that of WhatsApp. docs/live-check.md describes how to use it. */
 
 const USAGE = 'usage: npm run live-check -- [--dry-run] [--second NUMBER] [--data-dir FOLDER] [--report FOLDER]'
-/** Receipts of a phone that is awake come within a second or two. */
+/** Receipts of an active phone arrive within a second or two. */
 const QUIET_MS = 8_000
 const NUMBER = /^[1-9][0-9]{6,14}$/
 
@@ -46,7 +46,7 @@ function readArguments(): Arguments {
   return { dryRun: values['dry-run'], second, dataDir: values['data-dir'], reportDir: values.report }
 }
 
-/** With a person at the terminal. @returns false when it broke off; what was seen until then is in `findings` */
+/** With a person at the terminal. @returns false if the check ended early; `findings` then has the results so far */
 async function checkWhatsapp(
   given: Arguments,
   whatsapp: Settings['whatsapp'],
@@ -75,7 +75,7 @@ async function checkWhatsapp(
       await account.close()
     }
   } catch (error) {
-    say(`It broke off: ${(error as Error).message}`)
+    say(`The check ended early: ${(error as Error).message}`)
     return false
   } finally {
     terminal.close()
@@ -95,15 +95,15 @@ function writeReport(report: Report, secrets: ReadonlySet<string>, folder: strin
   const file = join(folder, `live-check-${report.at.replace(/[:.]/g, '-')}`)
   writeFileSync(`${file}.json`, json)
   writeFileSync(`${file}.txt`, text)
-  say(`\n${text}\nWritten to ${file}.txt and ${file}.json. There is no number, name, key or text in them.`)
+  say(`\n${text}\nWritten to ${file}.txt and ${file}.json. They contain no number, name, key or text.`)
 }
 
 async function run(given: Arguments): Promise<boolean> {
   const { whatsapp: settings } = readSettings(process.env)
   const secrets = new Set<string>()
-  say('What the simulator does:')
+  say('Checking the simulator:')
   const simulator = await checkSimulator({ say: line => say(`  ${line}`), secrets })
-  say(given.dryRun ? 'The same once more, in place of WhatsApp:' : 'What WhatsApp does:')
+  say(given.dryRun ? 'Checking the simulator again, instead of WhatsApp:' : 'Checking WhatsApp:')
   let whatsapp = new Findings()
   let complete = true
   if (given.dryRun) whatsapp = await checkSimulator({ say: line => say(`  ${line}`), secrets })
@@ -129,5 +129,5 @@ try {
   process.exit(2)
 }
 silenceSignalConsole()
-// Baileys' queries of sockets that are gone keep timers for a while.
+// Exits explicitly, because Baileys' queries on closed sockets keep timers for a while.
 process.exit((await run(given)) ? 0 : 1)

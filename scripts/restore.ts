@@ -1,4 +1,4 @@
-// Puts a backup in the place of the SQLite database, with the service stopped. docs/backup.md says what follows from it.
+// Replaces the SQLite database with a backup while the service is stopped. docs/backup.md describes the consequences.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { BadSettings, readSettings } from '../src/config.ts'
@@ -11,14 +11,16 @@ async function run(): Promise<void> {
   const [file, ...more] = process.argv.slice(2)
   if (file === undefined || more.length > 0) throw new BadSettings([USAGE])
   const { dataDir, databaseUrl, masterKey } = readSettings(process.env)
-  if (databaseUrl !== null) throw new BadSettings(['The data is in PostgreSQL: restore it as docs/backup.md says.'])
-  if (!existsSync(dataDir)) throw new BadSettings([`${dataDir} does not exist: make it, with the master key in it.`])
+  if (databaseUrl !== null)
+    throw new BadSettings(['The data is in PostgreSQL: restore it as docs/backup.md describes.'])
+  if (!existsSync(dataDir))
+    throw new BadSettings([`${dataDir} does not exist: create it, and copy the master key into it.`])
   const former = await restore(dataDir, file, new Date())
   if (former !== null) process.stdout.write(`The former database is now ${former}.\n`)
   const key = join(dataDir, 'master.key')
   process.stdout.write(
     masterKey === null && !existsSync(key)
-      ? `Restored. Before you start the service, put the master key that belongs to it at ${key}.\n`
+      ? `Restored. Before you start the service, copy the master key of this backup to ${key}.\n`
       : 'Restored. Start the service.\n',
   )
 }

@@ -1,25 +1,26 @@
-// Puts all that is encrypted under a new master key, with the service stopped. docs/security.md says when and how.
+// Re-encrypts everything under a new master key while the service is stopped. docs/security.md describes when and how.
 import { BadSettings, parseMasterKey, readSettings, type Settings } from '../src/config.ts'
 import { openMasterKeyFiles } from '../src/keys.ts'
 import { rotateMasterKey } from '../src/store/encryption/key-rotation.ts'
 import { StoreUnavailable, StoreUnusable } from '../src/store/errors.ts'
 
-const TOLD_EVERY = 0.05
+const PROGRESS_STEP = 0.05
 
 interface Keys {
   current: Uint8Array
   next(): Uint8Array
   adopt(): void
-  /** What the operator does now. */
-  farewell(): string
+  nextSteps(): string
 }
 
-/** The key in the data folder is made and replaced here; one from the environment is the operator's. */
+/** A key in the data folder is created and replaced here. A key from the environment is replaced by the operator. */
 function keysOf({ masterKey, dataDir }: Settings): Keys {
   const given = process.env['NEW_MASTER_KEY']?.trim()
   if (masterKey !== null) return keysFromEnvironment(masterKey, given)
   if (given)
-    throw new BadSettings(['NEW_MASTER_KEY is for a MASTER_KEY from the environment; here a new key file is made.'])
+    throw new BadSettings([
+      'NEW_MASTER_KEY works only with MASTER_KEY. Without MASTER_KEY, the new key is created in the data folder: unset NEW_MASTER_KEY.',
+    ])
   const { current, next, adopt } = openMasterKeyFiles(dataDir)
   let replaced: string | null = null
   return {
@@ -28,11 +29,11 @@ function keysOf({ masterKey, dataDir }: Settings): Keys {
     adopt() {
       replaced = adopt()
     },
-    farewell: () =>
+    nextSteps: () =>
       replaced === null
         ? 'The new key is in force: start the service.'
         : `The new key is in force: start the service, and keep a copy of ${dataDir}/master.key where you keep your keys.\n` +
-          `Backups made before need the old one, ${replaced}: delete it once none is left.`,
+          `Earlier backups need the old key, ${replaced}: delete it when you have none of them left.`,
   }
 }
 
@@ -40,25 +41,25 @@ function keysFromEnvironment(current: Uint8Array, given: string | undefined): Ke
   const next = given === undefined ? undefined : parseMasterKey(given)
   if (next === undefined)
     throw new BadSettings([
-      'NEW_MASTER_KEY must be the base64 of 32 bytes (openssl rand -base64 32): the key that takes the place of MASTER_KEY.',
+      'NEW_MASTER_KEY must be the base64 of 32 bytes (openssl rand -base64 32): the key that replaces MASTER_KEY.',
     ])
   if (next.equals(current)) throw new BadSettings(['NEW_MASTER_KEY is the same as MASTER_KEY.'])
   return {
     current,
     next: () => next,
     adopt: () => undefined,
-    farewell: () =>
-      'Start every node with MASTER_KEY set to the new key. Backups made before need the old one: keep it as long as they.',
+    nextSteps: () =>
+      'Start every node with MASTER_KEY set to the new key. Earlier backups need the old key: keep it as long as you keep them.',
   }
 }
 
-/** A line for every twentieth of the way. */
+/** Prints a line for every 5 %. */
 function createProgress(): (done: number, total: number) => void {
-  let told = -1
+  let shown = -1
   return (done, total) => {
     const part = total === 0 ? 1 : done / total
-    if (part < 1 && part - told < TOLD_EVERY) return
-    told = part
+    if (part < 1 && part - shown < PROGRESS_STEP) return
+    shown = part
     say(`${done} of ${total} values are under the new key.`)
   }
 }
@@ -80,10 +81,8 @@ async function run(): Promise<void> {
   })
   if (outcome.kind === 'already') say('All values were under the new key already.')
   else if (outcome.unreadable > 0)
-    say(
-      `${outcome.unreadable} values could be read with neither key: they were damaged before, and are left as they were.`,
-    )
-  say(keys.farewell())
+    say(`${outcome.unreadable} values could be read with neither key: they were damaged before, and were not changed.`)
+  say(keys.nextSteps())
 }
 
 function isForOperator(error: unknown): error is Error {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A node that does not accept a connection in this time is passed over. */
+/** A node that does not accept a connection in this time is skipped. */
 const CONNECT_WITHIN_MS = 1_000
 
 export interface RoundRobin {
@@ -10,15 +10,14 @@ export interface RoundRobin {
 }
 
 /**
- * Hands every connection on loopback to the next target that accepts it: as a load balancer does, without its health
- * checks.
- * @param targets asked anew for each connection; ports on loopback
+ * Passes each connection on loopback to the next target that accepts it, like a load balancer without health checks.
+ * @param targets ports on loopback; read for each connection
  */
 export async function startRoundRobin(port: number, targets: () => readonly number[]): Promise<RoundRobin> {
   const sockets = new Set<Socket>()
   let turn = 0
 
-  function keep(socket: Socket): Socket {
+  function track(socket: Socket): Socket {
     sockets.add(socket)
     socket.on('error', () => socket.destroy())
     socket.on('close', () => sockets.delete(socket))
@@ -34,14 +33,14 @@ export async function startRoundRobin(port: number, targets: () => readonly numb
         () => true,
         () => false,
       )
-      if (await accepted) return keep(target)
+      if (await accepted) return track(target)
       target.destroy()
     }
     return null
   }
 
   const server = createServer({ pauseOnConnect: true, noDelay: true }, async caller => {
-    keep(caller)
+    track(caller)
     const target = await findTarget()
     if (target === null || caller.destroyed) {
       caller.destroy()

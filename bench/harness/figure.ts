@@ -14,9 +14,8 @@ export interface Figure {
   unit: Unit
   reference: { what: string; rounds: number[]; median: number } | null
   ours: { rounds: number[]; median: number }
-  /** The ratio of the medians. */
   ratio: number | null
-  /** Spread of the reference over its rounds: the noise of the machine. */
+  /** The spread of the reference over its rounds, which is the noise of the machine. */
   noise: number | null
   floor: Floor | null
   met: boolean | null

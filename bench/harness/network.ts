@@ -7,11 +7,9 @@ import type { RunningService } from './service.ts'
 const LINKING_AT_ONCE = 4
 const LINK_WITHIN_MS = 120_000
 
-/** A simulated WhatsApp in its own process. */
 export interface SimulatedNetwork {
   url: string
   scanQr(qr: string): Promise<void>
-  /** The number of logged-in clients. */
   countOnline(): Promise<number>
   /**
    * Ends every client's socket at once, and observes the network for `watchMs`.

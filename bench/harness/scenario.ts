@@ -8,7 +8,6 @@ export interface Bench {
   quick: boolean
   /** An empty database, dropped when the scenario ends. */
   createDatabase(): Promise<BenchDatabase>
-  /** Prints a line of progress. */
   say(line: string): void
 }
 

@@ -80,7 +80,6 @@ async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(giveUp)
 }
 
-/** Resident memory of a process, in MB. */
 export function residentMb(pid: number): number {
   return Number(execFileSync('ps', ['-o', 'rss=', '-p', pid.toString()], { encoding: 'utf8' })) / 1024
 }

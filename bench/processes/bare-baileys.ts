@@ -1,4 +1,4 @@
-/** Baileys by itself: its own defaults, credentials and Signal keys in memory, nothing recorded. */
+/** Bare Baileys with its default options. Credentials and Signal keys are in memory, and nothing is recorded. */
 import {
   type AuthenticationState,
   type BinaryNode,

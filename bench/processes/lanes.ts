@@ -1,6 +1,6 @@
 /**
- * The webhooks module alone on a store, composed as in app.ts, with a lane for every instance. On request it records
- * incoming messages for one of them and returns when it began to.
+ * The webhooks module alone on a store, set up as in app.ts, with a lane for every instance. On request it records incoming
+ * messages for one instance, and returns when it began to record each.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
@@ -40,7 +40,7 @@ async function open(options: Omit<StoreOptions, 'logger'>, timeoutMs: number): P
   for (const lease of leases.values()) dispatcher.open(lease)
 }
 
-/** Records one event every `everyMs`. Returns when each was begun. */
+/** Records one event every `everyMs`. @returns when it began to record each */
 async function record(instanceId: InstanceId, count: number, everyMs: number): Promise<number[]> {
   const begunAt: number[] = []
   for (let index = 0; index < count; index += 1) {

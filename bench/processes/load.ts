@@ -1,6 +1,6 @@
 /**
- * Posts as fast as it is answered: one request at a time on each connection, over plain sockets, because a full HTTP
- * client would cost as much as the server.
+ * Posts the next request as soon as the last one is answered, on each connection. Uses plain sockets, because a full HTTP
+ * client would use as much processor time as the server.
  */
 import { connect, type Socket } from 'node:net'
 import { serve } from '../harness/remote.ts'
@@ -21,7 +21,7 @@ export interface TimedLoad extends Target {
 
 export interface LoadResult {
   perSecond: number
-  /** Of one request, in milliseconds; at least the load's duration if none was answered. */
+  /** The latency of a request. The load's duration if no request was answered. */
   medianMs: number
   p99Ms: number
 }
@@ -89,7 +89,7 @@ class Caller {
     const end = headEnd + HEAD_END.length + length
     if (this.#received.length < end) return
     if (this.#received.length > end || !head.startsWith(this.#expected)) {
-      this.#fail(new Error(`Not the expected answer: ${this.#received.toString('latin1')}`))
+      this.#fail(new Error(`Unexpected answer: ${this.#received.toString('latin1')}`))
       return
     }
     this.#received = Buffer.alloc(0)
@@ -98,7 +98,6 @@ class Caller {
   }
 }
 
-/** Runs for the duration of the load. */
 async function run(load: TimedLoad): Promise<LoadResult> {
   const latencies: number[] = []
   const failed = Promise.withResolvers<never>()
@@ -124,7 +123,6 @@ async function run(load: TimedLoad): Promise<LoadResult> {
   }
 }
 
-/** Posts `count` requests. */
 async function post({ count, ...target }: Target & { count: number }): Promise<void> {
   const done = Promise.withResolvers<void>()
   let posted = 0

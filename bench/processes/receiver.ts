@@ -26,7 +26,6 @@ async function listen(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Resets the count of requests. */
 function expect(count: number): void {
   expected = count
   arrivedAt = []
@@ -39,7 +38,7 @@ function expect(count: number): void {
  */
 async function arrivals(): Promise<number[]> {
   const late = setTimeout(
-    () => complete.reject(new Error(`Only ${arrivedAt.length} of ${expected} requests came.`)),
+    () => complete.reject(new Error(`Only ${arrivedAt.length} of ${expected} requests arrived.`)),
     COUNT_WITHIN_MS,
   )
   await complete.promise

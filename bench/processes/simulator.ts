@@ -6,7 +6,7 @@ import { serve } from '../harness/remote.ts'
 /** Enough that no client creates one-time keys. Linking 200 of them then takes seconds. */
 const CLAIMED_PRE_KEYS = 500
 
-const LOOK_EVERY_MS = 10
+const POLL_EVERY_MS = 10
 
 let simulator: Simulator
 
@@ -31,7 +31,7 @@ async function cutAll(watchMs: number): Promise<number[]> {
   const cutAt = performance.now()
   const backAfterMs: number[] = []
   while (waiting.size > 0 && performance.now() - cutAt < watchMs) {
-    await sleep(LOOK_EVERY_MS)
+    await sleep(POLL_EVERY_MS)
     for (const { phone, online } of await simulator.listAccounts()) {
       if (online && waiting.delete(phone)) backAfterMs.push(performance.now() - cutAt)
     }

@@ -1,16 +1,16 @@
 /**
- * Accepting messages: `POST /v1/messages/text` over 64 instances and as many keep-alive connections, one request at a
- * time on each, from a process of its own; every 202 committed and synced, with token, rate limit (raised) and log.
+ * Accepting messages: `POST /v1/messages/text` for 64 instances over 64 keep-alive connections, one request at a time on
+ * each. Every 202 is committed and synced, with token, rate limit (raised) and log. The load comes from a separate process.
  *
- * The reference is a bare Fastify route, in its own process under the same load, that parses the same body and answers
- * 202 with the same shape.
+ * The reference is a bare Fastify route, in its own process under the same load. It parses the same body and answers 202
+ * with a body of the same shape.
  *
- * The instances are linked to a simulated WhatsApp. For the first figure its process is stopped once all is warm: sockets
- * stay open and nothing is answered, so that every instance has one message under way (all go to one recipient, in
- * order), and what is measured is acceptance alone. For the second one it goes on, and the messages go out meanwhile, on
- * the same cores: no floor, since the simulator's work is in it.
+ * The instances are linked to a simulated WhatsApp. For the first figure, the simulator's process is suspended after the
+ * warm-up. Its sockets stay open and it answers nothing. All messages go to one recipient, in order, so every instance has
+ * one message in flight, and only acceptance is measured. For the second figure, the simulator continues, and messages are
+ * sent during the measurement. It has no floor, because the simulator uses the same cores.
  *
- * Left out: idempotency keys, webhooks, TLS, the network.
+ * Not measured: idempotency keys, webhooks, TLS, the network.
  */
 import { alternate, type Figure, figureOf, short } from '../harness/figure.ts'
 import { linkInstances, startNetwork, untilConnected } from '../harness/network.ts'
@@ -27,7 +27,7 @@ const RECIPIENT = '5511987650001'
 const FLOOR = { sqlite: 0.2, postgres: 0.25 }
 /** Before the first round of both: V8 compiles hot code only after some seconds. */
 const WARM_UP_MS = 8_000
-/** By then the effects of the silence have passed. */
+/** The time until the service has adapted to the silent network. */
 const SETTLE_MS = 2_000
 
 export const accept: Scenario = {

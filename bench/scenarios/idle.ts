@@ -1,14 +1,14 @@
 /**
- * Many connected instances at rest, on one node: what 500 of them cost, and what happens when all come back at once.
+ * 500 connected, idle instances on one node: their cost, and what happens when all of them reconnect at once.
  *
- * - Resident memory for each: what the process grows by when they are linked, garbage collected before each reading.
- * - Processor time of a minute in which nothing is sent and nothing comes in: keep-alives, leases, polls.
- * - From the start of the program until WhatsApp sees all of them logged in again, after a SIGTERM.
- * - WhatsApp ends all sockets at once: when the instances are back, and how many of them in the busiest tenth of a second.
- * - The 95th percentile of calls to the API, from the end of the sockets until all are back and for a while after: every
- *   20 ms one posts a text or reads its instance, whichever is next, without waiting for the call before.
+ * - Resident memory per instance: the growth of the process when they are linked, after garbage collection.
+ * - Processor time of a minute without messages: keep-alives, leases, polls.
+ * - The time from the start of the program until all of them are logged in again, after a SIGTERM.
+ * - WhatsApp ends all sockets at once: the time until the instances are back, and the most that return within 100 ms.
+ * - The 95th percentile of API calls from the end of the sockets until shortly after all instances are back. Every 20 ms a
+ *   call posts a text or reads an instance, in turn, without waiting for earlier calls.
  *
- * There is no reference: nothing barer keeps the promises that these cost. Left out, as in `memory`: one-time pre-keys.
+ * There is no reference, because no simpler program gives these guarantees. Not measured, as in `memory`: one-time pre-keys.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../../test/until.ts'
@@ -26,9 +26,8 @@ const CALL_EVERY_MS = 20
 /** It delivers and never reads: the second receipt is not part of the measurement. */
 const TO = '15005550002'
 const BACK_WITHIN_MS = 120_000
-/** By then the sends that waited for their instance have ended. */
+/** The time until the messages that waited for their instance are sent. */
 const AFTERMATH_MS = 3_000
-/** The window in which instances are counted. */
 const WINDOW_MS = 100
 
 export const idle: Scenario = {

@@ -1,18 +1,16 @@
 /**
- * Isolation: how long it takes to post another instance's new event while a dead consumer has deliveries waiting, from
- * the moment the event is about to be recorded until its request arrives. The reference has 1,000 of them waiting,
- * what is measured against it 1,000,000.
+ * Isolation: the delay of another instance's new event while deliveries for a dead consumer are pending, from just before
+ * the event is recorded until its request arrives. The dead consumer has 1,000,000 pending deliveries; in the reference, 1,000.
  *
- * The dead consumer takes every request and never answers; each attempt is given up after 200 ms (a setting), so that its lane
- * is at work all the while: attempts end, are recorded, come back as retries. The webhooks module runs by itself on
- * the store, composed as in app.ts. The first thousand deliveries are recorded through the store, the rest are copies of
- * them, made by SQL.
+ * The dead consumer accepts every request and never answers. Attempts time out after 200 ms (a setting), which keeps its
+ * lane busy: attempts end, are recorded, and are retried. The webhooks module runs alone on the store, set up as in app.ts.
+ * The first 1,000 deliveries are recorded through the store, and the others are copies made by SQL.
  *
- * The same beside a thousand dead consumers, each attempt of which is given up after 10 s, as by default: they hold all
- * requests that slow consumers may have open. The first event after the start finds nobody known yet.
+ * Then the same with 1,000 dead consumers and the default timeout of 10 s. They use all requests that slow consumers may
+ * have open. When the first event after the start arrives, no consumer is known to be fast or slow yet.
  *
- * Left out: the rest of the service. It is in the last two figures: what a node weighs, and how much longer it takes to
- * start, with those 1,000,000 waiting, against an empty one.
+ * The last two figures are of the whole service: the memory of a node with the 1,000,000 pending deliveries, and how much
+ * longer it takes to start, compared with an empty one.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -30,7 +28,7 @@ import type { ReceiverProcess } from '../processes/receiver.ts'
 const FEW = 1_000
 const FLOOR = { kind: 'at most', ratio: 1.5 } as const
 const ATTEMPT_TIMEOUT_MS = 200
-/** By then the dead lane is at work. */
+/** The time until the lane of the dead consumer is busy. */
 const SETTLE_MS = 1_500
 const EVENTS_EVERY_MS = 20
 const MANY_DEAD = 1_000

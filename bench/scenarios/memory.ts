@@ -1,13 +1,13 @@
 /**
- * Memory of connected, idle instances: what the resident memory of the service's process grows by when 200 instances
- * are linked and connected, for each of them.
+ * Memory per connected, idle instance: the growth of the process's resident memory when 200 instances are linked and
+ * connected, divided by 200.
  *
  * The reference is bare Baileys: 200 sockets in one process, linked in the same way to the same simulated WhatsApp.
- * Both processes are asked to collect their garbage before each reading (both run with `--expose-gc`); both readings are
- * taken before the first instance and after the last one has been connected for a while.
+ * Memory is read before the first instance, and some time after the last one has connected. Both processes collect their
+ * garbage before each reading (both run with `--expose-gc`).
  *
- * Left out: the one-time pre-keys. The simulator says that it has enough of them, so that none are made: bare Baileys
- * would keep 812 of them in memory for each account, about 0.2 MB, which Pombal keeps in its store.
+ * Not measured: one-time pre-keys. The simulator reports that it has enough of them, so none are created. Bare Baileys
+ * would keep 812 of them in memory for each account, about 0.2 MB. Pombal keeps them in its store.
  */
 import { alternate, figureOf, short } from '../harness/figure.ts'
 import { GC_ARGUMENTS, settledMb } from '../harness/memory.ts'

@@ -1,15 +1,15 @@
 /**
- * What nodes add: three against one, on PostgreSQL behind a proxy that adds 20 ms to every way there and back, at the
- * same fixed concurrency for each node, so that waiting is the limit and not the two cores.
+ * The throughput of three nodes compared with one, on PostgreSQL behind a proxy that adds 20 ms to every round trip. The
+ * concurrency per node is fixed, so that latency is the limit and not the two cores.
  *
- * Accepted: as many callers at each node, one request at a time on each, each for an instance of its own, whichever node
- * owns it; WhatsApp is silent meanwhile, so that it is acceptance alone.
+ * Accepted: 16 callers at each node, each with its own instance and one request at a time. Any node may own the instance.
+ * WhatsApp is silent, so only acceptance is measured.
  *
- * Delivered: as many instances for each node, with a backlog for a consumer that answers at once; requests per second at
- * the receiver once the nodes have shared the instances out.
+ * Delivered: 3 instances for each node, with a backlog for a consumer that answers at once. Requests per second are counted
+ * at the receiver, once every node has its share of the instances.
  *
- * Left out: a load balancer. Both clusters of the first part stand ready all the while; those of the second are made
- * anew for each round.
+ * Not measured: a load balancer. Both clusters of the first part run throughout; each round of the second part starts a
+ * new cluster.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

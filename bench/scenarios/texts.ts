@@ -1,13 +1,13 @@
 /**
- * Texts through one instance to known contacts: posted over HTTP as fast as they are accepted, timed from the first
- * post until WhatsApp has acknowledged the last one and this is recorded. Delivery and read receipts come in meanwhile
- * and are recorded as well, each with its event.
+ * Texts of one instance to known contacts, posted over HTTP as fast as they are accepted. The time runs from the first post
+ * until WhatsApp's acknowledgement of the last text is recorded. Delivery and read receipts that arrive meanwhile are
+ * recorded too, each with its event.
  *
- * The reference is bare Baileys with its keys in memory, which sends the same texts to as many contacts, one at a time to
- * each, timed until the last acknowledgement. Both speak to the same simulated WhatsApp, in a process of its own, whose work
- * (it decrypts every copy) is in both figures.
+ * The reference is bare Baileys with its keys in memory. It sends the same texts to the same number of contacts, one at a
+ * time to each, until the last acknowledgement. Both use the same simulated WhatsApp in its own process. Both figures
+ * include its work, which decrypts every copy.
  *
- * Left out: first messages to a contact (look-up and new session), groups, a webhook.
+ * Not measured: first messages to a contact (look-up and new session), groups, webhooks.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdminClient } from '../../test/api-client.ts'
@@ -23,7 +23,7 @@ import type { LoadProcess } from '../processes/load.ts'
 const CONTACTS = Array.from({ length: 16 }, (_, index) => `55119876600${10 + index}`)
 const FLOOR = { kind: 'at least', ratio: 0.5 } as const
 const SENT_WITHIN_MS = 120_000
-const LOOK_EVERY_MS = 200
+const POLL_EVERY_MS = 200
 const NEWEST = 200
 /** The last read receipts are due 600 ms after the acknowledgement, and belong to the round that caused them. */
 const RECEIPTS_MS = 1_500
@@ -57,7 +57,7 @@ export const texts: Scenario = {
       return count / seconds
     }
 
-    bench.say(`getting to know ${CONTACTS.length} contacts`)
+    bench.say(`first messages to ${CONTACTS.length} contacts`)
     await sendBare(CONTACTS.length * 2)
     await sendThroughPombal(CONTACTS.length * 2)
     const count = bench.quick ? 500 : 2_000
@@ -86,10 +86,10 @@ export const texts: Scenario = {
  */
 async function lastSentAt(admin: AdminClient, instanceId: string): Promise<number> {
   const deadline = performance.now() + SENT_WITHIN_MS
-  // Rare enough to cost nothing.
+  // Polled rarely, so that it does not affect the measurement.
   while ((await admin.listMessages(instanceId, '?state=queued&limit=1')).length > 0) {
     if (performance.now() > deadline) throw new Error(`Messages were still queued after ${SENT_WITHIN_MS} ms.`)
-    await sleep(LOOK_EVERY_MS)
+    await sleep(POLL_EVERY_MS)
   }
   const newest = await admin.listMessages(instanceId, `?limit=${NEWEST}`)
   return Math.max(...newest.map(({ sentAt }) => Date.parse(sentAt!)))

@@ -1,12 +1,12 @@
 /**
- * Webhook deliveries from a backlog over 32 instances: incoming messages are recorded through the store while no service
- * runs; then the service is started, and the time is taken at the receiver, from the first request to the last. A round
- * counts only if every attempt was recorded: once the service has stopped, no delivery may be pending.
+ * Webhook deliveries from a backlog of 32 instances. Incoming messages are recorded through the store while no service
+ * runs. Then the service starts, and the receiver measures the time from the first request to the last. The round fails
+ * unless every attempt was recorded: once the service has stopped, no delivery may be pending.
  *
- * The reference is a bare undici loop that signs (both signatures) and posts the same bytes to the same receiver, as many
- * at a time as Pombal has first attempts open. Both are started anew for each round.
+ * The reference is a bare undici loop that signs the same bytes (both signatures) and posts them to the same receiver, with
+ * the concurrency of Pombal's first attempts. Both are restarted for each round.
  *
- * Left out: consumers that are slow or fail, TLS, name look-ups, the network; the instances are not linked to WhatsApp.
+ * Not measured: slow or failing consumers, TLS, DNS look-ups, the network. The instances are not linked to WhatsApp.
  */
 
 import { type Consumer, createConsumer, recordBacklog } from '../harness/consumers.ts'

@@ -1,15 +1,15 @@
 import { posix } from 'node:path'
 import { importsOf } from './imports-of.ts'
 
-/** A folder, or a single file, and everything that it may import. What is not listed is refused. */
+/** A folder or a single file, and everything that it may import. */
 export interface Module {
-  /** The module of a file is the one with the longest path that contains it. */
+  /** If several modules contain a file, the one with the longest path applies. */
   path: string
   /** Paths of other modules, or of single files in them. */
   modules: readonly string[]
   /** Packages by name, with all their subpaths, and Node's own as `node:fs`. */
   packages: readonly string[]
-  /** Allows `import(…)` of a name that is computed. */
+  /** Allows `import(…)` with a computed name. */
   computed?: true
 }
 
@@ -19,7 +19,7 @@ export interface Source {
   text: string
 }
 
-/** @returns a sentence for each import that no module allows, and for each file that belongs to no module */
+/** @returns a sentence for each import that is not allowed, and for each file outside all modules */
 export function findViolations(modules: readonly Module[], sources: readonly Source[]): string[] {
   return sources.flatMap(({ path, text }) => {
     const module = moduleOf(modules, path)
@@ -28,7 +28,7 @@ export function findViolations(modules: readonly Module[], sources: readonly Sou
     const refused = imports.filter(({ specifier }) => !allows(modules, module, path, specifier))
     return [
       ...refused.map(({ specifier, line }) => `${path}:${line} must not import ${specifier} (${module.path}).`),
-      ...(module.computed ? [] : computed).map(line => `${path}:${line} imports a name that is computed.`),
+      ...(module.computed ? [] : computed).map(line => `${path}:${line} imports a computed name.`),
     ]
   })
 }
@@ -46,7 +46,7 @@ function allows(modules: readonly Module[], module: Module, from: string, specif
   return module.modules.some(allowed => target === allowed || owner?.path === allowed)
 }
 
-/** `kysely` of `kysely/migration`, `@scope/name` of `@scope/name/sub`; Node's own with their subpaths. */
+/** `kysely/migration` belongs to `kysely`, and `@scope/name/sub` to `@scope/name`. Node's own modules keep their subpaths. */
 function packageOf(specifier: string): string {
   if (specifier.startsWith('node:')) return specifier
   return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')

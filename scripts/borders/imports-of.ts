@@ -1,6 +1,5 @@
 import { parseSync } from 'oxc-parser'
 
-/** One place where a file names another one, or a package. */
 export interface Import {
   /** As written: `./writer.ts`, `kysely`, `node:fs`. */
   specifier: string
@@ -9,11 +8,11 @@ export interface Import {
 
 export interface Imports {
   imports: Import[]
-  /** Lines of `import(…)` whose argument is not a literal, so that nobody can say what it imports. */
+  /** The lines of `import(…)` whose argument is not a literal. */
   computed: number[]
 }
 
-/** Forms that the module record of the parser leaves out: the type `import('x')`, and the files of workers. */
+/** Imports that the parser's module record omits: the type `import('x')`, and the files of workers. */
 const TYPE_IMPORT = /\bimport\(\s*(['"])(?<specifier>[^'"]+)\1\s*\)/g
 const MODULE_URL = /\bnew URL\(\s*(['"])(?<specifier>\.[^'"]*\.[cm]?[jt]sx?)\1\s*,\s*import\.meta\.url/g
 

@@ -1,6 +1,6 @@
 import type { Module } from './find-violations.ts'
 
-/** What the rest of the service may know of the store: its promises, not the code that keeps them. */
+/** The files of the store that other modules may import: its interfaces, not its implementation. */
 const STORE = [
   'src/store/clock.ts',
   'src/store/errors.ts',
@@ -24,11 +24,11 @@ const STORE = [
   'src/store/statistics/statistics.ts',
 ]
 
-/** Every module of the shipped code and all that it may import. `npm run check` refuses anything else. */
+/** Every module of the shipped code, and everything that it may import. `npm run check` fails on any other import. */
 export const MODULES: readonly Module[] = [
   { path: 'bin', modules: ['src/main.ts'], packages: ['node:module', 'node:path'], computed: true },
 
-  // The entry: settings are read once, modules are built by hand and shut down in reverse.
+  // Startup: reads the settings once, creates the modules, and closes them in reverse order.
   {
     path: 'src/main.ts',
     modules: ['src/app.ts', 'src/config.ts', 'src/log-destination.ts', 'src/store/errors.ts', 'src/whatsapp/baileys'],
@@ -64,7 +64,7 @@ export const MODULES: readonly Module[] = [
   { path: 'src/domain', modules: [], packages: ['node:crypto'] },
   { path: 'src/kit', modules: [], packages: [] },
 
-  // The only modules with queries. The engine knows the two databases and no subject.
+  // The only modules with queries. The engine knows the two databases and none of the tables.
   {
     path: 'src/store/engine',
     modules: [
@@ -121,7 +121,7 @@ export const MODULES: readonly Module[] = [
       'typebox',
     ],
   },
-  // What the API answers. The panel takes its types from here.
+  // The response bodies of the API. The panel imports their types.
   { path: 'src/api/resources', modules: ['src/api', 'src/domain', ...STORE], packages: ['typebox'] },
   {
     path: 'src/api/openapi',
@@ -194,7 +194,7 @@ export const MODULES: readonly Module[] = [
       'react-dom',
     ],
   },
-  // A WhatsApp network that knows nothing of the service.
+  // A simulated WhatsApp network, independent of the service.
   {
     path: 'simulator/src',
     modules: [],

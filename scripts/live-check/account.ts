@@ -26,7 +26,7 @@ export interface AccountOptions {
   version?: [number, number, number] | undefined
 }
 
-/** A text of ours, under an id that can be used again. */
+/** A text to send. The ID can be used again. */
 export interface Draft {
   whatsappId: string
   content: Uint8Array
@@ -36,7 +36,7 @@ export function createDraft(text: string): Draft {
   return { whatsappId: newWhatsappId(), content: encodeText(text) }
 }
 
-/** The spare number, linked by Pombal's own driver on a store of its own; one socket at a time. */
+/** The spare number, linked by Pombal's driver with its own store. One socket at a time. */
 export class Account {
   readonly store: Store
   readonly #lease: Lease
@@ -51,7 +51,7 @@ export class Account {
     this.#lease = lease
   }
 
-  /** In a folder that was used before it goes on with the number that is linked there. */
+  /** A data folder that was used before still has its linked number. */
   static async open(options: AccountOptions): Promise<Account> {
     const { masterKey } = openKeys({ ...options, databaseUrl: null, adminKey: null, masterKey: null })
     const store = await openStore({ dataDir: options.dataDir, masterKey, ratePerMinute: 1 })
@@ -73,20 +73,20 @@ export class Account {
     return this.#lease.instanceId
   }
 
-  /** What the driver tells of itself. */
+  /** The connection as the driver reports it. */
   async state(): Promise<ConnectionRecord> {
     const record = await this.store.connections.find(this.instanceId)
-    if (!record) throw new Error('The instance is gone.')
+    if (!record) throw new Error('The instance does not exist any more.')
     return record
   }
 
-  /** The whole driver links the number if it is not, and stays connected. */
+  /** Starts the whole driver, which links the number if necessary and stays connected. */
   async connect(): Promise<void> {
     await this.store.connections.requestConnect(this.instanceId, null)
     this.#start()
   }
 
-  /** The whole driver unlinks the number. */
+  /** Starts the whole driver, which unlinks the number. */
   async logOut(): Promise<void> {
     await this.store.connections.requestLogout(this.instanceId)
     this.#start()
@@ -112,7 +112,7 @@ export class Account {
     this.#connection = null
   }
 
-  /** The driver's link alone, so that what it is told can be looked at stanza by stanza. */
+  /** Opens only the driver's link, so that each received stanza can be inspected. */
   async openLink(events: LinkEvents, onStanza: (stanza: BinaryNode) => void): Promise<Link> {
     const { network, version } = this.#options
     const credentials = await CredentialStore.find({
@@ -137,12 +137,10 @@ export class Account {
     return this.#link
   }
 
-  /** How many messages the driver has told of. */
   async countReceived(): Promise<number> {
     return (await this.store.events.list(this.instanceId, { limit: 200 }, { kind: 'message.received' })).data.length
   }
 
-  /** Whether the driver knows the LID behind a number. */
   async knowsLidOf(number: string): Promise<boolean> {
     return (await this.store.credentials.get(this.instanceId, 'lid-mapping', [number])).size > 0
   }

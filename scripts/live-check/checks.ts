@@ -16,11 +16,10 @@ export interface CheckOptions {
   /** The number of the second phone, digits only. */
   second: string
   findings: Findings
-  /** After so long without another receipt, or telling of a message, there will be none. */
+  /** After this time without another receipt or message, no further one is expected. */
   quietMs: number
-  /** Gathers what must not be in a report. */
+  /** Collects the values that must not appear in a report. */
   secrets: Set<string>
-  /** Told to whoever watches. */
   say(line: string): void
   signal?: AbortSignal | undefined
 }
@@ -29,12 +28,12 @@ const LINKED_WITHIN_MS = 10 * 60_000
 const CONNECTED_WITHIN_MS = 90_000
 const ANSWERED_WITHIN_MS = 30_000
 const REACHED_WITHIN_MS = 60_000
-const LOOK_EVERY_MS = 50
+const POLL_EVERY_MS = 50
 
 /**
- * Links the spare number, goes through every check and logs out. What does not happen is a finding too; a number that
- * cannot be linked, or a person who stops it, ends it early.
- * @throws Error that says why it ended early
+ * Links the spare number, runs every check and logs out. Something that does not happen is a finding too. The checks end
+ * early if the number cannot be linked or a person stops them.
+ * @throws Error with the reason for ending early
  */
 export function runChecks(options: CheckOptions): Promise<void> {
   return new Checks(options).run()
@@ -159,7 +158,7 @@ class Checks {
     const arrived = await this.#until(REACHED_WITHIN_MS, () => this.#received.length > 0)
     findings.note(check, 'arrived', arrived)
     findings.note(check, 'stanza', this.#shapes('message', seen))
-    // Somebody else may write to the number meanwhile.
+    // Somebody else may have written to the number.
     const message = this.#received.find(({ from }) => from === second) ?? this.#received[0]
     findings.note(check, 'type', message?.type ?? 'none')
     findings.note(check, 'the sender is known by', message?.addressing === 'lid' ? 'LID' : 'number')
@@ -180,9 +179,9 @@ class Checks {
     findings.note(check, 'connected again', back)
     findings.took(check, 'until connected', startedAt)
     await this.#until(REACHED_WITHIN_MS, async () => (await account.countReceived()) > before)
-    findings.took(check, 'until it was told', startedAt)
+    findings.took(check, 'until it was reported', startedAt)
     await sleep(this.#options.quietMs)
-    findings.note(check, 'times it was told', String((await account.countReceived()) - before))
+    findings.note(check, 'times it was reported', String((await account.countReceived()) - before))
   }
 
   async #logOut(): Promise<void> {
@@ -190,16 +189,16 @@ class Checks {
     say('Logging out …')
     await account.disconnect()
     await account.logOut()
-    // Also after somebody stopped the checks.
+    // Not `#until`, which throws once somebody has stopped the checks.
     const deadline = performance.now() + ANSWERED_WITHIN_MS
-    while ((await account.state()).goal !== 'idle' && performance.now() < deadline) await sleep(LOOK_EVERY_MS)
+    while ((await account.state()).goal !== 'idle' && performance.now() < deadline) await sleep(POLL_EVERY_MS)
     findings.note('Logging out', 'ends in', (await account.state()).state)
     await account.disconnect()
   }
 
   // ── Sending ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** @returns where it went; null when WhatsApp does not know the number */
+  /** @returns the address, or null if the number is not on WhatsApp */
   async #send(check: string, link: Link, number: string, draft: Draft): Promise<string | null> {
     const { findings } = this.#options
     const found = await link.lookUp(number)
@@ -228,7 +227,7 @@ class Checks {
       'acknowledged',
       ack === undefined ? 'no' : ack.error === undefined ? 'yes' : `error ${ack.error}`,
     )
-    findings.note(check, 'tells of other devices', ack?.devicesHash !== undefined)
+    findings.note(check, 'reports other devices', ack?.devicesHash !== undefined)
     findings.note(check, 'acknowledgement', this.#shapes('ack', seen))
   }
 
@@ -244,7 +243,7 @@ class Checks {
     return this.#receipts.filter(receipt => isOf(receipt, draft)).map(({ reached }) => reached)
   }
 
-  // ── Seeing ────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Observing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #shapes(tag: string, from = 0): string {
     return distinct(this.#stanzas.slice(from).flatMap(stanza => (stanza.tag === tag ? [shapeOf(stanza)] : [])))
@@ -260,18 +259,18 @@ class Checks {
     if (user) this.#options.secrets.add(user)
   }
 
-  /** @throws what stopped the check; @returns false when the time is up */
-  async #until(withinMs: number, look: () => boolean | Promise<boolean>): Promise<boolean> {
+  /** @returns false if the condition was not met in time. @throws AbortError if somebody stopped the checks */
+  async #until(withinMs: number, condition: () => boolean | Promise<boolean>): Promise<boolean> {
     const deadline = performance.now() + withinMs
-    while (!(await look())) {
+    while (!(await condition())) {
       if (performance.now() > deadline) return false
-      await sleep(LOOK_EVERY_MS, undefined, { signal: this.#options.signal })
+      await sleep(POLL_EVERY_MS, undefined, { signal: this.#options.signal })
     }
     return true
   }
 }
 
-/** By which a person finds the text on the phone. */
+/** A person can find the text on the phone by this mark. */
 function mark(): string {
   return randomBytes(3).toString('hex').toUpperCase()
 }

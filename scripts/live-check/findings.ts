@@ -1,18 +1,18 @@
-/** One thing that was seen, in words without any number, name, key or text. */
+/** One observation, without any number, name, key or message text. */
 export interface Finding {
   check: string
   fact: string
   seen: string
 }
 
-/** How long something took: told, not compared. */
+/** How long something took. Reported, but not compared. */
 export interface Duration {
   check: string
   fact: string
   ms: number
 }
 
-/** What one run has seen. */
+/** The results of one run. */
 export class Findings {
   readonly list: Finding[] = []
   readonly durations: Duration[] = []

@@ -1,7 +1,7 @@
 import type { Interface } from 'node:readline/promises'
 import { drawQr } from './terminal-qr.ts'
 
-/** Whoever holds the phones. */
+/** The person with the phones. */
 export interface Operator {
   /** Scans the code with the phone that has the spare number. */
   scan(qr: string): Promise<void>
@@ -15,7 +15,7 @@ export interface Operator {
 
 const LINK_SCREEN = 'WhatsApp > Settings > Linked devices > Link a device'
 
-/** A person at a terminal; what is asked is given up when `signal` is aborted. */
+/** Asks a person at a terminal. Questions are cancelled when `signal` is aborted. */
 export function createTerminalOperator(
   terminal: Interface,
   say: (text: string) => void,

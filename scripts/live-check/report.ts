@@ -2,7 +2,7 @@ import type { Duration, Finding, Findings } from './findings.ts'
 
 const ABSENT = '(not seen)'
 
-/** What one side showed and the other did not. */
+/** An observation that differs between the simulator and WhatsApp. */
 export interface Difference {
   check: string
   fact: string
@@ -13,18 +13,18 @@ export interface Difference {
 export interface Report {
   pombal: string
   baileys: string
-  /** Anything but `live`: what is called WhatsApp is a simulator too. */
+  /** In the modes other than `live`, "WhatsApp" is a simulator too. */
   mode: 'live' | 'dry-run' | 'simulated'
   at: string
-  /** False: it broke off, and what follows is missing. */
+  /** False if the check ended early and results are missing. */
   complete: boolean
   differences: Difference[]
   same: Finding[]
-  /** Of WhatsApp; for information. */
+  /** Of WhatsApp, for information only. */
   durations: Duration[]
 }
 
-/** Every fact that only one side has, or that is another one there. Checks that were not reached are not compared. */
+/** Lists the facts that differ or that only one side has. Checks that were not reached are not compared. */
 export function compare(simulator: Findings, whatsapp: Findings): Pick<Report, 'differences' | 'same'> {
   const key = ({ check, fact }: Finding) => `${check}: ${fact}`
   const reached = new Set(whatsapp.list.map(({ check }) => check))
@@ -34,13 +34,13 @@ export function compare(simulator: Findings, whatsapp: Findings): Pick<Report, '
   const differences: Difference[] = []
   const same: Finding[] = []
   for (const finding of expected) {
-    const there = seen.get(key(finding))?.seen ?? ABSENT
+    const onWhatsapp = seen.get(key(finding))?.seen ?? ABSENT
     const { check, fact } = finding
-    if (there === finding.seen) same.push(finding)
-    else differences.push({ check, fact, simulator: finding.seen, whatsapp: there })
+    if (onWhatsapp === finding.seen) same.push(finding)
+    else differences.push({ check, fact, simulator: finding.seen, whatsapp: onWhatsapp })
   }
-  for (const [name, { check, fact, seen: there }] of seen) {
-    if (!known.has(name)) differences.push({ check, fact, simulator: ABSENT, whatsapp: there })
+  for (const [name, { check, fact, seen: onWhatsapp }] of seen) {
+    if (!known.has(name)) differences.push({ check, fact, simulator: ABSENT, whatsapp: onWhatsapp })
   }
   return { differences, same }
 }
@@ -49,8 +49,10 @@ export function toText(report: Report): string {
   const { pombal, baileys, mode, at, complete, differences, same, durations } = report
   const lines = [
     `Live check of Pombal ${pombal}, Baileys ${baileys}, ${at}`,
-    mode === 'live' ? 'WhatsApp against the simulator.' : 'DRY RUN: a simulator against the simulator, not WhatsApp.',
-    ...(complete ? [] : ['It BROKE OFF: the last check is incomplete, and those after it are missing.']),
+    mode === 'live'
+      ? 'WhatsApp compared with the simulator.'
+      : 'DRY RUN: two simulators compared with each other, not WhatsApp.',
+    ...(complete ? [] : ['The check ENDED EARLY: the last check is incomplete, and those after it are missing.']),
     '',
     `${differences.length} differences, ${same.length} facts are the same.`,
     '',
@@ -67,9 +69,9 @@ export function toText(report: Report): string {
   return `${lines.join('\n')}\n`
 }
 
-/** @throws Error when any of `secrets` is in the text: then it is not written anywhere */
+/** @throws Error if the text contains any of `secrets`. It must then not be written anywhere. */
 export function checkRedacted(text: string, secrets: Iterable<string>): void {
   for (const secret of secrets) {
-    if (secret && text.includes(secret)) throw new Error('The report would hold something private: it is not written.')
+    if (secret && text.includes(secret)) throw new Error('The report would contain private data, and was not written.')
   }
 }

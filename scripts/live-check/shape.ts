@@ -14,7 +14,7 @@ const PROTOCOL_ATTRIBUTES: ReadonlySet<string> = new Set([
   'v',
 ])
 const PROTOCOL_WORD = /^[a-z0-9_.:-]{0,24}$/
-/** More digits than any code of the protocol has could be a phone number. */
+/** Protocol codes have fewer digits. This many could be a phone number. */
 const MANY_DIGITS = /\d{4}/
 
 const ADDRESS_KINDS: Readonly<Record<string, string>> = {
@@ -24,16 +24,16 @@ const ADDRESS_KINDS: Readonly<Record<string, string>> = {
   broadcast: 'broadcast',
 }
 
-/** A stanza without anything private: its attributes by kind, and which children it has. */
+/** Describes a stanza without private data: its attributes by kind, and its children. */
 export function shapeOf({ tag, attrs, content }: BinaryNode): string {
-  const told = Object.keys(attrs)
+  const attributes = Object.keys(attrs)
     .sort()
     .map(name => `${name}=${valueShape(name, attrs[name] ?? '')}`)
   const children = Array.isArray(content) ? [...new Set(content.map(shapeOf))].sort().join(' ') : ''
-  return `<${[tag, ...told].join(' ')}>${children && `{${children}}`}`
+  return `<${[tag, ...attributes].join(' ')}>${children && `{${children}}`}`
 }
 
-/** What kind of address this is: by number or by LID, of a device or of the account. */
+/** The kind of an address: by number or by LID, of a device or of the account. */
 export function addressKind(jid: string | undefined): string {
   const decoded = jid === undefined ? undefined : jidDecode(jid)
   if (!decoded) return 'none'

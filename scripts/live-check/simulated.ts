@@ -9,10 +9,10 @@ import type { Operator } from './operator.ts'
 
 const SECOND = '5511987654321'
 const KEY = 'live-check'
-/** Its phones take 600 ms to read. */
+/** Simulated phones read after 600 ms. */
 const QUIET_MS = 1_000
 
-/** What the simulator shows in the same checks; `prepare` may change how it behaves. */
+/** Runs the same checks on the simulator. `prepare` may change its behaviour. */
 export async function checkSimulator(
   options: Pick<CheckOptions, 'say' | 'secrets'>,
   prepare: (simulator: Simulator) => Promise<unknown> = async () => undefined,
@@ -40,7 +40,7 @@ export async function checkSimulator(
 function createSimulatedOperator(simulator: Simulator, phone: string): Operator {
   return {
     scan: async qr => void (await simulator.scanQr(qr, KEY)),
-    // Its phones read by themselves.
+    // Simulated phones read by themselves.
     read: async () => undefined,
     countShown: async mark => (await simulator.inbox(SECOND)).filter(({ text }) => text.includes(mark)).length,
     write: async () => void (await simulator.writeAs({ from: SECOND, to: phone, text: 'a word' })),

@@ -1,12 +1,12 @@
 import { create } from 'qrcode'
 
-/** Light modules around the code: fewer, and phones do not find it (ISO/IEC 18004 asks for four). */
+/** Light modules around the code. With fewer, phones do not find it (ISO/IEC 18004 requires four). */
 const QUIET_ZONE = 4
-/** White on black whatever the terminal's colours are: the light modules are what is drawn. */
+/** White on black regardless of the terminal's colours, because the characters draw the light modules. */
 const COLOURS = '\u001b[97;40m'
 const RESET = '\u001b[0m'
 
-/** A QR code for a terminal, two rows of modules in a line of text. */
+/** A QR code for a terminal, with two rows of modules per line of text. */
 export function drawQr(text: string): string {
   const { modules } = create(text, { errorCorrectionLevel: 'L' })
   const isLight = (row: number, column: number) => {

@@ -41,7 +41,7 @@ describe('a backup', () => {
       await stage.untilRecovered(20_000)
       const before = stage.loads[0]!.accepted.map(({ messageId }) => messageId)
       const { said } = await run('backup', folder, service.dataDir)
-      expect(said).toMatch(/does not hold the master key/)
+      expect(said).toMatch(/contains neither the master key/)
       await stage.untilRecovered(20_000)
       await stage.stopLoad()
       await stage.untilQuiet()

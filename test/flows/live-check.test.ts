@@ -31,7 +31,7 @@ describe.concurrent('the live check', () => {
     const facts = report.same.map(({ check, fact, seen }: Record<string, string>) => `${check}: ${fact}: ${seen}`)
     expect(facts).toContain('The same id once more: times it shows on the phone: 1')
     expect(facts).toContain('A message to us: the sender is known by: number')
-    expect(facts).toContain('A message while we were away: times it was told: 1')
+    expect(facts).toContain('A message while we were away: times it was reported: 1')
     expect(facts).toContain('Logging out: ends in: logged_out')
     for (const written of [json, text])
       expect(written).not.toMatch(/\d{6}|[0-9A-F]{16}|@s\.whatsapp|Pombal live check:/)
