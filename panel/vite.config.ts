@@ -7,7 +7,7 @@ import { defineConfig, type Plugin } from 'vite'
 
 const COMPRESSIBLE = /\.(js|css|svg)$/
 
-/** Puts a `.br` beside every text asset, so that the service compresses nothing while it serves. */
+/** Writes a compressed `.br` file for each text asset, so that the service need not compress them. */
 function brotliAssets(): Plugin {
   return {
     name: 'brotli-assets',

@@ -15,20 +15,20 @@ const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError: error => onError(error) }),
   mutationCache: new MutationCache({ onError: error => onError(error) }),
   defaultOptions: {
-    // A browser that considers itself offline would hold a click back and send it later.
+    // Otherwise a browser that considers itself offline would delay the request of a click.
     mutations: { networkMode: 'always' },
     queries: {
       networkMode: 'always',
       // The service reports changes, so reading again on focus is unnecessary.
       refetchOnWindowFocus: false,
       staleTime: 60_000,
-      retry: (failures, error) => failures < MAX_RETRIES && error instanceof ApiError && isPassing(error),
+      retry: (failures, error) => failures < MAX_RETRIES && error instanceof ApiError && isTemporary(error),
     },
   },
 })
 const router = createPanelRouter(queryClient)
 
-function isPassing({ code }: ApiError): boolean {
+function isTemporary({ code }: ApiError): boolean {
   return code === 'unreachable' || code === 'service_unavailable'
 }
 

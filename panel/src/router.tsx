@@ -24,12 +24,12 @@ type Search = Record<string, unknown>
 /** Keeps the named parameters that are present, as text. */
 function texts<const K extends string>(...names: K[]) {
   return (search: Search): Partial<Record<K, string>> => {
-    const kept: Partial<Record<K, string>> = {}
+    const found: Partial<Record<K, string>> = {}
     for (const name of names) {
       const value = search[name]
-      if (typeof value === 'string' && value !== '') kept[name] = value
+      if (typeof value === 'string' && value !== '') found[name] = value
     }
-    return kept
+    return found
   }
 }
 
@@ -145,8 +145,8 @@ const tree = root.addChildren([
 ])
 
 function stringifySearch(search: Search): string {
-  const given = Object.entries(search).filter(([, value]) => value !== undefined)
-  return given.length === 0 ? '' : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`
+  const present = Object.entries(search).filter(([, value]) => value !== undefined)
+  return present.length === 0 ? '' : `?${new URLSearchParams(present.map(([name, value]) => [name, String(value)]))}`
 }
 
 export function createPanelRouter(client: QueryClient) {

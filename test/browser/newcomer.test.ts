@@ -75,7 +75,7 @@ test('a new token, a new name and the end of an instance each say what will happ
   await page.getByText('Logged out').first().waitFor()
 
   await page.getByRole('button', { name: 'Delete the instance' }).click()
-  const erase = page.getByRole('button', { name: 'Delete for good' })
+  const erase = page.getByRole('button', { name: 'Delete permanently' })
   expect(await erase.isDisabled()).toBe(true)
   await page.getByLabel('Type “Renamed” to confirm').fill('Renamed')
   await erase.click()

@@ -64,7 +64,7 @@ describe('while deliveries fail', () => {
     const page = await stage.openSignedIn(`/instances/${id}`)
     const warning = page.getByRole('alert').filter({ hasText: 'Your webhook has missed events' })
     await warning.getByText('3 events of the last 7 days were given up').waitFor()
-    await warning.getByText('It took an event').waitFor()
+    await warning.getByText('It last accepted an event').waitFor()
   })
 
   test('the same in Portuguese', async () => {

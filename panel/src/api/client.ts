@@ -5,7 +5,6 @@ export class ApiError extends Error {
   readonly status: number
   /** True for a request that changes something. Without an answer, the change may have been made. */
   readonly isChange: boolean
-  /** The problems of a request, field by field. */
   readonly details: readonly { field: string; message: string }[]
   /** Seconds to wait before retrying. Null if the service gave none. */
   readonly retryAfterSeconds: number | null
@@ -69,9 +68,9 @@ export async function callData<T>(path: string, options?: Call): Promise<T> {
 }
 
 function searchOf(query: Query | undefined): string {
-  const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== '')
-  if (given.length === 0) return ''
-  return `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`
+  const present = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== '')
+  if (present.length === 0) return ''
+  return `?${new URLSearchParams(present.map(([name, value]) => [name, String(value)]))}`
 }
 
 function toError(response: Response, answer: unknown): ApiError {

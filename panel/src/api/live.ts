@@ -15,7 +15,7 @@ const RECONNECT_MS = 2_000
 /** The service sends a beat every 5 s. After a longer silence the connection is dead, or the service hangs. */
 const SILENT_AFTER_MS = 15_000
 const OPENED_WITHIN_MS = 5_000
-const LOOK_EVERY_MS = 1_000
+const CHECK_EVERY_MS = 1_000
 /** Changes are batched for this long, which limits a busy instance to a few reads a second. */
 const GATHER_MS = 250
 /** How long a hidden tab keeps its stream: browsers allow six connections to one host. */
@@ -26,8 +26,7 @@ type Listener = () => void
 const logListeners = new Set<{ instanceId: string | null; listener: Listener }>()
 const stateListeners = new Set<Listener>()
 let state: LiveState = 'connecting'
-/** When the last event from the service arrived. */
-let heardAt = Date.now()
+let lastEventAt = Date.now()
 
 /** @returns a function that removes the listener */
 export function onLogChange(instanceId: string | null, listener: Listener): () => void {
@@ -46,9 +45,9 @@ export function useLiveState(): LiveState {
   )
 }
 
-/** The time since which the service has not answered. Null unless it is known to be away. */
+/** When the service last answered, if it is known to be away. Otherwise null. */
 export function useAwaySince(): number | null {
-  return useLiveState() === 'lost' ? heardAt : null
+  return useLiveState() === 'lost' ? lastEventAt : null
 }
 
 /** Follows the changes of all instances while the page is visible. */
@@ -73,8 +72,8 @@ function follow(client: QueryClient): () => void {
   let wasLive = false
   const gathered = new Gathered(client)
 
-  function heard(): void {
-    heardAt = Date.now()
+  function noteEvent(): void {
+    lastEventAt = Date.now()
     failures = 0
   }
 
@@ -82,29 +81,29 @@ function follow(client: QueryClient): () => void {
     close()
     source = new EventSource(`${ADMIN}/changes`)
     triedAt = Date.now()
-    let isFirstLook = true
+    let isFirst = true
     source.addEventListener('open', () => {
-      heard()
+      noteEvent()
       // Changes while disconnected are unknown.
       if (wasLive) gathered.addEverything()
       wasLive = true
       setState('live')
     })
-    source.addEventListener('beat', heard)
+    source.addEventListener('beat', noteEvent)
     source.addEventListener('change', event => {
-      heard()
+      noteEvent()
       gathered.add(JSON.parse(event.data).data as Change)
     })
     source.addEventListener('look', () => {
-      heard()
-      // The first event only opens the stream. Later ones come because a change may have gone unreported.
-      if (!isFirstLook) gathered.addEverything()
-      isFirstLook = false
+      noteEvent()
+      // The first event only opens the stream. Later ones make up for changes that were not reported.
+      if (!isFirst) gathered.addEverything()
+      isFirst = false
     })
     source.addEventListener('error', fail)
   }
 
-  /** A first failure may concern the connection alone. After a second one the service counts as away. */
+  /** After the first failure only the connection may be broken. After the second one, the service counts as away. */
   function fail(): void {
     close()
     failures += 1
@@ -123,7 +122,7 @@ function follow(client: QueryClient): () => void {
   function failIfSilent(): void {
     if (!source) return
     const isOpen = source.readyState === EventSource.OPEN
-    const since = isOpen ? Math.max(heardAt, triedAt) : triedAt
+    const since = isOpen ? Math.max(lastEventAt, triedAt) : triedAt
     if (Date.now() - since > (isOpen ? SILENT_AFTER_MS : OPENED_WITHIN_MS)) fail()
   }
 
@@ -139,7 +138,7 @@ function follow(client: QueryClient): () => void {
   }
 
   open()
-  const watching = setInterval(failIfSilent, LOOK_EVERY_MS)
+  const watching = setInterval(failIfSilent, CHECK_EVERY_MS)
   document.addEventListener('visibilitychange', onVisibility)
   return () => {
     document.removeEventListener('visibilitychange', onVisibility)

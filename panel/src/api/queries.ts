@@ -118,7 +118,6 @@ export function phoneQuery(id: string) {
   })
 }
 
-/** One page of a list. */
 export function listPage<T>(path: string, query: Query, signal?: AbortSignal): Promise<Page<T>> {
   return call<Page<T>>(path, { query, signal })
 }

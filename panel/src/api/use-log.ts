@@ -48,7 +48,7 @@ export function useLog<T extends { id: string }>(
     structuralSharing: false,
     // Returning to a list of many pages must not read them all again.
     gcTime: 0,
-    // A search or filter keeps the old rows until its own have arrived.
+    // After a change of the search or filter, the old rows stay until the new ones arrive.
     placeholderData: (before, earlier) => (earlier?.queryKey[1] === name ? before : undefined),
   })
 
@@ -113,8 +113,8 @@ export function useLog<T extends { id: string }>(
 }
 
 /**
- * The current first page, followed by the known rows below it. Null if too many new rows came in between. A known row
- * that should be on the new page and is not has left the list.
+ * The current first page, followed by the known rows below it. Null if too many new rows came in between. Known rows in the
+ * range of the new page that are missing there have left the list.
  */
 async function catchUp<T extends { id: string }>(
   before: Page<T>,

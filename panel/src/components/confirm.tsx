@@ -8,7 +8,7 @@ interface ConfirmProps {
   opened: boolean
   onClose: () => void
   title: string
-  /** What will happen. */
+  /** The consequences of the action. */
   children: ReactNode
   action: string
   danger?: boolean
@@ -17,7 +17,6 @@ interface ConfirmProps {
   onConfirm: () => Promise<unknown>
 }
 
-/** Asks for confirmation before an action. */
 export function Confirm({ opened, onClose, title, children, action, danger, typed, onConfirm }: ConfirmProps) {
   const words = useWords()
   const [text, setText] = useState('')

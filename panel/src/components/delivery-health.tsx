@@ -9,9 +9,9 @@ import classes from './delivery-health.module.css'
 import { Notice } from './notice.tsx'
 import { Ago, useNow } from './time.tsx'
 
-/** A younger event is still being delivered and is no sign of trouble. */
+/** A newer event is still being delivered, which is not a problem. */
 const WAITS_AFTER_MS = 10_000
-const LOOK_EVERY_MS = 5_000
+const UPDATE_EVERY_MS = 5_000
 /** The service counts up to this number. */
 const MAX_RECENT = 1_000
 
@@ -36,14 +36,14 @@ function searchOf(trouble: Trouble): { state: 'exhausted' | 'pending' } {
   return { state: trouble === 'failing' || trouble === 'missed' ? 'exhausted' : 'pending' }
 }
 
-function counted(count: number): string {
+function formatCount(count: number): string {
   return count >= MAX_RECENT ? `${MAX_RECENT}+` : String(count)
 }
 
 /** In a list: the trouble, otherwise the time of the last delivery. */
 export function Deliveries({ activity }: { activity: Activity }) {
   const { deliveryHealth: words } = useWords()
-  const trouble = troubleOf(activity, useNow(LOOK_EVERY_MS))
+  const trouble = troubleOf(activity, useNow(UPDATE_EVERY_MS))
   const { givenUp, retrying, lastDeliveredAt } = activity.deliveries
   if (trouble === null) {
     return (
@@ -62,8 +62,8 @@ export function Deliveries({ activity }: { activity: Activity }) {
     <>
       <Badge tone={TONES[trouble]}>{words[trouble]}</Badge>
       <div className={classes.detail}>
-        {givenUp > 0 && words.givenUpShort(counted(givenUp))}
-        {givenUp === 0 && retrying > 0 && words.retryingShort(counted(retrying))}
+        {givenUp > 0 && words.givenUpShort(formatCount(givenUp))}
+        {givenUp === 0 && retrying > 0 && words.retryingShort(formatCount(retrying))}
         {trouble === 'waiting' && activity.oldestUndeliveredAt && (
           <>
             {words.oldestShort} <Ago at={activity.oldestUndeliveredAt} />
@@ -76,7 +76,7 @@ export function Deliveries({ activity }: { activity: Activity }) {
 
 function useTrouble(instanceId: string): { trouble: Trouble; activity: Activity } | null {
   const { data } = useQuery(activityQuery([instanceId]))
-  const now = useNow(LOOK_EVERY_MS)
+  const now = useNow(UPDATE_EVERY_MS)
   const activity = data?.find(entry => entry.instanceId === instanceId)
   const trouble = activity && troubleOf(activity, now)
   return trouble ? { trouble, activity } : null
@@ -106,26 +106,26 @@ export function DeliveryWarning({ instanceId }: { instanceId: string }) {
   if (!found) return null
   const { trouble, activity } = found
   const { givenUp, retrying, lastDeliveredAt } = activity.deliveries
-  const said = words.deliveryHealth
+  const texts = words.deliveryHealth
   return (
-    <Notice tone={TONES[trouble]} title={said.titles[trouble]}>
-      {givenUp > 0 && <div>{said.givenUp(counted(givenUp))}</div>}
-      {retrying > 0 && <div>{said.retryingText(counted(retrying))}</div>}
+    <Notice tone={TONES[trouble]} title={texts.titles[trouble]}>
+      {givenUp > 0 && <div>{texts.givenUp(formatCount(givenUp))}</div>}
+      {retrying > 0 && <div>{texts.retryingText(formatCount(retrying))}</div>}
       {activity.oldestUndeliveredAt && (
         <div>
-          {said.oldest} <Ago at={activity.oldestUndeliveredAt} />
+          {texts.oldest} <Ago at={activity.oldestUndeliveredAt} />
         </div>
       )}
       <div>
         {lastDeliveredAt ? (
           <>
-            {said.lastSuccess} <Ago at={lastDeliveredAt} />
+            {texts.lastSuccess} <Ago at={lastDeliveredAt} />
           </>
         ) : (
-          said.neverTook
+          texts.neverAccepted
         )}
       </div>
-      <div>{trouble === 'failing' ? said.doNow : trouble === 'missed' ? said.redeliver : said.doLater}</div>
+      <div>{trouble === 'failing' ? texts.doNow : trouble === 'missed' ? texts.redeliver : texts.doLater}</div>
       <Group mt="sm" gap="sm">
         <Button
           size="compact-sm"

@@ -51,7 +51,7 @@ export function TextFilter({ label, placeholder, value, onChange, onEnter = fals
     const timer = setTimeout(() => onChange(trimmed || undefined), APPLY_AFTER_MS)
     return () => clearTimeout(timer)
   }, [text])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a change from outside, as "clear filters", replaces what is typed
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an outside change, such as "clear filters", replaces the typed text
   useEffect(() => {
     if ((value ?? '') !== text.trim() && !onEnter) setText(value ?? '')
   }, [value])

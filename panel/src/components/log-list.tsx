@@ -1,4 +1,4 @@
-// biome-ignore-all lint/a11y/useSemanticElements: rows that stand where they are scrolled to cannot be laid out by a <table>
+// biome-ignore-all lint/a11y/useSemanticElements: a <table> cannot lay out absolutely positioned rows
 // biome-ignore-all lint/a11y/useFocusableInteractive: the link in a row takes the focus, not the row
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import {
@@ -46,7 +46,7 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
   const height = isNarrow ? rowHeight.narrow : rowHeight.wide
 
   const hasRows = log.rows.length > 0
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the list stands there from its first row on
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the list is rendered once there is a row
   useLayoutEffect(() => {
     const measure = () => {
       if (body.current) setTop(body.current.getBoundingClientRect().top + window.scrollY)
@@ -64,7 +64,7 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
     overscan: OVERSCAN,
     scrollMargin: top,
   })
-  // biome-ignore lint/correctness/useExhaustiveDependencies: rows that change their height have to be measured anew
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new row height requires a new measurement
   useEffect(() => virtual.measure(), [height])
 
   useAnchor(log.rows, top, height)

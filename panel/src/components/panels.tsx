@@ -75,7 +75,6 @@ export function PageHead({ title, action, children, level = 1 }: PageHeadProps) 
   )
 }
 
-/** A list of names and values. */
 export function Facts({ children }: { children: ReactNode }) {
   return <dl className={classes.facts}>{children}</dl>
 }

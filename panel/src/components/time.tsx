@@ -59,7 +59,6 @@ function relative(ms: number, language: string): string {
   return format.format(Math.trunc(ms / DAY_MS), 'day')
 }
 
-/** A duration in a short form. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`

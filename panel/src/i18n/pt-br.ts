@@ -342,7 +342,7 @@ export const ptBr: Words = {
       count === '1' ? '1 evento falhou e será tentado de novo.' : `${count} eventos falharam e serão tentados de novo.`,
     oldest: 'O evento pendente mais antigo é de',
     lastSuccess: 'Aceitou um evento',
-    neverTook: 'Nunca aceitou um evento.',
+    neverAccepted: 'Nunca aceitou um evento.',
     doNow: 'Conserte o receptor, envie um evento de teste e depois reenvie o que foi abandonado.',
     doLater: 'Veja a resposta de uma tentativa e conserte o receptor antes que os eventos sejam abandonados.',
     redeliver: 'O webhook voltou a funcionar. Reenvie os eventos perdidos ao seu programa.',

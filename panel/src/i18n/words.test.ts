@@ -24,7 +24,7 @@ describe('every code of the service has a Portuguese text', () => {
   })
 })
 
-test('no text was left in English', () => {
+test('every Portuguese text differs from the English one', () => {
   const same = leaves(en, ptBr).filter(([english, portuguese]) => english === portuguese && !SHARED.has(english))
   expect(same.map(([english]) => english)).toEqual([])
 })

@@ -4,9 +4,9 @@ import { connectionQuery, instanceQuery } from '../api/queries.ts'
 import type { Connection } from '../api/types.ts'
 
 /** When this page last requested a link, in milliseconds since 1970. */
-function askedQuery(instanceId: string) {
+function requestedAtQuery(instanceId: string) {
   return queryOptions<number>({
-    queryKey: ['asked-to-connect', instanceId],
+    queryKey: ['connect-requested', instanceId],
     queryFn: () => 0,
     // Only written, never fetched.
     enabled: false,
@@ -14,21 +14,21 @@ function askedQuery(instanceId: string) {
 }
 
 /** Requests linking a number (by pairing code if `phone` is given), or another connection attempt. */
-export async function askToConnect(client: QueryClient, instanceId: string, phone?: string): Promise<void> {
-  const askedAt = Date.now()
+export async function requestConnect(client: QueryClient, instanceId: string, phone?: string): Promise<void> {
+  const requestedAt = Date.now()
   await call(`/instances/${instanceId}/connect`, { method: 'POST', body: phone ? { phone } : {} })
-  client.setQueryData(askedQuery(instanceId).queryKey, askedAt)
+  client.setQueryData(requestedAtQuery(instanceId).queryKey, requestedAt)
   void client.invalidateQueries(connectionQuery(instanceId))
   void client.invalidateQueries(instanceQuery(instanceId))
 }
 
 export function useConnect(instanceId: string) {
   const client = useQueryClient()
-  return useMutation({ mutationFn: (phone?: string) => askToConnect(client, instanceId, phone) })
+  return useMutation({ mutationFn: (phone?: string) => requestConnect(client, instanceId, phone) })
 }
 
 /** True if a link was requested that the connection does not show yet. */
-export function useIsAsked({ instanceId, since }: Connection): boolean {
-  const { data: askedAt } = useQuery(askedQuery(instanceId))
-  return askedAt !== undefined && Date.parse(since) < askedAt
+export function useIsRequested({ instanceId, since }: Connection): boolean {
+  const { data: requestedAt } = useQuery(requestedAtQuery(instanceId))
+  return requestedAt !== undefined && Date.parse(since) < requestedAt
 }

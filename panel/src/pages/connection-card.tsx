@@ -22,7 +22,7 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
   const isSandboxLinking = kind === 'sandbox' && (state === 'linking' || state === 'connecting' || state === 'unlinked')
   const isLinking = kind === 'whatsapp' && state === 'linking'
   const isWaiting = isLinking && !connection.qr && !connection.pairingCode
-  const tells =
+  const showsReason =
     state === 'stopped' ||
     state === 'disconnected' ||
     state === 'reconnecting' ||
@@ -49,7 +49,7 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
         {isSandboxLinking ? words.connection.sandboxLinking : words.connection.states[state].text}
       </p>
       {remedy && cause !== 'code_expired' && <p className={classes.text}>{remedy}</p>}
-      {!remedy && (tells || (isSandboxLinking && state === 'unlinked')) && (
+      {!remedy && (showsReason || (isSandboxLinking && state === 'unlinked')) && (
         <p className={classes.reason}>
           {words.connection.reason}: {reason}
         </p>

@@ -7,7 +7,7 @@ import { instanceQuery, sessionQuery } from '../api/queries.ts'
 import type { CreatedInstance, InstanceKind } from '../api/types.ts'
 import { Problem } from '../components/problem.tsx'
 import { useWords } from '../i18n/i18n.tsx'
-import { askToConnect } from './connect.ts'
+import { requestConnect } from './connect.ts'
 import { keepToken } from './fresh-token.tsx'
 
 /** Creates an instance and keeps its token while the page is open. The service returns the token only once. */
@@ -17,8 +17,8 @@ export async function createInstance(
 ): Promise<CreatedInstance> {
   const { token, ...instance } = await callData<CreatedInstance>('/instances', { method: 'POST', body })
   keepToken(client, instance.id, token)
-  // Most users want to link it next. If the request fails, the page has a button for it.
-  if (body.kind === 'whatsapp') void askToConnect(client, instance.id).catch(() => undefined)
+  // Most users link the instance next. If the request fails, the page has a button for it.
+  if (body.kind === 'whatsapp') void requestConnect(client, instance.id).catch(() => undefined)
   client.setQueryData(instanceQuery(instance.id).queryKey, instance)
   return { ...instance, token }
 }

@@ -164,12 +164,12 @@ function DeliveryLog({ delivery }: { delivery: DeliveryWithAttempts }) {
 function AttemptStep({ attempt }: { attempt: Attempt }) {
   const words = useWords()
   const { attemptNumber, startedAt, durationMs, status, error, responseExcerpt, headers } = attempt
-  const isGood = status !== null && status >= 200 && status < 300
+  const isSuccess = status !== null && status >= 200 && status < 300
   const explained = error ? (words.attemptErrors as Record<string, string>)[error] : undefined
   return (
-    <Step title={words.event.attempt(attemptNumber)} at={<Time at={startedAt} />} tone={isGood ? 'good' : 'bad'}>
+    <Step title={words.event.attempt(attemptNumber)} at={<Time at={startedAt} />} tone={isSuccess ? 'good' : 'bad'}>
       <div className={classes.outcome}>
-        <Badge tone={isGood ? 'good' : 'bad'}>
+        <Badge tone={isSuccess ? 'good' : 'bad'}>
           {status === null ? words.event.noAnswer : words.event.answered(status)}
         </Badge>
         {error && <code>{error}</code>}

@@ -4,7 +4,7 @@ import { Card, Fact, Facts } from '../components/panels.tsx'
 import { Ago, duration, Time } from '../components/time.tsx'
 import { useWords } from '../i18n/i18n.tsx'
 
-/** What was last seen of WhatsApp, and what went wrong within a day. */
+/** The last activity of WhatsApp, and the problems of the last 24 hours. */
 export function HealthCard({ instanceId }: { instanceId: string }) {
   const { health: words } = useWords()
   const { data: health } = useQuery(healthQuery(instanceId))

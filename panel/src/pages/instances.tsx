@@ -127,7 +127,7 @@ function Search({ value }: { value: string }) {
     }, SEARCH_AFTER_MS)
     return () => clearTimeout(timer)
   }, [text, value, navigate])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a change from outside, as "show all", replaces what is typed
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an outside change, such as "show all", replaces the typed text
   useEffect(() => {
     if (value !== text.trim()) setText(value)
   }, [value])

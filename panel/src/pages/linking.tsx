@@ -7,7 +7,7 @@ import { QrCode } from '../components/qr-code.tsx'
 import { useNow } from '../components/time.tsx'
 import { Waiting } from '../components/waiting.tsx'
 import { useWords } from '../i18n/i18n.tsx'
-import { useIsAsked } from './connect.ts'
+import { useIsRequested } from './connect.ts'
 import classes from './linking.module.css'
 
 const NUMBER = /^[1-9][0-9]{6,14}$/
@@ -17,14 +17,13 @@ interface LinkingProps {
   connect: UseMutationResult<unknown, Error, string | undefined>
 }
 
-/** Linking a number by QR code or pairing code. */
 export function Linking({ connection, connect }: LinkingProps) {
   const words = useWords()
   const { state, pairingCode, qr } = connection
   const [way, setWay] = useState<'qr' | 'code'>(pairingCode ? 'code' : 'qr')
   const isLinking = state === 'linking'
-  const isAsked = useIsAsked(connection)
-  const isExpired = !isLinking && !isAsked && connection.cause === 'code_expired'
+  const isRequested = useIsRequested(connection)
+  const isExpired = !isLinking && !isRequested && connection.cause === 'code_expired'
 
   return (
     <div className={classes.linking}>
@@ -46,7 +45,7 @@ export function Linking({ connection, connect }: LinkingProps) {
         <div className={classes.columns}>
           {isLinking && qr ? (
             <Qr connection={connection} qr={qr} />
-          ) : isAsked || (isLinking && !pairingCode) ? (
+          ) : isRequested || (isLinking && !pairingCode) ? (
             <Waiting text={words.linking.waitingForQr} />
           ) : (
             <Button onClick={() => connect.mutate(undefined)} loading={connect.isPending}>
@@ -60,7 +59,7 @@ export function Linking({ connection, connect }: LinkingProps) {
           {isLinking && pairingCode ? (
             <PairingCode code={pairingCode} />
           ) : (
-            <PhoneForm connect={connect} waits={isAsked || (isLinking && !qr)} />
+            <PhoneForm connect={connect} waits={isRequested || (isLinking && !qr)} />
           )}
           <Steps steps={words.linking.codeSteps} />
         </div>
@@ -73,13 +72,15 @@ export function Linking({ connection, connect }: LinkingProps) {
 function Qr({ connection, qr }: { connection: Connection; qr: string }) {
   const words = useWords()
   const now = useNow(1_000)
-  const left = connection.qrExpiresAt ? Math.max(0, Math.ceil((Date.parse(connection.qrExpiresAt) - now) / 1000)) : null
+  const secondsLeft = connection.qrExpiresAt
+    ? Math.max(0, Math.ceil((Date.parse(connection.qrExpiresAt) - now) / 1000))
+    : null
   return (
     <div className={classes.qr}>
       <QrCode text={qr} label={words.linking.qrLabel} />
-      {left !== null && (
+      {secondsLeft !== null && (
         <p className={classes.countdown} aria-live="off">
-          {words.linking.expiresIn(left)}
+          {words.linking.expiresIn(secondsLeft)}
         </p>
       )}
     </div>
@@ -103,14 +104,14 @@ function PhoneForm({ connect, waits }: { connect: LinkingProps['connect']; waits
   const [phone, setPhone] = useState('')
   const [isTried, setTried] = useState(false)
   const digits = phone.replace(/[\s()+.-]/g, '')
-  const isRight = NUMBER.test(digits)
+  const isValid = NUMBER.test(digits)
   return (
     <form
       className={classes.form}
       onSubmit={event => {
         event.preventDefault()
         setTried(true)
-        if (isRight) connect.mutate(digits)
+        if (isValid) connect.mutate(digits)
       }}
     >
       <TextInput
@@ -120,7 +121,7 @@ function PhoneForm({ connect, waits }: { connect: LinkingProps['connect']; waits
         autoComplete="tel"
         value={phone}
         onChange={event => setPhone(event.currentTarget.value)}
-        error={isTried && !isRight && words.linking.numberWrong}
+        error={isTried && !isValid && words.linking.numberWrong}
       />
       <Group mt="md">
         <Button type="submit" loading={connect.isPending}>

@@ -34,7 +34,7 @@ function useWrite(instanceId: string, onWritten: () => void) {
   })
 }
 
-/** The simulated phones of a sandbox instance: what its recipients see, and what they write back. */
+/** The simulated phones of a sandbox instance. Shows the messages to its contacts, and lets the reader write as a contact. */
 export function Phone() {
   const words = useWords()
   const instance = useInstance()
@@ -162,7 +162,7 @@ function Handset({ instanceId, conversation, onBack }: HandsetProps) {
   const count = conversation.lines.length
   const name = nameOf(conversation, words)
   const title = conversation.with.endsWith('@g.us') ? name : words.phone.contactSees(name)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new line, or another conversation, is scrolled to
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls after a new line or a change of the conversation
   useEffect(() => {
     const list = bottom.current?.parentElement
     if (list) list.scrollTop = list.scrollHeight

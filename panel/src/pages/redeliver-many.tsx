@@ -105,7 +105,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
       )}
       <p className={classes.hint}>{words.redeliver.explain}</p>
       <p className={classes.count} role="status">
-        {counts && (count === 0 ? words.redeliver.none : words.redeliver.count(counted(count)))}
+        {counts && (count === 0 ? words.redeliver.none : words.redeliver.count(formatCount(count)))}
       </p>
       <Problem error={redeliver.error ?? error} />
       <Group justify="flex-end">
@@ -113,14 +113,14 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
           {words.common.cancel}
         </Button>
         <Button disabled={count === 0} loading={redeliver.isPending} onClick={() => redeliver.mutate()}>
-          {words.redeliver.action(counted(count))}
+          {words.redeliver.action(formatCount(count))}
         </Button>
       </Group>
     </Stack>
   )
 }
 
-function counted(count: number): string {
+function formatCount(count: number): string {
   return count >= MAX_COUNTED ? `${MAX_COUNTED}+` : String(count)
 }
 
@@ -145,7 +145,7 @@ function Outcome({
       <Progress value={total === 0 ? 100 : (done / total) * 100} aria-label={words.redeliver.progress} />
       {counts && (
         <p className={classes.hint}>
-          {words.redeliver.onTheWay(counted(onTheWay))} · {words.redeliver.failed(counted(counts.exhausted))}
+          {words.redeliver.onTheWay(formatCount(onTheWay))} · {words.redeliver.failed(formatCount(counts.exhausted))}
         </p>
       )}
       {onTheWay === 0 && <strong>{words.redeliver.done}</strong>}

@@ -27,7 +27,7 @@ export function SendForm({ instance, onSent }: SendFormProps) {
   const [text, setText] = useState(words.send.defaultText)
   const [isTried, setTried] = useState(false)
   const recipient = to.includes('@') ? to.trim() : to.replace(/[\s()+.-]/g, '')
-  const isRight = NUMBER.test(recipient) || GROUP.test(recipient)
+  const isValid = NUMBER.test(recipient) || GROUP.test(recipient)
   /** One key per message: a repeated click or a lost answer sends nothing twice. */
   const key = useRef({ for: '', value: '' })
 
@@ -53,7 +53,7 @@ export function SendForm({ instance, onSent }: SendFormProps) {
       onSubmit={event => {
         event.preventDefault()
         setTried(true)
-        if (isRight && text) send.mutate()
+        if (isValid && text) send.mutate()
       }}
     >
       <Stack gap="md">
@@ -62,7 +62,7 @@ export function SendForm({ instance, onSent }: SendFormProps) {
           description={words.send.toHint}
           value={to}
           onChange={event => setTo(event.currentTarget.value)}
-          error={isTried && !isRight && words.send.toWrong}
+          error={isTried && !isValid && words.send.toWrong}
           data-autofocus
         />
         {isSandbox && <Meanings onPick={setTo} />}
@@ -86,7 +86,7 @@ export function SendForm({ instance, onSent }: SendFormProps) {
   )
 }
 
-/** The numbers that behave in a way of their own (contract §7). */
+/** The numbers with a special behaviour (contract §7). */
 function Meanings({ onPick }: { onPick: (number: string) => void }) {
   const words = useWords()
   const { numbers } = words.send

@@ -58,7 +58,7 @@ function Outcomes({ statistics: { buckets } }: { statistics: Statistics }) {
   const words = useWords()
   const shown = SERIES.filter(series => sum(buckets, series) > 0)
   const totals = buckets.map(bucket => SERIES.reduce((total, series) => total + bucket[series], 0))
-  const most = Math.max(1, ...totals)
+  const highest = Math.max(1, ...totals)
   const total = totals.reduce((all, one) => all + one, 0)
   const step = WIDTH / buckets.length
   return (
@@ -71,13 +71,13 @@ function Outcomes({ statistics: { buckets } }: { statistics: Statistics }) {
       ) : (
         <>
           <span className={classes.scale} aria-hidden>
-            {most}
+            {highest}
           </span>
           <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} className={classes.plot} preserveAspectRatio="none" aria-hidden>
             {buckets.map((bucket, index) => {
               let y = HEIGHT
               return SERIES.map(series => {
-                const height = (bucket[series] / most) * HEIGHT
+                const height = (bucket[series] / highest) * HEIGHT
                 y -= height
                 return height === 0 ? null : (
                   <rect
@@ -137,9 +137,9 @@ function Outcomes({ statistics: { buckets } }: { statistics: Statistics }) {
 
 function Latency({ statistics: { buckets, medianMs, p95Ms } }: { statistics: Statistics }) {
   const words = useWords()
-  const most = Math.max(1, ...buckets.map(({ p95Ms: ms }) => ms ?? 0))
+  const highest = Math.max(1, ...buckets.map(({ p95Ms: ms }) => ms ?? 0))
   const step = WIDTH / buckets.length
-  const y = (ms: number) => HEIGHT - (ms / most) * HEIGHT
+  const y = (ms: number) => HEIGHT - (ms / highest) * HEIGHT
   return (
     <figure className={classes.figure}>
       <figcaption className={classes.caption}>
@@ -150,7 +150,7 @@ function Latency({ statistics: { buckets, medianMs, p95Ms } }: { statistics: Sta
       ) : (
         <>
           <span className={classes.scale} aria-hidden>
-            {duration(most)}
+            {duration(highest)}
           </span>
           <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} className={classes.plot} preserveAspectRatio="none" aria-hidden>
             {buckets.map((bucket, index) =>

@@ -146,20 +146,20 @@ function TestCard({ webhook }: { webhook: Webhook }) {
 function TestAnswer({ answer }: { answer: WebhookTest }) {
   const words = useWords()
   const { status, error, durationMs, responseExcerpt, headers, body, url } = answer
-  const isGood = status !== null && status >= 200 && status < 300
+  const isSuccess = status !== null && status >= 200 && status < 300
   const explained = error && (words.attemptErrors as Record<string, string>)[error]
   const posted = [`POST ${url}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`), '', body]
   return (
-    <div className={classes.answer} data-good={isGood}>
+    <div className={classes.answer} data-good={isSuccess}>
       <div className={classes.answerHead}>
-        <Badge tone={isGood ? 'good' : 'bad'}>
+        <Badge tone={isSuccess ? 'good' : 'bad'}>
           {status === null ? words.event.noAnswer : words.event.answered(status)}
         </Badge>
         {error && <code>{error}</code>}
         <span>{duration(durationMs)}</span>
       </div>
-      <strong>{isGood ? words.webhook.testOk : words.webhook.testFailed}</strong>
-      {!isGood && <span>{explained ?? (status !== null && words.webhook.testStatus(status))}</span>}
+      <strong>{isSuccess ? words.webhook.testOk : words.webhook.testFailed}</strong>
+      {!isSuccess && <span>{explained ?? (status !== null && words.webhook.testStatus(status))}</span>}
       {responseExcerpt && (
         <details>
           <summary>{words.event.response}</summary>
