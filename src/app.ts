@@ -29,24 +29,24 @@ import { signatureHeaders } from './webhooks/signature.ts'
 import { ConnectionPacing } from './whatsapp/connection/connection-pacing.ts'
 
 export interface App {
-  /** Where it listens, as a person would type it. */
+  /** The URL to open in a browser. */
   url: string
   /** Where metrics can be read without a key; null: only with the admin key, at `url`. */
   metricsUrl: string | null
   adminKey: string
   adminKeyPlace: string
   /**
-   * Says that this node is not ready and goes on as ever, until balancers have seen it (`DRAIN_SECONDS`). `hurry` ends it.
+   * Reports this node as not ready and keeps serving for `DRAIN_SECONDS`, so that load balancers notice. `signal` ends the wait.
    */
-  drain(hurry: AbortSignal): Promise<void>
-  /** Takes everything down in the reverse order, finishing what is in flight; within 10 s. */
+  drain(signal: AbortSignal): Promise<void>
+  /** Closes the modules in reverse order and finishes work in flight, within 10 s. */
   close(): Promise<void>
 }
 
-/** With the first instance: Baileys is a fifth of what a start would read and compile. */
+/** Loaded with the first instance, because Baileys is a fifth of the code that a start would read and compile. */
 async function loadDriver() {
   const driver = await import('./whatsapp/connection/connection.ts')
-  // For the next start: a process that is killed writes nothing at its end.
+  // Now, because a killed process writes nothing when it ends.
   flushCompileCache()
   return driver
 }
@@ -59,7 +59,7 @@ const LISTEN_BACKLOG = 4_096
 
 const SANDBOX_OFF = 'Sandbox instances are switched off: start Pombal with SANDBOX=on.'
 
-/** Builds every room by hand and opens the door last. */
+/** Creates every module and listens last. */
 export async function startApp(settings: Settings, logger: Logger): Promise<App> {
   const keys = openKeys(settings)
   const metrics = new Metrics(settings.version)
@@ -72,20 +72,20 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     observer: metrics,
   })
   const { now } = store.clock
-  const takeDown: (() => Promise<unknown>)[] = [() => store.close()]
+  const closers: (() => Promise<unknown>)[] = [() => store.close()]
 
   async function close(): Promise<void> {
-    for (let step = takeDown.pop(); step !== undefined; step = takeDown.pop()) {
-      await step().catch(error => logger.error({ err: error }, 'app.close_failed'))
+    for (let closeNext = closers.pop(); closeNext !== undefined; closeNext = closers.pop()) {
+      await closeNext().catch(error => logger.error({ err: error }, 'app.close_failed'))
     }
   }
 
   try {
     const retention = startRetention({ retention: store.retention, retentionMs: settings.retentionMs, logger, now })
-    takeDown.push(() => retention.stop())
+    closers.push(() => retention.stop())
 
     const sandbox = settings.sandbox ? new Sandbox(store, logger) : null
-    if (sandbox) takeDown.push(() => sandbox.close())
+    if (sandbox) closers.push(() => sandbox.close())
 
     const ownPorts: number[] = []
     const guard = createAddressGuard({
@@ -94,7 +94,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       ownPorts: () => (sandbox ? [...ownPorts, sandbox.port] : ownPorts),
     })
     const poster = createPoster({ guard, timeoutMs: settings.webhook.timeoutMs })
-    takeDown.push(() => poster.close())
+    closers.push(() => poster.close())
 
     const dispatcher = createDispatcher({
       store,
@@ -106,7 +106,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       onEnded: attempt => metrics.onAttempt(attempt),
       clock: { ...systemClock, now, steady: store.clock.steady },
     })
-    takeDown.push(() => dispatcher.close())
+    closers.push(() => dispatcher.close())
 
     const eventLoopBudget = new EventLoopBudget()
     const pacing = new ConnectionPacing()
@@ -169,8 +169,8 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     })
     const readiness = new Readiness({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed })
     let server: Awaited<ReturnType<typeof createServer>> | undefined
-    // Together: a caller who takes his time must not keep the leases from being given up.
-    takeDown.push(() => Promise.all([server?.close(), supervisor.close()]))
+    // In parallel, because a slow caller must not delay the release of the leases.
+    closers.push(() => Promise.all([server?.close(), supervisor.close()]))
 
     const renderMetrics = () =>
       metrics.render({
@@ -184,7 +184,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
         ? null
         : await startMetricsServer({ host: settings.host, port: settings.metricsPort }, renderMetrics, logger)
     if (metricsServer) {
-      takeDown.push(() => metricsServer.close())
+      closers.push(() => metricsServer.close())
       ownPorts.push(metricsServer.port)
     }
 
@@ -232,9 +232,9 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       metricsUrl: metricsServer && `http://${urlHost(settings.host)}:${metricsServer.port}/metrics`,
       adminKey: keys.adminKey,
       adminKeyPlace: keys.adminKeyPlace,
-      async drain(hurry) {
+      async drain(signal) {
         readiness.drain()
-        await sleep(settings.drainMs, undefined, { signal: hurry }).catch(() => undefined)
+        await sleep(settings.drainMs, undefined, { signal }).catch(() => undefined)
       },
       close,
     }

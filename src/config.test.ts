@@ -11,7 +11,7 @@ function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
 }
 
 describe('settings', () => {
-  test('with none set it is one machine, loopback, SQLite, the contract’s schedule and rate', () => {
+  test('default to one machine, loopback, SQLite, and the schedule and rate of the contract', () => {
     expect(readSettings({})).toMatchObject({
       host: '127.0.0.1',
       port: 3000,
@@ -34,11 +34,11 @@ describe('settings', () => {
     })
   })
 
-  test('an empty variable counts as unset', () => {
+  test('treat an empty variable as unset', () => {
     expect(readSettings({ PORT: '', DATABASE_URL: ' ', SANDBOX: '' })).toEqual(readSettings({}))
   })
 
-  test('every problem is told at once, by name', () => {
+  test('report all problems at once, by name', () => {
     const problems = problemsOf({
       PORT: '70000',
       ADMIN_KEY: 'short',
@@ -65,7 +65,7 @@ describe('settings', () => {
     ])
   })
 
-  test('trusted proxies are addresses and networks, never everybody', () => {
+  test('accept addresses and networks as trusted proxies, but not the whole internet', () => {
     const trusted = (TRUSTED_PROXIES: string) => readSettings({ TRUSTED_PROXIES }).trustedProxies
     expect(trusted('10.0.0.5, 192.168.0.0/16,::1, fd00::/8')).toEqual(['10.0.0.5', '192.168.0.0/16', '::1', 'fd00::/8'])
     for (const wrong of ['0.0.0.0/0', '::/00', '10', '10.0.0.5,', '10.0.0.0/33', 'true', 'loopback'])
@@ -76,24 +76,24 @@ describe('settings', () => {
     ['RATE_LIMIT_PER_MINUTE', '1000000001', '1–1000000000'],
     ['MESSAGE_TTL_HOURS', '8761', '0.000001–8760'],
     ['RETENTION_DAYS', '36501', '1–36500'],
-  ])('%s of %s is refused with what it may be', (name, value, bounds) => {
+  ])('%s of %s is refused, and the error has the allowed values', (name, value, bounds) => {
     expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(bounds)])
   })
 
-  test('a version is three numbers that WhatsApp can be told', () => {
+  test('accept a version of three numbers that fit into WhatsApp’s handshake', () => {
     expect(readSettings({ WHATSAPP_VERSION: '2.3000.4294967295' }).whatsapp.version).toEqual([2, 3000, 4_294_967_295])
     for (const wrong of ['2.3000', '2.3000.1.0', '2.3000.', 'v2.3000.1', '2.3000.4294967296'])
       expect(problemsOf({ WHATSAPP_VERSION: wrong })).toHaveLength(1)
   })
 
-  test('another WhatsApp is a socket on loopback, named as the driver takes it', () => {
+  test('accept a simulated WhatsApp only on loopback, in the forms that the driver accepts', () => {
     for (const url of ['ws://127.9.8.7:1/x', 'wss://[::1]/', 'ws://localhost/'])
       expect(readSettings({ WHATSAPP_URL: url }).whatsapp.url).toBe(url)
     for (const host of ['10.0.0.1', '127.0.0.1.example', 'a.localhost', '[::ffff:127.0.0.1]', '[::]'])
       expect(problemsOf({ WHATSAPP_URL: `ws://${host}/` })).toHaveLength(1)
   })
 
-  test('PostgreSQL needs both keys, for nodes share them', () => {
+  test('require both keys with PostgreSQL, because nodes share them', () => {
     expect(problemsOf({ DATABASE_URL: 'postgres://localhost/pombal' })).toHaveLength(2)
     const key = Buffer.alloc(32, 1).toString('base64')
     expect(
@@ -101,7 +101,7 @@ describe('settings', () => {
     ).toEqual([])
   })
 
-  test('private webhooks are allowed only while nothing says that strangers can reach us', () => {
+  test('allow private webhooks only if no setting indicates that strangers can reach the service', () => {
     const privateAllowed = (env: NodeJS.ProcessEnv) => readSettings(env).webhook.privateAllowed
     expect(privateAllowed({ HOST: '::1', PUBLIC_URL: 'http://localhost:3000' })).toBe(true)
     expect(privateAllowed({ HOST: '0.0.0.0' })).toBe(false)
@@ -109,7 +109,7 @@ describe('settings', () => {
     expect(privateAllowed({ NODE_ENV: 'production' })).toBe(false)
   })
 
-  test('the sandbox is off in production unless it is switched on', () => {
+  test('switch the sandbox off in production by default', () => {
     expect(readSettings({ NODE_ENV: 'production' }).sandbox).toBe(false)
     expect(readSettings({ NODE_ENV: 'production', SANDBOX: 'on' }).sandbox).toBe(true)
     expect(readSettings({ SANDBOX: 'off' }).sandbox).toBe(false)

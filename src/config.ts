@@ -166,14 +166,14 @@ function packageVersion(): string {
   return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
 }
 
-function integerIn(least: number, most: number) {
+function integerIn(min: number, max: number) {
   return (text: string) =>
-    /^[0-9]+$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : undefined
+    /^[0-9]+$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : undefined
 }
 
-function numberIn(least: number, most: number) {
+function numberIn(min: number, max: number) {
   return (text: string) =>
-    /^[0-9]+(\.[0-9]+)?$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : undefined
+    /^[0-9]+(\.[0-9]+)?$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : undefined
 }
 
 function parseHttpUrl(text: string): URL | undefined {

@@ -14,7 +14,7 @@ afterEach(() => rmSync(dataDir, { recursive: true, force: true }))
 const open = () => openKeys({ dataDir, databaseUrl: null, adminKey: null, masterKey: null })
 
 describe('keys', () => {
-  test('the first start makes both, for the owner’s eyes alone, and every later start finds them', () => {
+  test('are created by the first start, readable by their owner only, and reused by later starts', () => {
     const first = open()
     expect(first.masterKey).toHaveLength(32)
     expect(first.adminKey.length).toBeGreaterThanOrEqual(32)
@@ -23,7 +23,7 @@ describe('keys', () => {
     expect(first.adminKeyPlace).toBe(join(dataDir, 'admin.key'))
   })
 
-  test('what starts that were killed left of a key is erased, and nothing else', () => {
+  test('leave no drafts of killed starts, and other files are kept', () => {
     const draft = join(dataDir, 'admin.key.4711')
     for (const file of [draft, join(dataDir, 'master.key.12'), join(dataDir, 'admin.key.old')]) writeFileSync(file, 'x')
     const first = open()
@@ -33,14 +33,14 @@ describe('keys', () => {
     expect(readdirSync(dataDir)).not.toContain('admin.key.4711')
   })
 
-  test('keys from the settings win, and nothing is written', () => {
+  test('from the settings take precedence, and nothing is written', () => {
     const masterKey = Buffer.alloc(32, 7)
     const keys = openKeys({ dataDir: join(dataDir, 'new'), databaseUrl: null, adminKey: 'a'.repeat(40), masterKey })
     expect(keys).toMatchObject({ adminKey: 'a'.repeat(40), masterKey })
     expect(() => readFileSync(join(dataDir, 'new', 'master.key'))).toThrow()
   })
 
-  test('a master key that went missing beside the data is said, not replaced', () => {
+  test('are not replaced if the master key is missing while there is data: the start is refused', () => {
     writeFileSync(join(dataDir, 'pombal.db'), '')
     expect(open).toThrow(BadSettings)
     expect(() => readFileSync(join(dataDir, 'master.key'))).toThrow()
@@ -49,32 +49,30 @@ describe('keys', () => {
   const good = { 'admin.key': 'a'.repeat(43), 'master.key': Buffer.alloc(32, 7).toString('base64') }
 
   test.each([
-    ['master.key', 'not a key', 'restore it from where you keep your keys'],
-    ['master.key', '', 'restore it from where you keep your keys'],
-    ['master.key', Buffer.alloc(31).toString('base64'), 'restore it from where you keep your keys'],
-    ['master.key', Buffer.alloc(32).toString('hex'), 'restore it from where you keep your keys'],
-    ['admin.key', 'abc', 'delete it, and the next start makes a new key'],
-    ['admin.key', '', 'delete it, and the next start makes a new key'],
-    ['admin.key', 'a'.repeat(31), 'delete it, and the next start makes a new key'],
-    ['admin.key', 'a'.repeat(1_025), 'delete it, and the next start makes a new key'],
-    ['admin.key', `${'a'.repeat(40)} ${'b'.repeat(40)}`, 'delete it, and the next start makes a new key'],
-    ['admin.key', `${'a'.repeat(40)}é`, 'delete it, and the next start makes a new key'],
-  ])('a %s that holds "%s" is refused with the remedy, and stays as it is', (name, text, remedy) => {
+    ['master.key', 'not a key', 'restore it from your copy'],
+    ['master.key', '', 'restore it from your copy'],
+    ['master.key', Buffer.alloc(31).toString('base64'), 'restore it from your copy'],
+    ['master.key', Buffer.alloc(32).toString('hex'), 'restore it from your copy'],
+    ['admin.key', 'abc', 'delete it, and the next start creates a new key'],
+    ['admin.key', '', 'delete it, and the next start creates a new key'],
+    ['admin.key', 'a'.repeat(31), 'delete it, and the next start creates a new key'],
+    ['admin.key', 'a'.repeat(1_025), 'delete it, and the next start creates a new key'],
+    ['admin.key', `${'a'.repeat(40)} ${'b'.repeat(40)}`, 'delete it, and the next start creates a new key'],
+    ['admin.key', `${'a'.repeat(40)}é`, 'delete it, and the next start creates a new key'],
+  ])('in a %s with the content "%s" are refused with the remedy, and the file is unchanged', (name, text, remedy) => {
     writeFileSync(join(dataDir, name), `${text}\n`, { mode: 0o600 })
     expect(open).toThrow(BadSettings)
-    expect(open).toThrow(`${join(dataDir, name)} does not hold`)
+    expect(open).toThrow(`${join(dataDir, name)} does not contain`)
     expect(open).toThrow(remedy)
     expect(readFileSync(join(dataDir, name), 'utf8')).toBe(`${text}\n`)
   })
 
-  test.each(['admin.key', 'master.key'] as const)('a %s that others may read or change is refused', name => {
+  test.each(['admin.key', 'master.key'] as const)('in a %s that other users may read or change are refused', name => {
     const file = join(dataDir, name)
     writeFileSync(file, `${good[name]}\n`, { mode: 0o600 })
     for (const mode of [0o644, 0o640, 0o604, 0o620, 0o666, 0o601]) {
       chmodSync(file, mode)
-      expect(open).toThrow(
-        `${file} is open to others than its owner (mode 0${mode.toString(8)}): run "chmod 600 ${file}"`,
-      )
+      expect(open).toThrow(`${file} is accessible to other users (mode 0${mode.toString(8)}): run "chmod 600 ${file}"`)
     }
     for (const mode of [0o600, 0o400, 0o700]) {
       chmodSync(file, mode)
@@ -82,7 +80,7 @@ describe('keys', () => {
     }
   })
 
-  test('a file whose key comes from the settings is not looked at', () => {
+  test('from the settings are used without reading the files', () => {
     for (const name of ['admin.key', 'master.key']) writeFileSync(join(dataDir, name), 'abc', { mode: 0o644 })
     const masterKey = Buffer.alloc(32, 7)
     expect(openKeys({ dataDir, databaseUrl: null, adminKey: 'a'.repeat(40), masterKey })).toMatchObject({ masterKey })

@@ -20,7 +20,7 @@ import { syncFolder } from './store/engine/sync-to-disk.ts'
 const KEY_BYTES = 32
 const PRIVATE_FILE = 0o600
 const PRIVATE_FOLDER = 0o700
-/** What the file allows its group and everybody else. */
+/** The permissions of the file's group and of all other users. */
 const OTHERS = 0o077
 
 export interface Keys {
@@ -31,8 +31,8 @@ export interface Keys {
 }
 
 /**
- * The keys from the settings, else from the data folder, where the first start makes them (mode 0600).
- * @throws BadSettings when a key file is damaged or open to others, or the master key is missing while the data is there
+ * Reads the keys from the settings, or else from the data folder, where the first start creates them (mode 0600).
+ * @throws BadSettings if a key file is damaged or accessible to others, or if there is data but no master key
  */
 export function openKeys(settings: Pick<Settings, 'dataDir' | 'databaseUrl' | 'adminKey' | 'masterKey'>): Keys {
   mkdirSync(settings.dataDir, { recursive: true, mode: PRIVATE_FOLDER })
@@ -44,19 +44,19 @@ export function openKeys(settings: Pick<Settings, 'dataDir' | 'databaseUrl' | 'a
   }
 }
 
-/** What a rotation of the master key in the data folder needs of its files. */
+/** The files of a rotation of the master key in the data folder. */
 export interface MasterKeyFiles {
   current: Buffer
-  /** The same at every call, until it is adopted: from `master.key.next`, where the first call makes it. */
+  /** The key in `master.key.next`, which the first call creates. It stays the same until it is adopted. */
   next(): Buffer
   /**
-   * The next key takes the place of the current one, in one step. The replaced key stays beside it, for backups made before.
-   * @returns its file
+   * Replaces the current key with the next one atomically. Keeps the replaced key in a file of its own, for earlier backups.
+   * @returns the file of the replaced key
    */
   adopt(): string
 }
 
-/** @throws BadSettings when there is no key file, or it is damaged */
+/** @throws BadSettings if the key file is missing or damaged */
 export function openMasterKeyFiles(dataDir: string): MasterKeyFiles {
   const file = join(dataDir, 'master.key')
   const nextFile = `${file}.next`
@@ -64,7 +64,7 @@ export function openMasterKeyFiles(dataDir: string): MasterKeyFiles {
   const replacedFile = `${file}.replaced-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '')}`
   return {
     current: readKey(file),
-    next: () => parseKey(nextFile, readOrMake(nextFile, 'base64')),
+    next: () => parseKey(nextFile, readOrCreate(nextFile, 'base64')),
     adopt() {
       if (existsSync(nextFile)) {
         if (!existsSync(replacedFile)) linkSync(file, replacedFile)
@@ -77,10 +77,10 @@ export function openMasterKeyFiles(dataDir: string): MasterKeyFiles {
 }
 
 function openAdminKey(file: string): string {
-  const key = parseAdminKey(readOrMake(file, 'base64url'))
+  const key = parseAdminKey(readOrCreate(file, 'base64url'))
   if (key === undefined)
     throw new BadSettings([
-      `${file} does not hold ${ADMIN_KEY_FORMAT}: delete it, and the next start makes a new key; or set ADMIN_KEY.`,
+      `${file} does not contain ${ADMIN_KEY_FORMAT}: delete it, and the next start creates a new key; or set ADMIN_KEY.`,
     ])
   return key
 }
@@ -92,22 +92,22 @@ function openMasterKey(dataDir: string): Buffer {
       `${file} is missing, and the data cannot be read without it: restore it, or set MASTER_KEY.`,
     ])
   }
-  return parseKey(file, readOrMake(file, 'base64'))
+  return parseKey(file, readOrCreate(file, 'base64'))
 }
 
 function readKey(file: string): Buffer {
   return parseKey(file, readPrivate(file))
 }
 
-/** @throws BadSettings when others than its owner may read or change the file */
+/** @throws BadSettings if users other than its owner may read or change the file */
 function readPrivate(file: string): string {
   const mode = statSync(file).mode & 0o777
   // Windows shows the same mode for every file.
   if (process.platform !== 'win32' && (mode & OTHERS) !== 0) {
     const shown = mode.toString(8).padStart(4, '0')
     throw new BadSettings([
-      `${file} is open to others than its owner (mode ${shown}): run "chmod 600 ${file}". ` +
-        'If they may have read it, replace the key.',
+      `${file} is accessible to other users (mode ${shown}): run "chmod 600 ${file}". ` +
+        'If somebody else may have read it, replace the key.',
     ])
   }
   return readFileSync(file, 'utf8').trim()
@@ -116,13 +116,12 @@ function readPrivate(file: string): string {
 /** @throws BadSettings */
 function parseKey(file: string, text: string): Buffer {
   const key = parseMasterKey(text)
-  if (!key)
-    throw new BadSettings([`${file} does not hold the base64 of 32 bytes: restore it from where you keep your keys.`])
+  if (!key) throw new BadSettings([`${file} does not contain the base64 of 32 bytes: restore it from your copy.`])
   return key
 }
 
-/** Two starts at once end with one and the same key: the file appears whole, and the first one stays. */
-function readOrMake(file: string, encoding: 'base64' | 'base64url'): string {
+/** The file appears complete, and an existing file is never replaced. Two simultaneous starts therefore use the same key. */
+function readOrCreate(file: string, encoding: 'base64' | 'base64url'): string {
   if (!existsSync(file)) {
     const draft = `${file}.${process.pid}`
     const descriptor = openSync(draft, 'w', PRIVATE_FILE)
@@ -132,7 +131,7 @@ function readOrMake(file: string, encoding: 'base64' | 'base64url'): string {
     try {
       linkSync(draft, file)
     } catch (error) {
-      // Another start was first, and may have erased the draft too.
+      // Another start was first, and may have erased this draft.
       if (!existsSync(file)) throw error
     }
     syncFolder(dirname(file))
@@ -141,7 +140,7 @@ function readOrMake(file: string, encoding: 'base64' | 'base64url'): string {
   return readPrivate(file)
 }
 
-/** Also those of starts that were killed. Nobody needs a draft once the file is there. */
+/** Once the file exists, no draft is needed. Includes the drafts of killed starts. */
 function eraseDrafts(file: string): void {
   const prefix = `${basename(file)}.`
   for (const name of readdirSync(dirname(file))) {

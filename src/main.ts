@@ -5,10 +5,10 @@ import { BadSettings, readSettings, type Settings } from './config.ts'
 import { logDestination } from './log-destination.ts'
 import { StoreUnavailable, StoreUnusable } from './store/errors.ts'
 import { containLibraryErrors } from './whatsapp/baileys/library-errors.ts'
-import { giveKeysAsObjects } from './whatsapp/baileys/signal/keys-as-objects.ts'
+import { passKeysAsObjects } from './whatsapp/baileys/signal/keys-as-objects.ts'
 import { silenceSignalConsole } from './whatsapp/baileys/signal/quiet-libsignal.ts'
 
-/** A stop that takes longer is cut off: the store is consistent at every moment. */
+/** A longer stop is cut off, which is safe because the store is consistent at every moment. */
 const STOP_WITHIN_MS = 9_500
 
 function readSettingsOrExit(): Settings {
@@ -25,21 +25,21 @@ function exitWith(problems: readonly string[]): never {
   process.exit(1)
 }
 
-/** What stops a start for a reason that the operator can mend, as sentences. */
+/** @returns sentences for the operator, or null if the error is not one that an operator can fix */
 function problemsOf(error: unknown, settings: Settings): readonly string[] | null {
   if (error instanceof BadSettings) return error.problems
   const { message, code, syscall, port } = error as NodeJS.ErrnoException & { port?: number }
   if (code === 'EADDRINUSE') {
     const setting = port === settings.metricsPort ? 'METRICS_PORT' : 'PORT'
-    return [`Port ${port} of ${settings.host} is taken: set ${setting} to a free one.`]
+    return [`Port ${port} of ${settings.host} is in use: set ${setting} to a free port.`]
   }
-  // The operating system refuses a folder, a file or an address, and says which.
+  // An error of the operating system. Its message names the folder, file or address.
   if (syscall !== undefined) return [message]
   if (error instanceof StoreUnusable || error instanceof StoreUnavailable) return [message]
   return null
 }
 
-/** For people; the standard output holds the log and nothing else. */
+/** Goes to standard error, because standard output contains only the log. */
 function greet(app: App, settings: Settings): void {
   const data = settings.databaseUrl ? 'PostgreSQL (DATABASE_URL)' : settings.dataDir
   process.stderr.write(
@@ -52,7 +52,7 @@ function greet(app: App, settings: Settings): void {
       `  API        ${app.url}/docs`,
       ...(app.metricsUrl ? [`  Metrics    ${app.metricsUrl}`] : []),
       '',
-      '  Next: open the panel and sign in with the admin key. Or make an instance from here:',
+      '  Next: open the panel and sign in with the admin key. Or create an instance from here:',
       '',
       `    curl -s ${app.url}/admin/v1/instances -H "Authorization: Bearer ${adminKeyInShell(app)}" \\`,
       `      -H 'Content-Type: application/json' -d '{"name":"first","kind":"${settings.sandbox ? 'sandbox' : 'whatsapp'}"}'`,
@@ -66,19 +66,19 @@ function adminKeyInShell(app: App): string {
   return app.adminKeyPlace.startsWith('the environment') ? '$ADMIN_KEY' : `$(cat '${app.adminKeyPlace}')`
 }
 
-/** PostgreSQL shows with an error the row that it is about, and so what is secret in it. */
+/** Removes the fields in which PostgreSQL quotes the failed row, because the row may contain secrets. */
 function errorWithoutRow(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const { detail, where, internalQuery, ...rest } = stdSerializers.err(error)
   return rest
 }
 
-// An output that cannot be written is no reason to stop.
+// A failed write to an output must not stop the service.
 for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
-// What is in the data folder is for the one who runs the service: files are made 0600, folders 0700.
+// Only the user who runs the service may read the data folder: files are created with 0600, folders with 0700.
 process.umask(0o077)
 silenceSignalConsole()
-giveKeysAsObjects()
+passKeysAsObjects()
 const settings = readSettingsOrExit()
 const logger = pino({ level: settings.logLevel, serializers: { err: errorWithoutRow } }, logDestination(process.stdout))
 
@@ -88,22 +88,22 @@ containLibraryErrors(logger, error => {
 })
 
 let app: App | null = null
-let hurry: AbortController | null = null
-/** The second signal ends the waiting for balancers. */
+let draining: AbortController | null = null
+/** A second signal skips the rest of the drain time. */
 async function stop(signal: NodeJS.Signals): Promise<void> {
-  if (hurry !== null) return hurry.abort()
-  hurry = new AbortController()
+  if (draining !== null) return draining.abort()
+  draining = new AbortController()
   logger.info({ signal }, 'app.stopping')
   setTimeout(() => {
     logger.warn('app.stop_cut_off')
     process.exit(0)
   }, STOP_WITHIN_MS).unref()
-  await app?.drain(hurry.signal)
+  await app?.drain(draining.signal)
   await app?.close()
   logger.info('app.stopped')
   process.exit(0)
 }
-// Before the start, which may be stopped too, and before the banner, which supervisors wait for.
+// Installed first: a start can be stopped too.
 process.on('SIGTERM', stop)
 process.on('SIGINT', stop)
 
@@ -114,7 +114,7 @@ try {
   if (problems) exitWith(problems)
   throw error
 }
-// Before anybody takes it for started: a process that is killed writes nothing at its end.
+// Now, because a killed process writes nothing when it ends.
 flushCompileCache()
 logger.info({ version: settings.version, url: app.url }, 'app.started')
 greet(app, settings)

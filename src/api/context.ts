@@ -89,7 +89,6 @@ export interface ApiOptions {
     /** Makes one request to an allowed address; never rejects. */
     post(request: { url: string; headers: Record<string, string>; body: Uint8Array }): Promise<PostOutcome>
   }
-  /** The folder of the built panel. */
   panelDir: string
   version: string
   /** The metrics in Prometheus' text format. */
@@ -102,7 +101,6 @@ export interface ApiOptions {
   now?: () => number
 }
 
-/** The dependencies of the routes. */
 export interface ApiContext extends Required<ApiOptions> {
   /** Aborted when the server begins to close. */
   closing: AbortSignal
@@ -124,7 +122,6 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The refusals specific to this operation. The reference adds the common ones. */
     refusals?: readonly RefusalCode[]
-    /** The body of the operation is optional. */
     optionalBody?: boolean
     /** Called by machines every few seconds and therefore logged at level debug. */
     quiet?: boolean

@@ -5,7 +5,7 @@ import { checkText, checkWebhookUrl, isId, parseIdempotencyKey, parseMoment, par
 
 const anywhere = () => 'not_literal' as const
 
-test('a text is refused for its length in UTF-16 units, U+0000 or a lone surrogate, and for nothing else', () => {
+test('a text is refused only for its length in UTF-16 units, for U+0000 or for a lone surrogate', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', minLength: 1 }), text => {
       const good = text.isWellFormed() && !text.includes('\u0000')
@@ -28,14 +28,14 @@ test('an idempotency key is 1 to 255 visible ASCII characters', () => {
   expect(parseIdempotencyKey(undefined)).toBeUndefined()
 })
 
-test('every id that we give out looks like one, and what could harm a query does not', () => {
+test('every ID that Pombal creates is accepted, and text that could harm a query is not', () => {
   for (const id of [newInstanceId(), newMessageId(Date.now()), newEventId(0)]) expect(isId(id)).toBe(true)
   for (const text of ['', 'x', 'msg_', 'msg_\u0000', 'msg_A', 'msg_1 ', "msg_1'", `msg_${'0'.repeat(41)}`, 'msg_1\n']) {
     expect(isId(text)).toBe(false)
   }
 })
 
-describe('a moment', () => {
+describe('a time', () => {
   test.each([
     ['2026-11-21T12:00:00Z', Date.UTC(2026, 10, 21, 12)],
     ['2026-11-21T12:00:00.123Z', Date.UTC(2026, 10, 21, 12, 0, 0, 123)],
@@ -52,13 +52,13 @@ describe('a moment', () => {
     '2026-11-21T12:00:00',
     '2026-13-01T00:00:00Z',
     '2026-11-21T25:00:00Z',
-  ])('%j is none', text => {
+  ])('%j is refused', text => {
     expect(() => parseMoment('since', text)).toThrow(/"since" must be an ISO 8601 time/)
   })
 })
 
 describe('a name', () => {
-  test('loses the space around it', () => {
+  test('is trimmed', () => {
     expect(parseName('name', ' \u00a0Shop one\t')).toBe('Shop one')
   })
 
@@ -68,7 +68,7 @@ describe('a name', () => {
 })
 
 describe('a webhook URL', () => {
-  test('any text is either refused with a sentence or an http(s) URL without credentials', () => {
+  test('is an http(s) URL without credentials; any other text is refused with an explanation', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -94,7 +94,7 @@ describe('a webhook URL', () => {
     )
   })
 
-  test('a literal address is asked about, and refused when blocked', () => {
+  test('with an IP address is checked, and refused if the address is blocked', () => {
     const asked: string[] = []
     const block = (url: URL) => {
       asked.push(url.hostname)

@@ -18,8 +18,8 @@ const MOMENT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d
 /** Checks the rules for `text` that its schema cannot express (contract §1). @throws Refusal */
 export function checkText(text: string): void {
   if (text.length > MAX_TEXT_UNITS) throw invalid('text', 'must not be longer than 65,536 UTF-16 units')
-  if (!text.isWellFormed()) throw invalid('text', 'must not hold a lone surrogate')
-  if (text.includes('\u0000')) throw invalid('text', 'must not hold U+0000')
+  if (!text.isWellFormed()) throw invalid('text', 'must not contain a lone surrogate')
+  if (text.includes('\u0000')) throw invalid('text', 'must not contain U+0000')
 }
 
 /** @throws Refusal unless `to` is a number or a group */
@@ -44,7 +44,7 @@ export function checkGroup(field: string, group: string): void {
 
 /** Checks text that is only compared with stored values. @throws Refusal */
 export function checkFilterText(field: string, text: string): void {
-  if (CONTROL_CHARACTER.test(text)) throw invalid(field, 'must not hold control characters')
+  if (CONTROL_CHARACTER.test(text)) throw invalid(field, 'must not contain control characters')
 }
 
 /** @returns the trimmed name @throws Refusal */
@@ -53,7 +53,7 @@ export function parseName(field: string, name: string): string {
   const length = [...trimmed].length
   if (length === 0 || length > MAX_NAME_CHARACTERS) throw invalid(field, 'must have 1 to 100 characters')
   if (!trimmed.isWellFormed() || CONTROL_CHARACTER.test(trimmed))
-    throw invalid(field, 'must not hold control characters')
+    throw invalid(field, 'must not contain control characters')
   return trimmed
 }
 
@@ -91,7 +91,8 @@ export function checkWebhookUrl(url: string, check: ApiOptions['checkWebhookUrl'
   if (url.length > MAX_URL_LENGTH || parsed.href.length > MAX_URL_LENGTH) {
     throw invalid('url', 'must not be longer than 2,048 characters')
   }
-  if (/[\s\p{Cc}]/u.test(url) || !url.isWellFormed()) throw invalid('url', 'must not hold space or control characters')
-  if (parsed.username || parsed.password) throw invalid('url', 'must not hold credentials')
+  if (/[\s\p{Cc}]/u.test(url) || !url.isWellFormed())
+    throw invalid('url', 'must not contain spaces or control characters')
+  if (parsed.username || parsed.password) throw invalid('url', 'must not contain credentials')
   if (check(parsed) === 'blocked') throw invalid('url', 'is an address that webhooks may not reach')
 }

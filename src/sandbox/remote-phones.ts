@@ -5,7 +5,7 @@ import type { Hints } from '../store/hints.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { PhoneOrders } from '../store/sandbox/phone-orders.ts'
 
-/** What a simulated contact writes to a sandbox instance. */
+/** A message from a simulated contact to a sandbox instance. */
 export interface SandboxMessage {
   from: string
   text: string
@@ -13,25 +13,24 @@ export interface SandboxMessage {
   name?: string | undefined
 }
 
-/** What can be asked of a simulated phone. */
+/** A request to a simulated phone. `look` only reads whether it is on. */
 export type PhoneOrder = { kind: 'write'; message: SandboxMessage } | { kind: 'switch'; on: boolean } | { kind: 'look' }
 
-/** `id`: WhatsApp's of what was written. */
 export interface PhoneReport {
   on: boolean
+  /** WhatsApp's ID of the written message. */
   id?: string
 }
 
 type Answer = { kind: 'done'; report: PhoneReport } | { kind: 'refused'; code: RefusalCode; message: string }
 
 const ANSWER_WITHIN_MS = 5_000
-/** Behind the hints, which may be lost. */
-const LOOK_EVERY_MS = 500
+/** Polling makes up for lost hints. */
+const POLL_EVERY_MS = 500
 
 /**
- * Asks the node that runs the simulated phone, through the store.
- * @throws Refusal as that node gave it; `service_unavailable` when nobody answers in time: the order is then carried out
- * late or never
+ * Passes an order through the store to the node that runs the simulated phone.
+ * @throws Refusal of that node, or `service_unavailable` if there is no answer in time. The order may still be executed later.
  */
 export async function askOwner(
   { orders, hints }: { orders: PhoneOrders; hints: Hints },
@@ -46,7 +45,7 @@ export async function askOwner(
   try {
     while (performance.now() < giveUpAt) {
       const hinted = new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, LOOK_EVERY_MS)
+        const timer = setTimeout(resolve, POLL_EVERY_MS)
         wake = () => {
           clearTimeout(timer)
           resolve()
@@ -55,7 +54,7 @@ export async function askOwner(
       await orders.leave(instanceId, id, body)
       await hinted
       const answer = await orders.takeAnswer(instanceId, id)
-      if (answer !== null) return open(JSON.parse(answer))
+      if (answer !== null) return reportOf(JSON.parse(answer))
     }
   } finally {
     stopListening()
@@ -64,7 +63,7 @@ export async function askOwner(
   throw new Refusal('service_unavailable')
 }
 
-function open(answer: Answer): PhoneReport {
+function reportOf(answer: Answer): PhoneReport {
   if (answer.kind === 'done') return answer.report
   throw new Refusal(answer.code, answer.message)
 }
@@ -73,22 +72,22 @@ export interface OrderTakerOptions {
   lease: Lease
   orders: PhoneOrders
   hints: Hints
-  obey(order: PhoneOrder): Promise<PhoneReport>
+  execute(order: PhoneOrder): Promise<PhoneReport>
   onError(error: unknown): void
 }
 
-/** Carries out what other nodes ask of the phone, one order after the other, until it is told to end. */
+/** Executes the orders of other nodes to this phone, one after the other, until `end`. */
 export class OrderTaker {
   readonly #options: OrderTakerOptions
   readonly #stopListening: () => void
   #work: Promise<void> = Promise.resolve()
-  #wanted = false
+  #scheduled = false
   #ended = false
 
   constructor(options: OrderTakerOptions) {
     this.#options = options
-    this.#stopListening = options.hints.on('phone', () => this.#want(), options.lease.instanceId)
-    this.#want()
+    this.#stopListening = options.hints.on('phone', () => this.#schedule(), options.lease.instanceId)
+    this.#schedule()
   }
 
   async end(): Promise<void> {
@@ -97,23 +96,23 @@ export class OrderTaker {
     await this.#work
   }
 
-  #want(): void {
-    if (this.#wanted || this.#ended) return
-    this.#wanted = true
+  #schedule(): void {
+    if (this.#scheduled || this.#ended) return
+    this.#scheduled = true
     this.#work = this.#work
       .then(() => {
-        this.#wanted = false
+        this.#scheduled = false
         return this.#takeAll()
       })
       .catch(error => this.#options.onError(error))
   }
 
-  /** Taken first, then carried out: an order is followed once or never. */
+  /** Removes each order from the store before it is executed, so that it is executed at most once. */
   async #takeAll(): Promise<void> {
-    const { lease, orders, obey } = this.#options
+    const { lease, orders, execute } = this.#options
     if (this.#ended) return
     for (const { id, body } of await orders.take(lease)) {
-      const answer = await obey(JSON.parse(body)).then(
+      const answer = await execute(JSON.parse(body)).then(
         (report): Answer => ({ kind: 'done', report }),
         (error: unknown): Answer => {
           const code = error instanceof Refusal ? error.code : 'internal_error'

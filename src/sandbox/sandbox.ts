@@ -10,7 +10,6 @@ const RESTART_AFTER_MS = 1_000
 
 const PHONE_OFF = 'The simulated phone is switched off: switch it on first.'
 
-/** A simulated phone that this node runs. */
 interface Phone {
   readonly lease: Lease
   readonly orders: OrderTaker
@@ -19,16 +18,15 @@ interface Phone {
 }
 
 /**
- * The simulated WhatsApp network that sandbox instances are linked to: on each node the part with the instances that it
- * owns. It starts, in a thread of its own, with the first of them, and keeps what it must remember in the store, under
- * the instance's lease. What is asked of another node's phone goes there through the store.
+ * The simulated WhatsApp network for the sandbox instances that this node owns. It runs in a worker thread, which starts with
+ * the first of them. Its state is stored under the instance's lease. Orders to a phone on another node go through the store.
  */
 export class Sandbox {
   readonly #store: Pick<Store, 'sandbox' | 'phoneOrders' | 'hints'>
   readonly #logger: Logger
   readonly #phones = new Map<InstanceId, Phone>()
   #worker: Promise<SimulatorWorker> | undefined
-  /** Kept when the thread has to be started again, so that the connections find it where it was. */
+  /** Reused when the thread is restarted, so that connections can reconnect. */
   #port = 0
   #closed = false
 
@@ -37,12 +35,12 @@ export class Sandbox {
     this.#logger = logger
   }
 
-  /** Of the network, on loopback; 0 until it has started. */
+  /** The network's port on loopback, or 0 before it has started. */
   get port(): number {
     return this.#port
   }
 
-  /** The network with this instance's simulated phone in it, switched on; until `leave`. */
+  /** Adds this instance's simulated phone to the network, switched on. `leave` removes it. */
   async openNetwork(lease: Lease): Promise<{ url: string; scanQr(qr: string): Promise<void> }> {
     const { instanceId } = lease
     const worker = await this.#open()
@@ -59,7 +57,7 @@ export class Sandbox {
     }
   }
 
-  /** Another node may run the phone next: nothing of it stays here. */
+  /** Removes the phone from this node, so that another node can run it. */
   async leave(instanceId: InstanceId): Promise<void> {
     const phone = this.#phones.get(instanceId)
     if (!phone) return
@@ -68,7 +66,7 @@ export class Sandbox {
     if (this.#phones.get(instanceId) === phone) this.#phones.delete(instanceId)
   }
 
-  /** Nothing is left of the instance in the store. */
+  /** To be called when the store has erased the instance. */
   async forget(instanceId: InstanceId): Promise<void> {
     await this.#phones.get(instanceId)?.orders.end()
     this.#phones.delete(instanceId)
@@ -76,21 +74,21 @@ export class Sandbox {
   }
 
   /**
-   * Resolves with WhatsApp's id of the message once the network has it for good.
-   * @throws Refusal when such a contact cannot write such a message
+   * Resolves with WhatsApp's ID of the message once the network has stored it.
+   * @throws Refusal if this contact cannot write this message
    */
   async writeAs(instanceId: InstanceId, message: SandboxMessage): Promise<{ id: string }> {
-    const { id } = await this.#ask(instanceId, { kind: 'write', message })
+    const { id } = await this.#order(instanceId, { kind: 'write', message })
     return { id: id ?? '' }
   }
 
   async isPhoneOn(instanceId: InstanceId): Promise<boolean> {
-    return (await this.#ask(instanceId, { kind: 'look' })).on
+    return (await this.#order(instanceId, { kind: 'look' })).on
   }
 
-  /** While its phone is off, the network turns the instance away, and contacts cannot write to it. */
+  /** While the phone is off, the network refuses the instance's connection, and contacts cannot write to it. */
   async switchPhone(instanceId: InstanceId, on: boolean): Promise<void> {
-    await this.#ask(instanceId, { kind: 'switch', on })
+    await this.#order(instanceId, { kind: 'switch', on })
   }
 
   async close(): Promise<void> {
@@ -102,10 +100,10 @@ export class Sandbox {
     )
   }
 
-  #ask(instanceId: InstanceId, order: PhoneOrder): Promise<PhoneReport> {
+  #order(instanceId: InstanceId, order: PhoneOrder): Promise<PhoneReport> {
     const { phoneOrders: orders, hints } = this.#store
     const phone = this.#phones.get(instanceId)
-    return phone ? this.#obey(phone, order) : askOwner({ orders, hints }, instanceId, order)
+    return phone ? this.#execute(phone, order) : askOwner({ orders, hints }, instanceId, order)
   }
 
   #takeOrders(lease: Lease): OrderTaker {
@@ -115,16 +113,16 @@ export class Sandbox {
       lease,
       orders,
       hints,
-      obey: async order => {
+      execute: async order => {
         const phone = this.#phones.get(instanceId)
         if (!phone) throw new Refusal('service_unavailable')
-        return this.#obey(phone, order)
+        return this.#execute(phone, order)
       },
       onError: error => this.#logger.warn({ err: error, instanceId }, 'sandbox.order_failed'),
     })
   }
 
-  async #obey(phone: Phone, order: PhoneOrder): Promise<PhoneReport> {
+  async #execute(phone: Phone, order: PhoneOrder): Promise<PhoneReport> {
     if (order.kind === 'look') return { on: phone.on }
     if (order.kind === 'write') return this.#write(phone, order.message)
     const worker = await this.#open()
@@ -162,7 +160,7 @@ export class Sandbox {
       read: (instanceId: InstanceId) => sandbox.read(instanceId),
       write: async (instanceId: InstanceId, changes: Parameters<typeof sandbox.write>[1]) => {
         const phone = this.#phones.get(instanceId)
-        // Of one that is forgotten there is nothing left to change.
+        // The instance may have been erased meanwhile.
         if (phone) await sandbox.write(phone.lease, changes)
       },
     }
@@ -173,7 +171,7 @@ export class Sandbox {
     return worker
   }
 
-  /** The network's thread died: a bug. It is started again where it was, and remembers what it had acknowledged. */
+  /** The thread died because of a bug. It restarts on the same port, with everything that it had acknowledged. */
   #restart(error: SimulatorError): void {
     this.#worker = undefined
     if (this.#closed) return

@@ -105,7 +105,7 @@ test('a port that is taken is reported with the name of its setting', async () =
   service.boot()
   const { code } = await service.exited()
   expect(code).toBe(1)
-  expect(service.output).toContain(`Port ${receiver.port} of 127.0.0.1 is taken: set METRICS_PORT to a free one.`)
+  expect(service.output).toContain(`Port ${receiver.port} of 127.0.0.1 is in use: set METRICS_PORT to a free port.`)
   await service.dispose()
   await receiver.close()
 })

@@ -80,8 +80,8 @@ const OPERATIONS = [
 ] as const
 
 /**
- * The management API (contract §6): every call by the admin key or a session, unknown addresses included. The metrics
- * are beside it, behind the same check.
+ * The management API (contract §6). Every call, including calls to unknown addresses, requires the admin key or a session.
+ * So does `/metrics`.
  */
 export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMethods): void {
   const isAdminKey = createKeyCheck(context.settings.adminKey)
@@ -96,8 +96,8 @@ export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMet
     },
     { prefix: '/admin/v1' },
   )
-  api.register(async (beside: Api) => {
-    beside.addHook('onRequest', createAdminCheck(context, isAdminKey, wrongKeys))
-    registerMetrics(beside, context)
+  api.register(async (metrics: Api) => {
+    metrics.addHook('onRequest', createAdminCheck(context, isAdminKey, wrongKeys))
+    registerMetrics(metrics, context)
   })
 }

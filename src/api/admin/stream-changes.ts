@@ -36,11 +36,11 @@ export function streamChanges(api: Api, context: ApiContext): void {
       exposeHeadRoute: false,
       schema: {
         operationId: 'streamChanges',
-        summary: 'Follow what changes',
+        summary: 'Follow changes of all instances',
         description:
-          'Server-sent events that name what to read again: `change` with `instanceId` and `what`, which is `connection`, ' +
-          '`instance`, `webhook` or `log` (messages, events, deliveries); `look` every 20 s, because a change may be ' +
-          'missed; `beat` every 5 s while the service answers. Ends with the session.',
+          'Server-sent events. `change` has an `instanceId` and, in `what`, the data that changed: `connection`, ' +
+          '`instance`, `webhook` or `log` (messages, events, deliveries). `look` is sent every 20 s and asks to read ' +
+          'everything again, because a change may be missed. `beat` is sent every 5 s. The stream ends with the session.',
         tags: ['Panel'],
         produces: ['text/event-stream'],
         response: { 200: streamSchema },
@@ -70,14 +70,14 @@ function forwardChanges(stream: EventStream, { store }: ApiContext): void {
       timer ??= setTimeout(sendBatch, BATCH_MS)
     }),
   )
-  const looking = setInterval(() => stream.send('look', { data: {} }), POLL_MS)
-  const beating = setInterval(() => stream.send('beat', { data: {} }), BEAT_MS)
+  const pollTimer = setInterval(() => stream.send('look', { data: {} }), POLL_MS)
+  const beatTimer = setInterval(() => stream.send('beat', { data: {} }), BEAT_MS)
   stream.send('look', { data: {} })
   stream.onEnd(() => {
     for (const stop of stops) stop()
     clearTimeout(timer)
-    clearInterval(looking)
-    clearInterval(beating)
+    clearInterval(pollTimer)
+    clearInterval(beatTimer)
   })
 }
 
@@ -87,11 +87,11 @@ function endWithSession(
   request: FastifyRequest,
 ): void {
   const digest = sessionDigest(sessionToken(request) ?? '', settings.adminKey)
-  const checking = setInterval(() => {
+  const timer = setInterval(() => {
     store.sessions.find(digest, now()).then(
       session => session ?? stream.end(),
       error => logger.debug({ err: error }, 'session.check_failed'),
     )
   }, SESSION_CHECK_MS)
-  stream.onEnd(() => clearInterval(checking))
+  stream.onEnd(() => clearInterval(timer))
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { AllowedMethods } from './allowed-methods.ts'
 
-test('an address allows the methods of all its routes, of the most literal pattern alone', () => {
+test('an address allows the methods of all routes with its most literal pattern', () => {
   const allowed = new AllowedMethods()
   allowed.add({ method: 'GET', url: '/messages/:id' })
   allowed.add({ method: ['PUT', 'DELETE'], url: '/messages/:id' })

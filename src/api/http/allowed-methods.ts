@@ -22,8 +22,8 @@ export class AllowedMethods {
    * @param path with valid percent-encoding
    */
   find(path: string): string[] {
-    const given = path.split('/').map(decodeURIComponent)
-    const matching = [...this.#byPattern.values()].filter(address => matches(address, given))
+    const segments = path.split('/').map(decodeURIComponent)
+    const matching = [...this.#byPattern.values()].filter(address => matches(address, segments))
     const closest = matching.sort((a, b) => a.parameters - b.parameters)[0]
     return [...(closest?.methods ?? [])].sort()
   }
@@ -46,6 +46,6 @@ function isParameter(part: string): boolean {
   return part.startsWith(':')
 }
 
-function matches({ parts }: Address, given: readonly string[]): boolean {
-  return parts.length === given.length && parts.every((part, i) => isParameter(part) || part === given[i])
+function matches({ parts }: Address, segments: readonly string[]): boolean {
+  return parts.length === segments.length && parts.every((part, i) => isParameter(part) || part === segments[i])
 }

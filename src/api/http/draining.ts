@@ -21,7 +21,7 @@ export function drainOnClose(api: Api, isDraining: () => boolean): AbortSignal {
   })
   api.addHook('onSend', (request, reply, _payload, done) => {
     if (!closing.signal.aborted && !isDraining()) return done()
-    // By then a body that came with the headers has been read; closing a connection in the middle of one could drop the answer.
+    // Later, when a body that came with the headers has been read. Closing in the middle of a body could lose the answer.
     setImmediate(() => {
       if (request.raw.complete) reply.header('connection', 'close')
       done()

@@ -8,7 +8,7 @@ function open(closing = new AbortController().signal): EventStream {
   return new EventStream(closing)
 }
 
-test('an event has its name and its data on one line each, however many lines the data holds', () => {
+test('an event has its name and its data on one line each, even if the data contains line breaks', () => {
   const stream = open()
   stream.send('connection', { reason: 'a\nb' })
   expect(stream.body.read().toString()).toBe('event: connection\ndata: {"reason":"a\\nb"}\n\n')
@@ -20,7 +20,7 @@ test('a comment every 15 s keeps proxies from closing an idle stream', () => {
   expect(stream.body.read().toString()).toBe(':\n\n'.repeat(3))
 })
 
-test('for a reader that does not read nothing piles up', () => {
+test('the buffer for a reader that does not read is limited', () => {
   const stream = open()
   let sent = 0
   while (stream.send('e', 'x'.repeat(1_000))) sent += 1
@@ -31,7 +31,7 @@ test('for a reader that does not read nothing piles up', () => {
   expect(stream.send('e', 'x')).toBe(true)
 })
 
-test('it ends once, with the reader or with the server, and leaves no timer behind', async () => {
+test('a stream ends once, with the reader or with the server, and leaves no timer', async () => {
   const closing = new AbortController()
   const [left, closed] = [open(closing.signal), open(closing.signal)]
   const ended: string[] = []
@@ -47,7 +47,7 @@ test('it ends once, with the reader or with the server, and leaves no timer behi
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('opened while the server closes, it is over at once', async () => {
+test('a stream that is opened while the server closes ends at once', async () => {
   const stream = open(AbortSignal.abort())
   stream.body.resume()
   await vi.waitFor(() => expect(stream.ended).toBe(true))

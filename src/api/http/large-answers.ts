@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readWithinMs } from './one-request-per-connection.ts'
 
-/** Copying more into a socket at once would block other callers. */
+/** Copying more than this into a socket at once would block other callers. */
 const SLICE_BYTES = 65_536
 
 const waiting: (() => void)[] = []
@@ -31,11 +31,11 @@ async function* slices(bytes: Buffer): AsyncGenerator<Buffer> {
 function turn(): Promise<void> {
   return new Promise(resolve => {
     waiting.push(resolve)
-    if (waiting.length === 1) setImmediate(giveTurn)
+    if (waiting.length === 1) setImmediate(startNext)
   })
 }
 
-function giveTurn(): void {
+function startNext(): void {
   waiting.shift()?.()
-  if (waiting.length > 0) setImmediate(giveTurn)
+  if (waiting.length > 0) setImmediate(startNext)
 }

@@ -9,7 +9,7 @@ import { createErrorHandler } from './error-handler.ts'
 import { KnownCallers } from './known-callers.ts'
 import { refuseWhenBusy } from './open-request-limits.ts'
 
-describe('more open requests than the server takes', () => {
+describe('open requests beyond the limit', () => {
   let api: Api
 
   afterEach(() => api.close())
@@ -33,7 +33,7 @@ describe('more open requests than the server takes', () => {
     return `http://127.0.0.1:${(api.server.address() as AddressInfo).port}`
   }
 
-  /** @returns breaks it off */
+  /** @returns a function that aborts the request */
   async function ask(url: string, authorization = 'none', length?: number): Promise<() => Promise<void>> {
     const arrived = once(api.server, 'request')
     const headers = { authorization, ...(length !== undefined && { 'content-length': length }) }
@@ -59,7 +59,7 @@ describe('more open requests than the server takes', () => {
     expect((await fetch(`${url}/quick`)).status).toBe(200)
   })
 
-  test('of strangers do not count for callers with a key, once these were seen', async () => {
+  test('of strangers do not count against callers whose key was accepted before', async () => {
     const url = await start(1, 1)
     const call = async (authorization: string) => (await fetch(`${url}/quick`, { headers: { authorization } })).status
     expect(await call('good')).toBe(200)
@@ -70,7 +70,7 @@ describe('more open requests than the server takes', () => {
     expect(await call('good')).toBe(503)
   })
 
-  test('do not count while the body of a stranger is still to come, or an answer waits for its reader', async () => {
+  test('do not include requests whose body is still arriving from a stranger, or whose answer waits for its reader', async () => {
     const url = await start(1)
     for (let n = 0; n < 5; n += 1) await ask(`${url}/body`, 'none', 10)
     for (let n = 0; n < 5; n += 1) {

@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createClientErrorHandler } from './raw-answers.ts'
 
-/** A connection that keeps what is written to it. */
+/** A connection that records the written data. */
 function createSocket(more: object = {}): Socket & { written: string } {
   const socket = new Duplex({
     read() {},
@@ -17,14 +17,14 @@ function createSocket(more: object = {}): Socket & { written: string } {
 
 const answer = createClientErrorHandler(() => 'req_1')
 
-describe('what Node could not read', () => {
+describe('a request that Node cannot parse', () => {
   test.each([
     ['HPE_INVALID_METHOD', 400, 'invalid_request'],
     [undefined, 400, 'invalid_request'],
     ['HPE_HEADER_OVERFLOW', 431, 'headers_too_large'],
     ['ERR_HTTP_REQUEST_TIMEOUT', 408, 'request_timeout'],
     ['HPE_CHUNK_EXTENSIONS_OVERFLOW', 413, 'payload_too_large'],
-  ])('%s is answered with %i %s, complete and in the envelope', (code, status, ours) => {
+  ])('%s is answered with %i %s and a complete error body', (code, status, ours) => {
     const socket = createSocket()
     answer(Object.assign(new Error('x'), code === undefined ? {} : { code }), socket)
     const [head = '', body = ''] = socket.written.split('\r\n\r\n')
@@ -36,7 +36,7 @@ describe('what Node could not read', () => {
     expect(socket.writableEnded).toBe(true)
   })
 
-  test('nothing is written into an answer that has begun, after one that was given, nor to a caller that has gone', () => {
+  test('gets no answer if an answer has begun or was already sent, or if the caller has disconnected', () => {
     const answering = createSocket({ _httpMessage: { headersSent: true } })
     answer(new Error('x'), answering)
     expect([answering.written, answering.destroyed]).toEqual(['', true])

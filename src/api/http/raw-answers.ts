@@ -15,7 +15,7 @@ const NODE_CODES: Readonly<Record<string, () => Refusal>> = {
 /** Answers requests that Node's parser refuses with an error body, and closes the connection. */
 export function createClientErrorHandler(newRequestId: (request: IncomingMessage) => string) {
   return (error: NodeJS.ErrnoException, socket: Socket): void => {
-    const refusal = NODE_CODES[error.code ?? '']?.() ?? new Refusal('invalid_request', 'This is not proper HTTP.')
+    const refusal = NODE_CODES[error.code ?? '']?.() ?? new Refusal('invalid_request', 'The request is not valid HTTP.')
     if (error.code === 'ECONNRESET' || !socket.writable || isAnswered(socket)) socket.destroy()
     else answerRaw(socket, refusal, newRequestId)
   }

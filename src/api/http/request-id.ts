@@ -10,8 +10,8 @@ export function createRequestIds(): (request: IncomingMessage) => string {
   const prefix = `req_${randomBytes(PREFIX_BYTES).toString('hex')}_`
   let count = 0
   return request => {
-    const given = request.headers['x-request-id']
-    if (typeof given === 'string' && KEPT.test(given)) return given
+    const callerId = request.headers['x-request-id']
+    if (typeof callerId === 'string' && KEPT.test(callerId)) return callerId
     count += 1
     return prefix + count.toString(36)
   }

@@ -17,7 +17,7 @@ describe('readableTarget', () => {
     expect(readableTarget(target)).toBe(path)
   })
 
-  test('whatever the path, the router can decode it, and what could be decoded is left as it is', () => {
+  test('the router can decode every path, and a path that is already decodable is unchanged', () => {
     fc.assert(
       fc.property(fc.string(), text => {
         const path = `/${text.replaceAll(/[?#]/g, '_')}`

@@ -17,7 +17,7 @@ const body = Type.Object({
 const query = Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1 })), to: Type.Optional(Type.String()) })
 
 describe('a body', () => {
-  test('passes as it is, with the fields that nobody knows', () => {
+  test('is passed on unchanged, including unknown fields', () => {
     expect(check('body', body, { to: 'x', more: 1 })).toBe(true)
   })
 
@@ -27,7 +27,7 @@ describe('a body', () => {
     [{ to: 1 }, '"to" must be string.', [{ field: 'to', message: 'must be string' }]],
     [{ to: 'x', n: '1' }, '"n" must be integer.', [{ field: 'n', message: 'must be integer' }]],
     [{ to: 'x', in: {} }, '"in.a" is required.', [{ field: 'in.a', message: 'is required' }]],
-  ])('%j is refused, the field named', (value, message, details) => {
+  ])('%j is refused, and the error names the field', (value, message, details) => {
     const { error } = check('body', body, value) as { error: Error }
     expect(error).toMatchObject({ code: 'invalid_request', message, details })
   })
@@ -44,7 +44,7 @@ describe('a query string', () => {
     expect(error.message).toContain('it has limit, to')
   })
 
-  test('gives integers where they are asked for, and only whole decimal ones', () => {
+  test('has its integers parsed, and accepts only decimal ones', () => {
     expect(check('querystring', query, { limit: '10', to: '10' })).toEqual({ value: { limit: 10, to: '10' } })
     for (const limit of ['', '1.5', '1e3', '0x1', '-1', ' 1', '0', ['1', '2'], '9'.repeat(30)]) {
       expect(check('querystring', query, { limit })).toMatchObject({ error: { code: 'invalid_request' } })

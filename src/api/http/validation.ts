@@ -16,12 +16,12 @@ const INTEGER = /^[0-9]{1,9}$/
  */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const validator = Compile(schema)
-  return (given: unknown) => {
-    const unknown = httpPart === 'querystring' ? findUnknown(schema, given) : undefined
+  return (input: unknown) => {
+    const unknown = httpPart === 'querystring' ? findUnknown(schema, input) : undefined
     if (unknown !== undefined) return { error: refuseUnknown(schema, unknown) }
-    const value = httpPart === 'querystring' ? readIntegers(schema, given) : (given ?? {})
+    const value = httpPart === 'querystring' ? readIntegers(schema, input) : (input ?? {})
     if (!validator.Check(value)) return { error: createRefusal(httpPart ?? 'request', validator.Errors(value)) }
-    return value === given ? true : { value }
+    return value === input ? true : { value }
   }
 }
 

@@ -1,4 +1,3 @@
-/** Response headers, by their name in the document. */
 export const HEADERS = {
   'X-Request-Id': {
     description:

@@ -26,7 +26,7 @@ function received(id: string, createdAt: number, more: { from: string; text?: st
   }
 }
 
-test('what went out and what came in stand together by the other side, in the order of time', () => {
+test('sent and received messages are grouped by the other party, in the order of time', () => {
   const views = conversationViews(
     [message('msg_2', '5511', 20), message('msg_1', '5522', 10)],
     [received('evt_1', 15, { from: '5511', text: 'first', name: 'Ana' }), received('evt_2', 30, { from: '5522' })],
@@ -38,7 +38,7 @@ test('what went out and what came in stand together by the other side, in the or
   expect(views[0]?.lines[1]).toMatchObject({ direction: 'in', text: '', status: null, from: null })
 })
 
-test('in a group every line says who wrote it, and the group takes nobody’s name', () => {
+test('in a group every received message names its sender, and the group has no sender’s name', () => {
   const [view] = conversationViews([], [received('evt_1', 1, { from: '5511', text: 'Hi', group: GROUP, name: 'Ana' })])
   expect(view).toMatchObject({ with: GROUP, name: null, lines: [{ from: '5511', name: 'Ana' }] })
 })

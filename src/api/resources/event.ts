@@ -109,7 +109,6 @@ export function eventView(event: EventRecord): EventView {
 
 export type EventDetailView = Static<typeof eventDetailSchema>
 
-/** Returns the headers of a past attempt. */
 export type HeadersOfAttempt = (attempt: AttemptRecord) => Record<string, string>
 
 export function eventDetailView(event: EventDetail, headersOf: HeadersOfAttempt): EventDetailView {

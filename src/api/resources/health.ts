@@ -21,7 +21,7 @@ export const healthSchema = Type.Object(
     lastAcknowledgement: nullable(
       Type.Object(
         {
-          at: moment('When it came.'),
+          at: moment('When the acknowledgement arrived.'),
           latencyMs: Type.Integer({ description: 'Milliseconds since the message was written to the socket.' }),
         },
         { description: 'The latest message that WhatsApp acknowledged.' },

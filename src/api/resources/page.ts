@@ -4,7 +4,6 @@ const MAX_LIMIT = 200
 const DEFAULT_LIMIT = 50
 const MAX_CURSOR_LENGTH = 1_024
 
-/** The query parameters of every list. */
 export const pageQuery = {
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'Entries on a page.' }),

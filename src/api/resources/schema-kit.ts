@@ -1,11 +1,9 @@
 import { type Static, type TSchema, Type } from 'typebox'
 
-/** A string enum. */
 export function oneOf<const T extends readonly string[]>(values: T, options: { description?: string } = {}) {
   return Type.Unsafe<T[number]>({ type: 'string', enum: [...values], ...options })
 }
 
-/** The same schema, or null. */
 export function nullable<T extends TSchema>(schema: T) {
   const { type, enum: values, ...rest } = schema as { type?: string; enum?: string[] }
   if (type === undefined || type === 'object')

@@ -11,7 +11,7 @@ const bodySchema = Type.Object(
   {
     phone: Type.Optional(
       Type.String({
-        description: 'The number to link, digits only: asks for a pairing code in place of a QR code.',
+        description: 'The number to link by pairing code, digits only. Without it, the number is linked by QR code.',
         examples: ['5511987654321'],
       }),
     ),
@@ -27,8 +27,7 @@ export function connectInstance(api: Api, context: ApiContext): void {
       schema: {
         operationId: 'connectInstance',
         summary: 'Link the instance, or resume it',
-        description:
-          'Starts linking by QR code, or by pairing code when `phone` is given; resumes a `stopped` instance.',
+        description: 'Starts linking by QR code, or by pairing code if `phone` is set. Resumes a `stopped` instance.',
         tags: ['Connection'],
         params: instanceParams,
         body: bodySchema,

@@ -2,10 +2,10 @@ import type { ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
 import { type ConnectionView, connectionView } from '../../resources/connection.ts'
 
-/** The connection of an instance as it is now; null without such an instance. */
+/** The current connection of an instance; null if there is no such instance. */
 export async function findConnection({ store, settings, now }: ApiContext, id: string): Promise<ConnectionView | null> {
   if (!isId(id)) return null
-  // One after the other: what goes with a state, such as the number of `connected`, is recorded with it or before.
+  // The instance first: its fields, such as the linked number, are recorded before the connection's state or with it.
   const instance = await store.instances.find(id)
   const stored = await store.connections.find(id)
   return instance && stored && connectionView(instance, stored, settings.simulated ?? false, now())

@@ -11,7 +11,7 @@ export function getConnection(api: Api, context: ApiContext): void {
       schema: {
         operationId: 'getConnection',
         summary: 'Read the connection',
-        description: 'The state, and while linking the QR code or the pairing code.',
+        description: 'The state, and the QR code or pairing code while linking.',
         tags: ['Connection'],
         params: instanceParams,
         response: { 200: dataOf(connectionSchema, 'The connection.') },

@@ -11,8 +11,8 @@ export function getHealth(api: Api, context: ApiContext): void {
     {
       schema: {
         operationId: 'getHealth',
-        summary: 'Read how the connection is doing',
-        description: 'Since when it is in this state and why, and what was last seen of WhatsApp.',
+        summary: 'Read the health of the connection',
+        description: 'The state with its start and reason, and the last activity of WhatsApp.',
         tags: ['Connection'],
         params: instanceParams,
         response: { 200: dataOf(healthSchema, 'The health of the connection.') },

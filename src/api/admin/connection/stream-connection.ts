@@ -24,8 +24,8 @@ export function streamConnection(api: Api, context: ApiContext): void {
         operationId: 'streamConnection',
         summary: 'Follow the connection',
         description:
-          'Server-sent events: `connection` at once and after every change, with the data of `getConnection`. ' +
-          'Ends with `deleted` when the instance is deleted.',
+          'Server-sent events. `connection` has the data of `getConnection`, and is sent at once and after every change. ' +
+          'The stream ends with `deleted` when the instance is deleted.',
         tags: ['Connection'],
         params: instanceParams,
         produces: ['text/event-stream'],

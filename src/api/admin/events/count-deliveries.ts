@@ -11,11 +11,11 @@ export function countDeliveries(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'countDeliveries',
-        summary: 'Count how deliveries ended, and redeliveries on their way',
-        description: 'What `redeliverEvents` would queue again, and how far that got.',
+        summary: 'Count events by the outcome of their delivery, and pending redeliveries',
+        description: 'The number of events that `redeliverEvents` would queue, and its progress.',
         tags: ['Event log'],
         params: instanceParams,
-        querystring: Type.Object({ since: moment('Events made at or after this moment.') }),
+        querystring: Type.Object({ since: moment('Only events created at or after this time.') }),
         response: { 200: dataOf(deliveryCountsSchema, 'Up to 10,000 of each.') },
       },
       config: { refusals: ['instance_not_found', 'invalid_request'] },

@@ -33,7 +33,7 @@ export function getInstanceEvent(api: Api, context: ApiContext): void {
   )
 }
 
-/** Makes the headers of past attempts again: they follow from the bytes, the moment and the secrets in force then. */
+/** Recreates the headers of past attempts from the body, the time and the secrets that were in force. */
 async function createHeadersOf(
   { store: { instances }, webhooks }: ApiContext,
   instanceId: InstanceId,
@@ -42,7 +42,7 @@ async function createHeadersOf(
   const changedAt = await instances.findSecretChangedAt(instanceId)
   const body = Buffer.from(event.body)
   const attempts = event.deliveries.flatMap(({ log }) => log)
-  const made = await Promise.all(
+  const entries = await Promise.all(
     attempts.map(async attempt => {
       const { attemptNumber, startedAt } = attempt
       const secrets = await instances.findSigningSecrets(instanceId, startedAt)
@@ -53,7 +53,7 @@ async function createHeadersOf(
       return [attempt, isSecretGone ? withoutSignatures(headers) : headers] as const
     }),
   )
-  const headers = new Map<AttemptRecord, Record<string, string>>(made)
+  const headers = new Map<AttemptRecord, Record<string, string>>(entries)
   return attempt => headers.get(attempt) ?? {}
 }
 

@@ -7,10 +7,10 @@ import { getInstanceOrRefuse, instanceParams } from '../instances/instance-param
 
 const bodySchema = Type.Object(
   {
-    since: moment('Events made at or after this moment.'),
+    since: moment('Events created at or after this time.'),
     state: Type.Optional(
       oneOf(['delivered', 'exhausted'], {
-        description: 'Only those whose latest delivery is in this state; `exhausted` unless said otherwise.',
+        description: 'Only events whose latest delivery is in this state. Default: `exhausted`.',
       }),
     ),
   },
@@ -29,7 +29,7 @@ export function redeliverEvents(api: Api, { store, now }: ApiContext): void {
         operationId: 'redeliverEvents',
         summary: 'Deliver many events again',
         description:
-          'Every event made since a moment whose latest delivery ended so, as `redeliverEvent` does for one.',
+          'Redelivers every event created since `since` whose latest delivery is in `state`, like `redeliverEvent`.',
         tags: ['Event log'],
         params: instanceParams,
         body: bodySchema,

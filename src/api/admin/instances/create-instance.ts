@@ -24,10 +24,10 @@ export function createInstance(api: Api, { store, sandbox, now }: ApiContext): v
         operationId: 'createInstance',
         summary: 'Create an instance',
         description:
-          'A `whatsapp` instance is linked to a phone next; a `sandbox` one links itself to a simulated phone at once.',
+          'A `whatsapp` instance has to be linked to a phone. A `sandbox` instance links itself to a simulated phone.',
         tags: ['Instances'],
         body: bodySchema,
-        response: { 201: dataOf(createdInstanceSchema, 'Created. The token is shown this once.') },
+        response: { 201: dataOf(createdInstanceSchema, 'Created. The token is shown only once.') },
       },
       config: { refusals: ['invalid_request', 'sandbox_disabled'], optionalBody: true },
     },

@@ -12,8 +12,8 @@ export function deleteInstance(api: Api, { store, now }: ApiContext): void {
         operationId: 'deleteInstance',
         summary: 'Delete an instance',
         description:
-          'The token becomes invalid and the credentials are erased at once; the number is unlinked. Queued messages fail ' +
-          'with `instance_deleted` or `unconfirmed`. Pending deliveries are completed.',
+          'Invalidates the token, erases the credentials and unlinks the number. Queued messages fail with ' +
+          '`instance_deleted` or `unconfirmed`. Pending deliveries are completed.',
         tags: ['Instances'],
         params: instanceParams,
         response: { 204: Type.Null({ description: 'Deleted.' }) },

@@ -7,10 +7,10 @@ import { statisticsSchema, statisticsView } from '../../resources/statistics.ts'
 import { getInstanceOrRefuse, instanceParams } from './instance-params.ts'
 
 const MINUTE_MS = 60_000
-/** Spans of time that give some fifty bars. */
+/** Bucket lengths by number of hours. They give about fifty bars. */
 const BUCKET_MS: Readonly<Record<number, number>> = { 1: MINUTE_MS, 24: 30 * MINUTE_MS, 168: 180 * MINUTE_MS }
 const HOUR_MS = 60 * MINUTE_MS
-/** A bucket that is over and waits for nothing changes only by a redelivery: it is counted again after this. */
+/** A past bucket without pending deliveries changes only by redeliveries, so it is cached for this time. */
 const KEPT_MS = 5 * MINUTE_MS
 const MAX_KEPT = 5_000
 
@@ -22,7 +22,7 @@ interface Kept {
 export function getStatistics(api: Api, { store, now }: ApiContext): void {
   const kept = new BoundedMap<string, Kept>(MAX_KEPT)
 
-  /** One bucket after the other, so that other calls get their turn in between. */
+  /** Counts one bucket per query, so that other calls can run in between. */
   async function count(instanceId: string, at: number, bucketMs: number): Promise<DeliveryOutcomes> {
     const key = `${instanceId} ${at} ${bucketMs}`
     const known = kept.get(key)
@@ -47,7 +47,7 @@ export function getStatistics(api: Api, { store, now }: ApiContext): void {
             description: 'How far back: 1, 24 or 168.',
           }),
         }),
-        response: { 200: dataOf(statisticsSchema, 'By the time at which the events were made.') },
+        response: { 200: dataOf(statisticsSchema, 'The events by the time of their creation.') },
       },
       config: { refusals: ['instance_not_found', 'invalid_request'] },
     },

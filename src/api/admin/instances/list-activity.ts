@@ -16,7 +16,7 @@ export function listActivity(api: Api, { store, now }: ApiContext): void {
     {
       schema: {
         operationId: 'listActivity',
-        summary: 'What instances are busy with',
+        summary: 'Read the recent activity of instances',
         tags: ['Statistics'],
         querystring: Type.Object({
           ids: Type.String({
@@ -25,7 +25,9 @@ export function listActivity(api: Api, { store, now }: ApiContext): void {
             description: 'Up to 100 instances, separated by commas.',
           }),
         }),
-        response: { 200: dataOf(Type.Array(activitySchema), 'In no order; unknown instances are counted as idle.') },
+        response: {
+          200: dataOf(Type.Array(activitySchema), 'In no particular order. Unknown instances count as idle.'),
+        },
       },
       config: { refusals: ['invalid_request'] },
     },

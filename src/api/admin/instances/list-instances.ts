@@ -9,7 +9,7 @@ const MAX_SEARCH_LENGTH = 100
 const querySchema = Type.Object({
   ...pageQuery,
   search: Type.Optional(
-    Type.String({ minLength: 1, maxLength: MAX_SEARCH_LENGTH, description: 'Part of a name, id or number.' }),
+    Type.String({ minLength: 1, maxLength: MAX_SEARCH_LENGTH, description: 'Part of a name, ID or number.' }),
   ),
 })
 

@@ -14,11 +14,11 @@ export function replaceToken(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'replaceToken',
-        summary: 'Make a new token',
-        description: 'The old token is invalid at once, on every node.',
+        summary: 'Create a new token',
+        description: 'Invalidates the old token at once, on every node.',
         tags: ['Instances'],
         params: instanceParams,
-        response: { 200: dataOf(Type.Object({ token: tokenSchema }), 'The new token, shown this once.') },
+        response: { 200: dataOf(Type.Object({ token: tokenSchema }), 'The new token, shown only once.') },
       },
       config: { refusals: ['instance_not_found'] },
     },

@@ -14,7 +14,7 @@ export function getInstanceMessage(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'getInstanceMessage',
-        summary: 'Read a message and its time line',
+        summary: 'Read a message and its events',
         tags: ['Message log'],
         params: Type.Object({ id: instanceIdSchema, messageId: messageIdSchema }),
         response: { 200: dataOf(messageLifeSchema, 'The message with its events.') },

@@ -5,7 +5,7 @@ import { dataOf } from '../../resources/schema-kit.ts'
 import { instanceParams } from '../instances/instance-params.ts'
 import { getSandboxOrRefuse } from '../sandbox/get-sandbox.ts'
 
-/** The latest lines, in each direction. */
+/** The number of messages in each direction. */
 const MAX_LINES = 200
 
 export function listConversations(api: Api, context: ApiContext): void {
@@ -15,8 +15,8 @@ export function listConversations(api: Api, context: ApiContext): void {
     {
       schema: {
         operationId: 'listConversations',
-        summary: 'What a sandbox instance and its simulated contacts wrote to each other',
-        description: 'From the latest 200 messages sent and the latest 200 received; the latest conversation first.',
+        summary: 'List the conversations of a sandbox instance with its simulated contacts',
+        description: 'Contains the latest 200 sent and the latest 200 received messages. Latest conversation first.',
         tags: ['Sandbox'],
         params: instanceParams,
         response: { 200: dataOf(Type.Array(conversationSchema), 'The conversations.') },

@@ -13,8 +13,8 @@ const querySchema = Type.Object({
   to: Type.Optional(
     Type.String({ maxLength: 64, description: 'Only messages to this recipient, as the caller wrote it.' }),
   ),
-  since: Type.Optional(Type.String({ description: 'Accepted at or after this moment (ISO 8601).' })),
-  until: Type.Optional(Type.String({ description: 'Accepted before this moment (ISO 8601).' })),
+  since: Type.Optional(Type.String({ description: 'Accepted at or after this time (ISO 8601).' })),
+  until: Type.Optional(Type.String({ description: 'Accepted before this time (ISO 8601).' })),
 })
 
 export function listMessages(api: Api, { store }: ApiContext): void {

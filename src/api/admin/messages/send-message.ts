@@ -21,7 +21,7 @@ export function sendMessage(api: Api, { store, now }: ApiContext): void {
     {
       schema: {
         operationId: 'sendMessage',
-        summary: 'Send a text message by hand',
+        summary: 'Send a text message as the administrator',
         description: "Like `sendText`, but without the instance's token and outside its rate limit.",
         tags: ['Message log'],
         params: instanceParams,

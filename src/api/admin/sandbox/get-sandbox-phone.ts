@@ -10,7 +10,7 @@ export function getSandboxPhone(api: Api, context: ApiContext): void {
     {
       schema: {
         operationId: 'getSandboxPhone',
-        summary: 'Whether the simulated phone is on',
+        summary: 'Read whether the simulated phone is on',
         tags: ['Sandbox'],
         params: instanceParams,
         response: { 200: dataOf(sandboxPhoneSchema, 'The phone.') },

@@ -14,12 +14,12 @@ export function switchSandboxPhone(api: Api, context: ApiContext): void {
         operationId: 'switchSandboxPhone',
         summary: 'Switch the simulated phone on or off',
         description:
-          'While it is off the simulated WhatsApp turns the instance away: it is `reconnecting`, then `disconnected`. A ' +
-          'restart of the service, or a move to another node, switches it on.',
+          'While the phone is off, the simulated WhatsApp refuses the connection: the instance is `reconnecting`, then ' +
+          '`disconnected`. A restart of the service, or a move to another node, switches the phone on.',
         tags: ['Sandbox'],
         params: instanceParams,
         body: sandboxPhoneSchema,
-        response: { 200: dataOf(sandboxPhoneSchema, 'The phone as it is now.') },
+        response: { 200: dataOf(sandboxPhoneSchema, 'The current state of the phone.') },
       },
       config: { refusals: ['instance_not_found', 'invalid_request', 'not_a_sandbox', 'sandbox_disabled'] },
     },

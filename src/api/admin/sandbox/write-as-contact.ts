@@ -13,7 +13,7 @@ const bodySchema = Type.Object(
     text: textSchema,
     group: Type.Optional(
       Type.String({
-        description: 'The group it is written in, as `digits@g.us`.',
+        description: 'The group to write in, as `digits@g.us`.',
         examples: ['120363041234567890@g.us'],
       }),
     ),
@@ -22,7 +22,7 @@ const bodySchema = Type.Object(
   { title: 'SimulatedMessage' },
 )
 
-const writtenSchema = Type.Object({ id: Type.String({ description: "WhatsApp's id of the message." }) })
+const writtenSchema = Type.Object({ id: Type.String({ description: "WhatsApp's ID of the message." }) })
 
 export function writeAsContact(api: Api, { store, sandbox }: ApiContext): void {
   api.post(
@@ -32,8 +32,8 @@ export function writeAsContact(api: Api, { store, sandbox }: ApiContext): void {
         operationId: 'writeAsContact',
         summary: 'Write to a sandbox instance',
         description:
-          'A simulated contact writes to the instance; `message.received` follows, or `instance_not_connected` while no ' +
-          'number is linked, for nothing would.',
+          'A simulated contact writes to the instance, and `message.received` follows. While no number is linked, the call ' +
+          'is refused with `instance_not_connected`.',
         tags: ['Sandbox'],
         params: instanceParams,
         body: bodySchema,

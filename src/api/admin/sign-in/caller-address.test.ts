@@ -3,7 +3,7 @@ import { networkOf } from './caller-address.ts'
 
 test.each([
   ['an IPv4 address', '203.0.113.7', '203.0.113.7'],
-  ['one that is mapped into IPv6', '::ffff:203.0.113.7', '203.0.113.7'],
+  ['an IPv4-mapped IPv6 address', '::ffff:203.0.113.7', '203.0.113.7'],
   ['the same in hexadecimal', '::FFFF:cb00:7107', '203.0.113.7'],
   ['an IPv6 address', '2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
   ['its neighbour', '2001:db8:1:2:ffff::1', '2001:db8:1:2::/64'],
@@ -12,7 +12,7 @@ test.each([
   ['a link-local address with a zone', 'fe80::1%eth0', 'fe80::/64'],
   ['the same with another zone', 'fe80::1%\u0000x', 'fe80::/64'],
   ['loopback', '::1', '::/64'],
-  ['what is no address', '', ''],
-])('%s counts as its network', (_what, address, network) => {
+  ['text that is not an address', '', ''],
+])('%s is reduced to its network', (_what, address, network) => {
   expect(networkOf(address)).toBe(network)
 })

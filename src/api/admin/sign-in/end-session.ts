@@ -9,7 +9,7 @@ export function endSession(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'endSession',
         summary: 'End a session of the panel',
-        description: 'At once and on every node. Nothing happens if it has ended already.',
+        description: 'Takes effect at once, on every node. Does nothing if the session has already ended.',
         tags: ['Panel'],
         params: sessionParams,
         response: { 204: Type.Null({ description: 'Ended.' }) },

@@ -2,7 +2,7 @@ import type { Api, ApiContext } from '../../context.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { type SessionView, sessionSchema } from '../../resources/session.ts'
 
-/** @param id null: the admin key itself */
+/** @param id null for a caller with the admin key */
 export async function findSessionView(
   { store, sandbox, version }: ApiContext,
   id: string | null,
@@ -17,9 +17,9 @@ export function getSession(api: Api, context: ApiContext): void {
     {
       schema: {
         operationId: 'getSession',
-        summary: 'Read who is signed in, and what this installation offers',
+        summary: "Read the caller's session, and the features of this installation",
         tags: ['Panel'],
-        response: { 200: dataOf(sessionSchema, 'The session that asks.') },
+        response: { 200: dataOf(sessionSchema, "The caller's session.") },
       },
     },
     async request => ({ data: await findSessionView(context, request.sessionId || null) }),

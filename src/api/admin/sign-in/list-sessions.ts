@@ -9,7 +9,7 @@ export function listSessions(api: Api, { store, now }: ApiContext): void {
     {
       schema: {
         operationId: 'listSessions',
-        summary: 'List who is signed in to the panel',
+        summary: 'List the sessions of the panel',
         tags: ['Panel'],
         response: { 200: dataOf(Type.Array(listedSessionSchema), 'Every session, newest first.') },
       },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { hashPassword, isPassword } from './password.ts'
 
-test('a hash takes its own password and no other, and never looks the same twice', async () => {
+test('a hash accepts only its own password, and every hash of a password is different', async () => {
   const hash = await hashPassword('correct horse battery')
   expect(hash).not.toContain('horse')
   expect(await isPassword('correct horse battery', hash)).toBe(true)
@@ -10,6 +10,6 @@ test('a hash takes its own password and no other, and never looks the same twice
   expect(await hashPassword('correct horse battery')).not.toBe(hash)
 })
 
-test('a password counts however its accents were typed', async () => {
+test('a password is accepted in any Unicode normalization', async () => {
   expect(await isPassword('cafe\u0301 com leite', await hashPassword('caf\u00e9 com leite'))).toBe(true)
 })

@@ -30,11 +30,11 @@ export async function isPassword(password: string, hash: string): Promise<boolea
   const [, n, r, p, salt = '', key = ''] = hash.split('$')
   const expected = Buffer.from(key, 'base64')
   const cost = { N: Number(n), r: Number(r), p: Number(p), maxmem: MAX_MEMORY_BYTES }
-  const given = await checked.derive({
+  const derived = await checked.derive({
     password: password.normalize('NFKC'),
     salt: Buffer.from(salt, 'base64'),
     keyBytes: expected.length,
     cost,
   })
-  return timingSafeEqual(given, expected)
+  return timingSafeEqual(derived, expected)
 }

@@ -7,7 +7,6 @@ const TOKEN_BYTES = 32
 const ID_BYTES = 12
 const VALUE = new RegExp(`(?:^|; *)${COOKIE}=([A-Za-z0-9_-]{43})(?:;|$)`)
 
-/** The lifetime of a session. */
 export const SESSION_MS = 7 * 24 * 60 * 60_000
 
 export function newSessionToken(): string {

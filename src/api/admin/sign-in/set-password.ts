@@ -9,7 +9,7 @@ const bodySchema = Type.Object(
       Type.String({
         minLength: MIN_PASSWORD_LENGTH,
         maxLength: MAX_PASSWORD_LENGTH,
-        description: 'Null removes it; the admin key always works.',
+        description: 'Null removes the password. The admin key always works.',
       }),
     ),
   },
@@ -23,7 +23,7 @@ export function setPassword(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'setPassword',
         summary: "Set or remove the panel's password",
-        description: 'Ends every session but the one that asks.',
+        description: "Ends every session except the caller's.",
         tags: ['Panel'],
         body: bodySchema,
         response: { 204: Type.Null({ description: 'Set, or removed.' }) },

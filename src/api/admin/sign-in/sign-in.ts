@@ -50,7 +50,7 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
         operationId: 'signIn',
         summary: 'Sign in to the panel',
         description:
-          'Sets the cookie of a session that lasts 7 days. It is sent by browsers only, and counts only from this site.',
+          'Sets the cookie of a session that lasts 7 days. The session is accepted only in requests from this site.',
         tags: ['Panel'],
         security: [],
         body: bodySchema,

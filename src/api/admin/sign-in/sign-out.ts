@@ -9,7 +9,7 @@ export function signOut(api: Api, { store, settings }: ApiContext): void {
       schema: {
         operationId: 'signOut',
         summary: 'Sign out of the panel',
-        description: 'Ends the session that asks, on every node at once.',
+        description: "Ends the caller's session at once, on every node.",
         tags: ['Panel'],
         response: { 204: Type.Null({ description: 'Ended.' }) },
       },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { WrongKeys } from './wrong-keys.ts'
 
-/** The store's counts, and how often it was asked. */
+/** The counts of the store, and the number of queries. */
 class Counts {
   readonly byAddress = new Map<string, number>()
   asked = 0
@@ -14,14 +14,14 @@ class Counts {
   }
 }
 
-test('ten wrong keys in a window are let pass, the eleventh waits for its end', async () => {
+test('ten wrong keys are allowed in a window; after the eleventh the address has to wait for its end', async () => {
   const wrongKeys = new WrongKeys(new Counts())
   for (let n = 0; n < 10; n += 1) expect(await wrongKeys.count('a')).toBe(0)
   expect(await wrongKeys.count('a')).toBe(40_000)
   expect(await wrongKeys.count('b')).toBe(0)
 })
 
-test('keys that were tried on other nodes count', async () => {
+test('wrong keys on other nodes count too', async () => {
   const counts = new Counts()
   const [one, other] = [new WrongKeys(counts), new WrongKeys(counts)]
   for (let n = 0; n < 5; n += 1) await one.count('a')
@@ -30,14 +30,14 @@ test('keys that were tried on other nodes count', async () => {
   expect(await other.count('a')).toBe(40_000)
 })
 
-test('who goes on guessing while he has to wait costs the store nothing', async () => {
+test('guesses from a blocked address do not reach the store', async () => {
   const counts = new Counts()
   const wrongKeys = new WrongKeys(counts)
   for (let n = 0; n < 100; n += 1) await wrongKeys.count('a')
   expect(counts.asked).toBe(11)
 })
 
-test('however many guess at once, the store is asked about one at a time, and not without end', async () => {
+test('of many concurrent guesses the store counts one at a time, and the excess is refused', async () => {
   let running = 0
   let most = 0
   const wrongKeys = new WrongKeys({
@@ -55,7 +55,7 @@ test('however many guess at once, the store is asked about one at a time, and no
   expect(waits.filter(waitMs => waitMs === 1_000)).toHaveLength(200)
 })
 
-test('a count that fails does not fail the next one', async () => {
+test('a failed count does not affect the next one', async () => {
   let asked = 0
   const wrongKeys = new WrongKeys({
     async countWrongKey() {

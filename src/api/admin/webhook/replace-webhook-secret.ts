@@ -11,10 +11,10 @@ export function replaceWebhookSecret(api: Api, { store, now }: ApiContext): void
     {
       schema: {
         operationId: 'replaceWebhookSecret',
-        summary: 'Make a new signing secret',
+        summary: 'Create a new signing secret',
         description:
-          'Signs everything from now on, queued deliveries too: `X-Service-Signature` changes over at once, ' +
-          '`webhook-signature` carries the old signature beside the new one for 24 h.',
+          'The new secret signs every POST from now on, including those of queued deliveries. For 24 h, ' +
+          '`webhook-signature` has a second signature with the old secret. `X-Service-Signature` has only the new one.',
         tags: ['Webhooks'],
         params: instanceParams,
         response: { 200: dataOf(webhookSchema, 'The configuration with the new secret.') },

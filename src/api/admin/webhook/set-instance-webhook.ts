@@ -13,7 +13,7 @@ export function setInstanceWebhook(api: Api, context: ApiContext): void {
       schema: {
         operationId: 'setInstanceWebhook',
         summary: 'Set or clear the webhook of an instance',
-        description: 'Counts for the events made from now on. With null they are kept in the log and not posted.',
+        description: 'The URL applies to events created from now on. With null, new events are logged but not posted.',
         tags: ['Webhooks'],
         params: instanceParams,
         body: Type.Object({ url: nullable(urlSchema) }, { title: 'WebhookUrlOrNull' }),

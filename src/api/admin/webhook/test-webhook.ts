@@ -14,11 +14,10 @@ export function testWebhook(api: Api, { store, webhooks, now }: ApiContext): voi
       schema: {
         operationId: 'testWebhook',
         summary: 'Post a test event to the webhook and show the answer',
-        description:
-          'One event of the kind `webhook.test`, signed like every other, at once. It is not logged and not repeated.',
+        description: 'Posts one signed event of the kind `webhook.test` at once. It is not logged and not retried.',
         tags: ['Webhooks'],
         params: instanceParams,
-        response: { 200: dataOf(webhookTestSchema, 'What came of it.') },
+        response: { 200: dataOf(webhookTestSchema, 'The result.') },
       },
       config: { refusals: ['instance_not_found', 'webhook_not_configured'] },
     },

@@ -1,6 +1,6 @@
 import crypto, { createHmac, KeyObject } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { giveKeysAsObjects } from './keys-as-objects.ts'
+import { passKeysAsObjects } from './keys-as-objects.ts'
 
 const KEY = Buffer.alloc(32, 7)
 const TEXT = 'Good morning'
@@ -9,7 +9,7 @@ test('keys given as bytes become key objects; other arguments are unchanged', ()
   const got: unknown[][] = []
   const take = (...given: unknown[]) => void got.push(given)
   const target = { createHmac: take, createCipheriv: take, createDecipheriv: take }
-  giveKeysAsObjects(target)
+  passKeysAsObjects(target)
   const object = crypto.createSecretKey(KEY)
   target.createHmac('sha256', KEY)
   target.createHmac('sha256', 'a string')
@@ -27,10 +27,10 @@ test('keys given as bytes become key objects; other arguments are unchanged', ()
 test('the patch is applied once and changes no result, also for functions imported by name', () => {
   const before = createHmac('sha256', KEY).update(TEXT).digest('hex')
   const original = crypto.createHmac
-  giveKeysAsObjects()
+  passKeysAsObjects()
   const replaced = crypto.createHmac
   expect(replaced).not.toBe(original)
-  giveKeysAsObjects()
+  passKeysAsObjects()
   expect(crypto.createHmac).toBe(replaced)
   expect(createHmac).toBe(replaced)
   expect(createHmac('sha256', KEY).update(TEXT).digest('hex')).toBe(before)
@@ -45,7 +45,7 @@ test('the patch is applied once and changes no result, also for functions import
 })
 
 test('a key of the wrong length is refused as before', () => {
-  giveKeysAsObjects()
+  passKeysAsObjects()
   expect(() => crypto.createCipheriv('aes-256-gcm', KEY.subarray(1), Buffer.alloc(12))).toThrow(
     expect.objectContaining({ code: 'ERR_CRYPTO_INVALID_KEYLEN' }),
   )

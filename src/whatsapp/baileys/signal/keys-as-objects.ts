@@ -11,7 +11,7 @@ const patched = new WeakSet<object>()
  * catches two exceptions (`isKeyObject` and `isCryptoKey` in `internal/crypto/keys`), which take four times as long as the
  * MAC. Baileys and libsignal pass about forty such keys per sent message, which costs a seventh of the main thread's time.
  */
-export function giveKeysAsObjects(target: object = crypto): void {
+export function passKeysAsObjects(target: object = crypto): void {
   if (patched.has(target)) return
   patched.add(target)
   const functions = target as Record<(typeof TAKING_KEYS)[number], TakesKey>
