@@ -1,6 +1,5 @@
 import { writeSync } from 'node:fs'
 
-/** The size of the buffer for a slow reader. */
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024
 const RETRY_MS = 20
 /** How long the end of the process waits for a slow reader. */

@@ -59,7 +59,7 @@ class Rows {
     const lane = this.#byInstance.get(instanceId) ?? []
     this.#byInstance.set(instanceId, lane)
     lane.push(row)
-    if (!options.quietly) this.hints.give('deliveries', instanceId)
+    if (!options.quietly) this.hints.publish('deliveries', instanceId)
     return seq
   }
 
@@ -131,7 +131,7 @@ class Rows {
     const successor = this.of(lease.instanceId).find(({ waitsFor }) => waitsFor === seq)
     if (successor) {
       successor.state = 'first'
-      this.hints.give('deliveries', lease.instanceId)
+      this.hints.publish('deliveries', lease.instanceId)
     }
   }
 

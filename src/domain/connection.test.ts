@@ -4,7 +4,7 @@ import { acceptsMessages, currentState, RECONNECTING_MS } from './connection.ts'
 const NOW = 1_000_000_000
 
 describe('the state of a connection', () => {
-  test('is what its owner stored, while the lease is alive', () => {
+  test('is the state that its owner stored, while the lease is valid', () => {
     expect(currentState({ state: 'connected', lastConnectedAt: 0 }, true, NOW)).toBe('connected')
     expect(currentState({ state: 'linking', lastConnectedAt: null }, true, NOW)).toBe('linking')
   })
@@ -21,7 +21,7 @@ describe('the state of a connection', () => {
     expect(orphan(RECONNECTING_MS)).toBe('disconnected')
   })
 
-  test('accepts messages while connected or just away', () => {
+  test('accepts messages while connected or reconnecting', () => {
     expect(
       [
         'connected',

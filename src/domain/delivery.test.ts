@@ -9,11 +9,11 @@ test('five retries after 1 s, 5 s, 30 s, 2 min and 10 min from the end of the fa
   expect(gaps).toEqual([1_000, 5_000, 30_000, 120_000, 600_000, 'exhausted'])
 })
 
-test('a success ends it at any attempt', () => {
+test('any successful attempt ends the delivery', () => {
   expect(afterAttempt(true, 6, 0, RETRY_DELAYS_MS)).toEqual({ kind: 'delivered' })
 })
 
-test('a webhook is judged by what ended last, and never called working while events are missing', () => {
+test('the health of a webhook follows its last ended delivery, and is never "working" while events are missing', () => {
   const quiet = { retrying: 0, givenUp: 0, lastDeliveredAt: null, lastGivenUpAt: null }
   expect(deliveryHealth(quiet)).toBe('idle')
   expect(deliveryHealth({ ...quiet, retrying: 1 })).toBe('retrying')

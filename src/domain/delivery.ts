@@ -4,7 +4,7 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number]
 /** Milliseconds between the end of a failed attempt and the start of the next (the default of contract §5). */
 export const RETRY_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
-/** What follows an attempt. The caller handles every kind. */
+/** The consequence of an attempt. The caller handles every kind. */
 export type AfterAttempt =
   | { kind: 'delivered' }
   | { kind: 'retry'; dueAt: number; failedAt: number }
@@ -33,7 +33,6 @@ export const DELIVERY_HEALTHS = ['idle', 'working', 'retrying', 'failing', 'miss
 export type DeliveryHealth = (typeof DELIVERY_HEALTHS)[number]
 
 export interface RecentDeliveries {
-  /** Events whose delivery failed and is being retried. */
   retrying: number
   /** Recent events that are exhausted and were not delivered later. */
   givenUp: number

@@ -17,8 +17,8 @@ function incoming(changes: Partial<IncomingMessage> = {}): IncomingMessage {
   return { id: 'A1', from: '551198', type: 'text', chat: '551198', lid: null, username: null, sentAt: AT, ...changes }
 }
 
-describe('the bytes of an event', () => {
-  test('hold exactly event, instanceId, timestamp and data', () => {
+describe('the body of an event', () => {
+  test('contains exactly event, instanceId, timestamp and data', () => {
     expect(JSON.parse(progressBody(SUBJECT, 'delivered', AT))).toEqual({
       event: 'message.delivered',
       instanceId: 'inst_1',
@@ -27,7 +27,7 @@ describe('the bytes of an event', () => {
     })
   })
 
-  test('of a failure hold its code and sentence too', () => {
+  test('of a failure contains its code and message too', () => {
     expect(JSON.parse(failureBody(SUBJECT, messageFailure('expired'), AT)).data).toEqual({
       id: 'msg_1',
       to: '5511987654321',
@@ -36,7 +36,7 @@ describe('the bytes of an event', () => {
     })
   })
 
-  test('of an incoming message hold what is known, under WhatsApp’s time', () => {
+  test('of an incoming message contains the known fields, and WhatsApp’s time as the timestamp', () => {
     const message = incoming({ text: 'oi', group: '1@g.us', chat: '1@g.us', name: 'Ana', lid: LID, username: 'ana' })
     expect(JSON.parse(incomingBody('inst_1', 'msg_1', message))).toEqual({
       event: 'message.received',
@@ -75,7 +75,7 @@ describe('the text of an event', () => {
   const most = 'x'.repeat(MAX_EVENT_TEXT_UNITS - 1)
 
   test.each([
-    ['as long as it may be', `${most}y`, `${most}y`, undefined],
+    ['of the maximum length', `${most}y`, `${most}y`, undefined],
     ['one unit longer', `${most}yz`, `${most}y`, true],
     ['with a character at the cut', `${most}👍`, most, true],
     ['with a character before the cut', `${most.slice(1)}👍z`, `${most.slice(1)}👍`, true],
@@ -89,13 +89,13 @@ describe('the text of an event', () => {
 })
 
 describe('the keys of an incoming message', () => {
-  test('differ when chat, sender or WhatsApp’s id do', () => {
+  test('differ if the chat, the sender or WhatsApp’s ID differs', () => {
     const messages = [{}, { group: '1@g.us' }, { from: '6' }, { id: 'A2' }].map(incoming)
     expect(new Set(messages.flatMap(incomingKeys)).size).toBe(4)
     expect(incomingKeys(incoming({ sentAt: 0 }))).toEqual(incomingKeys(incoming()))
   })
 
-  test('hold one for each name of the sender, the first of them always the stored form', () => {
+  test('include one for each address of the sender, the stored form first', () => {
     const hidden = incoming({ from: '990000007654321', addressing: 'lid', lid: LID })
     const known = incoming({ lid: LID })
     expect(incomingKeys(hidden)).toEqual(['received:990000007654321:990000007654321:A1'])

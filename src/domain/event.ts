@@ -34,7 +34,6 @@ export type Addressing = (typeof ADDRESSINGS)[number]
 
 /** A message to the instance (contract §4). */
 export interface IncomingMessage {
-  /** WhatsApp's id. */
   id: string
   /** The sender's number, digits only. If it is unknown, the digits of its other address. */
   from: string
@@ -86,7 +85,7 @@ function body(event: EventKind | typeof TEST_EVENT, instanceId: InstanceId, at: 
   return JSON.stringify({ event, instanceId, timestamp: new Date(at).toISOString(), data })
 }
 
-/** The exact bytes (as text) that tell of a move; made once, posted at every attempt. */
+/** The body of the event for a state change. It is created once, and every attempt posts the same bytes. */
 export function progressBody(subject: Subject, reached: MessageProgress, at: number): string {
   const { instanceId, messageId: id, to } = subject
   return body(`message.${reached}`, instanceId, at, { id, to, status: reached })

@@ -16,7 +16,6 @@ export interface Instance {
   createdAt: number
 }
 
-/** An instance's URL and secret. */
 export interface Webhook {
   instanceId: InstanceId
   url: string | null

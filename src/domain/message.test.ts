@@ -4,24 +4,24 @@ import { canFail, FAILURE_CODES, MESSAGE_STATES, type MessageProgress, messageFa
 
 const PROGRESS: readonly MessageProgress[] = ['sent', 'delivered', 'read']
 
-describe('a message’s moves', () => {
-  test('a receipt that skips states fills the gap first', () => {
+describe('the transitions of a message', () => {
+  test('include the skipped states, in order', () => {
     expect(movesTo('queued', 'read')).toEqual(['sent', 'delivered', 'read'])
     expect(movesTo('sent', 'read')).toEqual(['delivered', 'read'])
   })
 
-  test('a late or repeated receipt moves nothing', () => {
+  test('are empty for a late or repeated receipt', () => {
     expect(movesTo('read', 'delivered')).toEqual([])
     expect(movesTo('read', 'read')).toEqual([])
     expect(movesTo('delivered', 'sent')).toEqual([])
   })
 
-  test('nothing leaves failed, and only what is queued or sent can fail', () => {
+  test('never leave the state "failed", and only a queued or sent message can fail', () => {
     for (const reached of PROGRESS) expect(movesTo('failed', reached)).toEqual([])
     expect(MESSAGE_STATES.filter(canFail)).toEqual(['queued', 'sent'])
   })
 
-  test('whatever receipts come in whatever order, each state is reached once and in order', () => {
+  test('reach each state once and in order, for any receipts in any order', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...PROGRESS)), receipts => {
         let state: MessageProgress | 'queued' = 'queued'
@@ -37,7 +37,7 @@ describe('a message’s moves', () => {
     )
   })
 
-  test('every failure has a sentence, and WhatsApp’s own code is told in it', () => {
+  test('to "failed" have a message for every code, which includes WhatsApp’s own code', () => {
     for (const code of FAILURE_CODES) expect(messageFailure(code).message).toMatch(/^[A-Z].*\.$/)
     expect(messageFailure('rejected_by_whatsapp', 421).message).toContain('421')
   })

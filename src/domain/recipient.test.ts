@@ -25,7 +25,7 @@ describe('a recipient', () => {
     '12@s.whatsapp.net',
     '12@G.US',
     `${'1'.repeat(80)}@g.us`,
-  ])('%j is neither', to => {
+  ])('%j is neither a number nor a group', to => {
     expect(parseRecipient(to)).toBeNull()
   })
 })

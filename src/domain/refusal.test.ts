@@ -13,7 +13,7 @@ test.each(FAILURE_CODES)('the failure %s has a line in the docs', code => {
   expect(docs).toContain(`| \`${code}\` |`)
 })
 
-test('a refusal carries its status and a sentence', () => {
+test('a refusal has its status and a message', () => {
   const refusal = new Refusal('rate_limit_exceeded', undefined, { retryAfterSeconds: 3 })
   expect(refusal).toMatchObject({ status: 429, retryAfterSeconds: 3 })
   expect(refusal.message).toMatch(/\.$/)

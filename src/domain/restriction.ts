@@ -5,7 +5,7 @@
 export interface Restriction {
   since: number
   until: number
-  /** Whether WhatsApp reported `until`. Otherwise it is `ASSUMED_RESTRICTION_MS` after the last refusal. */
+  /** Whether WhatsApp reported `until`. Otherwise `until` is `ASSUMED_RESTRICTION_MS` after the last refusal. */
   reportedByWhatsapp: boolean
 }
 
@@ -22,7 +22,6 @@ export function isInForce(restriction: Restriction | null, now: number): restric
   return restriction !== null && now < restriction.until
 }
 
-/** The restriction after WhatsApp refused a message with 463. */
 export function afterRefusal(restriction: Restriction | null, now: number): Restriction {
   const assumed = { since: now, until: now + ASSUMED_RESTRICTION_MS, reportedByWhatsapp: false }
   if (!isInForce(restriction, now)) return assumed

@@ -19,7 +19,7 @@ const DRAIN_GRACE_MS = 11_000
 export interface Connection {
   /** Converges on the stored goal and follows its changes. */
   start(): Promise<void> | void
-  /** Whether it shows a code, or logs in for the first time after a phone has scanned one. */
+  /** Whether a code is shown, or the first login after a scan is running. */
   readonly isLinking: boolean
   stop(options?: { logOut?: boolean }): Promise<void>
 }
@@ -59,7 +59,7 @@ export class InstanceRunner implements Running {
 
   constructor(options: RunnerOptions) {
     this.#options = options
-    this.#started = this.#start().catch(error => this.#giveUp(error))
+    this.#started = this.#start().catch(error => this.#failed(error))
   }
 
   get isLinking(): boolean {
@@ -113,7 +113,7 @@ export class InstanceRunner implements Running {
   #eraseLater(): void {
     if (this.#stopped) return
     this.#timer = setTimeout(() => {
-      this.#erase().catch(error => this.#giveUp(error))
+      this.#erase().catch(error => this.#failed(error))
     }, ERASE_EVERY_MS)
   }
 
@@ -125,7 +125,7 @@ export class InstanceRunner implements Running {
     onLeaseLost()
   }
 
-  #giveUp(error: unknown): void {
+  #failed(error: unknown): void {
     this.#options.logger.error({ err: error, instanceId: this.#options.lease.instanceId }, 'instance.run_failed')
     if (!this.#stopped) this.#timer = setTimeout(() => this.#options.onLeaseLost(), RESTART_AFTER_MS)
   }

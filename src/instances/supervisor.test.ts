@@ -131,8 +131,8 @@ describe('a node’s instances', () => {
     const { leases, hints, log } = setUp(['a'])
     await pass(1)
     leases.add('b')
-    hints.give('free', 'b')
-    hints.give('goal', 'a')
+    hints.publish('free', 'b')
+    hints.publish('goal', 'a')
     await pass(1)
     expect(log).toEqual(['run a 1', 'goal a', 'run b 1'])
   })
@@ -169,7 +169,7 @@ describe('a node’s instances', () => {
     expect(log.filter(line => line.startsWith('stop'))).toEqual(['stop a lost', 'stop b lost'])
   })
 
-  test('beside another node it acquires its share and no more', async () => {
+  test('with another node running, only the own share is acquired', async () => {
     const { leases, supervisor } = setUp(['a', 'b', 'c', 'd'])
     leases.nodes = 2
     await pass(1)
@@ -251,7 +251,7 @@ describe('a node’s instances', () => {
     expect(log).toEqual(['run a 1', 'run b 1', 'drain b', 'stop b lost'])
   })
 
-  test('it may act only while no other node can have taken over since the last renewal', async () => {
+  test('a node may act only while no other node can have taken over since its last renewal', async () => {
     const { leases, supervisor } = setUp(['a'])
     expect(supervisor.mayAct).toBe(false)
     await pass(1)
@@ -263,7 +263,7 @@ describe('a node’s instances', () => {
     expect(supervisor.mayAct).toBe(false)
   })
 
-  test('it stops its instances even if the store does not answer', async () => {
+  test('a node that cannot renew stops its instances even if the store does not answer', async () => {
     const { leases, supervisor } = setUp(['a'])
     await pass(1)
     leases.renew = () => new Promise(() => undefined)

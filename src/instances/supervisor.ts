@@ -67,7 +67,7 @@ export class Supervisor {
   #unrenewedTimer: NodeJS.Timeout | undefined
   #nodes = 0
   #step: Promise<void> = Promise.resolve()
-  #stepWanted = false
+  #stepRequested = false
   #closed = false
 
   constructor(options: SupervisorOptions) {
@@ -77,12 +77,11 @@ export class Supervisor {
     this.#renewedAt = this.#monotonicNow()
     this.#unsubscribe = [
       options.hints.on('goal', instanceId => this.#running.get(instanceId)?.running.onGoalChanged()),
-      options.hints.on('free', () => this.#wantStep()),
+      options.hints.on('free', () => this.#requestStep()),
     ]
-    this.#wantStep()
+    this.#requestStep()
   }
 
-  /** The number of instances that this node runs. */
   get size(): number {
     return this.#running.size
   }
@@ -118,14 +117,14 @@ export class Supervisor {
     clearTimeout(this.#unrenewedTimer)
   }
 
-  #wantStep(): void {
-    if (this.#closed || this.#stepWanted) return
-    this.#stepWanted = true
+  #requestStep(): void {
+    if (this.#closed || this.#stepRequested) return
+    this.#stepRequested = true
     this.#step = this.#step.then(() => this.#renewAndAcquire())
   }
 
   async #renewAndAcquire(): Promise<void> {
-    this.#stepWanted = false
+    this.#stepRequested = false
     if (this.#closed) return
     clearTimeout(this.#timer)
     const startedAt = this.#monotonicNow()
@@ -137,7 +136,7 @@ export class Supervisor {
       nextStepMs = RENEW_RETRY_MS
       this.#options.logger.warn({ err: error, unrenewedMs: this.#monotonicNow() - this.#renewedAt }, 'leases.unrenewed')
     }
-    if (!this.#closed) this.#timer = setTimeout(() => this.#wantStep(), nextStepMs)
+    if (!this.#closed) this.#timer = setTimeout(() => this.#requestStep(), nextStepMs)
   }
 
   async #renew(startedAt: number): Promise<void> {
@@ -150,7 +149,7 @@ export class Supervisor {
     for (const [instanceId, { lease }] of this.#running) {
       if (held.get(instanceId)?.epoch !== lease.epoch) this.#stop(instanceId, false)
     }
-    // A lease whose instance does not run: the answer to its acquisition was lost.
+    // Includes leases whose acquisition succeeded although its answer was lost.
     for (const lease of held.values()) this.#start(lease)
   }
 
@@ -163,7 +162,7 @@ export class Supervisor {
     }, leftMs)
   }
 
-  /** @returns milliseconds to the next step: a lease that is not renewed is acquired as soon as it lapses */
+  /** @returns milliseconds to the next step, which is early enough to acquire another node's lease as soon as it lapses */
   async #settleShare(): Promise<number> {
     const { leases, owner } = this.#options
     const { shares, leftOver, nodes, nextLapseMs } = await leases.attend(owner, this.#runs)
@@ -186,7 +185,7 @@ export class Supervisor {
 
   async #take(taken: readonly HeldLease[]): Promise<number> {
     for (const lease of taken) {
-      // Closed meanwhile: another node need not wait until the lease lapses.
+      // Closed in the meantime. The release lets another node take over without waiting for the lease to lapse.
       if (this.#closed) await this.#options.leases.release(lease)
       else this.#start(lease)
     }
@@ -202,8 +201,8 @@ export class Supervisor {
   /** The most recently started instances. */
   #beyondShare(kind: InstanceKind, share: number): [InstanceId, Running][] {
     const candidates = [...this.#running].filter(([, { lease, running }]) => lease.kind === kind && !running.isLinking)
-    const youngest = candidates.reverse().slice(0, Math.max(0, this.#held(kind) - share))
-    return youngest.map(([instanceId, { running }]) => [instanceId, running])
+    const newest = candidates.reverse().slice(0, Math.max(0, this.#held(kind) - share))
+    return newest.map(([instanceId, { running }]) => [instanceId, running])
   }
 
   #handOver(excess: readonly [InstanceId, Running][]): void {
@@ -240,7 +239,7 @@ export class Supervisor {
       .catch(error => this.#options.logger.error({ err: error, instanceId }, 'instance.stop_failed'))
       .finally(() => {
         this.#stopping.delete(instanceId)
-        this.#wantStep()
+        this.#requestStep()
       })
     this.#stopping.set(instanceId, { kind: entry.lease.kind, done })
   }

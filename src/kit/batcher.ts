@@ -1,7 +1,7 @@
 /**
  * Groups work into short time windows, so that many small writes share a commit. The first work runs at once; work that
- * arrives within the window after it runs together when the window ends. A quiet connection has no delay, a busy one a
- * few milliseconds.
+ * arrives within the window after it runs together when the window ends. A quiet connection has no delay, and a busy one
+ * has a few milliseconds.
  */
 export class Batcher {
   readonly #windowMs: number
@@ -21,7 +21,6 @@ export class Batcher {
     work()
   }
 
-  /** Like `run`, and settles with the outcome of `work`. */
   runAsync<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => this.run(() => work().then(resolve, reject)))
   }

@@ -10,7 +10,7 @@ afterEach(() => {
 
 const never = () => new Promise<never>(() => undefined)
 
-test('work that ends before the deadline passes its outcome on and leaves no timer', async () => {
+test('work that ends before the deadline keeps its outcome and leaves no timer', async () => {
   await expect(withDeadline(10, Promise.resolve('done'))).resolves.toBe('done')
   await expect(withDeadline(10, Promise.reject(new Error('failed')))).rejects.toThrow('failed')
   expect(vi.getTimerCount()).toBe(0)
@@ -22,7 +22,7 @@ test('work that misses its deadline is an error', async () => {
   await late
 })
 
-test('waiting at most so long ends with the work, its failure or the deadline', async () => {
+test('waitAtMost resolves when the work succeeds or fails, or at the deadline', async () => {
   await waitAtMost(10, undefined)
   await waitAtMost(10, Promise.reject(new Error('failed')))
   expect(vi.getTimerCount()).toBe(0)

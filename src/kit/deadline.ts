@@ -1,6 +1,6 @@
 /**
- * Resolves with the result of `work`, which goes on after the deadline: its late result is ignored.
- * @throws Error after `limitMs`; otherwise what `work` threw
+ * Resolves with the result of `work`. It continues after the deadline, and a late result is ignored.
+ * @throws Error after `limitMs`; otherwise the error of `work`
  */
 export async function withDeadline<T>(limitMs: number, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()

@@ -17,7 +17,6 @@ interface CountedAttempt {
   next: { kind: 'delivered' | 'retry' | 'exhausted' }
 }
 
-/** The response to a scrape. */
 export interface MetricsText {
   contentType: string
   text: string

@@ -31,7 +31,6 @@ export class Readiness {
     return this.#isDraining
   }
 
-  /** Makes this node permanently not ready. */
   drain(): void {
     this.#isDraining = true
   }

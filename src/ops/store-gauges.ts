@@ -8,7 +8,6 @@ const FRESH_MS = 5_000
 const QUERY_TIMEOUT_MS = 3_000
 
 export interface StoreSources {
-  /** Counts of the store's content. */
   totals(): Promise<StoreTotals>
   /** Rejects unless the store can be written. */
   ping(): Promise<void>

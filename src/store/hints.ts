@@ -1,11 +1,11 @@
 import type { InstanceId } from '../domain/ids.ts'
 
 /**
- * What changed for an instance:
+ * The kinds of changes of an instance:
  * - `queued`: it has messages to send
  * - `deliveries`: it has deliveries that can start
  * - `webhook`: its URL or secret
- * - `goal`: the goal of its connection; also given when it is created or deleted
+ * - `goal`: the goal of its connection; also published when the instance is created or deleted
  * - `connection`: the recorded facts about its connection
  * - `log`: its messages, events, deliveries or attempts
  * - `free`: its lease was released
@@ -51,7 +51,7 @@ export class LocalHints implements Hints {
     }
   }
 
-  give(topic: HintTopic, instanceId: InstanceId, about?: string): void {
+  publish(topic: HintTopic, instanceId: InstanceId, about?: string): void {
     this.notify(topic, instanceId, 'here', about)
   }
 

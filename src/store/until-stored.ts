@@ -8,7 +8,7 @@ const LONGEST_PAUSE_MS = 2_000
 /**
  * Repeats `work` while the store is unavailable, for `limitMs` at most. `work` must be idempotent, because the outcome
  * of a failed write is unknown.
- * @throws what `work` threw if it is not `StoreUnavailable`, or once `limitMs` is over or `signal` is aborted
+ * @throws the error of `work` if it is not `StoreUnavailable`, or once `limitMs` is over or `signal` is aborted
  */
 export async function untilStored<T>(
   work: () => Promise<T>,

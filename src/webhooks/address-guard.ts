@@ -7,7 +7,6 @@ type Network = [Address, number]
 
 /** The addresses that webhooks may be posted to (contract §5). */
 export interface AddressPolicy {
-  /** Whether loopback and private addresses are allowed. */
   loopbackAndPrivateAllowed: boolean
   /** CIDRs or single addresses that are allowed although they are not public. */
   allowedNetworks: readonly string[]

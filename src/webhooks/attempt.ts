@@ -40,7 +40,7 @@ export class MayNotAct extends Error {
 }
 
 /**
- * Signs and posts once, and tells of it in the log. Any 2xx is a success.
+ * Signs and posts once. Any 2xx is a success.
  * @throws MayNotAct
  */
 export async function makeAttempt(
@@ -72,7 +72,7 @@ export async function makeAttempt(
   return { delivery, attempt, latenessMs: Math.max(0, startedAtSteady - dueAt), next }
 }
 
-/** Logs one line. Of the URL only the host, because its path and query may contain the consumer's secrets. */
+/** Logs one line. It contains only the host of the URL, because path and query may contain the consumer's secrets. */
 export function logAttempt({ delivery, attempt, next }: EndedAttempt, logger: AttemptOptions['logger']): void {
   const { instanceId, eventId, kind, url } = delivery
   const { attemptNumber, status, error, durationMs } = attempt

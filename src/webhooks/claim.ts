@@ -32,7 +32,6 @@ export class Claims {
   readonly #options: ClaimsOptions
   readonly #firsts = new FirstAttempts()
   readonly #retries = new Retries()
-  /** IDs of the claimed deliveries. */
   readonly #claimed = new Set<string>()
   #claimedFirsts = 0
   #isReading = false
@@ -89,7 +88,6 @@ export class Claims {
     this.#firsts.invalidate()
   }
 
-  /** Whether `readAhead` should be called. */
   shouldRead(now: number): boolean {
     return !this.#isReading && this.#nextPage(now) !== null
   }

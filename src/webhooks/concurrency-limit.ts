@@ -1,8 +1,8 @@
 import type { Clock } from './clock.ts'
 
 /**
- * How fast a consumer answers, judged by its latest request that ended or has been open for a second. `unknown` until its
- * lane's first request has shown it.
+ * The speed of a consumer, measured by its latest request that ended or has been open for a second. `unknown` until the
+ * lane's first request has been measured.
  */
 export type ConsumerSpeed = 'unknown' | 'fast' | 'slow'
 
@@ -25,7 +25,6 @@ export interface ConcurrencyLimit {
    * `onPermit` when it is the user's turn.
    */
   acquire(user: LimitedUser): Permit | null
-  /** Removes the user from the queue. */
   remove(user: LimitedUser): void
 }
 

@@ -130,7 +130,7 @@ describe('the secret', () => {
     open('a')
     await clock.settle()
     store.secrets = { current: 'whsec_BBBB', previous: 'whsec_AAAA' }
-    store.hints.give('webhook', 'a')
+    store.hints.publish('webhook', 'a')
     await clock.pass(1_000)
     const [first, second] = consumers.of(seq)
     expect(first?.headers['X-Service-Signature']).not.toBe(second?.headers['X-Service-Signature'])

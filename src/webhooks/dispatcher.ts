@@ -23,7 +23,6 @@ export interface Dispatcher {
   open(lease: Lease): void
   /** Starts no more attempts. Resolves when those in flight are recorded; after `graceMs` (8 s) it aborts the rest. */
   shut(instanceId: InstanceId, graceMs?: number): Promise<void>
-  /** Shuts all lanes. */
   close(graceMs?: number): Promise<void>
   /** Attempts in flight, for metrics. */
   inFlight(): number

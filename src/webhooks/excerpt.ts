@@ -10,18 +10,18 @@ const MAX_KEPT_BYTES = 1024
  */
 export function readBeginning(body: Readable): Promise<Uint8Array> {
   return new Promise(resolve => {
-    const kept: Buffer[] = []
+    const parts: Buffer[] = []
     let keptBytes = 0
     let readBytes = 0
     const finish = () => {
       clearTimeout(timer)
       body.destroy()
-      resolve(Buffer.concat(kept))
+      resolve(Buffer.concat(parts))
     }
     const timer = setTimeout(finish, MAX_READ_MS)
     body.on('data', (chunk: Buffer) => {
       const part = chunk.subarray(0, MAX_KEPT_BYTES - keptBytes)
-      if (part.length > 0) kept.push(Buffer.from(part))
+      if (part.length > 0) parts.push(Buffer.from(part))
       keptBytes += part.length
       readBytes += chunk.length
       if (readBytes >= MAX_READ_BYTES) finish()

@@ -6,9 +6,9 @@ const FAST_CONSUMER = { page: 32, low: 8 }
 const SLOW_CONSUMER = { page: 8, low: 1 }
 
 /**
- * A lane's next first attempts, in the order of the events: a window over the rows, little more than a page. A hint may
- * announce a row anywhere before the end of the window (an unblocked successor, a commit that became visible late).
- * It makes the window stale, and the next read starts from the beginning.
+ * A lane's next first attempts, in the order of the events: a window over the rows, little more than a page. A hint makes
+ * the window stale, and the next read starts from the beginning. The announced row may be anywhere before the window's end
+ * (an unblocked successor, or a commit that became visible late).
  */
 export class FirstAttempts {
   #waiting: DueDelivery[] = []

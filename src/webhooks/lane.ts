@@ -11,7 +11,6 @@ import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './con
 import { Recorder } from './record.ts'
 import { SigningSecretsCache } from './signing-secrets-cache.ts'
 
-/** The part of the store that a lane needs. */
 export interface LaneStore {
   deliveries: Pick<Deliveries, 'listFirst' | 'listRetries' | 'recordAttempt'>
   instances: Pick<Instances, 'findSigningSecrets'>

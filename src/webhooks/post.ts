@@ -49,7 +49,7 @@ export function createPoster({ guard, timeoutMs, resolve = createResolver() }: P
       const request = openRequest(target, { ...options, ...connector.optionsFor(target) })
       limitInterimResponses(request, failed)
       request.on('response', head => answered(readAnswer(head))).on('error', failed)
-      // The only event if the consumer switches protocols unasked.
+      // If the consumer switches protocols without being asked, this is the only event.
       request.on('close', () => failed(new ClosedWithoutResponse()))
       request.end(body)
     })
@@ -80,7 +80,7 @@ function limitInterimResponses(request: ClientRequest, failed: (error: Error) =>
     responses += 1
     for (const text of rawHeaders) headerBytes += text.length
     if (responses <= MAX_INTERIM_RESPONSES && headerBytes <= MAX_HEADER_BYTES) return
-    // Fails first: the parser may emit a final response from the same bytes.
+    // Before `destroy`, because the parser may still emit a final response from the same bytes.
     failed(new TooManyInterimResponses())
     request.destroy()
   })

@@ -11,7 +11,6 @@ export interface ResolvedAddress {
 /** All addresses of a name; rejects when there are none. */
 export type Lookup = (hostname: string) => Promise<readonly ResolvedAddress[]>
 
-/** A name was not resolved in time. */
 export class LookupTimedOut extends Error {
   override readonly name = 'LookupTimedOut'
   readonly code = 'LOOKUP_TIMED_OUT'

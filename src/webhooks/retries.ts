@@ -22,7 +22,6 @@ export class Retries {
   /** No unread row is due before this. */
   #unreadFrom = Number.NEGATIVE_INFINITY
 
-  /** The earliest retry in memory. */
   peek(): DueDelivery | undefined {
     return this.#waiting[0]
   }
@@ -78,7 +77,7 @@ export class Retries {
   }
 }
 
-/** An attempt that failed in the future was recorded by a clock that has been set back since. Its retry is due now. */
+/** If an attempt seems to have failed in the future, the clock has been set back since. Its retry is then due now. */
 function withoutClockSkew(row: DueDelivery, now: number): DueDelivery {
   return row.failedAt !== null && row.failedAt > now + CLOCK_TOLERANCE_MS ? { ...row, dueAt: now } : row
 }

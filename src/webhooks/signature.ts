@@ -21,7 +21,6 @@ export interface SignedAttempt {
   attemptNumber: number
   /** The start of the attempt, milliseconds since 1970. */
   now: number
-  /** Pombal's version. */
   version: string
 }
 

@@ -3,7 +3,6 @@ import type { InstanceId } from '../../domain/ids.ts'
 /** The instance of a call, and whether the call is within the rate limit (contract §2). */
 export interface Admitted {
   instanceId: InstanceId
-  /** False if this call exceeds the limit. */
   withinRate: boolean
   limit: number
   /** Calls left in the window after this one, never below 0. */

@@ -12,7 +12,7 @@ function admissionAt(clock: { now: number }, ratePerMinute: number): LocalAdmiss
 }
 
 describe('the rate window', () => {
-  test('opens with the first call, lasts 60 s, and starts anew with the first call after', async () => {
+  test('opens with the first call, lasts 60 s, and opens again with the first call after that', async () => {
     const clock = { now: 5_000 }
     const admission = admissionAt(clock, 2)
     const call = () => admission.admit('00'.repeat(32))

@@ -5,7 +5,6 @@ import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { ConnectionHealth, HealthReport } from './connections.ts'
 
-/** How long socket closes are kept. */
 const CLOSES_MS = 24 * 60 * 60_000
 
 interface Input {
@@ -14,7 +13,6 @@ interface Input {
   now: number
 }
 
-/** Health data of the instances' connections. */
 export class StoredHealth {
   readonly #core: Core
   readonly #record

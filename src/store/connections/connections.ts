@@ -30,7 +30,7 @@ export interface HealthReport extends Omit<ConnectionHealth, 'closes'> {
 }
 
 export interface Connections {
-  /** Also for a deleted instance whose rows are still there. */
+  /** Also finds a deleted instance, as long as its rows exist. */
   find(id: InstanceId): Promise<ConnectionRecord | null>
   /**
    * Sets the goal `online`: the owner links (by QR code, or by pairing code for `pairingPhone`) or reconnects.

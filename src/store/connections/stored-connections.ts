@@ -63,7 +63,7 @@ export class StoredConnections implements Connections {
 
   async record(lease: Lease, change: Change, now: number): Promise<void> {
     await this.#core.write(this.#operations.record, { lease, change, now })
-    this.#core.hints.give('connection', lease.instanceId)
+    this.#core.hints.publish('connection', lease.instanceId)
   }
 
   recordHealth(lease: Lease, report: HealthReport, now: number): Promise<void> {
@@ -77,8 +77,8 @@ export class StoredConnections implements Connections {
   async #request(request: { id: InstanceId; goal: 'online' | 'logged_out'; pairingPhone: string | null }) {
     const requested = await this.#core.write(this.#operations.request, request)
     if (requested) {
-      this.#core.hints.give('goal', request.id)
-      this.#core.hints.give('connection', request.id)
+      this.#core.hints.publish('goal', request.id)
+      this.#core.hints.publish('connection', request.id)
     }
     return requested
   }

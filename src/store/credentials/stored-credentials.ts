@@ -98,9 +98,9 @@ function setOperation({ statements }: Core): Operation<SetInput, void> {
         }
       }
       const all = [...rows.values()]
-      const kept = all.flatMap(row => (row.value === null ? [] : [{ ...row, value: row.value }]))
+      const written = all.flatMap(row => (row.value === null ? [] : [{ ...row, value: row.value }]))
       const removed = all.flatMap(({ value, ...key }) => (value === null ? [key] : []))
-      if (kept.length > 0) tx.post(put, kept)
+      if (written.length > 0) tx.post(put, written)
       if (removed.length > 0) tx.post(remove, removed)
       return inputs.map(() => undefined)
     },

@@ -7,7 +7,6 @@ export interface DeliverySummary {
   id: string
   url: string
   state: DeliveryState
-  /** Attempts made so far. */
   attempts: number
   /** When the next attempt is due; null if none is scheduled. */
   nextAttemptAt: number | null

@@ -56,15 +56,15 @@ export class StoredDeliveries implements Deliveries {
 
   async recordAttempt(lease: Lease, delivery: DueDelivery, attempt: AttemptRecord, then: AfterAttempt): Promise<void> {
     const { unblocked } = await this.#core.write(this.#record, { lease, delivery, attempt, then })
-    if (unblocked) this.#core.hints.give('deliveries', lease.instanceId)
-    this.#core.hints.give('log', lease.instanceId)
+    if (unblocked) this.#core.hints.publish('deliveries', lease.instanceId)
+    this.#core.hints.publish('log', lease.instanceId)
   }
 
   async redeliver(instanceId: InstanceId, eventId: EventId, now: number): Promise<RedeliverOutcome> {
     const outcome = await this.#core.write(this.#redeliver, { instanceId, eventId, now })
     if (outcome === 'queued') {
-      this.#core.hints.give('deliveries', instanceId)
-      this.#core.hints.give('log', instanceId)
+      this.#core.hints.publish('deliveries', instanceId)
+      this.#core.hints.publish('log', instanceId)
     }
     return outcome
   }
@@ -84,8 +84,8 @@ export class StoredDeliveries implements Deliveries {
       count += done.count
       after = done.next
       if (done.count > 0) {
-        this.#core.hints.give('deliveries', instanceId)
-        this.#core.hints.give('log', instanceId)
+        this.#core.hints.publish('deliveries', instanceId)
+        this.#core.hints.publish('log', instanceId)
       }
     }
     return { kind: 'queued', count }

@@ -142,7 +142,6 @@ export class Statements {
   }
 }
 
-/** The parameters of one run. */
 export function fill(statement: Statement<never, unknown>, input: object): unknown[] {
   const values = input as Record<string, unknown>
   return statement.parameters.map(parameter => (parameter instanceof Parameter ? values[parameter.name] : parameter))

@@ -3,7 +3,7 @@ import type { Backend } from './backend.ts'
 /** Tracks whether the database's files may still contain deleted data. A start also removes it, because it begins a new log. */
 export class Traces {
   readonly #backend: Backend
-  #left = false
+  #mayRemain = false
 
   constructor(backend: Backend) {
     this.#backend = backend
@@ -11,12 +11,12 @@ export class Traces {
 
   /** Call it after the commit of a deletion. */
   note(): void {
-    this.#left = true
+    this.#mayRemain = true
   }
 
   async erase(): Promise<void> {
-    if (!this.#left) return
+    if (!this.#mayRemain) return
     await this.#backend.eraseTraces?.()
-    this.#left = false
+    this.#mayRemain = false
   }
 }

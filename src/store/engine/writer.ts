@@ -107,9 +107,9 @@ export class Writer {
 
   /** How long waiting units continue to wait for the running commits, in milliseconds. */
   get #joinMs(): number {
-    const youngest = this.#begunAt.at(-1)
-    if (youngest === undefined || this.#waiting.length >= MAX_UNITS_PER_COMMIT) return 0
-    return Math.max(0, youngest + JOIN_WITHIN_MS - this.#monotonicNow())
+    const latestStart = this.#begunAt.at(-1)
+    if (latestStart === undefined || this.#waiting.length >= MAX_UNITS_PER_COMMIT) return 0
+    return Math.max(0, latestStart + JOIN_WITHIN_MS - this.#monotonicNow())
   }
 
   /** Takes the next units, except those of instances in a running commit. */
@@ -205,8 +205,8 @@ export class Writer {
     const held = this.#heldLeases(tx, units)
     held.catch(() => undefined)
     const verify = async () => {
-      const holding = await held
-      if ([...assumed].some(key => !holding.has(key))) throw new LeaseMoved()
+      const stillHeld = await held
+      if ([...assumed].some(key => !stillHeld.has(key))) throw new LeaseMoved()
     }
     const settlements = await run().catch(async error => {
       // A lost lease can be the reason of the failure.

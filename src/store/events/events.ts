@@ -15,12 +15,10 @@ export interface EventRecord {
   messageId: MessageId | null
   /** The other party, a number or group. Empty for an event with a long body that is older than stored incoming messages. */
   with: string
-  /** The latest delivery. */
   delivery: DeliverySummary | null
 }
 
 export interface EventDetail extends EventRecord {
-  /** The bytes posted. */
   body: string
   /** Oldest first. */
   deliveries: (DeliverySummary & { log: AttemptRecord[] })[]

@@ -48,8 +48,8 @@ export class StoredEvents implements Events {
       digests: digestsOf(message),
       now,
     })
-    if (deliverable) this.#core.hints.give('deliveries', lease.instanceId)
-    if (recorded) this.#core.hints.give('log', lease.instanceId)
+    if (deliverable) this.#core.hints.publish('deliveries', lease.instanceId)
+    if (recorded) this.#core.hints.publish('log', lease.instanceId)
     return recorded ? 'recorded' : 'duplicate'
   }
 

@@ -5,7 +5,6 @@ import { fencedOneByOne } from '../engine/operation.ts'
 import { IS_QUEUED, IS_SETTLED } from '../engine/schema/messages.ts'
 import type { Lease } from '../leases/leases.ts'
 
-/** Rows erased in one commit. */
 const STEP = 500
 
 /** Tables with rows of an instance, and their key columns. */

@@ -53,8 +53,8 @@ export class StoredInstances implements Instances {
 
   async create(instance: NewInstance, now: number): Promise<Instance> {
     await this.#core.write(this.#operations.create, { ...instance, now })
-    this.#core.hints.give('goal', instance.id)
-    this.#core.hints.give('free', instance.id)
+    this.#core.hints.publish('goal', instance.id)
+    this.#core.hints.publish('free', instance.id)
     const { id, name, kind } = instance
     return { id, name, kind, state: 'unlinked', reason: NEVER_LINKED, phone: null, createdAt: now }
   }
@@ -73,7 +73,7 @@ export class StoredInstances implements Instances {
 
   async rename(id: InstanceId, name: string): Promise<Instance | null> {
     if (!(await this.#core.write(this.#operations.change, { id, set: { name } }))) return null
-    this.#core.hints.give('connection', id)
+    this.#core.hints.publish('connection', id)
     return this.find(id)
   }
 
@@ -86,8 +86,8 @@ export class StoredInstances implements Instances {
   async delete(id: InstanceId, now: number): Promise<boolean> {
     const deleted = await this.#core.write(this.#operations.delete, { id, now }).finally(() => this.#forgetToken(id))
     if (deleted) {
-      this.#core.hints.give('goal', id)
-      this.#core.hints.give('connection', id)
+      this.#core.hints.publish('goal', id)
+      this.#core.hints.publish('connection', id)
     }
     return deleted
   }
@@ -156,7 +156,7 @@ export class StoredInstances implements Instances {
 
   #webhookAfter(row: WebhookRow | null): Webhook | null {
     if (row === null) return null
-    this.#core.hints.give('webhook', row.id)
+    this.#core.hints.publish('webhook', row.id)
     return this.#toWebhook(row)
   }
 

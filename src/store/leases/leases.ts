@@ -34,10 +34,8 @@ export interface Leases {
   acquireLeftOver(owner: string, limit: number, kinds?: readonly InstanceKind[]): Promise<HeldLease[]>
   /** Registers the owner as a node for 8 s. @param runs the kinds of instances that it can run; by default all */
   attend(owner: string, runs?: readonly InstanceKind[]): Promise<Attendance>
-  /** Removes the owner's registration. */
   leave(owner: string): Promise<void>
   /** Renews all of the owner's leases for 15 s, in one statement. Returns those that are still held. */
   renew(owner: string): Promise<HeldLease[]>
-  /** Releases the lease immediately. */
   release(lease: Lease): Promise<void>
 }

@@ -45,7 +45,7 @@ export class StoredLeases implements Leases {
 
   async #acquire(acquisition: Acquisition): Promise<HeldLease[]> {
     const taken = await this.#core.write(this.#operations.acquire, acquisition)
-    for (const { instanceId } of taken) this.#core.hints.give('connection', instanceId)
+    for (const { instanceId } of taken) this.#core.hints.publish('connection', instanceId)
     return taken
   }
 
@@ -63,7 +63,7 @@ export class StoredLeases implements Leases {
 
   async release(lease: Lease): Promise<void> {
     await this.#core.write(this.#operations.release, { lease })
-    this.#core.hints.give('free', lease.instanceId)
+    this.#core.hints.publish('free', lease.instanceId)
   }
 }
 

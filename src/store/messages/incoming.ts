@@ -97,7 +97,6 @@ export function incomingOperation(
   }
 }
 
-/** Finds an incoming message by its ID. */
 export function findIncomingStatement(
   statements: Statements,
 ): Statement<{ instanceId: InstanceId; id: MessageId }, Selectable<IncomingMessagesTable>> {

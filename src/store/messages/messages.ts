@@ -31,7 +31,6 @@ export interface MessageReference {
   whatsappId: string
 }
 
-/** A message waiting to be sent. */
 export interface QueuedMessage {
   /** Increases in the order of acceptance. */
   seq: number

@@ -55,7 +55,6 @@ export interface ProgressInput {
 
 interface Progressed {
   outcome: ProgressOutcome
-  /** A delivery may start now. */
   deliverable: boolean
 }
 

@@ -66,8 +66,8 @@ export class StoredMessages implements Messages {
   async accept(message: NewMessage, now: number): Promise<AcceptOutcome> {
     const outcome = await this.#core.write(this.#accept, { message, now })
     if (outcome.kind === 'accepted') {
-      this.#core.hints.give('queued', message.instanceId, message.to)
-      this.#core.hints.give('log', message.instanceId)
+      this.#core.hints.publish('queued', message.instanceId, message.to)
+      this.#core.hints.publish('log', message.instanceId)
     }
     return outcome
   }
@@ -158,8 +158,8 @@ export class StoredMessages implements Messages {
 
   async recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number> {
     const { count, deliverable } = await this.#core.write(this.#progress.failQueue, { lease, failure, now, limit })
-    if (deliverable) this.#core.hints.give('deliveries', lease.instanceId)
-    if (count > 0) this.#core.hints.give('log', lease.instanceId)
+    if (deliverable) this.#core.hints.publish('deliveries', lease.instanceId)
+    if (count > 0) this.#core.hints.publish('log', lease.instanceId)
     return count
   }
 
@@ -170,8 +170,8 @@ export class StoredMessages implements Messages {
 
   async #record(input: ProgressInput): Promise<ProgressOutcome> {
     const { outcome, deliverable } = await this.#core.write(this.#progress.record, input)
-    if (deliverable) this.#core.hints.give('deliveries', input.lease.instanceId)
-    if (outcome === 'recorded') this.#core.hints.give('log', input.lease.instanceId)
+    if (deliverable) this.#core.hints.publish('deliveries', input.lease.instanceId)
+    if (outcome === 'recorded') this.#core.hints.publish('log', input.lease.instanceId)
     return outcome
   }
 }

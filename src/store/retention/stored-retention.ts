@@ -68,7 +68,6 @@ function eraseExpiredOperation({ db, now, kind }: Statements): Operation<{ now: 
   )
 }
 
-/** Finds instances with rows to erase. */
 function findInstances(statements: Statements) {
   return statements.one((p: { beforeMessage: MessageId; beforeEvent: EventId }) =>
     statements.db
@@ -106,7 +105,6 @@ function findInstances(statements: Statements) {
   )
 }
 
-/** The message or event has no unfinished delivery. */
 function hasNoOpenDelivery(alias: 'm' | 'e', column: 'message_id' | 'event_id') {
   return sql<boolean>`not exists (select 1 from deliveries as d
     where d.instance_id = ${sql.ref(`${alias}.instance_id`)}
@@ -146,14 +144,14 @@ class Eraser {
     const eventKeys = events
       .filter(({ id, message_id }) => (message_id === null ? !open.has(id) : !unfinished.has(message_id)))
       .map(({ id }) => ({ instance_id: instanceId, id }))
-    const gone = [
+    const erased = [
       await tx.each(this.#prepared.removeAttempts, eventKeys),
       await tx.each(this.#prepared.removeFinished, eventKeys),
       await tx.each(this.#prepared.removeEvent, eventKeys),
       await tx.each(this.#prepared.removeMessage, keysOf(sent)),
       await tx.each(this.#prepared.removeIncoming, keysOf(received)),
     ]
-    return gone.reduce((sum, rows) => sum + rows.length, 0)
+    return erased.reduce((sum, rows) => sum + rows.length, 0)
   }
 
   #findMessages(tx: Transaction, instanceId: InstanceId, before: number) {

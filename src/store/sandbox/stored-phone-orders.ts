@@ -19,7 +19,7 @@ export class StoredPhoneOrders implements PhoneOrders {
 
   async leave(instanceId: InstanceId, id: string, body: string): Promise<void> {
     await this.#core.write(this.#operations.leave, { instanceId, id, body })
-    this.#core.hints.give('phone', instanceId)
+    this.#core.hints.publish('phone', instanceId)
   }
 
   take(lease: Lease): Promise<{ id: string; body: string }[]> {
@@ -28,7 +28,7 @@ export class StoredPhoneOrders implements PhoneOrders {
 
   async answer(lease: Lease, id: string, answer: string): Promise<void> {
     await this.#core.write(this.#operations.answer, { lease, id, answer })
-    this.#core.hints.give('phone', lease.instanceId)
+    this.#core.hints.publish('phone', lease.instanceId)
   }
 
   takeAnswer(instanceId: InstanceId, id: string): Promise<string | null> {

@@ -62,9 +62,9 @@ function writeOperation({ statements }: Core): Operation<WriteInput, void> {
         for (const { key, value } of changes) rows.set(`${instanceId}/${key}`, { instance_id: instanceId, key, value })
       }
       const all = [...rows.values()]
-      const kept = all.flatMap(row => (row.value === null ? [] : [{ ...row, value: row.value }]))
+      const written = all.flatMap(row => (row.value === null ? [] : [{ ...row, value: row.value }]))
       const removed = all.flatMap(({ value, ...key }) => (value === null ? [key] : []))
-      if (kept.length > 0) await tx.each(put, kept)
+      if (written.length > 0) await tx.each(put, written)
       if (removed.length > 0) await tx.each(remove, removed)
       return inputs.map(() => undefined)
     },

@@ -3,14 +3,13 @@ import { CONNECTION_STATES, type ConnectionState, RECONNECTING_MS } from '../../
 import type { Core } from '../engine/core.ts'
 import { MAX_TOTAL, type StoreTotals } from './statistics.ts'
 
-/** Reads the totals of the whole store. */
 export async function readTotals({ statements, reader }: Core): Promise<StoreTotals> {
   const { db, now, kind } = statements
-  const ask = <O>(query: RawBuilder<O>) => reader.query<O>({ compile: () => query.compile(db) })
+  const read = <O>(query: RawBuilder<O>) => reader.query<O>({ compile: () => query.compile(db) })
   const [[waiting], states, [size]] = await Promise.all([
-    ask(waitingQuery(now)),
-    ask(connectionsQuery(now)),
-    ask(kind === 'sqlite' ? SQLITE_BYTES : POSTGRES_BYTES),
+    read(waitingQuery(now)),
+    read(connectionsQuery(now)),
+    read(kind === 'sqlite' ? SQLITE_BYTES : POSTGRES_BYTES),
   ])
   const age = (at: number | null | undefined) => (at == null ? 0 : Math.max(0, Number(waiting!.now) - at))
   return {

@@ -47,8 +47,8 @@ export class LibraryScope {
 }
 
 /** A proxy whose methods run outside of any scope, because their errors are the service's own. */
-export function outsideLibrary<T extends object>(ours: T): T {
-  return new Proxy(ours, {
+export function outsideLibrary<T extends object>(object: T): T {
+  return new Proxy(object, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name)
       if (typeof value !== 'function') return value

@@ -1,6 +1,5 @@
 import { DisconnectReason } from 'baileys'
 
-/** Why a socket ended. */
 export interface LinkEnd {
   /** Baileys' status code, which is its own close code or WhatsApp's failure reason, or one of our codes below. */
   code: number

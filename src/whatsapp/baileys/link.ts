@@ -67,7 +67,7 @@ export class Link {
   readonly #socket: WASocket
   readonly #ciphertexts = new Ciphertexts()
   readonly #acknowledgements = new AcknowledgementReader()
-  /** The socket has no account yet. It only links one: WhatsApp delivers no messages over it. */
+  /** The socket has no account yet. It links one, and WhatsApp delivers no messages over it. */
   readonly #isLinking: boolean
   #isOpen = false
   /** WhatsApp has delivered everything that it held for us. */
@@ -133,7 +133,6 @@ export class Link {
     return this.#isOpen
   }
 
-  /** Aborted when the link has ended. */
   get closed(): AbortSignal {
     return this.#calls.closed
   }
@@ -232,8 +231,8 @@ export class Link {
     })
     ws.prependListener('CB:message', (node: BinaryNode) => {
       this.#ciphertexts.note(node)
-      // Baileys handles pending messages one by one, and live ones beside them once it knows their addresses, so that they
-      // would overtake one another. Marked as pending, all messages go through one queue.
+      // Marks every message as pending. Baileys handles pending messages one by one, but live ones concurrently, so they would
+      // overtake one another.
       node.attrs['offline'] ??= '0'
     })
     this.#acknowledgements.listen(socket, ack => events.acknowledged(ack))
@@ -291,7 +290,7 @@ export class Link {
     try {
       await this.#receive(message)
     } catch (error) {
-      // Ends the link first: Baileys would take this for a failed decryption and request the message again.
+      // Ends the link first. Baileys treats this error as a failed decryption and would request the message again.
       this.#notRecorded(error)
       throw error
     }
@@ -303,7 +302,6 @@ export class Link {
     this.#endAs(NOT_RECORDED)
   }
 
-  /** Ends the link for a reason of our own. */
   #endAs(code: number): void {
     if (this.closed.aborted) return
     this.close()

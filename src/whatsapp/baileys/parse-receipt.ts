@@ -10,7 +10,6 @@ export interface Receipt {
   chat: string
 }
 
-/** A receipt and its sender. */
 export interface SentReceipt extends Receipt {
   /** The known addresses of the chat. */
   from: readonly string[]

@@ -65,7 +65,7 @@ async function leaveOutUnreachable(relay: Relay, address: string): Promise<boole
   return rest.length > 0
 }
 
-/** Our own devices and the recipient's. Baileys makes the same query next and finds the answer in the cache. */
+/** Our own devices and the recipient's. The answer is cached for Baileys, which makes the same query next. */
 async function listDevices({ socket, self }: Relay, address: string) {
   const own = jidNormalizedUser((lidOf(address) && self.lid) || self.id)
   const all = await socket.getUSyncDevices([own, address], true, false)

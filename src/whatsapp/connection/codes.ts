@@ -41,7 +41,7 @@ export class Codes {
     this.#expiresAt = performance.now() + lifetimeMs
     this.#shown += 1
     if (pairingPhone !== null) {
-      // One pairing code is valid throughout. WhatsApp keeps offering QR codes beside it.
+      // One pairing code is valid until the end, although WhatsApp keeps sending QR codes.
       if (this.#shown > 1) return
       const pairingCode = await link.requestPairingCode(pairingPhone)
       const reason = 'Type the code on the phone: Linked devices, Link with phone number.'

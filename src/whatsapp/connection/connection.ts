@@ -98,7 +98,6 @@ class WhatsappConnection implements Connection {
   readonly #health: HealthLog
   readonly #links: LinkManager
   readonly #stopped = new AbortController()
-  /** Each linked account has its own sender. */
   #sender: Sender
   /** Every change of the mode runs in this chain, one step at a time. */
   #steps: Promise<void> = Promise.resolve()

@@ -66,7 +66,6 @@ export interface LinkManagerOptions {
   health: HealthLog
   logger: Logger
   now: () => number
-  /** Aborted when the connection stops. */
   signal: AbortSignal
   /** Runs `work` after all earlier steps. */
   runStep(work: () => Promise<void>): void
@@ -98,7 +97,6 @@ export class LinkManager {
     this.#devices = new DeviceCache(options.now)
   }
 
-  /** The link, if it is open. */
   get openLink(): Link | null {
     return this.#link?.isOpen ? this.#link : null
   }
@@ -192,7 +190,7 @@ export class LinkManager {
     this.#link = this.#createLink(network, credentials)
   }
 
-  /** Without an open link after 8 s the logout goes on; the phone lists this device until it notices. */
+  /** If no link opens within 8 s, the logout continues without one, and the phone keeps listing this device for a while. */
   async openForLogout(): Promise<void> {
     this.close()
     await this.open({ onlyWithCredentials: true })
@@ -279,7 +277,7 @@ export class LinkManager {
   async #noteOpened(link: Link): Promise<void> {
     const { windingUp, restriction, status, sender } = this.#options
     if (link !== this.#link || !link.isOpen) return
-    // No message is accepted for a number before it is recorded as connected, so queued ones are for the number before it.
+    // Messages are accepted only for a number that is recorded as connected, so queued ones belong to the previous number.
     if (this.isFirstLogin) await windingUp.failLeftOver()
     if (!link.isOpen) return
     this.#openedAt = performance.now()

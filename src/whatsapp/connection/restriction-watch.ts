@@ -10,7 +10,7 @@ import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 
 /** WhatsApp is asked this long before an assumed end, so its answer arrives before messages to strangers are sent. */
 const ASK_BEFORE_MS = QUERY_TIMEOUT_MS
-/** A timer cannot be longer than 24 days, so longer waits are made of several timers. */
+/** Longer waits use several timers, because a timer is limited to 24 days. */
 const MAX_TIMER_MS = 86_400_000
 
 export interface RestrictionWatchOptions {
@@ -22,8 +22,8 @@ export interface RestrictionWatchOptions {
 }
 
 /**
- * Knows whether WhatsApp lets the account write to strangers. A kill before a refusal is recorded loses the restriction. The
- * next refused message restores it.
+ * Tracks whether WhatsApp lets the account write to strangers. A kill before a refusal is recorded loses the restriction, and
+ * the next refused message restores it.
  */
 export class RestrictionWatch {
   readonly #options: RestrictionWatchOptions
@@ -85,7 +85,6 @@ export class RestrictionWatch {
     this.#options.askWhatsapp().then(done, done)
   }
 
-  /** The account was logged out. */
   clear(): void {
     this.#change(null)
   }

@@ -64,6 +64,6 @@ test('a number that was not on WhatsApp is refused until the next look-up', asyn
 test('the numbers that an answer may come from include the one in the recipient’s address', async () => {
   const { book, link, numbers } = stage('551187654321@s.whatsapp.net')
   await book.find(NUMBER, link)
-  expect(await book.findStanding(NUMBER)).toEqual({ known: false, numbers: [NUMBER, '551187654321'] })
+  expect(await book.findContactStatus(NUMBER)).toEqual({ known: false, numbers: [NUMBER, '551187654321'] })
   expect(numbers.find).toHaveBeenCalledTimes(2)
 })

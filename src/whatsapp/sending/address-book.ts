@@ -46,8 +46,8 @@ export class AddressBook {
       : this.#findNumber(recipient?.number ?? to, link)
   }
 
-  /** `known`: the recipient is a contact or a group. `numbers`: those that an answer may come from. */
-  async findStanding(to: string): Promise<{ known: boolean; numbers: readonly string[] }> {
+  /** `known`: the recipient is a contact or a group. `numbers`: the numbers from which the recipient may write. */
+  async findContactStatus(to: string): Promise<{ known: boolean; numbers: readonly string[] }> {
     if (parseRecipient(to)?.kind === 'group') return { known: true, numbers: [] }
     const { numbers, lease, stored } = this.#options
     const found = await this.#recall(to)

@@ -1,15 +1,15 @@
 export interface InFlightLimitOptions {
-  /** How many may be in flight and fast at the same time. */
+  /** The maximum number of fast sends in flight. */
   maxFast: number
-  /** How many may be in flight at the same time, fast or slow. */
+  /** The maximum number of sends in flight, fast or slow. */
   maxTotal: number
-  /** One that is in flight for longer counts as slow, in milliseconds. */
+  /** A send that is in flight for longer counts as slow. */
   slowAfterMs: number
-  /** One of them became slow, so another one may start. */
+  /** A send became slow, so another one may start. */
   onSlow(): void
 }
 
-/** Limits concurrency. One that takes long stops counting against the limit of fast ones. */
+/** Limits the concurrent sends. A send that takes long no longer counts against the limit of fast ones. */
 export class InFlightLimit {
   readonly #options: InFlightLimitOptions
   #fast = 0
@@ -23,7 +23,7 @@ export class InFlightLimit {
     return this.#fast < this.#options.maxFast && this.#total < this.#options.maxTotal
   }
 
-  /** @returns releases it; to be called exactly once */
+  /** @returns a function that ends the send; to be called exactly once */
   take(): () => void {
     this.#fast += 1
     this.#total += 1

@@ -74,9 +74,9 @@ export class QueuedChat {
   /** Removes and returns the messages that come after one that did not fit, except claimed ones. */
   takeOverflowing(): QueuedMessage[] {
     const from = this.overflowFrom ?? Number.POSITIVE_INFINITY
-    const taken = this.messages.filter(message => message.seq >= from && !this.isClaimed(message))
-    this.messages = this.messages.filter(message => !taken.includes(message))
-    return taken
+    const overflowing = this.messages.filter(message => message.seq >= from && !this.isClaimed(message))
+    this.messages = this.messages.filter(message => !overflowing.includes(message))
+    return overflowing
   }
 
   /** Merges another chat that turned out to be the same. */

@@ -33,7 +33,7 @@ interface Reading {
   removed: Set<MessageId>
   /** Another read was requested during this one. */
   readAgain: boolean
-  /** Chats that ran empty during the read, with the first message that had not fitted. These rows do not contain it. */
+  /** Chats that ran empty during the read, and `seq` of the first message that had not fitted. The read has skipped it. */
   reopened: Map<string, number>
 }
 
@@ -50,7 +50,7 @@ function newReading(): Reading {
  */
 export class SendQueue {
   readonly #chats = new Map<string, QueuedChat>()
-  /** Leads from the key of a recipient or address to the key of its chat, if that is another one. */
+  /** The key of the chat, by the key of a recipient or address that has joined another chat. */
   readonly #joined = new Map<string, string>()
   readonly #known = new Set<MessageId>()
   /** Null while no rows are being read. */
@@ -183,7 +183,6 @@ export class SendQueue {
     return this.#deferred.size
   }
 
-  /** Rows that were skipped since the last read from the start began. */
   get skippedRows(): number {
     return this.#skippedRows
   }
@@ -288,9 +287,9 @@ export class SendQueue {
   }
 
   #dropOverflowing(chat: QueuedChat): void {
-    const taken = chat.takeOverflowing()
-    for (const { id } of taken) this.#known.delete(id)
-    this.#skippedRows += taken.length
-    if (taken.length > 0 && chat.messages.length === 0) this.#closeChat(chat)
+    const overflowing = chat.takeOverflowing()
+    for (const { id } of overflowing) this.#known.delete(id)
+    this.#skippedRows += overflowing.length
+    if (overflowing.length > 0 && chat.messages.length === 0) this.#closeChat(chat)
   }
 }

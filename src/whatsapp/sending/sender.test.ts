@@ -100,7 +100,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
       prepared: null,
     }
     rows.push(row)
-    hints.give('queued', LEASE.instanceId)
+    hints.publish('queued', LEASE.instanceId)
     return row
   }
   const answer = (whatsappId: string, more: Partial<Acknowledgement> = {}) =>

@@ -69,7 +69,6 @@ export class Sender {
   readonly #transmitter: Transmitter
   /** By WhatsApp ID. */
   readonly #sends = new Map<string, Promise<void>>()
-  /** Outcomes being recorded, by WhatsApp ID. */
   readonly #records = new Map<string, Promise<void>>()
   #link: SendingLink | null = null
   #claimRequested = false
@@ -170,7 +169,6 @@ export class Sender {
     }
   }
 
-  /** The restriction began, changed or ended. */
   restrictionChanged(): void {
     this.#queue.release()
     this.#claimSoon()
@@ -298,7 +296,7 @@ export class Sender {
     if (chat) this.#queue.defer(chat.key, { numbers })
     // The recipient may have written between the first check and `defer`. No other call would release the chat.
     this.#addresses
-      .findStanding(message.to)
+      .findContactStatus(message.to)
       .then(({ known }) => {
         if (known) this.noteContact(message.to)
       })

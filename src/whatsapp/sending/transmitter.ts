@@ -14,7 +14,7 @@ import type { Expiry } from './expiry.ts'
 import type { GroupDirectory } from './group-directory.ts'
 
 const MAX_HASHES = 2_000
-/** A message that drops out of this memory may be retried once more. */
+/** A message that is evicted from this cache may be retried once more. */
 const MAX_RETRIED = 2_000
 const DEFAULT_ACK_TIMEOUT_MS = QUERY_TIMEOUT_MS
 
@@ -90,7 +90,7 @@ export class Transmitter {
     const failure = expiry.failureOf(message)
     if (failure) return { kind: 'refused', failure }
     if (isRestricted()) {
-      const { known, numbers } = await addresses.findStanding(message.to)
+      const { known, numbers } = await addresses.findContactStatus(message.to)
       if (!known) return { kind: 'restricted', numbers }
     }
     const ready = message.prepared
@@ -116,7 +116,7 @@ export class Transmitter {
     const ack = await awaited.answer
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
     onAcknowledged?.(Math.round(performance.now() - writtenAt))
-    // A write that still runs would note afterwards that the group has the key.
+    // A write that is still running would later record that the group has the key.
     if (ack.error !== undefined) await written.catch(() => undefined)
     return this.#toOutcome(message, prepared, ack, link)
   }
@@ -157,7 +157,7 @@ export class Transmitter {
       this.#retriedDevices.set(message.whatsappId, true)
       return { kind: 'unanswered', why: 'stale_devices' }
     }
-    // A refusal is final. After 463 above all: another attempt would count against the account and prolong the restriction.
+    // A refusal is final. After 463, another attempt would also count against the account and prolong the restriction.
     return { kind: 'refused', failure: await this.#findFailure(prepared.address, ack.error, link) }
   }
 

@@ -1,9 +1,9 @@
 import type { Flavour } from './flavour.ts'
 
 /**
- * The index of an instance's messages by ID contains settled messages only. The primary key begins with the ID, so messages
- * accepted together, whatever their instances, share its pages. An entry per instance changed a page for each message: on
- * SQLite nearly half of what a commit wrote.
+ * The index of an instance's messages by ID contains settled messages only. The primary key begins with the ID, so that
+ * messages accepted together share its pages, whatever their instances. With the instance first, each message changed a page
+ * of its own, which on SQLite was nearly half of each commit.
  */
 export function settledMessages({ kind }: Flavour): string[] {
   return kind === 'postgres' ? onPostgres() : onSqlite()
@@ -17,7 +17,7 @@ function onPostgres(): string[] {
   ]
 }
 
-/** SQLite cannot drop a primary key. The table is created anew and continues its numbering. */
+/** SQLite cannot drop a primary key. A new table replaces the old one and continues its numbering. */
 function onSqlite(): string[] {
   return [
     `create table messages_anew (

@@ -52,7 +52,7 @@ export class SharedHints extends LocalHints {
     await this.#connect()
   }
 
-  override give(topic: HintTopic, instanceId: InstanceId, about?: string): void {
+  override publish(topic: HintTopic, instanceId: InstanceId, about?: string): void {
     const ownerKnows = this.notify(topic, instanceId, 'here', about)
     if (this.#client === null || (ownerKnows && OWNERS_ONLY.has(topic))) return
     if (topic === 'log') {

@@ -1,4 +1,3 @@
-/** Panel sessions. */
 export interface PanelSessionsTable {
   id: string
   /** SHA-256 of the cookie's token. */

@@ -9,8 +9,8 @@ import { explained } from './unusable.ts'
 /** Copies all pages in one step. A backup in several steps restarts after every write in between. */
 const ALL_PAGES = 0x7fff_ffff
 const DATABASE = 'pombal.db'
-/** Suffixes of the files that SQLite keeps next to a database. */
-const BESIDE = ['-wal', '-shm'] as const
+/** The suffixes of the write-ahead log's files, which SQLite keeps next to the database. */
+const LOG_SUFFIXES = ['-wal', '-shm'] as const
 
 interface BackupReport {
   file: string
@@ -55,7 +55,7 @@ export async function restore(dataDir: string, backup: string, now: Date): Promi
     remove(draft)
     await copy(backup, draft)
     check(draft)
-    const former = existsSync(file) ? putAside(file, `${file}.before-${stampOf(now)}`) : null
+    const former = existsSync(file) ? renameDatabase(file, `${file}.before-${stampOf(now)}`) : null
     renameSync(draft, file)
     syncFolder(dataDir)
     return former
@@ -79,9 +79,9 @@ async function copy(from: string, to: string): Promise<void> {
     source.close()
   }
   // Converts the copy to a single file without a write-ahead log.
-  const made = new Sqlite(to)
-  made.pragma('journal_mode = DELETE')
-  made.close()
+  const database = new Sqlite(to)
+  database.pragma('journal_mode = DELETE')
+  database.close()
   syncFile(to)
 }
 
@@ -95,14 +95,14 @@ function check(file: string): void {
   }
 }
 
-/** Renames the log first. If it stayed behind, SQLite would apply it to the restored database. */
-function putAside(file: string, name: string): string {
-  for (const suffix of [...BESIDE, '']) {
+/** Renames the log first. SQLite would apply a log under the old name to the restored database. */
+function renameDatabase(file: string, name: string): string {
+  for (const suffix of [...LOG_SUFFIXES, '']) {
     if (existsSync(file + suffix)) renameSync(file + suffix, name + suffix)
   }
   return name
 }
 
 function remove(file: string): void {
-  for (const suffix of ['', ...BESIDE, '-journal']) rmSync(file + suffix, { force: true })
+  for (const suffix of ['', ...LOG_SUFFIXES, '-journal']) rmSync(file + suffix, { force: true })
 }

@@ -8,11 +8,11 @@ interface RawSocket {
 }
 
 /**
- * Holds back each frame until the changes that it depends on are durable. Frames leave in the order of their encryption,
- * as their counters require. The next frames are encrypted meanwhile. After one refused frame no other leaves, because the
- * counters would have a gap.
- * @param durable called for each new frame; resolves when its changes are durable, rejects if it must not leave
- * @param mayAct called just before a frame leaves; false if another node may own the account
+ * Delays each frame until the changes that it depends on are durable. Frames are sent in the order of their encryption, as
+ * their counters require. Later frames are encrypted in the meantime. After a refused frame no other frame is sent, because
+ * the counters would have a gap.
+ * @param durable called for each new frame; resolves when its changes are durable, rejects if it must not be sent
+ * @param mayAct called just before a frame is sent; false if another node may own the account
  * @param onRefused the socket is unusable
  */
 export function sendDurably(

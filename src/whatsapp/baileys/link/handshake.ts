@@ -10,7 +10,7 @@ const MAX_HANDSHAKE_BYTES = 256 * 1024
 /**
  * Limits the time and bytes of a handshake, and reports frames that cannot be decrypted. Baileys' `connectTimeoutMs` limits
  * each step alone and counts no bytes: a slow server could keep a socket forever, and a frame of 16 MiB would be copied
- * with every packet. Nor does Baileys end the socket at a frame that cannot be decrypted, although no later one can be.
+ * with every packet. After a frame that cannot be decrypted, no later frame can be, but Baileys does not end the socket.
  * @param onFailed receives Baileys' status code and, if a frame caused it, the error; not called after `closed`
  */
 export function watchHandshake(

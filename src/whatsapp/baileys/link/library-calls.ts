@@ -7,7 +7,6 @@ export class LibraryCalls {
   readonly scope: LibraryScope
   readonly #closed = new AbortController()
   readonly #logger: Logger
-  /** Number of errors that the library left unhandled. */
   #failures = 0
 
   /** @param onBroken an exception may have left the socket in an inconsistent state */

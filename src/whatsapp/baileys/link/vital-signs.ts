@@ -3,7 +3,6 @@ import type { RestrictionNotice } from '../../../domain/restriction.ts'
 
 /** Events that indicate the health of an account and its socket. */
 export interface VitalSigns {
-  /** WhatsApp has sent a frame. */
   frame(): void
   /** A delivered message could not be decrypted. Usually its sender sends it again. Reported with the retry request. */
   undecryptable(): void

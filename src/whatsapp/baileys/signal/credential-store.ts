@@ -41,7 +41,6 @@ export interface CredentialStoreOptions {
   onBroken(error: unknown): void
 }
 
-/** A row of the store, by type and id. */
 interface Row {
   type: RowType
   id: string
@@ -80,7 +79,6 @@ export class CredentialStore {
     return row ? new CredentialStore(options, decode(row) as AuthenticationCreds) : null
   }
 
-  /** True if the instance is linked. */
   static async exist(credentials: Credentials, instanceId: string): Promise<boolean> {
     return (await credentials.get(instanceId, CREDS.type, [CREDS.id])).size > 0
   }

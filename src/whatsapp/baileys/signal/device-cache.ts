@@ -72,7 +72,6 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
     await this.#rows?.write([{ type: 'devices', id: user, value: null }])
   }
 
-  /** Excludes the device from the lists for an hour. */
   leaveOut(user: string, device: number): void {
     this.#leftOut.set(`${user}:${device}`, performance.now() + LEFT_OUT_MS)
   }

@@ -34,7 +34,7 @@ interface Kept {
  * is therefore reused only when its message is recorded. After a restart it is unknown which messages are recorded, and the
  * oldest slots are reused first; few of them are still needed.
  *
- * A large plaintext (a contact card with a photo, at most 16 MiB) is neither kept in memory nor read at login. Its row is
+ * A large plaintext (a contact card with a photo, at most 16 MiB) is neither entry in memory nor read at login. Its row is
  * deleted in the next commit after its message is recorded.
  */
 export class Journal {
@@ -55,8 +55,8 @@ export class Journal {
     this.#loaded ??= this.#load()
     await this.#loaded
     const digest = digestOf(ciphertext)
-    const kept = this.#entries.get(digest)
-    return kept && (kept.plaintext ?? this.#readLarge(kept.slot, digest))
+    const entry = this.#entries.get(digest)
+    return entry && (entry.plaintext ?? this.#readLarge(entry.slot, digest))
   }
 
   /** The rows to commit together with the changed keys. */
@@ -130,8 +130,8 @@ export class Journal {
   }
 
   #holdsLarge(slot: number): boolean {
-    const kept = this.#entries.get(this.#slots.get(slot) ?? '')
-    return kept !== undefined && kept.plaintext === undefined
+    const entry = this.#entries.get(this.#slots.get(slot) ?? '')
+    return entry !== undefined && entry.plaintext === undefined
   }
 
   #empty(slot: number): { slot: number; heldLarge: boolean } {

@@ -2,9 +2,9 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { SignalKeyStoreWithTransaction } from 'baileys'
 
 /**
- * New pre-keys are stored at once, outside of any transaction. Baileys sends a request for a message, with a new pre-key,
- * from within the transaction that stores the key: after a kill in between, nobody could decrypt what the sender
- * encrypts with it. A pre-key that is stored and not sent does no harm.
+ * Stores new pre-keys at once, outside of any transaction. When Baileys requests a message again, it sends a new pre-key
+ * inside the transaction that stores the key. After a kill before the commit, a message encrypted with this pre-key could
+ * not be decrypted. A stored pre-key that was not sent is harmless.
  */
 export function storePreKeysFirst(keys: SignalKeyStoreWithTransaction): void {
   const set = keys.set.bind(keys)

@@ -33,7 +33,6 @@ export class RetryBudget {
     this.#options = options
   }
 
-  /** Remembers the sender of a message. */
   note({ attrs: { id, from, participant } }: BinaryNode): void {
     const sender = userOf(participant ?? from)
     if (id && sender) this.#senders.set(id, sender)

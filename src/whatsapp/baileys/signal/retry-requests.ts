@@ -21,15 +21,15 @@ export type RetryBudgets = ReturnType<typeof createRetryBudgets>
 
 const resending = new AsyncLocalStorage<true>()
 
-/** Marks what Baileys sends on its own: a message again, or a request to our own phone. */
+/** Marks sends that Baileys starts by itself: a message sent again, or a request to our own phone. */
 export function asResend<T>(work: () => T): T {
   return resending.run(true, work)
 }
 
 /**
- * Prevents undecryptable messages from delaying others. Baileys requests them again in the account's transaction while all
- * messages wait, and holds the same transaction over queries to WhatsApp when it sends on its own. Here those sends have
- * their own transaction, and a contact can cause a limited number of requests.
+ * Prevents undecryptable messages from delaying others. Baileys requests them again in the account's transaction, for which
+ * all messages wait, and keeps that transaction open during queries to WhatsApp. Here these sends have a transaction of their
+ * own, and each contact can cause only a limited number of requests.
  * @param onUndecryptable called for each message that cannot be decrypted, also if it is not requested
  */
 export function boundRetryRequests(
@@ -47,13 +47,13 @@ export function boundRetryRequests(
     copies.note(stanza)
   })
   const hasExceeded = manager.hasExceededMaxRetries.bind(manager)
-  // Baileys asks this once for each delivery that it cannot decrypt.
+  // Baileys calls this once for each delivery that it cannot decrypt.
   manager.hasExceededMaxRetries = id => {
     onUndecryptable()
     return hasExceeded(id) || !requests.take(id)
   }
   const schedule = manager.schedulePhoneRequest.bind(manager)
-  manager.schedulePhoneRequest = (id, ask, delayMs) => {
-    if (copies.take(id)) schedule(id, () => asResend(ask), delayMs)
+  manager.schedulePhoneRequest = (id, request, delayMs) => {
+    if (copies.take(id)) schedule(id, () => asResend(request), delayMs)
   }
 }

@@ -3,13 +3,13 @@ import { SenderKeyRecord, SenderKeyState } from 'baileys/lib/Signal/Group/index.
 let patched = false
 
 /**
- * Corrects two faults of Baileys 7, after which the messages of a group that others have overtaken cannot be decrypted.
+ * Fixes two defects of Baileys 7, because of which group messages that arrive out of order cannot be decrypted.
  *
- * `sender-key-record.js`: a member's group key comes again with each message that was requested again. It is added as one
- * more state, and the sixth removes the first, with the position of the chain and the keys of overtaken messages. Here, as
- * in libsignal's own implementation, a known key stays as it is.
+ * `sender-key-record.js`: each message that was requested again contains the member's sender key again. Baileys adds it as a
+ * new state, and the sixth state evicts the first one, which has the position of the chain and the keys of skipped messages.
+ * Here, as in libsignal's own implementation, a known key is left unchanged.
  *
- * `sender-key-state.js`: the keys of overtaken messages come back from the store as plain objects.
+ * `sender-key-state.js`: the stored keys of skipped messages are read as plain objects. Here they become Buffers again.
  */
 export function keepSenderKeysWhole(): void {
   if (patched) return

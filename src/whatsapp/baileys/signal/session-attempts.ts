@@ -3,7 +3,7 @@ import { SessionCipher } from 'libsignal'
 /** A session of libsignal, which is missing in its types. */
 interface Session {
   serialize(): unknown
-  constructor: { deserialize(kept: unknown): Session }
+  constructor: { deserialize(serialized: unknown): Session }
 }
 
 interface Cipher {
@@ -13,10 +13,10 @@ interface Cipher {
 let patched = false
 
 /**
- * Fixes a defect of libsignal 6.0.0 (`session_cipher.js`). It tries a message on each session with a contact and advances
- * the ratchet of a session before it knows that the message belongs to it. The wrongly advanced sessions are stored, and
- * their later messages cannot be decrypted ("Bad MAC", "No matching sessions"). A contact has two sessions as soon as both
- * sides write first at the same time. The fix restores each session on which the message failed.
+ * Fixes a defect of libsignal 6.0.0 (`session_cipher.js`). libsignal tries a message with each session of a contact, and
+ * advances the session's ratchet before it knows that the message belongs to it. The wrongly advanced sessions are stored,
+ * and their later messages cannot be decrypted ("Bad MAC", "No matching sessions"). A contact has two sessions as soon as
+ * both sides write first at the same time. The fix restores each session with which decryption failed.
  */
 export function restoreFailedSessions(): void {
   if (patched) return

@@ -20,8 +20,8 @@ const CONTACTS_WITHOUT_LID = 1_000
 const NO_LID_FRESH_MS = 600_000
 
 /**
- * The context of a send. `recorded` settles once the message is recorded as sent; its frame does not leave before. Code that
- * a send triggers later, even on another link after its socket has ended, inherits the context, so it names its `link`.
+ * The context of a send. `recorded` settles once the message is recorded as prepared; its frame is not sent before. Code that
+ * a send triggers later inherits the context, even on another link after the socket has ended. `link` distinguishes it.
  */
 export const sending = new AsyncLocalStorage<{ link: object; recorded: Promise<void> }>()
 
@@ -33,7 +33,7 @@ export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Pro
  *
  * 1. Each change of a session is written before its result is used. Baileys commits the keys of a send after it writes to
  *    the socket: after a crash in between, a counter would be used twice and the recipient could not decrypt. Each operation
- *    therefore runs in its own transaction, outside the send's, and `sendDurably` holds the frame back until the write is
+ *    therefore runs in its own transaction, outside the send's, and `sendDurably` delays the frame until the write is
  *    durable. Waiting here instead would block all other sends, because Baileys encrypts one by one for our own phone.
  * 2. Operations on one contact are serialised. Baileys locks by JID, but number and LID share one session.
  * 3. A plaintext is written to the journal in the commit that consumes its key, and recorded as an event before Baileys
@@ -44,7 +44,7 @@ export function createSignalRepository(
   auth: SignalAuthState,
   logger: ILogger,
   pnToLid: PnToLid,
-  ours: { journal: Journal; onDecrypted: OnDecrypted; settled(): Promise<void>; onClose(): void },
+  service: { journal: Journal; onDecrypted: OnDecrypted; settled(): Promise<void>; onClose(): void },
 ): SignalRepositoryWithLIDStore {
   restoreFailedSessions()
   keepSenderKeysWhole()
@@ -70,19 +70,19 @@ export function createSignalRepository(
   }
 
   async function once(key: string, ciphertext: Uint8Array, decrypt: () => Promise<Uint8Array>): Promise<Uint8Array> {
-    const known = await outside(() => ours.journal.find(ciphertext))
+    const known = await outside(() => service.journal.find(ciphertext))
     const plaintext =
       known ??
       (await alone(key, () =>
         keys.transaction(async () => {
           const fresh = await decrypt()
-          await keys.set(ours.journal.entryFor(ciphertext, fresh))
+          await keys.set(service.journal.entryFor(ciphertext, fresh))
           return fresh
         }, key),
       ))
-    await ours.settled()
-    await outside(() => ours.onDecrypted(ciphertext, plaintext))
-    ours.journal.recorded(ciphertext)
+    await service.settled()
+    await outside(() => service.onDecrypted(ciphertext, plaintext))
+    service.journal.recorded(ciphertext)
     return plaintext
   }
 
@@ -118,15 +118,15 @@ export function createSignalRepository(
       return alone(await contactOf(to), () => base.migrateSession(from, to))
     },
     close() {
-      ours.onClose()
+      service.onClose()
       base.close?.()
     },
   }
 }
 
 /**
- * Baileys requests the keys of a contact by LID, and none if the LID is unknown. Here the number takes the place of a
- * missing LID, as the address and as the name of the session.
+ * Baileys requests the keys of a contact by LID, and requests none if the LID is unknown. Here the number replaces a missing
+ * LID, as the address and as the name of the session.
  */
 function withNumbersForMissingLids(base: LIDMappingStore): LIDMappingStore {
   const getLIDsForPNs: LIDMappingStore['getLIDsForPNs'] = async pns => {
