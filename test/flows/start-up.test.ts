@@ -249,7 +249,7 @@ describe('a start', () => {
     try {
       const { code, output } = await startInVain({ env: { PORT: String(port) } })
       expect(code).toBe(1)
-      expect(output).toMatch(new RegExp(`Port ${port} of 127.0.0.1 is taken`))
+      expect(output).toMatch(new RegExp(`Port ${port} of 127.0.0.1 is in use`))
       expect(output).not.toContain('    at ')
     } finally {
       holder.close()
