@@ -131,7 +131,7 @@ test('with nothing set it listens on 127.0.0.1:3000 alone, and keeps its data in
   const service = new Service({ cwd, dataDir: join(cwd, 'data'), env: unset })
   toDispose.push(() => service.dispose())
   await service.start().catch(error => {
-    const isTaken = service.output.includes('Port 3000 of 127.0.0.1 is taken')
+    const isTaken = service.output.includes('Port 3000 of 127.0.0.1 is in use')
     skip(isTaken, 'Port 3000 is taken on this machine.')
     throw error
   })
