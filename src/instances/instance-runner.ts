@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { InstanceId } from '../domain/ids.ts'
+import { withDeadline } from '../kit/deadline.ts'
 import type { ConnectionRecord } from '../store/connections/connections.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { Store } from '../store/store.ts'
@@ -135,10 +135,9 @@ export class InstanceRunner implements Running {
  * False if the store does not answer in time, because a logout from WhatsApp cannot be undone. The wait is short, because
  * the instance may already run on another node.
  */
-async function wasDeleted(store: RunnerOptions['store'], instanceId: InstanceId): Promise<boolean> {
-  const answer = store.connections.find(instanceId).then(
+function wasDeleted(store: RunnerOptions['store'], instanceId: InstanceId): Promise<boolean> {
+  return withDeadline(QUERY_TIMEOUT_MS, store.connections.find(instanceId)).then(
     record => record?.deleted === true,
     () => false,
   )
-  return Promise.race([answer, sleep(QUERY_TIMEOUT_MS, false, { ref: false })])
 }

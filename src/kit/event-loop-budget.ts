@@ -6,8 +6,13 @@ const STARTS_PER_TURN = 4
  * slower, and everything else runs between the turns.
  */
 export class EventLoopBudget {
+  readonly #startsPerTurn: number
   #waiting: (() => void)[] = []
   #scheduled = false
+
+  constructor(startsPerTurn = STARTS_PER_TURN) {
+    this.#startsPerTurn = startsPerTurn
+  }
 
   take(): Promise<void> {
     return new Promise(resolve => {
@@ -21,7 +26,7 @@ export class EventLoopBudget {
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
-      for (const start of this.#waiting.splice(0, STARTS_PER_TURN)) start()
+      for (const start of this.#waiting.splice(0, this.#startsPerTurn)) start()
       if (this.#waiting.length > 0) this.#schedule()
     })
   }

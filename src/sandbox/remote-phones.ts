@@ -1,20 +1,14 @@
 import { randomUUID } from 'node:crypto'
+import type { ContactMessage } from '../domain/event.ts'
 import type { InstanceId } from '../domain/ids.ts'
 import { REFUSALS, Refusal, type RefusalCode } from '../domain/refusal.ts'
+import { waitAtMost } from '../kit/deadline.ts'
 import type { Hints } from '../store/hints.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { PhoneOrders } from '../store/sandbox/phone-orders.ts'
 
-/** A message from a simulated contact to a sandbox instance. */
-export interface SandboxMessage {
-  from: string
-  text: string
-  group?: string | undefined
-  name?: string | undefined
-}
-
 /** A request to a simulated phone. `look` only reads whether it is on. */
-export type PhoneOrder = { kind: 'write'; message: SandboxMessage } | { kind: 'switch'; on: boolean } | { kind: 'look' }
+export type PhoneOrder = { kind: 'write'; message: ContactMessage } | { kind: 'switch'; on: boolean } | { kind: 'look' }
 
 export interface PhoneReport {
   on: boolean
@@ -44,15 +38,11 @@ export async function askOwner(
   const stopListening = hints.on('phone', (_, origin) => origin === 'elsewhere' && wake(), instanceId)
   try {
     while (performance.now() < giveUpAt) {
-      const hinted = new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, POLL_EVERY_MS)
-        wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
+      const hinted = Promise.withResolvers<void>()
+      wake = hinted.resolve
+      const pause = waitAtMost(POLL_EVERY_MS, hinted.promise)
       await orders.leave(instanceId, id, body)
-      await hinted
+      await pause
       const answer = await orders.takeAnswer(instanceId, id)
       if (answer !== null) return reportOf(JSON.parse(answer))
     }

@@ -1,15 +1,14 @@
 import type { InstanceId } from '../domain/ids.ts'
-import type { Hints } from '../store/hints.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { AttemptSettings, EndedAttempt } from './attempt.ts'
 import type { Clock } from './clock.ts'
 import { systemClock } from './clock.ts'
 import { createConcurrencyLimit } from './concurrency-limit.ts'
-import type { LaneOptions, LaneStore } from './lane.ts'
+import type { LaneOptions } from './lane.ts'
 import { Lane } from './lane.ts'
 
-export interface DispatcherOptions extends Pick<LaneOptions, 'post' | 'logger' | 'mayAct' | 'onLeaseLost' | 'onEnded'> {
-  store: LaneStore & { hints: Hints }
+export interface DispatcherOptions
+  extends Pick<LaneOptions, 'store' | 'post' | 'logger' | 'mayAct' | 'onLeaseLost' | 'onEnded'> {
   settings: AttemptSettings & {
     /** Open requests of this node, over all instances (`createConcurrencyLimit`). */
     maxInFlight?: number
@@ -38,7 +37,7 @@ const POLL_STEP_MS = 1_000
 const UNRECORDED_KEPT_MS = 60_000
 
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
-  const { store, settings, clock = systemClock } = options
+  const { settings, clock = systemClock } = options
   const limit = createConcurrencyLimit(settings.maxInFlight ?? MAX_IN_FLIGHT, clock)
   const lanes = new Map<InstanceId, Lane>()
   const closing = new Map<InstanceId, Promise<void>>()
@@ -57,7 +56,6 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     },
   }
 
-  const unsubscribe = new Map<InstanceId, () => void>()
   let cancelPoll = clock.after(POLL_STEP_MS, pollSome)
   let lanesToPoll = lanes.values()
   let pollsDue = 0
@@ -88,18 +86,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     }
     const lane = new Lane(lease, laneOptions, takeUnrecorded(instanceId))
     lanes.set(instanceId, lane)
-    listen(instanceId, lane)
     lane.wake()
-  }
-
-  function listen(instanceId: InstanceId, lane: Lane): void {
-    const subscriptions = [
-      store.hints.on('deliveries', () => lane.wake(), instanceId),
-      store.hints.on('webhook', () => lane.onSecretChanged(), instanceId),
-    ]
-    unsubscribe.set(instanceId, () => {
-      for (const end of subscriptions) end()
-    })
   }
 
   async function close(instanceId: InstanceId, lane: Lane, graceMs: number): Promise<void> {
@@ -116,8 +103,6 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     const lane = lanes.get(instanceId)
     if (lane) {
       lanes.delete(instanceId)
-      unsubscribe.get(instanceId)?.()
-      unsubscribe.delete(instanceId)
       closing.set(instanceId, close(instanceId, lane, graceMs))
     }
     await closing.get(instanceId)

@@ -1,6 +1,9 @@
 import type { InstanceId } from '../domain/ids.ts'
+import { backoffMs } from '../kit/backoff.ts'
+import { waitAtMost } from '../kit/deadline.ts'
 import type { Deliveries, DueDelivery } from '../store/deliveries/deliveries.ts'
 import { StoreUnavailable } from '../store/errors.ts'
+import type { Hints } from '../store/hints.ts'
 import type { Instances } from '../store/instances/instances.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { AttemptOptions, EndedAttempt } from './attempt.ts'
@@ -14,6 +17,7 @@ import { SigningSecretsCache } from './signing-secrets-cache.ts'
 export interface LaneStore {
   deliveries: Pick<Deliveries, 'listFirst' | 'listRetries' | 'recordAttempt'>
   instances: Pick<Instances, 'findSigningSecrets'>
+  hints: Hints
 }
 
 export interface LaneOptions extends AttemptOptions {
@@ -45,10 +49,11 @@ export class Lane implements LimitedUser {
   readonly #claims: Claims
   readonly #recorder: Recorder
   readonly #secrets: SigningSecretsCache
+  readonly #subscriptions: readonly (() => void)[]
   readonly #inFlight = new Set<Promise<void>>()
   readonly #abort = new AbortController()
   #phase: 'running' | 'draining' | 'ended' = 'running'
-  #pauseMs = 0
+  #failures = 0
   #pausedUntil = Number.NEGATIVE_INFINITY
   #cancelTimer = () => {}
 
@@ -66,6 +71,10 @@ export class Lane implements LimitedUser {
       onFailed: error => this.#warn(error, 'delivery.record_failed'),
     })
     this.#secrets = new SigningSecretsCache(instanceId, store.instances, clock)
+    this.#subscriptions = [
+      store.hints.on('deliveries', () => this.wake(), instanceId),
+      store.hints.on('webhook', () => this.#secrets.invalidate(), instanceId),
+    ]
     for (const ended of unrecorded) this.#recordAgain(ended)
   }
 
@@ -90,10 +99,6 @@ export class Lane implements LimitedUser {
     this.#advance()
   }
 
-  onSecretChanged(): void {
-    this.#secrets.invalidate()
-  }
-
   onPermit(): void {
     this.#advance()
   }
@@ -109,15 +114,14 @@ export class Lane implements LimitedUser {
   }
 
   async #untilIdle(withinMs: number): Promise<void> {
-    const timeout = Promise.withResolvers<void>()
-    const cancel = this.#options.clock.after(withinMs, timeout.resolve)
-    await Promise.race([Promise.all(this.#inFlight), timeout.promise])
-    cancel()
+    const { clock } = this.#options
+    await waitAtMost(withinMs, Promise.all(this.#inFlight), (ms, task) => clock.after(ms, task))
   }
 
   #drain(): void {
     if (this.#phase === 'running') this.#phase = 'draining'
     this.#cancelTimer()
+    for (const unsubscribe of this.#subscriptions) unsubscribe()
     this.#options.limit.remove(this)
   }
 
@@ -145,7 +149,7 @@ export class Lane implements LimitedUser {
     await this.#claims.readAhead(() => {
       const now = this.#options.clock.steady()
       if (!this.#mayStart(now)) return false
-      this.#pauseMs = 0
+      this.#failures = 0
       // The page starts even if a hint came meanwhile: otherwise a stream of hints would stop the lane.
       this.#claim(now, true)
       return true
@@ -228,8 +232,8 @@ export class Lane implements LimitedUser {
   #pause(error: unknown): void {
     const now = this.#options.clock.steady()
     if (now >= this.#pausedUntil) {
-      this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, 2 * this.#pauseMs), LONGEST_PAUSE_MS)
-      this.#pausedUntil = now + this.#pauseMs
+      this.#pausedUntil = now + backoffMs(this.#failures, FIRST_PAUSE_MS, LONGEST_PAUSE_MS)
+      this.#failures += 1
       this.#warn(error, 'lane.paused')
     }
     this.#advance()

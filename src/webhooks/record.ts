@@ -1,3 +1,4 @@
+import { backoffMs } from '../kit/backoff.ts'
 import type { Deliveries } from '../store/deliveries/deliveries.ts'
 import { LeaseLost } from '../store/errors.ts'
 import type { Lease } from '../store/leases/leases.ts'
@@ -22,9 +23,7 @@ export class Recorder {
   readonly unrecorded: EndedAttempt[] = []
   readonly #options: RecorderOptions
   #lease: Lease
-  #stopped = false
-  /** Each ends the pause of a record that is to be tried again. */
-  readonly #pauses = new Set<() => void>()
+  readonly #stopped = new AbortController()
 
   constructor(lease: Lease, options: RecorderOptions) {
     this.#lease = lease
@@ -41,43 +40,42 @@ export class Recorder {
   }
 
   stop(): void {
-    this.#stopped = true
-    for (const resume of this.#pauses) resume()
+    this.#stopped.abort()
   }
 
   /** @returns whether the attempt was recorded; otherwise it is in `unrecorded` */
   async record(ended: EndedAttempt): Promise<boolean> {
-    for (let pauseMs = FIRST_PAUSE_MS; !this.#stopped; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    const { deliveries, onFailed } = this.#options
+    for (let failures = 0; !this.#stopped.signal.aborted; failures += 1) {
       const lease = this.#lease
       try {
-        await this.#options.deliveries.recordAttempt(lease, ended.delivery, ended.attempt, ended.next)
+        await deliveries.recordAttempt(lease, ended.delivery, ended.attempt, ended.next)
         return true
       } catch (error) {
-        if (!(error instanceof LeaseLost)) this.#options.onFailed(error)
+        if (!(error instanceof LeaseLost)) onFailed(error)
         else if (lease === this.#lease) this.#loseLease()
       }
-      if (lease === this.#lease) await this.#pause(pauseMs)
+      if (lease === this.#lease) await this.#pause(backoffMs(failures, FIRST_PAUSE_MS, LONGEST_PAUSE_MS))
     }
     this.unrecorded.push(ended)
     return false
   }
 
   #loseLease(): void {
-    if (this.#stopped) return
+    if (this.#stopped.signal.aborted) return
     this.stop()
     this.#options.onLeaseLost()
   }
 
-  #pause(ms: number): Promise<void> {
-    if (this.#stopped) return Promise.resolve()
-    return new Promise(resolve => {
-      const resume = () => {
-        cancel()
-        this.#pauses.delete(resume)
-        resolve()
-      }
-      const cancel = this.#options.clock.after(ms, resume)
-      this.#pauses.add(resume)
-    })
+  async #pause(ms: number): Promise<void> {
+    const { signal } = this.#stopped
+    if (signal.aborted) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const cancel = this.#options.clock.after(ms, resolve)
+    const resume = () => resolve()
+    signal.addEventListener('abort', resume)
+    await promise
+    cancel()
+    signal.removeEventListener('abort', resume)
   }
 }

@@ -1,11 +1,12 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import { readWithinMs } from './one-request-per-connection.ts'
 
 /** Copying more than this into a socket at once would block other callers. */
 const SLICE_BYTES = 65_536
 
-const waiting: (() => void)[] = []
+const turns = new EventLoopBudget(1)
 
 /**
  * Sends bytes that all answers share in memory. Large answers are sent in slices, one slice per turn of the event loop for
@@ -23,19 +24,7 @@ export function sendShared(request: FastifyRequest, reply: FastifyReply, bytes: 
 
 async function* slices(bytes: Buffer): AsyncGenerator<Buffer> {
   for (let from = 0; from < bytes.length; from += SLICE_BYTES) {
-    await turn()
+    await turns.take()
     yield bytes.subarray(from, from + SLICE_BYTES)
   }
-}
-
-function turn(): Promise<void> {
-  return new Promise(resolve => {
-    waiting.push(resolve)
-    if (waiting.length === 1) setImmediate(startNext)
-  })
-}
-
-function startNext(): void {
-  waiting.shift()?.()
-  if (waiting.length > 0) setImmediate(startNext)
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { ConnectionCause, StoredConnection } from '../../domain/connection.ts'
-import { waitAtMost } from '../../kit/deadline.ts'
+import { waitAtMost, withDeadline } from '../../kit/deadline.ts'
 import { LeaseLost } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'
@@ -146,7 +146,8 @@ export class LinkManager {
   abandon(isDeleted: () => Promise<boolean>): void {
     const link = this.#link
     if (!link) return
-    Promise.race([isDeleted().catch(() => false), sleep(DELETED_TIMEOUT_MS, false, { ref: false })])
+    withDeadline(DELETED_TIMEOUT_MS, isDeleted())
+      .catch(() => false)
       .then(deleted => (deleted ? waitAtMost(LOGOUT_TIMEOUT_MS, link.logOut()) : undefined))
       .finally(() => link.close())
   }
@@ -164,8 +165,8 @@ export class LinkManager {
   /** A phone may have scanned the code just now, so this waits for the credentials to be stored. */
   async hasCredentials(): Promise<boolean> {
     await this.settled()
-    const { lease, store } = this.#options
-    return this.#stored(() => CredentialStore.exist(store.credentials, lease.instanceId))
+    const { lease, store, signal } = this.#options
+    return untilStored(() => CredentialStore.exist(store.credentials, lease.instanceId), signal)
   }
 
   async open({ onlyWithCredentials = false } = {}): Promise<void> {
@@ -178,7 +179,7 @@ export class LinkManager {
       credentials: store.credentials,
       onBroken: (error: unknown) => this.#keysRefused(credentials, error),
     }
-    const found = await this.#stored(() => CredentialStore.find(options))
+    const found = await untilStored(() => CredentialStore.find(options), signal)
     if (!found && onlyWithCredentials) return
     if (!found) await windingUp.failLeftOver()
     const credentials: CredentialStore = found ?? CredentialStore.create(options)
@@ -321,9 +322,5 @@ export class LinkManager {
     const state = next.state === 'reconnecting' ? this.#loggingIn().state : next.state
     const retryAt = now() + Math.round(pauseMs)
     await status.record({ ...NO_CODES, retryAt, state, cause, reason: `${reason} ${when}` })
-  }
-
-  #stored<T>(work: () => Promise<T>): Promise<T> {
-    return untilStored(work, this.#options.signal)
   }
 }
