@@ -1,8 +1,8 @@
+import { newWebhookSecret } from '../../src/api/admin/secrets.ts'
 import { type IncomingMessage, incomingBody } from '../../src/domain/event.ts'
 import { type InstanceId, newInstanceId, newMessageId } from '../../src/domain/ids.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
 import type { Store } from '../../src/store/store.ts'
-import { newWebhookSecret } from '../../src/webhooks/signature.ts'
 
 /** Concurrent writes while a backlog is recorded. */
 const AT_ONCE = 500

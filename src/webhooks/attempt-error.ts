@@ -1,6 +1,3 @@
-import { BlockedAddress } from './connector.ts'
-import { LookupTimedOut } from './resolver.ts'
-
 /** Why an attempt got no status line. Stable codes: they appear in the API, the panel and the docs. */
 export const ATTEMPT_ERRORS = [
   'timeout',
@@ -26,9 +23,6 @@ const BY_CODE: Readonly<Record<string, AttemptError>> = {
   ENETUNREACH: 'unreachable',
   EADDRNOTAVAIL: 'unreachable',
   EPROTO: 'tls_failed',
-  CERT_HAS_EXPIRED: 'tls_failed',
-  CERT_NOT_YET_VALID: 'tls_failed',
-  CERT_REVOKED: 'tls_failed',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls_failed',
   SELF_SIGNED_CERT_IN_CHAIN: 'tls_failed',
   HOSTNAME_MISMATCH: 'tls_failed',
@@ -47,22 +41,20 @@ const BY_PREFIX: readonly (readonly [string, AttemptError])[] = [
   ['CERT_', 'tls_failed'],
 ]
 
-/** The consumer sent more 1xx responses than an attempt accepts. */
-export class TooManyInterimResponses extends Error {
-  override readonly name = 'TooManyInterimResponses'
-}
+/** An attempt failed for a reason that Node does not report. */
+export class AttemptFailed extends Error {
+  override readonly name = 'AttemptFailed'
+  readonly reason: AttemptError
 
-/** The connection closed without a response or an error. */
-export class ClosedWithoutResponse extends Error {
-  override readonly name = 'ClosedWithoutResponse'
-  readonly code = 'ECONNRESET'
+  constructor(reason: AttemptError, message: string) {
+    super(message)
+    this.reason = reason
+  }
 }
 
 /** @param error the request's error before a status line */
 export function attemptError(error: unknown): AttemptError {
-  if (error instanceof BlockedAddress) return 'blocked_address'
-  if (error instanceof LookupTimedOut) return 'dns_failed'
-  if (error instanceof TooManyInterimResponses) return 'protocol_error'
+  if (error instanceof AttemptFailed) return error.reason
   const code = codeOf(error)
   if (code === null) return 'connection_failed'
   return BY_CODE[code] ?? BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1] ?? 'connection_failed'

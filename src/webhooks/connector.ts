@@ -5,13 +5,8 @@ import { Agent as HttpsAgent } from 'node:https'
 import type { LookupFunction, Socket } from 'node:net'
 import type { AddressGuard } from './address-guard.ts'
 import { portOf } from './address-guard.ts'
+import { AttemptFailed } from './attempt-error.ts'
 import type { Lookup } from './resolver.ts'
-
-/** Webhooks must not be posted to this address. */
-export class BlockedAddress extends Error {
-  override readonly name = 'BlockedAddress'
-  readonly code = 'BLOCKED_ADDRESS'
-}
 
 /**
  * How long an idle connection can be used again. Most consumers close idle connections after 5 s or more. With a
@@ -26,7 +21,7 @@ const TLS: HttpsAgentOptions = { rejectUnauthorized: true, minVersion: 'TLSv1.2'
 const PIECE_BYTES = 1024
 
 interface Connector {
-  /** Options of `http.request` for this URL. @throws BlockedAddress if its host is an IP address that is not allowed */
+  /** Options of `http.request` for this URL. @throws AttemptFailed if its host is an IP address that is not allowed */
   optionsFor(url: URL): ClientRequestArgs
   /** Closes all connections, including those in use. */
   destroy(): void
@@ -44,8 +39,7 @@ export function createConnector({ guard, resolve }: { guard: AddressGuard; resol
   function checkPeer(socket: Socket, port: number): Socket {
     socket.prependOnceListener('connect', () => {
       const { remoteAddress = '' } = socket
-      if (!guard.allows(remoteAddress, port))
-        socket.destroy(new BlockedAddress(`Webhooks may not connect to ${remoteAddress}.`))
+      if (!guard.allows(remoteAddress, port)) socket.destroy(blocked(remoteAddress))
     })
     return socket
   }
@@ -56,7 +50,7 @@ export function createConnector({ guard, resolve }: { guard: AddressGuard; resol
         addresses => {
           const first = addresses[0]
           if (first === undefined || !addresses.every(({ address }) => guard.allows(address, port))) {
-            callback(new BlockedAddress(`${hostname} resolves to an address that webhooks may not connect to.`), '')
+            callback(blocked(`an address of ${hostname}`), '')
           } else if (options.all) callback(null, [...addresses])
           else callback(null, first.address, first.family)
         },
@@ -82,8 +76,7 @@ export function createConnector({ guard, resolve }: { guard: AddressGuard; resol
 
   return {
     optionsFor(url) {
-      if (guard.checkLiteral(url) === 'blocked')
-        throw new BlockedAddress(`Webhooks may not connect to ${url.hostname}.`)
+      if (guard.checkLiteral(url) === 'blocked') throw blocked(url.hostname)
       const lookup = lookupFor(portOf(url.protocol, url.port))
       return { agent: url.protocol === 'https:' ? https : http, lookup }
     },
@@ -92,6 +85,10 @@ export function createConnector({ guard, resolve }: { guard: AddressGuard; resol
       https.destroy()
     },
   }
+}
+
+function blocked(target: string): AttemptFailed {
+  return new AttemptFailed('blocked_address', `Webhooks may not connect to ${target}.`)
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type ClientRequest, type IncomingMessage, request as openRequest } from 'node:http'
 import type { AddressGuard } from './address-guard.ts'
 import type { AttemptError } from './attempt-error.ts'
-import { attemptError, ClosedWithoutResponse, TooManyInterimResponses } from './attempt-error.ts'
+import { AttemptFailed, attemptError } from './attempt-error.ts'
 import { createConnector } from './connector.ts'
 import { excerptOf, readBeginning } from './excerpt.ts'
 import type { Lookup } from './resolver.ts'
@@ -50,7 +50,7 @@ export function createPoster({ guard, timeoutMs, resolve = createResolver() }: P
       limitInterimResponses(request, failed)
       request.on('response', head => answered(readAnswer(head))).on('error', failed)
       // If the consumer switches protocols without being asked, this is the only event.
-      request.on('close', () => failed(new ClosedWithoutResponse()))
+      request.on('close', () => failed(new AttemptFailed('connection_reset', 'No response.')))
       request.end(body)
     })
   }
@@ -81,7 +81,7 @@ function limitInterimResponses(request: ClientRequest, failed: (error: Error) =>
     for (const text of rawHeaders) headerBytes += text.length
     if (responses <= MAX_INTERIM_RESPONSES && headerBytes <= MAX_HEADER_BYTES) return
     // Before `destroy`, because the parser may still emit a final response from the same bytes.
-    failed(new TooManyInterimResponses())
+    failed(new AttemptFailed('protocol_error', 'Too many interim responses.'))
     request.destroy()
   })
 }

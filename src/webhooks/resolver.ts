@@ -1,5 +1,6 @@
 import { lookup as systemLookup } from 'node:dns/promises'
 import { BoundedMap } from '../kit/bounded-map.ts'
+import { AttemptFailed } from './attempt-error.ts'
 import type { Clock } from './clock.ts'
 import { systemClock } from './clock.ts'
 
@@ -10,11 +11,6 @@ export interface ResolvedAddress {
 
 /** All addresses of a name; rejects when there are none. */
 export type Lookup = (hostname: string) => Promise<readonly ResolvedAddress[]>
-
-export class LookupTimedOut extends Error {
-  override readonly name = 'LookupTimedOut'
-  readonly code = 'LOOKUP_TIMED_OUT'
-}
 
 interface ResolverOptions {
   clock?: Clock
@@ -128,7 +124,7 @@ export function createResolver(options: ResolverOptions = {}): Lookup {
         const old = known.get(hostname)
         leave(entry)
         if (old && ageOf(hostname) < STALE_MS) resolve(old.addresses)
-        else reject(new LookupTimedOut(`${hostname} was not resolved within ${TIMEOUT_MS} ms.`))
+        else reject(new AttemptFailed('dns_failed', `${hostname} was not resolved within ${TIMEOUT_MS} ms.`))
       })
       result.promise.then(resolve, reject).finally(cancel)
     })

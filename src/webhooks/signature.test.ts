@@ -3,8 +3,9 @@ import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { newWebhookSecret } from '../api/admin/secrets.ts'
 import type { EventKind } from '../domain/event.ts'
-import { newWebhookSecret, signatureHeaders } from './signature.ts'
+import { signatureHeaders } from './signature.ts'
 
 interface Vector {
   name: string

@@ -1,15 +1,9 @@
-import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
+import { createHmac, createSecretKey } from 'node:crypto'
 import type { EventKind, TEST_EVENT } from '../domain/event.ts'
 import type { EventId } from '../domain/ids.ts'
 import type { SigningSecrets } from '../domain/instance.ts'
 
 const SECRET_PREFIX = 'whsec_'
-const SECRET_BYTES = 32
-
-/** `whsec_` and the base64 of 32 random bytes, the format of the Standard Webhooks libraries. */
-export function newWebhookSecret(): string {
-  return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64')
-}
 
 export interface SignedAttempt {
   /** The exact bytes to post. */

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, expect, inject, test } from 'vitest'
+import { newWebhookSecret } from '../../src/api/admin/secrets.ts'
 import type { Store } from '../../src/store/store.ts'
-import { newWebhookSecret } from '../../src/webhooks/signature.ts'
 import { STORES } from '../database.ts'
 import { createReceiver, eventOf, isSigned, isStandardSigned, type ReceivedRequest } from '../receiver.ts'
 import { until } from '../until.ts'
