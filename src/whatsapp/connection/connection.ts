@@ -68,23 +68,7 @@ export interface ConnectionOptions {
 }
 
 /** One instance's connection to WhatsApp, for as long as the lease lasts. */
-export interface Connection {
-  /** Converges on the stored goal, and follows its changes. */
-  start(): void
-  /** True while a code is shown, and during the first login after a phone has linked. */
-  readonly isLinking: boolean
-  /**
-   * Stops within 3 s: stores buffered data, waits for sends in flight, records `reconnecting`.
-   * `logOut`: the instance was deleted. Logs out of WhatsApp with the keys in memory and writes nothing.
-   */
-  stop(options?: { logOut?: boolean }): Promise<void>
-}
-
-export function createConnection(options: ConnectionOptions): Connection {
-  return new WhatsappConnection(options)
-}
-
-class WhatsappConnection implements Connection {
+export class Connection {
   readonly #options: ConnectionOptions
   readonly #now: () => number
   readonly #logger: Logger
@@ -146,6 +130,7 @@ class WhatsappConnection implements Connection {
     this.#sender = this.#createSender()
   }
 
+  /** Converges on the stored goal, and follows its changes. */
   start(): void {
     const checkGoal = () => this.#step(() => this.#checkGoal())
     this.#unsubscribe = this.#options.store.hints.on('goal', checkGoal, this.#instanceId)
@@ -155,10 +140,15 @@ class WhatsappConnection implements Connection {
     checkGoal()
   }
 
+  /** True while a code is shown, and during the first login after a phone has linked. */
   get isLinking(): boolean {
     return this.#status.isLinking
   }
 
+  /**
+   * Stops within 3 s: stores buffered data, waits for sends in flight, records `reconnecting`.
+   * `logOut`: the instance was deleted. Logs out of WhatsApp with the keys in memory and writes nothing.
+   */
   async stop({ logOut = false }: { logOut?: boolean } = {}): Promise<void> {
     this.#unsubscribe()
     clearInterval(this.#poll)
@@ -339,4 +329,8 @@ class WhatsappConnection implements Connection {
       return record === null || record.deleted
     })
   }
+}
+
+export function createConnection(options: ConnectionOptions): Connection {
+  return new Connection(options)
 }
