@@ -1,6 +1,7 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { callerAddress } from './admin/sign-in/caller-address.ts'
+import type { Api } from './context.ts'
 
 /** Operations that delete, unlink, redeliver, or change access. */
 const AUDITED: ReadonlySet<string> = new Set([
@@ -20,27 +21,29 @@ const AUDITED: ReadonlySet<string> = new Set([
 /** The characters of a session ID that are logged: enough to find it in the list. */
 const SHOWN_OF_SESSION = 8
 
-/** Logs one line for each successful audited call: caller, operation, instance and address. */
-export function createAuditLog(logger: Logger) {
-  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    const action = (request.routeOptions.schema as { operationId?: string } | undefined)?.operationId ?? ''
-    if (AUDITED.has(action) && reply.statusCode < 400) {
-      const { id, eventId } = request.params as { id?: string; eventId?: string }
-      const isOfSession = action === 'endSession'
-      logger.info(
-        {
-          requestId: request.id,
-          action,
-          by: callerOf(request, action),
-          instanceId: request.instanceId || (isOfSession ? undefined : id),
-          eventId,
-          endedSession: isOfSession ? id?.slice(0, SHOWN_OF_SESSION) : undefined,
-          address: callerAddress(request),
-        },
-        'audit',
-      )
+/** Logs one line for each successful call of an audited operation: caller, operation, instance and address. */
+export function auditOperations(api: Api, logger: Logger): void {
+  api.addHook('onRoute', route => {
+    const action = (route.schema as { operationId?: string } | undefined)?.operationId ?? ''
+    if (!AUDITED.has(action)) return
+    route.onResponse = (request, reply, done) => {
+      if (reply.statusCode < 400) logger.info(factsOf(request, action), 'audit')
+      done()
     }
-    done()
+  })
+}
+
+function factsOf(request: FastifyRequest, action: string) {
+  const { id, eventId } = request.params as { id?: string; eventId?: string }
+  const isOfSession = action === 'endSession'
+  return {
+    requestId: request.id,
+    action,
+    by: callerOf(request, action),
+    instanceId: request.instanceId || (isOfSession ? undefined : id),
+    eventId,
+    endedSession: isOfSession ? id?.slice(0, SHOWN_OF_SESSION) : undefined,
+    address: callerAddress(request),
   }
 }
 

@@ -7,7 +7,7 @@ import type {
   RawServerDefault,
 } from 'fastify'
 import type { Logger } from 'pino'
-import type { EventKind, TEST_EVENT } from '../domain/event.ts'
+import type { ContactMessage, EventKind, TEST_EVENT } from '../domain/event.ts'
 import type { EventId, InstanceId } from '../domain/ids.ts'
 import type { SigningSecrets } from '../domain/instance.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
@@ -43,14 +43,6 @@ export interface DocumentedSettings {
   ratePerMinute: number
   webhookTimeoutMs: number
   webhookRetryDelaysMs: readonly number[]
-}
-
-/** A message from a simulated contact to a sandbox instance. */
-export interface ContactMessage {
-  from: string
-  text: string
-  group?: string
-  name?: string
 }
 
 interface AttemptToSign {

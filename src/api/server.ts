@@ -1,7 +1,7 @@
 import fastifySwagger from '@fastify/swagger'
 import Fastify from 'fastify'
 import { registerAdmin } from './admin/routes.ts'
-import { createAuditLog } from './audit-log.ts'
+import { auditOperations } from './audit-log.ts'
 import type { Api, ApiContext, ApiOptions } from './context.ts'
 import { registerHealth } from './health.ts'
 import { AllowedMethods } from './http/allowed-methods.ts'
@@ -32,7 +32,7 @@ const KEEP_ALIVE_MS = 72_000
 /** Accepts any path that fits into the headers, so that a long one is answered with 404. */
 const MAX_PARAM_LENGTH = 65_536
 
-export type { ApiOptions, ApiSettings, ContactMessage, DocumentedSettings } from './context.ts'
+export type { ApiOptions, ApiSettings, DocumentedSettings } from './context.ts'
 
 /**
  * Creates the HTTP server, not yet listening. It validates, writes rows through the store and answers. It has no access to
@@ -89,7 +89,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   })
   refuseWhenBusy(api, callers)
   api.addHook('onResponse', createRequestLog(context.logger))
-  api.addHook('onResponse', createAuditLog(context.logger))
+  auditOperations(api, context.logger)
 
   await api.register(fastifySwagger, openApiOptions(context))
   refuseUnknownPaths(api, allowed)

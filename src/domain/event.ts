@@ -56,6 +56,14 @@ export interface IncomingMessage {
   sentAt: number
 }
 
+/** What a simulated contact writes to a sandbox instance. */
+export interface ContactMessage {
+  from: string
+  text: string
+  group?: string | undefined
+  name?: string | undefined
+}
+
 /** The maximum text in an event, in UTF-16 units. Longer text is cut. */
 export const MAX_EVENT_TEXT_UNITS = 65_536
 
@@ -121,15 +129,7 @@ export function incomingBody(instanceId: InstanceId, messageId: MessageId, messa
 /** The length at which an event's text is cut, never inside a surrogate pair. */
 function endOfText(text: string): number {
   const end = MAX_EVENT_TEXT_UNITS
-  return isHighSurrogate(text.charCodeAt(end - 1)) && isLowSurrogate(text.charCodeAt(end)) ? end - 1 : end
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff
-}
-
-function isLowSurrogate(unit: number): boolean {
-  return unit >= 0xdc00 && unit <= 0xdfff
+  return (text.codePointAt(end - 1) ?? 0) > 0xffff ? end - 1 : end
 }
 
 /** The other party in an event's body: the recipient, the group or the sender. */

@@ -13,42 +13,38 @@ export interface StoreSources {
   ping(): Promise<void>
 }
 
-/** Gauges of the store's content, as of the last query. They are the same on every node. */
-export class StoreGauges {
-  readonly #up: Gauge
-  readonly #queued: Gauge
-  readonly #oldestQueued: Gauge
-  readonly #waiting: Gauge
-  readonly #oldestDue: Gauge
-  readonly #connections: Gauge
-  readonly #unowned: Gauge
-  readonly #bytes: Gauge
-  readonly #now: () => number
-  #queriedAt = Number.NEGATIVE_INFINITY
-  #refreshing: Promise<void> | null = null
-
-  /** @param now milliseconds on a clock that never jumps */
-  constructor(registry: Registry, now = () => performance.now()) {
-    const gauge = (name: string, help: string, labelNames: string[] = []) =>
-      new Gauge({ name, help, labelNames, registers: [registry] })
-    this.#now = now
-    this.#up = gauge('pombal_store_up', '1 while the store can be read and written.')
-    this.#queued = gauge('pombal_messages_queued', 'Messages waiting to be sent, counted up to 100000.')
-    this.#oldestQueued = gauge('pombal_messages_oldest_queued_seconds', 'Age of the oldest queued message.')
-    this.#waiting = gauge(
+function createGauges(registry: Registry) {
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name, help, labelNames, registers: [registry] })
+  return {
+    up: gauge('pombal_store_up', '1 while the store can be read and written.'),
+    queued: gauge('pombal_messages_queued', 'Messages waiting to be sent, counted up to 100000.'),
+    oldestQueued: gauge('pombal_messages_oldest_queued_seconds', 'Age of the oldest queued message.'),
+    waiting: gauge(
       'pombal_deliveries_waiting',
       'Deliveries that have not ended, by readiness, each counted up to 100000: never attempted, to be retried, or waiting for another delivery.',
       ['readiness'],
-    )
-    this.#oldestDue = gauge('pombal_deliveries_oldest_due_seconds', 'Time since the oldest due delivery became due.')
-    this.#connections = gauge('pombal_connections', 'Instances by the state of their connection.', ['state'])
-    this.#unowned = gauge('pombal_instances_unowned', 'Instances without a node that runs them.')
-    this.#bytes = gauge('pombal_store_bytes', 'Size of the database.')
+    ),
+    oldestDue: gauge('pombal_deliveries_oldest_due_seconds', 'Time since the oldest due delivery became due.'),
+    connections: gauge('pombal_connections', 'Instances by the state of their connection.', ['state']),
+    unowned: gauge('pombal_instances_unowned', 'Instances without a node that runs them.'),
+    bytes: gauge('pombal_store_bytes', 'Size of the database.'),
+  }
+}
+
+/** Gauges of the store's content, as of the last query. They are the same on every node. */
+export class StoreGauges {
+  readonly #gauges: ReturnType<typeof createGauges>
+  #queriedAt = Number.NEGATIVE_INFINITY
+  #refreshing: Promise<void> | null = null
+
+  constructor(registry: Registry) {
+    this.#gauges = createGauges(registry)
   }
 
   /** Concurrent callers share one query. */
   refresh(sources: StoreSources): Promise<void> {
-    if (this.#now() - this.#queriedAt < FRESH_MS) return Promise.resolve()
+    if (performance.now() - this.#queriedAt < FRESH_MS) return Promise.resolve()
     this.#refreshing ??= this.#query(sources).finally(() => {
       this.#refreshing = null
     })
@@ -63,24 +59,26 @@ export class StoreGauges {
     if (read.status === 'fulfilled') this.#show(read.value)
     else this.#clear()
     const isUp = read.status === 'fulfilled' && written.status === 'fulfilled'
-    this.#up.set(isUp ? 1 : 0)
-    if (isUp) this.#queriedAt = this.#now()
+    this.#gauges.up.set(isUp ? 1 : 0)
+    if (isUp) this.#queriedAt = performance.now()
   }
 
   #show(totals: StoreTotals): void {
-    this.#queued.set(totals.queued)
-    this.#oldestQueued.set(totals.oldestQueuedMs / 1000)
-    for (const [readiness, count] of Object.entries(totals.deliveries)) this.#waiting.set({ readiness }, count)
-    this.#oldestDue.set(totals.oldestDueMs / 1000)
-    for (const [state, count] of Object.entries(totals.connections)) this.#connections.set({ state }, count)
-    this.#unowned.set(totals.unowned)
-    this.#bytes.set(totals.bytes)
+    const { queued, oldestQueued, waiting, oldestDue, connections, unowned, bytes } = this.#gauges
+    queued.set(totals.queued)
+    oldestQueued.set(totals.oldestQueuedMs / 1000)
+    for (const [readiness, count] of Object.entries(totals.deliveries)) waiting.set({ readiness }, count)
+    oldestDue.set(totals.oldestDueMs / 1000)
+    for (const [state, count] of Object.entries(totals.connections)) connections.set({ state }, count)
+    unowned.set(totals.unowned)
+    bytes.set(totals.bytes)
   }
 
   /** Unknown values are not exported. */
   #clear(): void {
-    for (const gauge of [this.#queued, this.#oldestQueued, this.#oldestDue, this.#unowned, this.#bytes]) gauge.remove()
-    this.#waiting.reset()
-    this.#connections.reset()
+    const { queued, oldestQueued, waiting, oldestDue, connections, unowned, bytes } = this.#gauges
+    for (const gauge of [queued, oldestQueued, oldestDue, unowned, bytes]) gauge.remove()
+    waiting.reset()
+    connections.reset()
   }
 }

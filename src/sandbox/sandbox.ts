@@ -1,10 +1,11 @@
 import { createSimulatorWorker, SimulatorError, type SimulatorWorker } from '@pombal/simulator/worker'
 import type { Logger } from 'pino'
+import type { ContactMessage } from '../domain/event.ts'
 import type { InstanceId } from '../domain/ids.ts'
 import { Refusal } from '../domain/refusal.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { Store } from '../store/store.ts'
-import { askOwner, OrderTaker, type PhoneOrder, type PhoneReport, type SandboxMessage } from './remote-phones.ts'
+import { askOwner, OrderTaker, type PhoneOrder, type PhoneReport } from './remote-phones.ts'
 
 const RESTART_AFTER_MS = 1_000
 
@@ -77,7 +78,7 @@ export class Sandbox {
    * Resolves with WhatsApp's ID of the message once the network has stored it.
    * @throws Refusal if this contact cannot write this message
    */
-  async writeAs(instanceId: InstanceId, message: SandboxMessage): Promise<{ id: string }> {
+  async writeAs(instanceId: InstanceId, message: ContactMessage): Promise<{ id: string }> {
     const { id } = await this.#order(instanceId, { kind: 'write', message })
     return { id: id ?? '' }
   }
@@ -133,7 +134,7 @@ export class Sandbox {
     return { on: phone.on }
   }
 
-  async #write(phone: Phone, message: SandboxMessage): Promise<PhoneReport> {
+  async #write(phone: Phone, message: ContactMessage): Promise<PhoneReport> {
     if (!phone.on) throw new Refusal('instance_not_connected', PHONE_OFF)
     const worker = await this.#open()
     const to = phone.number || (await worker.openAccount(phone.lease.instanceId)).phone

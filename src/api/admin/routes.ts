@@ -1,7 +1,6 @@
 import type { Api, ApiContext } from '../context.ts'
 import type { AllowedMethods } from '../http/allowed-methods.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../http/unknown-paths.ts'
-import { registerMetrics } from '../metrics.ts'
 import { connectInstance } from './connection/connect-instance.ts'
 import { getConnection } from './connection/get-connection.ts'
 import { getHealth } from './connection/get-health.ts'
@@ -98,6 +97,9 @@ export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMet
   )
   api.register(async (metrics: Api) => {
     metrics.addHook('onRequest', createAdminCheck(context, isAdminKey, wrongKeys))
-    registerMetrics(metrics, context)
+    metrics.get('/metrics', { schema: { hide: true }, config: { quiet: true } }, async (_request, reply) => {
+      const { contentType, text } = await context.metrics()
+      return reply.type(contentType).send(text)
+    })
   })
 }

@@ -25,18 +25,12 @@ function isDecodable(path: string): boolean {
 }
 
 /** An HTTP/1.1 request has exactly one valid Host header (RFC 9112 §3.2). */
-export function checkHost({ headers, rawHeaders, httpVersion }: IncomingMessage): Refusal | undefined {
-  const { host } = headers
-  // Node returns the first of two; a proxy may have used the other.
-  if (countHosts(rawHeaders) > 1) return new Refusal('invalid_request', 'There is more than one Host header.')
+export function checkHost({ headersDistinct, httpVersion }: IncomingMessage): Refusal | undefined {
+  const [host, other] = headersDistinct['host'] ?? []
+  // A proxy may have used the other one.
+  if (other !== undefined) return new Refusal('invalid_request', 'There is more than one Host header.')
   if (host === undefined) {
     return httpVersion === '1.0' ? undefined : new Refusal('invalid_request', 'The Host header is missing.')
   }
   return URL.canParse(`http://${host}`) ? undefined : new Refusal('invalid_request', 'The Host header is malformed.')
-}
-
-/** @param rawHeaders names and values in turn */
-function countHosts(rawHeaders: readonly string[]): number {
-  return rawHeaders.filter((text, index) => index % 2 === 0 && text.length === 4 && text.toLowerCase() === 'host')
-    .length
 }

@@ -42,7 +42,7 @@ interface ReceivedEvent {
   body: string
 }
 
-type Entry = ConversationLineView & { with: string; contactName: string | null; moment: number }
+type Entry = { line: ConversationLineView; with: string; contactName: string | null; moment: number }
 
 /** Groups sent and received messages by the other party, latest conversation first. */
 export function conversationViews(sent: readonly Message[], received: readonly ReceivedEvent[]): ConversationView[] {
@@ -53,27 +53,13 @@ export function conversationViews(sent: readonly Message[], received: readonly R
     .map(({ address, lines }) => ({
       with: address,
       name: lines.findLast(({ contactName }) => contactName !== null)?.contactName ?? null,
-      lines: lines.map(({ id, direction, text, at, status, from, name }) => ({
-        id,
-        direction,
-        text,
-        at,
-        status,
-        from,
-        name,
-      })),
+      lines: lines.map(({ line }) => line),
     }))
 }
 
 function sentEntry({ id, to, text, state, createdAt }: Message): Entry {
   return {
-    id,
-    direction: 'out',
-    text,
-    at: toIso(createdAt),
-    status: state,
-    from: null,
-    name: null,
+    line: { id, direction: 'out', text, at: toIso(createdAt), status: state, from: null, name: null },
     with: to,
     contactName: null,
     moment: createdAt,
@@ -84,13 +70,15 @@ function receivedEntry({ id, createdAt, body }: ReceivedEvent): Entry {
   const { data } = JSON.parse(body) as { data: { from: string; text?: string; group?: string; name?: string } }
   const isGroup = data.group !== undefined
   return {
-    id,
-    direction: 'in',
-    text: data.text ?? '',
-    at: toIso(createdAt),
-    status: null,
-    from: isGroup ? data.from : null,
-    name: isGroup ? (data.name ?? null) : null,
+    line: {
+      id,
+      direction: 'in',
+      text: data.text ?? '',
+      at: toIso(createdAt),
+      status: null,
+      from: isGroup ? data.from : null,
+      name: isGroup ? (data.name ?? null) : null,
+    },
     with: data.group ?? data.from,
     contactName: isGroup ? null : (data.name ?? null),
     moment: createdAt,

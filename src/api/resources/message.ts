@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { FAILURE_CODES, MESSAGE_STATES, type Message, type MessageFailure } from '../../domain/message.ts'
+import { FAILURE_CODES, MESSAGE_STATES, type Message } from '../../domain/message.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 
 export const MAX_TEXT_UNITS = 65_536
@@ -82,10 +82,6 @@ export function messageView(message: Message): MessageView {
     deliveredAt: toIsoOrNull(message.deliveredAt),
     readAt: toIsoOrNull(message.readAt),
     failedAt: toIsoOrNull(message.failedAt),
-    error: message.failure && failureView(message.failure),
+    error: message.failure,
   }
-}
-
-function failureView({ code, message }: MessageFailure): { code: MessageFailure['code']; message: string } {
-  return { code, message }
 }

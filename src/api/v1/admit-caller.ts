@@ -1,8 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../../domain/refusal.ts'
 import type { Admission } from '../../store/admission/admission.ts'
-import { parseBearer } from '../bearer.ts'
-import { tokenDigest } from '../token.ts'
+import { parseBearer, tokenDigest } from '../token.ts'
 
 /**
  * The first two checks of every call under `/v1` (contract §1), before the body is read: token (401), then rate (429).

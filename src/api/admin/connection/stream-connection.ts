@@ -2,7 +2,6 @@ import type { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import type { InstanceId } from '../../../domain/ids.ts'
 import type { Api, ApiContext } from '../../context.ts'
-import { follow } from '../../follow.ts'
 import { EventStream } from '../../http/event-stream.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 import { findConnection } from './find-connection.ts'
@@ -42,22 +41,47 @@ export function streamConnection(api: Api, context: ApiContext): void {
   )
 }
 
+/** Sends every change until the stream ends. A hint during an update causes one more update. */
 function followConnection(stream: EventStream, context: ApiContext, id: InstanceId): void {
   const { store, logger, settings } = context
   let sent = ''
-  follow(stream, {
-    async update() {
-      const view = await findConnection(context, id)
-      const current = JSON.stringify(view)
-      if (current === sent) return
-      if (view && stream.send('connection', { data: view })) sent = current
-      if (!view) {
-        stream.send('deleted', { data: { instanceId: id } })
-        stream.end()
+  let isUpdating = false
+  let again = false
+
+  async function update(): Promise<void> {
+    const view = await findConnection(context, id)
+    const current = JSON.stringify(view)
+    if (current === sent) return
+    if (view && stream.send('connection', { data: view })) sent = current
+    if (!view) {
+      stream.send('deleted', { data: { instanceId: id } })
+      stream.end()
+    }
+  }
+
+  async function poll(): Promise<void> {
+    again = true
+    if (isUpdating) return
+    isUpdating = true
+    try {
+      while (again && !stream.ended) {
+        again = false
+        await update()
       }
-    },
-    onHint: poll => store.hints.on('connection', poll, id),
-    pollMs: settings.streamPollMs ?? POLL_MS,
-    onError: error => logger.warn({ err: error, instanceId: id }, 'stream.failed'),
+    } catch (error) {
+      // The reader reconnects.
+      logger.warn({ err: error, instanceId: id }, 'stream.failed')
+      stream.end()
+    } finally {
+      isUpdating = false
+    }
+  }
+
+  const stopHints = store.hints.on('connection', poll, id)
+  const timer = setInterval(poll, settings.streamPollMs ?? POLL_MS)
+  stream.onEnd(() => {
+    stopHints()
+    clearInterval(timer)
   })
+  void poll()
 }

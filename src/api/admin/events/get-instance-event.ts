@@ -6,8 +6,7 @@ import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
 import { eventDetailSchema, eventDetailView, type HeadersOfAttempt } from '../../resources/event.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { getInstanceOrRefuse } from '../instances/instance-params.ts'
-import { eventParams } from './event-params.ts'
+import { eventParams, getInstanceOrRefuse } from '../instances/instance-params.ts'
 
 export function getInstanceEvent(api: Api, context: ApiContext): void {
   const { store } = context

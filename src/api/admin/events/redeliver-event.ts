@@ -5,8 +5,7 @@ import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
 import { eventIdSchema } from '../../resources/event.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { getInstanceOrRefuse } from '../instances/instance-params.ts'
-import { eventParams } from './event-params.ts'
+import { eventParams, getInstanceOrRefuse } from '../instances/instance-params.ts'
 
 const REFUSED = {
   no_event: 'event_not_found',

@@ -2,8 +2,7 @@ import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
 import { conversationSchema, conversationViews } from '../../resources/conversation.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { instanceParams } from '../instances/instance-params.ts'
-import { getSandboxOrRefuse } from '../sandbox/get-sandbox.ts'
+import { getSandboxOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 /** The number of messages in each direction. */
 const MAX_LINES = 200
@@ -24,7 +23,7 @@ export function listConversations(api: Api, context: ApiContext): void {
       config: { refusals: ['instance_not_found', 'not_a_sandbox'] },
     },
     async request => {
-      const { id } = await getSandboxOrRefuse(context, request.params.id)
+      const { id } = await getSandboxOrRefuse(context.store, request.params.id)
       const [sent, received] = await Promise.all([
         store.messages.list(id, { limit: MAX_LINES }),
         store.events.listReceived(id, MAX_LINES),

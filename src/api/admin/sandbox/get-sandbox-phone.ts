@@ -1,8 +1,7 @@
 import type { Api, ApiContext } from '../../context.ts'
 import { sandboxPhoneSchema } from '../../resources/conversation.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { instanceParams } from '../instances/instance-params.ts'
-import { getSandboxOrRefuse } from './get-sandbox.ts'
+import { getSandboxOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 export function getSandboxPhone(api: Api, context: ApiContext): void {
   api.get(
@@ -18,7 +17,7 @@ export function getSandboxPhone(api: Api, context: ApiContext): void {
       config: { refusals: ['instance_not_found', 'not_a_sandbox'] },
     },
     async request => {
-      const { id } = await getSandboxOrRefuse(context, request.params.id)
+      const { id } = await getSandboxOrRefuse(context.store, request.params.id)
       return { data: { on: await context.sandbox.isPhoneOn(id) } }
     },
   )

@@ -2,8 +2,7 @@ import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { sandboxPhoneSchema } from '../../resources/conversation.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { instanceParams } from '../instances/instance-params.ts'
-import { getSandboxOrRefuse } from './get-sandbox.ts'
+import { getSandboxOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 export function switchSandboxPhone(api: Api, context: ApiContext): void {
   const { sandbox } = context
@@ -24,7 +23,7 @@ export function switchSandboxPhone(api: Api, context: ApiContext): void {
       config: { refusals: ['instance_not_found', 'invalid_request', 'not_a_sandbox', 'sandbox_disabled'] },
     },
     async request => {
-      const { id } = await getSandboxOrRefuse(context, request.params.id)
+      const { id } = await getSandboxOrRefuse(context.store, request.params.id)
       if (!sandbox.enabled) throw new Refusal('sandbox_disabled')
       await sandbox.switchPhone(id, request.body.on)
       return { data: { on: request.body.on } }

@@ -5,7 +5,7 @@ import type { Api, ApiContext } from '../../context.ts'
 import { checkGroup, checkNumber, checkText, parseName } from '../../input.ts'
 import { textSchema } from '../../resources/message.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
+import { getSandboxOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 const bodySchema = Type.Object(
   {
@@ -55,16 +55,10 @@ export function writeAsContact(api: Api, { store, sandbox }: ApiContext): void {
       checkText(text)
       if (group !== undefined) checkGroup('group', group)
       const pushName = name === undefined ? undefined : parseName('name', name)
-      const instance = await getInstanceOrRefuse(store, request.params.id)
-      if (instance.kind !== 'sandbox') throw new Refusal('not_a_sandbox')
+      const instance = await getSandboxOrRefuse(store, request.params.id)
       if (!sandbox.enabled) throw new Refusal('sandbox_disabled')
       if (!isLinked(instance.state)) throw new Refusal('instance_not_connected')
-      const written = await sandbox.writeAs(instance.id, {
-        from,
-        text,
-        ...(group !== undefined && { group }),
-        ...(pushName !== undefined && { name: pushName }),
-      })
+      const written = await sandbox.writeAs(instance.id, { from, text, group, name: pushName })
       return reply.code(202).send({ data: { id: written.id } })
     },
   )

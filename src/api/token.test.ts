@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseBearer } from './bearer.ts'
+import { parseBearer } from './token.ts'
 
 test.each([
   ['Bearer abc', 'abc'],
