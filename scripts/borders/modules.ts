@@ -165,10 +165,10 @@ export const MODULES: readonly Module[] = [
       'pino',
     ],
   },
-  { path: 'src/instances', modules: ['src/domain', 'src/kit', ...STORE], packages: ['node:timers/promises', 'pino'] },
+  { path: 'src/instances', modules: ['src/domain', 'src/kit', ...STORE], packages: ['pino'] },
   {
     path: 'src/sandbox',
-    modules: ['src/domain', ...STORE],
+    modules: ['src/domain', 'src/kit', ...STORE],
     packages: ['@pombal/simulator', 'node:crypto', 'pino'],
   },
   {
