@@ -20,6 +20,8 @@ const PAUSE_MS = 20
 const WITHIN_MS = 60_000
 /** A few of the balancer's looks: whoever restarts nodes one after the other waits until the last one is healthy. */
 const SETTLED_MS = 4_000
+/** In a log line of an accepted call. */
+const ACCEPTED = '"route":"/v1/messages/text","status":202'
 const cleanUps: (() => unknown)[] = []
 
 afterEach(async () => {
@@ -108,10 +110,10 @@ test.skipIf(!existsSync(CADDY))(
       }
     })
     /** When it last accepted a call, by its log. */
-    const lastCallTo = (node: Service) =>
-      Number(
-        node.logLines.findLast(({ route, status }) => route === '/v1/messages/text' && status === 202)?.['time'] ?? 0,
-      )
+    const lastCallTo = (node: Service) => {
+      const line = node.output.split('\n').findLast(text => text.includes(ACCEPTED) && text.endsWith('}'))
+      return Number(JSON.parse(line ?? '{}').time ?? 0)
+    }
     for (const node of [...nodes, ...nodes]) {
       const stoppedAt = performance.now()
       expect(await node.kill('SIGTERM')).toEqual({ code: 0, signal: null })
