@@ -183,7 +183,7 @@ export class Receiver {
         if (answer.after === 'request') response.socket?.resetAndDestroy()
         else {
           response.writeHead(answer.status ?? 200, { 'content-length': '1000' })
-          response.write('the beginning', () => setTimeout(() => response.socket?.resetAndDestroy(), 10))
+          response.write('the beginning', () => response.socket?.resetAndDestroy())
         }
         return
       case 'redirect':

@@ -49,10 +49,11 @@ it(`acknowledged messages survive a network killed at any moment (SEED=${SEED})`
   const client = await link(simulator, 'a')
   let living = true
   const keepConnected = (async () => {
+    const { closes } = client.seen
     while (living) {
-      if (!client.isOpen && client.seen.closes.length > 0) client.reconnect()
-      await Promise.race([until(() => client.isOpen || !living), new Promise(resolve => setTimeout(resolve, 500))])
-      await new Promise(resolve => setTimeout(resolve, 10))
+      const before = closes.length
+      await until(() => !living || closes.length > before, 'a close, or the end of the test')
+      if (living) client.reconnect()
     }
   })()
 

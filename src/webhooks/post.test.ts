@@ -1,9 +1,11 @@
+import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { createServer as createTcpServer, type Server } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createCertificate } from '../../test/certificate.ts'
+import { onThisMachine } from '../../test/deadlines.ts'
 import type { Answer } from '../../test/receiver.ts'
 import { createReceiver, type Receiver } from '../../test/receiver.ts'
 import { type AddressPolicy, createAddressGuard } from './address-guard.ts'
@@ -140,7 +142,8 @@ describe('an attempt', () => {
     const server = createTcpServer(socket =>
       socket.on('data', () => {
         socket.write(interim(100))
-        setTimeout(() => socket.write(OK), 20)
+        // An answer over another connection, by which time this one has been read.
+        void post(receiver.url).then(() => socket.write(OK))
       }),
     )
     let connections = 0
@@ -203,14 +206,17 @@ describe('an attempt', () => {
 
   test('reuses an open connection, except one that has been idle for so long that the consumer may be closing it', async () => {
     const by = poster()
-    await post(receiver.url, by)
-    await sleep(20)
-    await post(receiver.url, by)
-    await sleep(1_200)
-    await post(receiver.url, by)
-    const [first, second, third] = receiver.requests.map(({ remotePort }) => remotePort)
-    expect(second).toBe(first)
-    expect(third).not.toBe(first)
+    const closings: Promise<unknown>[] = []
+    const server = createHttpServer({ keepAliveTimeout: 0 }, (_, response) => response.end())
+    server.on('connection', socket => closings.push(once(socket, 'close')))
+    const url = `http://127.0.0.1:${await listen(server)}/`
+    await post(url, by)
+    await post(url, by)
+    expect(closings).toHaveLength(1)
+    // Real time: Node's idle timer cannot be replaced. Many consumers close idle connections after 5 s.
+    expect((await timed(closings[0]!)).ms).toBeLessThan(onThisMachine(4_000))
+    await post(url, by)
+    expect(closings).toHaveLength(2)
   })
 })
 

@@ -202,7 +202,7 @@ function scrollToEnd(on: Page): Promise<{ rows: number; ms: number }> {
     const rows = () => Number([...document.querySelectorAll('[aria-rowindex]')].at(-1)?.getAttribute('aria-rowindex'))
     for (;;) {
       window.scrollTo(0, document.documentElement.scrollHeight)
-      await new Promise(resolve => setTimeout(resolve, 16))
+      await new Promise(resolve => requestAnimationFrame(resolve))
       const table = document.querySelector('[role="table"]')
       if (table?.getAttribute('aria-rowcount') !== '-1' && rows() >= 100_000) break
       if (performance.now() - from > 240_000) break

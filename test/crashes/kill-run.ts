@@ -10,8 +10,6 @@ import { BUSY } from '../rig/load.ts'
 import { Stage } from '../rig/stage.ts'
 import { type KillPoint, nextKillPoint } from './kill-points.ts'
 
-/** Load after the last restart, once all works again, before it ends. */
-const LAST_LOAD_MS = 500
 /** Events that an instance may be behind before callers wait: a slow machine would never catch up between two kills. */
 const MOST_BEHIND = 150
 /** Of each text, in a log. */
@@ -78,7 +76,8 @@ async function killAndCount(stage: Stage, { kills, say, database, logs, seed }: 
   }
   await stage.service.start()
   await stage.untilRecovered(CONNECTED_WITHIN_MS)
-  await sleep(LAST_LOAD_MS)
+  // More load after the last restart, once all works again.
+  await stage.untilRecovered(CONNECTED_WITHIN_MS)
   await stage.stopLoad()
   say('load ended')
   await stage.untilQuiet()

@@ -1,12 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { createDatabase } from '../database.ts'
-import { LONG_TEST_WITHIN_MS, onThisMachine } from '../deadlines.ts'
+import { CONDITION_WITHIN_MS, LONG_TEST_WITHIN_MS, onThisMachine } from '../deadlines.ts'
 import { judge } from '../rig/judge.ts'
 import { newSeed } from '../rig/random.ts'
 import { Stage } from '../rig/stage.ts'
 
-const LOAD_MS = 500
 const LEASE_MS = 15_000
 /** Of the lease, what may be left of it when the node is killed: it is renewed every 5 s. */
 const LEAST_LEFT_MS = LEASE_MS - 5_000 - 1_000
@@ -18,7 +16,7 @@ test(
     const stage = await Stage.open({ database, instances: 1, seed: newSeed() })
     try {
       stage.startLoad()
-      await sleep(LOAD_MS)
+      await stage.untilRecovered(CONDITION_WITHIN_MS)
       await stage.service.kill('SIGKILL')
       const killedAt = performance.now()
       await stage.service.start()

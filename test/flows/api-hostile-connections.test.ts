@@ -17,8 +17,8 @@ beforeAll(async () => {
 })
 afterAll(() => api[Symbol.asyncDispose]())
 
-/** What came back for these bytes until the server closed, or said nothing more for a while. */
-function exchange(bytes: string | Buffer, quietMs = 300): Promise<{ statuses: number[]; closed: boolean }> {
+/** What came back for these bytes until the server closed. */
+function exchange(bytes: string | Buffer): Promise<{ statuses: number[]; closed: boolean }> {
   return new Promise(resolve => {
     const socket = connect(api.port, '127.0.0.1')
     let received = ''
@@ -29,7 +29,6 @@ function exchange(bytes: string | Buffer, quietMs = 300): Promise<{ statuses: nu
     }
     socket.setEncoding('latin1').on('data', text => {
       received += text
-      socket.setTimeout(quietMs, end)
     })
     socket
       .on('error', () => undefined)
@@ -83,7 +82,8 @@ describe('a request hidden in another', () => {
 
   test('is a request by itself behind the end of the first', async () => {
     const before = routed()
-    const { statuses } = await exchange(`GET /v1/instance HTTP/1.1\r\nHost: x\r\n\r\n${SMUGGLED}`)
+    const last = SMUGGLED.replace('Host: x', 'Host: x\r\nConnection: close')
+    const { statuses } = await exchange(`GET /v1/instance HTTP/1.1\r\nHost: x\r\n\r\n${last}`)
     expect(statuses).toEqual([401, 200])
     expect(routed() - before).toBe(2)
   })

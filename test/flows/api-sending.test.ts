@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { RECONNECTING_MS } from '../../src/domain/connection.ts'
 import { STORES } from '../database.ts'
+import { until } from '../until.ts'
 import { ApiHarness, type Created } from './api-harness.ts'
 
 const TO = '5511987654321'
@@ -275,8 +275,9 @@ describe.each(STORES)('on %s', on => {
         error: null,
       })
       await api.progress(instance, id, 'sent')
-      expect(await read()).toMatchObject({ status: 'sent', sentAt: expect.any(String), deliveredAt: null })
-      await sleep(2)
+      const sent = await read()
+      expect(sent).toMatchObject({ status: 'sent', sentAt: expect.any(String), deliveredAt: null })
+      await until('a later moment', () => Date.now() > Date.parse(sent.sentAt))
       await api.progress(instance, id, 'read')
       const last = await read()
       expect(last).toMatchObject({ status: 'read', failedAt: null })

@@ -107,7 +107,7 @@ test('during shutdown, requests in flight finish, and their answers announce the
   await until('the call to be in flight', () => reached)
 
   const closed = api[Symbol.asyncDispose]()
-  await new Promise(resolve => setTimeout(resolve, 50))
+  await until('the shutdown to begin', () => !api.server.server.listening)
   release?.()
   const { status, headers } = await inFlight
   expect([status, headers.get('connection')]).toEqual([202, 'close'])
@@ -124,7 +124,7 @@ test('during shutdown, new requests get 503, and their answers announce the end 
       `Content-Type: application/json\r\nAuthorization: Bearer ${instance.token}\r\n\r\n${body}`,
   ]
   // A request that has begun keeps its connection from being closed as idle.
-  const callers = await Promise.all(requests.map(request => begin(api.port, request.slice(0, 10))))
+  const callers = await Promise.all(requests.map(request => begin(api, request.slice(0, 10))))
   const closed = api[Symbol.asyncDispose]()
   callers.forEach((caller, index) => void caller.socket.write(requests[index]!.slice(10)))
   for (const { answer } of callers) {
@@ -136,27 +136,32 @@ test('during shutdown, new requests get 503, and their answers announce the end 
   await closed
 })
 
-/** Resolves when `text` is on its way; `answer` is all that comes until the server closes the connection. */
-async function begin(port: number, text: string): Promise<{ socket: Socket; answer: Promise<string> }> {
-  const socket = connect(port, '127.0.0.1')
+/** Resolves when the server has read `text`; `answer` is all that comes until it closes the connection. */
+async function begin(api: ApiHarness, text: string): Promise<{ socket: Socket; answer: Promise<string> }> {
+  const socket = connect(api.port, '127.0.0.1')
   let received = ''
   socket.setEncoding('utf8').on('data', data => {
     received += data
   })
   const answer = new Promise<string>(resolve => socket.once('close', () => resolve(received)))
   await new Promise<void>(resolve => socket.write(text, () => resolve()))
-  await new Promise(resolve => setTimeout(resolve, 50))
+  // Answered after what came before it was read.
+  await api.call({ path: '/healthz' })
   return { socket, answer }
 }
 
 test('/readyz is 503 while the service cannot accept, and its callers share one look', async () => {
   let looks = 0
+  let callers = 0
   const isReady = async () => {
     looks += 1
-    await new Promise(resolve => setTimeout(resolve, 50))
+    await until('all callers to have asked', () => callers === 20)
     return false
   }
   await using api = await ApiHarness.start({ options: { isReady } })
+  api.server.server.on('request', () => {
+    callers += 1
+  })
   const answers = await Promise.all(Array.from({ length: 20 }, () => api.call({ path: '/readyz' })))
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
   expect(looks).toBeLessThan(20)

@@ -12,9 +12,13 @@ test('a socket cut in the middle of sending loses nothing and shows nothing twic
   const { id } = await stage.link()
   const numbers = Array.from({ length: 20 }, (_, index) => `55119000000${String(index).padStart(2, '0')}`)
   const accepted = await Promise.all(numbers.map(to => stage.accept(id, to, `to ${to}`)))
-  for (let cuts = 0; cuts < 3; cuts += 1) {
+  const countShown = async () => (await Promise.all(numbers.map(to => stage.network.inbox(to)))).flat().length
+  for (let cuts = 0, before = 0; cuts < 3; cuts += 1) {
     await until('a socket', () => stage.line.sockets > 0)
-    await new Promise(resolve => setTimeout(resolve, 60))
+    before = await until('another message to be shown', async () => {
+      const shown = await countShown()
+      return (shown > before || shown === numbers.length) && shown
+    })
     stage.line.cut()
   }
   for (const { id: message } of accepted) await stage.becomes(id, message, 'read')

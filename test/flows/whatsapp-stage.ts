@@ -29,6 +29,8 @@ export class Line {
   readonly #server: Server
   readonly #pairs = new Set<{ client: Socket; network: Socket }>()
   #held = false
+  /** Sockets that were ever opened. */
+  opened = 0
 
   private constructor(server: Server) {
     this.#server = server
@@ -81,6 +83,7 @@ export class Line {
   #join(client: Socket, network: Socket): void {
     const pair = { client, network }
     this.#pairs.add(pair)
+    this.opened += 1
     client.on('data', data => network.write(data))
     network.on('data', data => client.write(data))
     if (this.#held) network.pause()

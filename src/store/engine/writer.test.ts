@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { StoreUnavailable } from '../errors.ts'
 import type { Backend, Session, Transaction } from './backend.ts'
 import { Fence } from './fence.ts'
@@ -144,6 +143,8 @@ describe('the writer', () => {
   })
 
   test('writes behind a slow commit get a commit of their own, unless they are of the same instance', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
     const { ledger, writer, note, time } = setUp(2)
     const { promise, resolve } = Promise.withResolvers<void>()
     ledger.hold = promise
@@ -151,10 +152,12 @@ describe('the writer', () => {
     await new Promise(done => setImmediate(done))
     ledger.hold = Promise.resolve()
     const later = Promise.all([writer.write(note, '2/a'), writer.write(note, '3/b')])
-    await sleep(30)
+    await new Promise(done => setImmediate(done))
+    await vi.advanceTimersByTimeAsync(30)
     expect(ledger.committed).toEqual([])
     time.now = 10
-    await expect.poll(() => ledger.committed).toEqual([['3/b']])
+    await vi.advanceTimersByTimeAsync(10)
+    expect(ledger.committed).toEqual([['3/b']])
     time.now = 5_011
     await expect(writer.write(note, '5/a')).rejects.toThrow(StoreUnavailable)
     const fourth = writer.write(note, '4/c')

@@ -1,11 +1,16 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { QueueReader } from './queue-reader.ts'
 import { SendQueue } from './send-queue.ts'
 
-/** Longer than the shortest interval between two reads. */
-const PAUSE_MS = 60
+/** The longest interval between two reads. */
+const INTERVAL_MS = 160
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** Every read that was requested has been made. */
+const allRead = () => vi.advanceTimersByTimeAsync(2 * INTERVAL_MS)
 
 function setUp() {
   const queue: QueuedMessage[] = []
@@ -45,16 +50,17 @@ test('a message behind unread ones of its recipient causes no read; a message to
   const { sendQueue, reader, reads, add } = setUp()
   for (let index = 0; index < 100; index += 1) add('stuck')
   reader.requestRead('start')
-  await sleep(PAUSE_MS)
+  await allRead()
   expect([...sendQueue.chats()].map(({ overflowFrom }) => overflowFrom)).toEqual([65])
   const before = reads.length
   add('stuck')
   reader.requestRead('next', 'stuck')
-  await sleep(PAUSE_MS)
+  await allRead()
   expect(reads).toHaveLength(before)
   add('free')
   reader.requestRead('next', 'free')
-  await expect.poll(() => [...sendQueue.chats()].map(({ key }) => key)).toEqual(['stuck', 'free'])
+  await allRead()
+  expect([...sendQueue.chats()].map(({ key }) => key)).toEqual(['stuck', 'free'])
   await reader.stop()
 })
 
@@ -62,12 +68,14 @@ test('a poll reads from the start, less often the more rows were skipped', async
   const { reader, reads, add } = setUp()
   for (let index = 0; index < 10; index += 1) add('one')
   reader.requestRead('start')
-  await sleep(PAUSE_MS)
+  await allRead()
   reader.poll()
-  await expect.poll(() => reads).toEqual([0, 0])
+  await allRead()
+  expect(reads).toEqual([0, 0])
   for (let index = 0; index < 90; index += 1) add('one')
   reader.requestRead('start')
-  await expect.poll(() => reads).toEqual([0, 0, 0])
+  await allRead()
+  expect(reads).toEqual([0, 0, 0])
   for (let index = 0; index < 1_500; index += 1) {
     add('one')
     reader.requestRead('next', 'one')
@@ -75,16 +83,18 @@ test('a poll reads from the start, less often the more rows were skipped', async
   const before = reads.length
   reader.poll()
   reader.poll()
-  await sleep(4 * PAUSE_MS)
+  await allRead()
   expect(reads).toHaveLength(before)
   reader.poll()
-  await expect.poll(() => reads.at(-1)).toBeGreaterThan(1_500)
+  await allRead()
+  expect(reads.at(-1)).toBeGreaterThan(1_500)
   reader.poll()
   reader.poll()
-  await sleep(4 * PAUSE_MS)
+  await allRead()
   expect(reads.filter(seq => seq === 0)).toHaveLength(4)
   reader.poll()
-  await expect.poll(() => reads.filter(seq => seq === 0)).toHaveLength(5)
+  await allRead()
+  expect(reads.filter(seq => seq === 0)).toHaveLength(5)
   await reader.stop()
 })
 
@@ -92,12 +102,13 @@ test('one poll in two minutes reads from the start, however many rows were skipp
   const { sendQueue, reader, reads, add } = setUp()
   for (let index = 0; index < 65; index += 1) add('one')
   reader.requestRead('start')
-  await sleep(PAUSE_MS)
+  await allRead()
   for (let index = 0; index < 100_000; index += 1) sendQueue.skipNewRow('one', 'next')
   for (let polls = 1; polls < 24; polls += 1) reader.poll()
-  await sleep(4 * PAUSE_MS)
+  await allRead()
   expect(reads).toEqual([0])
   reader.poll()
-  await expect.poll(() => reads).toEqual([0, 0])
+  await allRead()
+  expect(reads).toEqual([0, 0])
   await reader.stop()
 })

@@ -114,6 +114,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
 
 const cleanUps: (() => Promise<void>)[] = []
 afterEach(async () => {
+  vi.useRealTimers()
   for (const cleanUp of cleanUps.splice(0)) await cleanUp()
 })
 
@@ -161,13 +162,14 @@ describe('an acknowledgement', () => {
   test.each(['acknowledgement', 'receipt'])(
     'that is late counts, also as a late %s, and the next message is sent',
     async kind => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
       const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
       sender.start()
       sender.attach(link)
       const first = accept()
       const second = accept()
       await vi.waitFor(() => expect(written).toHaveLength(1))
-      await new Promise(resolve => setTimeout(resolve, 50))
+      await vi.advanceTimersByTimeAsync(50)
       if (kind === 'receipt') {
         first.ended = 'delivered'
         sender.noteReceipt([first.whatsappId])

@@ -32,10 +32,12 @@ describe('the SQLite backend', () => {
     })
 
   test('a commit resolves only after the log that contains it is synced', async () => {
+    const syncs: number[] = []
     const synced = Promise.withResolvers<void>()
-    const files: number[] = []
     syncFile = async descriptor => {
-      files.push(fstatSync(descriptor).ino)
+      // A commit that did not wait would be resolved before a thread of libuv has synced the file.
+      await promisify(fdatasync)(descriptor)
+      syncs.push(fstatSync(descriptor).ino)
       await synced.promise
     }
     const tx = await backend.begin()
@@ -45,9 +47,8 @@ describe('the SQLite backend', () => {
     const committed = tx.commit().then(() => {
       resolved = true
     })
-    await new Promise(resolve => setTimeout(resolve, 20))
+    await vi.waitFor(() => expect(syncs).toEqual([statSync(join(folder, 'pombal.db-wal')).ino]))
     expect(resolved).toBe(false)
-    expect(files).toEqual([statSync(join(folder, 'pombal.db-wal')).ino])
     synced.resolve()
     await committed
   })
@@ -143,11 +144,13 @@ describe('the SQLite backend', () => {
     const loop = monitorEventLoopDelay({ resolution: 5 })
     loop.enable()
     let begun = false
+    const attempts = vi.spyOn(Object.getPrototypeOf(other.prepare('begin')), 'run')
     const transaction = backend.begin().then(tx => {
       begun = true
       return tx
     })
-    for (let turn = 0; turn < 20; turn += 1) await new Promise(resolve => setTimeout(resolve, 5))
+    await vi.waitFor(() => expect(attempts.mock.calls.length).toBeGreaterThan(5))
+    attempts.mockRestore()
     loop.disable()
     expect(begun).toBe(false)
     expect(loop.max / 1e6).toBeLessThan(2_000)
