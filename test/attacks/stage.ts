@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { endWithUs } from '../end-with-us.ts'
 import { Service } from '../service.ts'
 import type { AttackName } from './attacks.ts'
-import { type Measured, measureCallers } from './callers.ts'
+import { type Measured, measureCallers, residentMib } from './callers.ts'
 
 const ATTACKER = join(import.meta.dirname, 'attacker.ts')
 const PASSWORD = 'a password that nobody guesses'
@@ -38,8 +38,9 @@ export class AttackStage {
     })
   }
 
-  /** Runs the attack, and measures what other callers see meanwhile. */
-  async under(name: AttackName, forMs: number, meanwhile = async () => {}): Promise<Measured> {
+  /** Runs the attack, and measures what other callers see meanwhile, and by how much the service grows. */
+  async under(name: AttackName, forMs: number, meanwhile = async () => {}): Promise<Measured & { grewMib: number }> {
+    const beforeMib = residentMib(this.service.pid ?? 0)
     const ports = ['--port', portOf(this.service.url), '--metrics-port', portOf(this.metricsUrl)]
     const attacker = spawn(process.execPath, [ATTACKER, name, ...ports], { stdio: ['ignore', 'pipe', 'inherit'] })
     endWithUs(attacker)
@@ -49,7 +50,8 @@ export class AttackStage {
       await Promise.race([once(attacker.stdout, 'data'), ended])
       if (attacker.exitCode !== null) throw new Error(`The attack ended with ${attacker.exitCode}.`)
       await meanwhile()
-      return await measured
+      const figures = await measured
+      return { ...figures, grewMib: figures.peakMib - beforeMib }
     } finally {
       attacker.kill('SIGKILL')
       await ended

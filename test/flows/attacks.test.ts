@@ -12,7 +12,9 @@ const ATTACK_MS = 2_500
 const P95_WITHIN_MS = 10_000
 /** Every one of 1,000 held bodies or 1,700 unread documents would take a multiple of it. */
 const MORE_MIB = 250
-const NAMES = Object.keys(ATTACKS) as AttackName[]
+/** First, because a service keeps the memory that an earlier attack made it ask for. */
+const OF_MEMORY: readonly AttackName[] = ['held-bodies', 'unread-documents']
+const NAMES = [...new Set([...OF_MEMORY, ...(Object.keys(ATTACKS) as AttackName[])])]
 /** Those whose requests ask the store. */
 const OF_THE_STORE: readonly AttackName[] = ['slow-bodies', 'guessed-keys', 'guessed-passwords']
 
@@ -24,11 +26,10 @@ const CASES: readonly [StoreKind, readonly AttackName[]][] = [
 describe.each(CASES)('on %s a caller with a key is neither refused nor held up by', (kind, names) => {
   let database: TestDatabase
   let stage: AttackStage
-  let usualMib: number
   beforeAll(async () => {
     database = await createDatabase(kind, inject('postgresUrl'))
     stage = await AttackStage.start(database.env)
-    usualMib = (await stage.measure(1_000)).peakMib
+    await stage.measure(1_000)
   })
   afterAll(async () => {
     await stage?.dispose()
@@ -36,7 +37,7 @@ describe.each(CASES)('on %s a caller with a key is neither refused nor held up b
   })
 
   test.each(names)('%s', { timeout: 90_000 }, async name => {
-    const { refused, calls, p95Ms, peakMib } = await stage.under(name, ATTACK_MS, async () => {
+    const { refused, calls, p95Ms, grewMib } = await stage.under(name, ATTACK_MS, async () => {
       // The operator can see what happens, and sign in.
       expect((await fetch(`${stage.service.url}/readyz`)).status).toBe(200)
       expect((await fetch(stage.metricsUrl)).status).toBe(200)
@@ -51,6 +52,6 @@ describe.each(CASES)('on %s a caller with a key is neither refused nor held up b
     expect(calls).toBe(50)
     expect(refused).toEqual([])
     expect(p95Ms).toBeLessThan(P95_WITHIN_MS)
-    expect(peakMib).toBeLessThan(usualMib + MORE_MIB)
+    expect(grewMib).toBeLessThan(MORE_MIB)
   })
 })
