@@ -30,6 +30,7 @@ it('the event loop runs while there is work', async () => {
   const budget = new EventLoopBudget()
   const log: string[] = []
   const done = work(budget, 'busy', 30, log)
+  // A timer, like other work of the event loop.
   await new Promise(resolve => setTimeout(resolve, 0))
   expect(log.length).toBeLessThan(5)
   await done

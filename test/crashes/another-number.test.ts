@@ -13,7 +13,7 @@ import { until } from '../until.ts'
 const QUEUED = 900
 const AT_ONCE = 16
 const KILLS = 3
-/** From the request to log out until the queue has failed, with a margin; and from `logged_out` on. */
+/** A kill comes at a random moment from the request to log out until the queue has failed, with a margin; or from `logged_out` on. */
 const KILL_WITHIN_MS = 700
 const FAILED_WITHIN_MS = 80
 const SETTLED_WITHIN_MS = CONDITION_WITHIN_MS

@@ -7,6 +7,7 @@ import { until } from '../until.ts'
 
 const KNOWN = '5511987654321'
 const KILLS = 2
+/** A kill comes at a random moment while WhatsApp refuses the strangers' messages. */
 const KILL_WITHIN_MS = 400
 
 test(

@@ -8,6 +8,7 @@ import { Stage } from '../rig/stage.ts'
 
 const STOPS = 3
 const STOP_WITHIN_MS = 10_000
+/** A stop comes at a random moment of the load. */
 const LOAD_MS = [300, 1_500] as const
 
 describe('SIGTERM under load', () => {

@@ -30,7 +30,7 @@ describe('kill -9 at the turning points of an instance', () => {
     return state === 'connecting' || state === 'connected'
   }
 
-  /** Asks for it, and kills the service while it is under way. */
+  /** Asks for it, and kills the service at a random moment while it is under way. */
   async function killAfter(asked: Promise<unknown>): Promise<void> {
     const answered = asked.catch(() => undefined)
     await sleep(random.between(0, WITHIN_MS))

@@ -8,7 +8,7 @@ import { Service } from '../service.ts'
 const EVENTS = 200
 const LARGE = 1_000_000
 const ROUNDS = 5
-/** The delay that a list causes for another caller. */
+/** Real time: another caller asks while a list is under way, and its delay is measured. */
 const PAUSE_MS = 5
 
 /** Events of an instance with texts of this length; `form`: with a row of the message, or as they were before there were any. */

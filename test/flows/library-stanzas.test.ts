@@ -37,6 +37,7 @@ test.each(STORES)(
     const others = (async () => {
       while (!over) {
         noticed.push(await stage.sendAndRead(other))
+        // The pace of a caller, not a wait for anything.
         await sleep(100)
       }
     })()
@@ -52,6 +53,7 @@ test.each(STORES)(
       const rule = ruleFor(fate, victim.phone)
       if (rule) await stage.network.misbehave({ kind: 'rule', rule })
       await stage.network.misbehave({ kind: 'stanza', account: victim.phone, stanza })
+      // Real time: a cut, or the next stanza, comes at a random moment of the handling of this one.
       if (fate === 'cut late') await sleep(random.between(0, 20))
       if (fate.startsWith('cut')) await stage.network.misbehave({ kind: 'cut', account: victim.phone })
       else await sleep(random.between(0, 20))
