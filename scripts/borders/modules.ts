@@ -204,6 +204,7 @@ export const MODULES: readonly Module[] = [
       'node:crypto',
       'node:http',
       'node:https',
+      'node:module',
       'node:net',
       'node:util',
       'node:worker_threads',

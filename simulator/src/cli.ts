@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
 import { createControl } from './control.ts'
 import { createSimulator } from './simulator.ts'
@@ -26,6 +27,8 @@ async function main(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => void simulator.close())
   }
+  // For NODE_COMPILE_CACHE: a process that is killed writes nothing at its end.
+  flushCompileCache()
   console.log(`simulated WhatsApp at ${simulator.url}`)
 }
 
