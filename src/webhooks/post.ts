@@ -48,9 +48,13 @@ export function createPoster({ guard, timeoutMs, resolve = createResolver() }: P
       const options = { method: 'POST', headers, signal, maxHeaderSize: MAX_HEADER_BYTES }
       const request = openRequest(target, { ...options, ...connector.optionsFor(target) })
       limitInterimResponses(request, failed)
-      request.on('response', head => answered(readAnswer(head))).on('error', failed)
+      let isAnswered = false
+      request.on('error', failed).on('response', head => {
+        isAnswered = true
+        answered(readAnswer(head))
+      })
       // If the consumer switches protocols without being asked, this is the only event.
-      request.on('close', () => failed(new AttemptFailed('connection_reset', 'No response.')))
+      request.on('close', () => isAnswered || failed(new AttemptFailed('connection_reset', 'No response.')))
       request.end(body)
     })
   }
