@@ -31,7 +31,7 @@ function stage(address: string | null) {
     numbers: numbers as Numbers,
     groups: new GroupDirectory(),
     now: () => clock.now,
-    stored: work => work(),
+    signal: new AbortController().signal,
   })
   return { book, link, numbers, clock }
 }

@@ -3,6 +3,7 @@ import { parseRecipient } from '../../domain/recipient.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { LookedUpNumber, Numbers } from '../../store/numbers/numbers.ts'
+import { untilStored } from '../../store/until-stored.ts'
 import { numberOf } from '../baileys/addresses.ts'
 import type { Link } from '../baileys/link.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
@@ -22,8 +23,8 @@ export interface AddressBookOptions {
   numbers: Numbers
   groups: GroupDirectory
   now: () => number
-  /** Repeats `work` while the store is unavailable. */
-  stored<T>(work: () => Promise<T>): Promise<T>
+  /** Ends the retries while the store is unavailable. */
+  signal: AbortSignal
 }
 
 /**
@@ -49,38 +50,38 @@ export class AddressBook {
   /** `known`: the recipient is a contact or a group. `numbers`: the numbers from which the recipient may write. */
   async findContactStatus(to: string): Promise<{ known: boolean; numbers: readonly string[] }> {
     if (parseRecipient(to)?.kind === 'group') return { known: true, numbers: [] }
-    const { numbers, lease, stored } = this.#options
+    const { numbers, lease, signal } = this.#options
     const found = await this.#recall(to)
     const asked = [to, numberOf(found?.address)].filter(number => number !== undefined)
-    return { known: await stored(() => numbers.isContact(lease.instanceId, asked)), numbers: asked }
+    return { known: await untilStored(() => numbers.isContact(lease.instanceId, asked), signal), numbers: asked }
   }
 
   async #findGroup(group: string, link: GroupSource): Promise<FoundAddress> {
     const { groups } = this.#options
     const found = await groups.find(group, link)
-    if (found.kind === 'member') return { kind: 'found', address: group }
-    if (found.kind === 'silent') return { kind: 'unanswered', why: 'group_query' }
+    if (found === 'member') return { kind: 'found', address: group }
+    if (found === 'silent') return { kind: 'unanswered', why: 'group_query' }
     groups.forget(group)
     return { kind: 'refused', failure: messageFailure('not_a_group_member') }
   }
 
   async #findNumber(number: string, link: Pick<Link, 'lookUp'>): Promise<FoundAddress> {
-    const { numbers, lease, now, stored } = this.#options
+    const { numbers, lease, now, signal } = this.#options
     const known = await this.#recall(number)
     if (known) return toFound(known.address)
     const answer = await link.lookUp(number).catch(() => ({ kind: 'silent' as const }))
     if (answer.kind === 'silent') return { kind: 'unanswered', why: 'look_up' }
     const address = answer.kind === 'found' ? answer.address : null
-    await stored(() => numbers.record(lease, number, address, now()))
+    await untilStored(() => numbers.record(lease, number, address, now()), signal)
     return toFound(address)
   }
 
   /** WhatsApp's last answer, unless it has expired. */
   async #recall(number: string): Promise<LookedUpNumber | null> {
-    const { numbers, lease, now, stored } = this.#options
+    const { numbers, lease, now, signal } = this.#options
     const cached = this.#cache.get(number)
     if (cached && cached.expiresAt > now()) return cached
-    const found = await stored(() => numbers.find(lease.instanceId, number, now()))
+    const found = await untilStored(() => numbers.find(lease.instanceId, number, now()), signal)
     if (found) this.#cache.set(number, found)
     return found
   }

@@ -9,11 +9,8 @@ const MAX_GROUPS = 500
 /** WhatsApp's codes for a group that does not exist or that the account may not see. */
 const NOT_A_MEMBER_CODES: ReadonlySet<number> = new Set([401, 403, 404, 410])
 
-export type FoundGroup =
-  | { kind: 'member' }
-  | { kind: 'not_member' }
-  /** WhatsApp gave no answer. Try again later. */
-  | { kind: 'silent' }
+/** `silent`: WhatsApp gave no answer. Try again later. */
+type Membership = 'member' | 'not_member' | 'silent'
 
 export interface GroupSource {
   readonly self: Self
@@ -37,12 +34,12 @@ export class GroupDirectory {
     this.#groups.clear()
   }
 
-  async find(group: string, source: GroupSource): Promise<FoundGroup> {
+  async find(group: string, source: GroupSource): Promise<Membership> {
     try {
       const metadata = this.get(group) ?? (await this.#query(group, source))
-      return { kind: isMember(source.self, metadata) ? 'member' : 'not_member' }
+      return isMember(source.self, metadata) ? 'member' : 'not_member'
     } catch (error) {
-      return { kind: NOT_A_MEMBER_CODES.has(codeOf(error)) ? 'not_member' : 'silent' }
+      return NOT_A_MEMBER_CODES.has(codeOf(error)) ? 'not_member' : 'silent'
     }
   }
 

@@ -1,7 +1,6 @@
 import type { MessageId } from '../../domain/ids.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
-import { chatKeyOf } from './chat.ts'
-import { QueuedChat } from './queued-chat.ts'
+import { chatKeyOf, QueuedChat } from './queued-chat.ts'
 
 /** Messages of one chat in memory. The others are read once these are sent. */
 const MAX_PER_CHAT = 64

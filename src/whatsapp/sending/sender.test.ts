@@ -7,8 +7,8 @@ import type { MessageReference, Messages, QueuedMessage } from '../../store/mess
 import type { LookedUpNumber, Numbers } from '../../store/numbers/numbers.ts'
 import type { Acknowledgement } from '../baileys/link.ts'
 import { GroupDirectory } from './group-directory.ts'
+import type { SendingLink } from './send.ts'
 import { Sender } from './sender.ts'
-import type { SendingLink } from './transmitter.ts'
 
 const LEASE = { instanceId: 'inst_test', owner: 'test', epoch: 1 }
 const ADDRESS = '5511987654321@s.whatsapp.net'

@@ -1,6 +1,4 @@
 import type { Logger } from 'pino'
-import { messageFailure } from '../../domain/message.ts'
-import { backoffMs } from '../../kit/backoff.ts'
 import type { Batcher } from '../../kit/batcher.ts'
 import type { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { Lease } from '../../store/leases/leases.ts'
@@ -9,26 +7,16 @@ import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import type { Acknowledgement } from '../baileys/link.ts'
 import { AddressBook } from './address-book.ts'
+import { Claims } from './claim.ts'
+import { ConcurrencyLimit, type Permit } from './concurrency-limit.ts'
 import { Expiry } from './expiry.ts'
 import type { GroupDirectory } from './group-directory.ts'
-import { InFlightLimit } from './in-flight-limit.ts'
-import { QueueReader } from './queue-reader.ts'
-import type { QueuedChat } from './queued-chat.ts'
+import { Recorder } from './record.ts'
+import { type SendingLink, type SendOutcome, STALE_DEVICES, Transmitter } from './send.ts'
 import { SendQueue } from './send-queue.ts'
-import { type SendingLink, type SendOutcome, STALE_DEVICES, Transmitter } from './transmitter.ts'
 
-/** Sends in flight at the same time, not counting slow ones. */
-const MAX_FAST_SENDS = 24
-/** A send that takes longer counts as slow: it waits for WhatsApp. */
-const SLOW_AFTER_MS = 500
-/** Sends in flight at the same time, including slow ones. */
-const MAX_SENDS = 512
-/** Outcomes being recorded at the same time. If the store is slower than WhatsApp, sending waits for it. */
-const MAX_RECORDS = 256
 /** Finds new rows whose hint was lost. */
 const POLL_INTERVAL_MS = 5_000
-const FIRST_RETRY_MS = 2_000
-const MAX_RETRY_MS = 300_000
 
 export interface SenderOptions {
   lease: Lease
@@ -50,11 +38,7 @@ export interface SenderOptions {
 
 /**
  * Sends the instance's queue while its lease lasts. It goes on across links. Each chat has one message in flight, in the
- * order accepted; many chats send at the same time. The loop is claim, send, record:
- *
- * - `#claim` takes the next message of each chat that may send now.
- * - `#send` gives one message to the transmitter, which returns the outcome.
- * - `#record` handles the outcome: it stores a final one, or schedules another attempt.
+ * order accepted; many chats send at the same time. The loop has the shape of the webhooks' lane: claim, send, record.
  *
  * After a kill at any step the row is still queued. The message is sent again with the same ID and content.
  */
@@ -63,13 +47,13 @@ export class Sender {
   readonly #addresses: AddressBook
   readonly #queue = new SendQueue()
   readonly #stopped = new AbortController()
-  readonly #reader: QueueReader
-  readonly #inFlight: InFlightLimit
+  readonly #claims: Claims
+  readonly #limit = new ConcurrencyLimit(() => this.#claimSoon())
   readonly #expiry: Expiry
   readonly #transmitter: Transmitter
-  /** By WhatsApp ID. */
-  readonly #sends = new Map<string, Promise<void>>()
-  readonly #records = new Map<string, Promise<void>>()
+  readonly #recorder: Recorder
+  /** Sends in flight, by WhatsApp ID. */
+  readonly #inFlight = new Map<string, Promise<void>>()
   #link: SendingLink | null = null
   #claimRequested = false
   /** Runs when the first of the waiting chats may be tried again. */
@@ -80,25 +64,20 @@ export class Sender {
   constructor(options: SenderOptions) {
     this.#options = options
     const { lease, store, groups, now } = options
-    const stored = <T>(work: () => Promise<T>) => this.#stored(work)
+    const { signal } = this.#stopped
     const onFailed = (error: unknown) => this.#failed(error)
-    this.#addresses = new AddressBook({ lease, numbers: store.numbers, groups, now, stored })
-    this.#inFlight = new InFlightLimit({
-      maxFast: MAX_FAST_SENDS,
-      maxTotal: MAX_SENDS,
-      slowAfterMs: SLOW_AFTER_MS,
-      onSlow: () => this.#claimSoon(),
-    })
-    this.#reader = new QueueReader({
+    this.#addresses = new AddressBook({ lease, numbers: store.numbers, groups, now, signal })
+    this.#claims = new Claims({
       sendQueue: this.#queue,
-      readPage: (limit, afterSeq) => stored(() => store.messages.listQueued(lease.instanceId, limit, afterSeq)),
+      readPage: (limit, afterSeq) =>
+        untilStored(() => store.messages.listQueued(lease.instanceId, limit, afterSeq), signal),
       canSend: () => this.#link?.isOpen === true,
       onRead: () => this.#claim(),
       onFailed,
     })
     this.#expiry = new Expiry({
       ...options,
-      isInFlight: whatsappId => this.#sends.has(whatsappId) || this.#records.has(whatsappId),
+      isInFlight: whatsappId => this.#inFlight.has(whatsappId) || this.#recorder.isRecording(whatsappId),
       onExpired: message => this.#queue.remove(message),
       onFailed,
     })
@@ -108,7 +87,17 @@ export class Sender {
       expiry: this.#expiry,
       isRestricted: () => this.#isRestricted,
       beginWrite: (message, address) => this.#queue.beginWrite(message, address),
-      stored,
+      signal,
+      onFailed,
+    })
+    this.#recorder = new Recorder({
+      ...options,
+      messages: store.messages,
+      signal,
+      onRecorded: message => {
+        this.#queue.remove(message)
+        this.#claimSoon()
+      },
       onFailed,
     })
   }
@@ -116,20 +105,20 @@ export class Sender {
   start(): void {
     const { store, lease } = this.#options
     const from = store.hints.shared ? 'overlap' : 'next'
-    this.#unsubscribe = store.hints.on('queued', (_, __, to) => this.#reader.requestRead(from, to), lease.instanceId)
+    this.#unsubscribe = store.hints.on('queued', (_, __, to) => this.#claims.requestRead(from, to), lease.instanceId)
     this.#poll = setInterval(() => {
-      this.#reader.poll()
+      this.#claims.poll()
       this.#claimSoon()
     }, POLL_INTERVAL_MS)
     this.#expiry.start()
-    this.#reader.requestRead('start')
+    this.#claims.requestRead('start')
   }
 
   /** Sends through this link from now on. */
   attach(link: SendingLink): void {
     this.#link = link
     this.#queue.resetBackoff()
-    this.#reader.requestRead('start')
+    this.#claims.requestRead('start')
     // If memory is full of waiting messages, no read happens that would start a claim.
     this.#claimSoon()
   }
@@ -141,8 +130,8 @@ export class Sender {
 
   /** Resolves when nothing is in flight and every outcome is recorded. Call `detach` first. */
   async drained(): Promise<void> {
-    await Promise.all(this.#sends.values())
-    await Promise.all(this.#records.values())
+    await Promise.all(this.#inFlight.values())
+    await this.#recorder.drained()
   }
 
   /** Resolves when nothing is in flight or being recorded. Close the link first. */
@@ -153,7 +142,7 @@ export class Sender {
     this.#expiry.stop()
     this.#stopped.abort()
     this.#link = null
-    await Promise.all([this.drained(), this.#reader.stop()])
+    await Promise.all([this.drained(), this.#claims.stop()])
   }
 
   /** WhatsApp's acknowledgement or refusal of a message, expected or late. */
@@ -172,17 +161,17 @@ export class Sender {
   restrictionChanged(): void {
     this.#queue.release()
     this.#claimSoon()
-    this.#reader.read()
+    this.#claims.read()
   }
 
   /** An incoming message from this number was recorded, so it is no longer a stranger. */
   noteContact(number: string): void {
     if (this.#queue.deferredChats === 0) return
     this.#queue.release(number)
-    this.#reader.read()
+    this.#claims.read()
   }
 
-  // ── Claim ─────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Claim, send, record ───────────────────────────────────────────────────────────────────────────────────────
 
   /** Claims within the same batch window are made together. */
   #claimSoon(): void {
@@ -194,101 +183,58 @@ export class Sender {
     })
   }
 
-  /** Sends the next message of every chat that may send now, as far as the limits allow. Chats that failed come last. */
   #claim(): void {
     clearTimeout(this.#retryTimer)
-    if (!this.#link?.isOpen || this.#stopped.signal.aborted) return
+    const link = this.#link
+    if (!link?.isOpen || this.#stopped.signal.aborted) return
     const now = performance.now()
-    let nextAt = Number.POSITIVE_INFINITY
-    const failing: QueuedChat[] = []
-    for (const chat of this.#queue.chats()) {
-      if (!this.#hasCapacity) return
-      if (chat.isBusy) continue
-      if (chat.notBefore > now) nextAt = Math.min(nextAt, chat.notBefore)
-      else if (chat.failures > 0) failing.push(chat)
-      else this.#claimNext(chat, this.#link)
+    for (const message of this.#claims.ready(now)) {
+      const permit = this.#recorder.isFull ? null : this.#limit.acquire()
+      if (!permit) return
+      this.#claims.claim(message)
+      this.#inFlight.set(message.whatsappId, this.#deliver(message, link, permit))
     }
-    for (const chat of failing) {
-      if (!this.#hasCapacity) return
-      this.#claimNext(chat, this.#link)
-    }
-    if (nextAt < Number.POSITIVE_INFINITY) this.#retryTimer = setTimeout(() => this.#claim(), nextAt - now)
+    const { nextWakeAt } = this.#claims
+    if (nextWakeAt < Number.POSITIVE_INFINITY) this.#retryTimer = setTimeout(() => this.#claim(), nextWakeAt - now)
   }
 
-  get #hasCapacity(): boolean {
-    return this.#inFlight.hasCapacity && this.#records.size < MAX_RECORDS
-  }
-
-  #claimNext(chat: QueuedChat, link: SendingLink): void {
-    const [message] = chat.messages
-    if (!message) return
-    chat.claim(message)
-    this.#reader.noteClaim()
-    const releaseSlot = this.#inFlight.take()
-    const sent = this.#send(message, link).finally(() => {
-      this.#queue.unclaim(message)
-      releaseSlot()
-      this.#sends.delete(message.whatsappId)
-      if (this.#queue.chatOf(message)) this.#reader.read()
-      else this.#reader.readSoon()
-      this.#claimSoon()
-    })
-    this.#sends.set(message.whatsappId, sent)
-  }
-
-  // ── Send ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  async #send(message: QueuedMessage, link: SendingLink): Promise<void> {
+  /** The next message of the chat is claimed while a final outcome is recorded. */
+  async #deliver(message: QueuedMessage, link: SendingLink, permit: Permit): Promise<void> {
     const startedAt = performance.now()
     try {
       const outcome = await this.#transmitter.send(message, link)
       this.#record(message, link, outcome, Math.round(performance.now() - startedAt))
     } catch (error) {
-      this.#postpone(message)
+      this.#claims.postpone(message)
       this.#failed(error)
     }
+    this.#claims.release(message)
+    permit.release()
+    this.#inFlight.delete(message.whatsappId)
+    this.#claimSoon()
   }
 
-  // ── Record ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** The next message of the chat is sent while a final outcome is stored. */
+  /** Records a final outcome. After any other, the message is sent again. */
   #record(message: QueuedMessage, link: SendingLink, outcome: SendOutcome, durationMs: number): void {
-    if (outcome.kind === 'not_next') return
-    const { store, lease, now, logger } = this.#options
-    const { whatsappId } = message
-    const facts = { instanceId: lease.instanceId, messageId: message.id, whatsappId, durationMs }
-    if (outcome.kind === 'restricted') {
-      // If the restriction has ended since, the message is sent at once.
-      if (this.#isRestricted) this.#deferStranger(message, outcome.numbers)
-      return
-    }
-    if (outcome.kind === 'unanswered') {
-      // No pause if the recipient's devices must be queried again, or if there is a new link.
-      if (outcome.why !== 'stale_devices' && link === this.#link) this.#postpone(message)
-      logger.info({ ...facts, why: outcome.why }, 'message.unanswered')
-      return
+    const { lease, logger } = this.#options
+    const facts = { instanceId: lease.instanceId, messageId: message.id, whatsappId: message.whatsappId, durationMs }
+    switch (outcome.kind) {
+      case 'not_next':
+        return
+      case 'restricted':
+        // If the restriction has ended since, the message is sent at once.
+        if (this.#isRestricted) this.#deferStranger(message, outcome.numbers)
+        return
+      case 'unanswered':
+        // No pause if the recipient's devices must be queried again, or if there is a new link.
+        if (outcome.why !== 'stale_devices' && link === this.#link) this.#claims.postpone(message)
+        logger.info({ ...facts, why: outcome.why }, 'message.unanswered')
+        return
     }
     this.#queue.settle(message)
-    if (outcome.kind === 'acknowledged') {
-      this.#storeOutcome(message, () => store.messages.recordProgress(lease, whatsappId, 'sent', now()))
-      logger.info(facts, 'message.sent')
-    } else {
-      const { failure } = outcome
-      this.#storeOutcome(message, () => store.messages.recordFailure(lease, message, failure, now()))
-      logger.info({ ...facts, code: failure.code }, 'message.failed')
-    }
-  }
-
-  #storeOutcome(message: QueuedMessage, work: () => Promise<unknown>): void {
-    const recorded = this.#options.batcher
-      .runAsync(() => this.#stored(work))
-      .then(() => this.#queue.remove(message))
-      .catch(error => this.#failed(error))
-      .finally(() => {
-        this.#records.delete(message.whatsappId)
-        if (this.#records.size === MAX_RECORDS - 1) this.#claimSoon()
-      })
-    this.#records.set(message.whatsappId, recorded)
+    this.#recorder.record(message, outcome)
+    if (outcome.kind === 'acknowledged') logger.info(facts, 'message.sent')
+    else logger.info({ ...facts, code: outcome.failure.code }, 'message.failed')
   }
 
   #deferStranger(message: QueuedMessage, numbers: readonly string[]): void {
@@ -307,26 +253,10 @@ export class Sender {
     return this.#options.isRestricted?.() ?? false
   }
 
-  #postpone(message: QueuedMessage): void {
-    const chat = this.#queue.chatOf(message)
-    if (!chat) return
-    const pauseMs = backoffMs(chat.failures, FIRST_RETRY_MS, MAX_RETRY_MS)
-    chat.failures += 1
-    // Setting the wall clock back must not make the pause longer.
-    chat.notBefore = performance.now() + pauseMs
-    if (this.#queue.isFull) this.#queue.defer(chat.key, { until: chat.notBefore })
-  }
-
-  /** An acknowledgement after the timeout still counts. A refusal fails the message, even if it is already `sent`. */
-  async #recordLate({ whatsappId, error }: Acknowledgement): Promise<void> {
-    const { store, lease, now } = this.#options
-    if (error === STALE_DEVICES) return
-    await this.#stored(() =>
-      error === undefined
-        ? store.messages.recordProgress(lease, whatsappId, 'sent', now())
-        : store.messages.recordFailure(lease, { whatsappId }, messageFailure('rejected_by_whatsapp', error), now()),
-    )
-    this.#removeWaiting(whatsappId)
+  async #recordLate(ack: Acknowledgement): Promise<void> {
+    if (ack.error === STALE_DEVICES) return
+    await this.#recorder.recordLate(ack)
+    this.#removeWaiting(ack.whatsappId)
   }
 
   /** The outcome is recorded, so a waiting message is not sent again and the next one of its chat follows. */
@@ -335,10 +265,6 @@ export class Sender {
     if (!message) return
     this.#queue.remove(message)
     this.#claimSoon()
-  }
-
-  #stored<T>(work: () => Promise<T>): Promise<T> {
-    return untilStored(work, this.#stopped.signal)
   }
 
   #failed(error: unknown): void {

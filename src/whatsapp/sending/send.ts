@@ -5,10 +5,10 @@ import type { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { PreparedMessage, QueuedMessage } from '../../store/messages/messages.ts'
 import type { Store } from '../../store/store.ts'
+import { untilStored } from '../../store/until-stored.ts'
 import { encodeText } from '../baileys/content.ts'
 import type { Acknowledgement, Link } from '../baileys/link.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
-import { Acknowledgements } from './acknowledgements.ts'
 import type { AddressBook } from './address-book.ts'
 import type { Expiry } from './expiry.ts'
 import type { GroupDirectory } from './group-directory.ts'
@@ -16,7 +16,6 @@ import type { GroupDirectory } from './group-directory.ts'
 const MAX_HASHES = 2_000
 /** A message that is evicted from this cache may be retried once more. */
 const MAX_RETRIED = 2_000
-const DEFAULT_ACK_TIMEOUT_MS = QUERY_TIMEOUT_MS
 
 /** WhatsApp's code if a stanza names devices that the recipient no longer has (Baileys `SERVER_ERROR_CODES`). */
 export const STALE_DEVICES = 479
@@ -40,7 +39,7 @@ export type SendingLink = Pick<
   'isOpen' | 'closed' | 'self' | 'write' | 'lookUp' | 'queryGroup' | 'forgetDevices' | 'shareKeyAgain'
 >
 
-export interface TransmitterOptions {
+interface TransmitterOptions {
   lease: Lease
   store: Pick<Store, 'messages'>
   addresses: AddressBook
@@ -53,15 +52,16 @@ export interface TransmitterOptions {
   beginWrite(message: QueuedMessage, address: string): boolean
   /** @param latencyMs from the write to WhatsApp's acknowledgement */
   onAcknowledged?: ((latencyMs: number) => void) | undefined
-  /** Repeats `work` while the store is unavailable. */
-  stored<T>(work: () => Promise<T>): Promise<T>
+  /** Ends the retries while the store is unavailable. */
+  signal: AbortSignal
   onFailed(error: unknown): void
 }
 
 /** Sends one message and waits for the acknowledgement: look-up, encoding, write to the socket, answer. */
 export class Transmitter {
   readonly #options: TransmitterOptions
-  readonly #acknowledgements = new Acknowledgements()
+  /** Each takes WhatsApp's acknowledgement, by WhatsApp ID. */
+  readonly #waiting = new Map<string, (ack: Acknowledgement | null) => void>()
   /** Messages that WhatsApp refused once for stale devices. The second refusal is final. */
   readonly #retriedDevices = new BoundedMap<string, true>(MAX_RETRIED)
   /** The latest hash of each recipient's devices, by address. */
@@ -72,17 +72,6 @@ export class Transmitter {
   }
 
   async send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
-    const outcome = await this.#send(message, link)
-    if (outcome.kind === 'acknowledged' || outcome.kind === 'refused') this.#retriedDevices.delete(message.whatsappId)
-    return outcome
-  }
-
-  /** @returns false if no send waits for this acknowledgement */
-  acknowledged(ack: Acknowledgement): boolean {
-    return this.#acknowledgements.settle(ack)
-  }
-
-  async #send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
     const { eventLoopBudget, expiry, isRestricted, addresses, onAcknowledged } = this.#options
     await eventLoopBudget.take()
     // An earlier attempt may have been written without reaching the group, so the sender key is sent again.
@@ -102,23 +91,29 @@ export class Transmitter {
     if (!this.#options.beginWrite(message, address)) return { kind: 'not_next' }
     const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
     // Listen before the write: the acknowledgement may arrive before `write` returns.
-    const ackTimeoutMs = this.#options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
-    const awaited = this.#acknowledgements.waitFor(message.whatsappId, link.closed, ackTimeoutMs)
+    const answer = this.#waitForAnswer(message.whatsappId, link.closed)
     const writtenAt = performance.now()
     const written = link.write(address, content, message.whatsappId, recorded)
     try {
       // After a kill here the row is queued, and prepared if anything was written. The same content is sent again.
-      await Promise.race([written, awaited.answer])
+      await Promise.race([written, answer])
     } catch (error) {
-      awaited.giveUp()
+      this.#waiting.get(message.whatsappId)?.(null)
       return { kind: 'unanswered', why: nameOf(error) }
     }
-    const ack = await awaited.answer
+    const ack = await answer
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
     onAcknowledged?.(Math.round(performance.now() - writtenAt))
     // A write that is still running would later record that the group has the key.
     if (ack.error !== undefined) await written.catch(() => undefined)
     return this.#toOutcome(message, prepared, ack, link)
+  }
+
+  /** @returns false if no send waits for this acknowledgement */
+  acknowledged(ack: Acknowledgement): boolean {
+    const settle = this.#waiting.get(ack.whatsappId)
+    settle?.(ack)
+    return settle !== undefined
   }
 
   async #prepare(message: QueuedMessage, link: SendingLink): Promise<Prepared> {
@@ -129,8 +124,9 @@ export class Transmitter {
 
   /** Resolves once this content is stored and may be written to the socket. @throws PreparedBefore */
   #recordPrepared(message: QueuedMessage, prepared: PreparedMessage): Promise<void> {
-    const { store, lease, stored, onFailed } = this.#options
-    const recorded = stored(() => store.messages.recordPrepared(lease, message.id, prepared)).then(inForce => {
+    const { store, lease, signal, onFailed } = this.#options
+    const write = () => store.messages.recordPrepared(lease, message.id, prepared)
+    const recorded = untilStored(write, signal).then(inForce => {
       message.prepared = inForce
       // An earlier attempt stored other content. The next attempt sends that.
       if (!Buffer.from(inForce.content).equals(prepared.content)) throw new PreparedBefore()
@@ -139,6 +135,23 @@ export class Transmitter {
       if (!(error instanceof PreparedBefore)) onFailed(error)
     })
     return recorded
+  }
+
+  /** @returns null after the timeout or when the link closes */
+  #waitForAnswer(whatsappId: string, closed: AbortSignal): Promise<Acknowledgement | null> {
+    const { promise, resolve } = Promise.withResolvers<Acknowledgement | null>()
+    const settle = (ack: Acknowledgement | null) => {
+      clearTimeout(timer)
+      closed.removeEventListener('abort', giveUp)
+      this.#waiting.delete(whatsappId)
+      resolve(ack)
+    }
+    const giveUp = () => settle(null)
+    const timer = setTimeout(giveUp, this.#options.ackTimeoutMs ?? QUERY_TIMEOUT_MS)
+    closed.addEventListener('abort', giveUp, { once: true })
+    this.#waiting.set(whatsappId, settle)
+    if (closed.aborted) giveUp()
+    return promise
   }
 
   async #toOutcome(
@@ -166,7 +179,7 @@ export class Transmitter {
     const { groups } = this.#options
     if (parseRecipient(address)?.kind === 'group') {
       groups.forget(address)
-      if ((await groups.find(address, link)).kind === 'not_member') return messageFailure('not_a_group_member')
+      if ((await groups.find(address, link)) === 'not_member') return messageFailure('not_a_group_member')
     }
     return messageFailure('rejected_by_whatsapp', code)
   }

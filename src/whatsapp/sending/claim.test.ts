@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
-import { QueueReader } from './queue-reader.ts'
+import { Claims } from './claim.ts'
 import { SendQueue } from './send-queue.ts'
 
 /** The longest interval between two reads. */
@@ -16,7 +16,7 @@ function setUp() {
   const queue: QueuedMessage[] = []
   const reads: number[] = []
   const sendQueue = new SendQueue()
-  const reader = new QueueReader({
+  const reader = new Claims({
     sendQueue,
     async readPage(limit, afterSeq) {
       reads.push(afterSeq)

@@ -1,0 +1,168 @@
+import { backoffMs } from '../../kit/backoff.ts'
+import type { QueuedMessage } from '../../store/messages/messages.ts'
+import type { ReadFrom, SendQueue } from './send-queue.ts'
+
+const FIRST_RETRY_MS = 2_000
+const MAX_RETRY_MS = 300_000
+const PAGE = 256
+/** Hints within this time share one read. */
+const MIN_READ_INTERVAL_MS = 20
+/** The interval doubles up to this while reads lead to no send. */
+const MAX_READ_INTERVAL_MS = 160
+/** With more skipped rows than this, several polls share one read. */
+const SKIPPED_ROWS_PER_POLL = 512
+const MAX_POLLS_PER_READ = 24
+
+const NEVER = Number.POSITIVE_INFINITY
+
+interface ClaimsOptions {
+  sendQueue: SendQueue
+  /** The next messages of the queue above `afterSeq`, at most `limit`. */
+  readPage(limit: number, afterSeq: number): Promise<QueuedMessage[]>
+  /** Nothing is read while this is false. */
+  canSend(): boolean
+  /** A page was added to the send queue. */
+  onRead(): void
+  onFailed(error: unknown): void
+}
+
+/**
+ * The messages of one instance that can be claimed, and those that are. A claim exists in memory only: the row stays queued
+ * until the outcome is recorded, and after a crash every claimed message can be claimed again.
+ */
+export class Claims {
+  readonly #options: ClaimsOptions
+  readonly #queue: SendQueue
+  #nextWakeAt = NEVER
+  /** Claims so far. */
+  #count = 0
+  #reading: Promise<void> | null = null
+  #timer: NodeJS.Timeout | undefined
+  #readAt = Number.NEGATIVE_INFINITY
+  /** Reads in a row that led to no claim. */
+  #idleReads = 0
+  #pollsSinceRead = 0
+  #stopped = false
+
+  constructor(options: ClaimsOptions) {
+    this.#options = options
+    this.#queue = options.sendQueue
+  }
+
+  /** The next message of each chat that may send now. Chats that failed come last. */
+  *ready(now: number): Generator<QueuedMessage> {
+    const failing: QueuedMessage[] = []
+    this.#nextWakeAt = NEVER
+    for (const { isBusy, messages, notBefore, failures } of this.#queue.chats()) {
+      const [message] = messages
+      if (isBusy || !message) continue
+      if (notBefore > now) this.#nextWakeAt = Math.min(this.#nextWakeAt, notBefore)
+      else if (failures > 0) failing.push(message)
+      else yield message
+    }
+    yield* failing
+  }
+
+  /** When the first chat that `ready` left out may be tried again; Infinity if there is none. */
+  get nextWakeAt(): number {
+    return this.#nextWakeAt
+  }
+
+  claim(message: QueuedMessage): void {
+    this.#queue.chatOf(message)?.claim(message)
+    this.#count += 1
+  }
+
+  /** The attempt to send the message is over. */
+  release(message: QueuedMessage): void {
+    this.#queue.unclaim(message)
+    if (!this.#queue.chatOf(message)) {
+      // The chat ran empty in memory and may have more rows.
+      this.#idleReads = 0
+      clearTimeout(this.#timer)
+      this.#timer = undefined
+    }
+    this.read()
+  }
+
+  /** The chat waits, longer after each failure. */
+  postpone(message: QueuedMessage): void {
+    const chat = this.#queue.chatOf(message)
+    if (!chat) return
+    const pauseMs = backoffMs(chat.failures, FIRST_RETRY_MS, MAX_RETRY_MS)
+    chat.failures += 1
+    // Setting the wall clock back must not make the pause longer.
+    chat.notBefore = performance.now() + pauseMs
+    if (this.#queue.isFull) this.#queue.defer(chat.key, { until: chat.notBefore })
+  }
+
+  // ── Reading ahead ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * There may be new rows.
+   * @param to recipient of the new message, which is not read while earlier ones to the same recipient are unread
+   */
+  requestRead(from: ReadFrom, to?: string): void {
+    if (to !== undefined && this.#queue.skipNewRow(to, from)) return
+    this.#queue.requestRead(from)
+    this.read()
+  }
+
+  /** Finds new rows whose hint was lost. */
+  poll(): void {
+    this.#pollsSinceRead += 1
+    const polls = this.#pollsSinceRead
+    if (this.#queue.skippedRows > polls * SKIPPED_ROWS_PER_POLL && polls < MAX_POLLS_PER_READ) return
+    this.#pollsSinceRead = 0
+    this.requestRead('start')
+  }
+
+  /** Reads rows while there is space, at once or when the interval since the last read is over. */
+  read(): void {
+    const { canSend, onFailed } = this.#options
+    if (this.#reading || this.#timer || this.#stopped || !this.#queue.wantsMore || !canSend()) return
+    const intervalMs = backoffMs(this.#idleReads, MIN_READ_INTERVAL_MS, MAX_READ_INTERVAL_MS)
+    const waitMs = this.#readAt + intervalMs - performance.now()
+    if (waitMs > 0) {
+      this.#timer = setTimeout(() => {
+        this.#timer = undefined
+        this.read()
+      }, waitMs)
+      return
+    }
+    this.#readAt = performance.now()
+    this.#reading = this.#readOn().catch(onFailed)
+  }
+
+  /** Resolves when nothing is being read. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    await this.#reading
+  }
+
+  async #readOn(): Promise<void> {
+    const countBefore = this.#count
+    try {
+      await this.#readPages()
+    } finally {
+      this.#reading = null
+      this.#options.onRead()
+      this.#idleReads = this.#count === countBefore && this.#queue.size > 0 ? this.#idleReads + 1 : 0
+      this.read()
+    }
+  }
+
+  /** Reads to the end of the queue, or until memory is full. */
+  async #readPages(): Promise<void> {
+    const { readPage, canSend, onRead } = this.#options
+    let rows: QueuedMessage[]
+    this.#queue.rewind()
+    do {
+      this.#queue.beginRead()
+      rows = await readPage(PAGE, this.#queue.scannedTo)
+      this.#queue.endRead(rows, rows.length < PAGE, performance.now())
+      onRead()
+    } while (rows.length === PAGE && this.#queue.wantsMore && canSend())
+  }
+}

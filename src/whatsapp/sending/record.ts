@@ -1,0 +1,74 @@
+import { messageFailure } from '../../domain/message.ts'
+import type { Batcher } from '../../kit/batcher.ts'
+import type { Lease } from '../../store/leases/leases.ts'
+import type { MessageReference, Messages, QueuedMessage } from '../../store/messages/messages.ts'
+import { untilStored } from '../../store/until-stored.ts'
+import type { Acknowledgement } from '../baileys/link.ts'
+import type { SendOutcome } from './send.ts'
+
+/** If the store is slower than WhatsApp, sending waits for it. */
+const MAX_RECORDS = 256
+
+/** An outcome that ends the message's place in the queue. */
+export type FinalOutcome = Extract<SendOutcome, { kind: 'acknowledged' | 'refused' }>
+
+interface RecorderOptions {
+  lease: Lease
+  messages: Pick<Messages, 'recordProgress' | 'recordFailure'>
+  batcher: Batcher
+  now: () => number
+  /** Ends the retries while the store is unavailable. */
+  signal: AbortSignal
+  onRecorded(message: QueuedMessage): void
+  onFailed(error: unknown): void
+}
+
+/** Records final outcomes under the instance's lease: state, event and delivery in one commit. */
+export class Recorder {
+  readonly #options: RecorderOptions
+  /** Outcomes being recorded, by WhatsApp ID. */
+  readonly #inFlight = new Map<string, Promise<void>>()
+
+  constructor(options: RecorderOptions) {
+    this.#options = options
+  }
+
+  get isFull(): boolean {
+    return this.#inFlight.size >= MAX_RECORDS
+  }
+
+  isRecording(whatsappId: string): boolean {
+    return this.#inFlight.has(whatsappId)
+  }
+
+  /** Outcomes within the same batch window share a commit. */
+  record(message: QueuedMessage, outcome: FinalOutcome): void {
+    const { batcher, onRecorded, onFailed } = this.#options
+    const recorded = batcher
+      .runAsync(() => this.#record(message, outcome))
+      .finally(() => this.#inFlight.delete(message.whatsappId))
+      .then(() => onRecorded(message))
+      .catch(onFailed)
+    this.#inFlight.set(message.whatsappId, recorded)
+  }
+
+  /** An acknowledgement after the timeout still counts. A refusal fails the message, even if it is already `sent`. */
+  async recordLate({ whatsappId, error }: Acknowledgement): Promise<void> {
+    const failure = error === undefined ? null : messageFailure('rejected_by_whatsapp', error)
+    await this.#record({ whatsappId }, failure ? { kind: 'refused', failure } : { kind: 'acknowledged' })
+  }
+
+  /** Resolves when nothing is being recorded. */
+  async drained(): Promise<void> {
+    await Promise.all(this.#inFlight.values())
+  }
+
+  #record(message: MessageReference, outcome: FinalOutcome): Promise<unknown> {
+    const { lease, messages, now, signal } = this.#options
+    const write = () =>
+      outcome.kind === 'acknowledged'
+        ? messages.recordProgress(lease, message.whatsappId, 'sent', now())
+        : messages.recordFailure(lease, message, outcome.failure, now())
+    return untilStored(write, signal)
+  }
+}
