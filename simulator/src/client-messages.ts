@@ -16,6 +16,7 @@ import { linkedDevices } from './device-lists.ts'
 import { isMember, otherMembers } from './groups.ts'
 import type { Network } from './network.ts'
 import { bytes, child, children, type Node, node, seconds } from './nodes.ts'
+import { sendCopies } from './phone-copies.ts'
 import { isRestrictedFor, RESTRICTED } from './restriction.ts'
 import type { QueuedStanza } from './stanza-queue.ts'
 
@@ -71,7 +72,12 @@ export async function handleMessage(
   const { to, category } = stanza.attrs
   const recipient = parseAddress(to)
   if (!message || !(recipient || isGroup(to))) return answer(client, stanza, MALFORMED)
-  if (category === 'peer') return answer(client, stanza)
+  if (category === 'peer') {
+    return account.apply(async () => {
+      const copies = await sendCopies(network, account, message.peer, stanza)
+      return [() => client.send(ack(stanza)), ...copies]
+    })
+  }
   if (!recipient) return sendToGroup(network, account, client, message, to!)
   const { refusal } = behaviourOf(recipient.number)
   if (refusal) return answer(client, stanza, refusal)

@@ -17,6 +17,7 @@ export interface Writing {
   text: string
   group?: string | undefined
   undecryptable?: boolean | undefined
+  unavailable?: boolean | undefined
   /** Milliseconds since the epoch. The client does not get the message before. */
   at: number
 }
@@ -26,16 +27,18 @@ export interface Writing {
  * if one is linked. Call it in an event of the account.
  */
 export async function writeToAccount(network: Network, account: Account, writing: Writing) {
-  const { from, text, group, undecryptable, at } = writing
+  const { from, text, group, undecryptable, unavailable, at } = writing
   const id = createMessageId()
   const effects: Effect[] = []
   account.inboxes.receive(account.phone, { id, from, text, ...(group && { group }), receivedAt: at })
   if (group) effects.push(...join(network, account, group, from))
   if (!account.companion) return { id, effects }
   const original: Original = { from, group, content: textContent(text) }
-  const parts = group
-    ? await encryptForGroup(network, account, original, effects)
-    : [enc(await encryptForClient(network, account, from, original.content, effects))]
+  const encrypted = async () =>
+    group
+      ? encryptForGroup(network, account, original, effects)
+      : [enc(await encryptForClient(network, account, from, original.content, effects))]
+  const parts = unavailable ? [node('unavailable')] : await encrypted()
   const stanza = messageStanza(account, original, id, at, parts)
   const entry = account.queue.add(undecryptable ? garbled(stanza) : stanza, at, original)
   effects.push(release(network, account, entry))
@@ -121,7 +124,7 @@ async function encryptForGroup(network: Network, account: Account, original: Ori
   return [enc(await encryptForClient(network, account, from, withSenderKey(group, distribution), effects)), ...parts]
 }
 
-async function encryptForClient(
+export async function encryptForClient(
   network: Network,
   account: Account,
   from: string,
@@ -150,7 +153,7 @@ function clientPeer(account: Account): string {
   return `${account.phone}.${account.companion?.device ?? 0}`
 }
 
-function enc({ type, ciphertext }: Encrypted, count?: number): Node {
+export function enc({ type, ciphertext }: Encrypted, count?: number): Node {
   return node('enc', { v: '2', type, count: count?.toString() }, ciphertext)
 }
 

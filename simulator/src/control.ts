@@ -59,11 +59,12 @@ const routes: readonly Route[] = [
     answer: ({ simulator, body }) => {
       const { from, to, text } = strings(body, 'from', 'to', 'text')
       const { group, name } = strings(body)
-      const { undecryptable } = parseObject(body) as Pick<ContactMessage, 'undecryptable'>
+      const { undecryptable, unavailable } = parseObject(body) as Pick<ContactMessage, 'undecryptable' | 'unavailable'>
       const optional = {
         ...(group !== undefined && { group }),
         ...(name !== undefined && { name }),
         ...(undecryptable !== undefined && { undecryptable }),
+        ...(unavailable !== undefined && { unavailable }),
       }
       return simulator.writeAs({ from: from!, to: to!, text: text!, ...optional })
     },

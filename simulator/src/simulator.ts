@@ -168,12 +168,13 @@ class ListeningSimulator implements Simulator {
   async writeAs(message: ContactMessage): Promise<{ id: string }> {
     this.#checkOpen()
     this.#check(message)
-    const { from, to, text, group, name, undecryptable } = message
+    const { from, to, text, group, name, undecryptable, unavailable } = message
     const account = this.#network.getAccount(to)
     let id = ''
     await account.applyDurably(async () => {
       if (name !== undefined) account.setContactName(from, name)
-      const written = await writeToAccount(this.#network, account, { from, text, group, undecryptable, at: Date.now() })
+      const writing = { from, text, group, undecryptable, unavailable, at: Date.now() }
+      const written = await writeToAccount(this.#network, account, writing)
       id = written.id
       return written.effects
     })
@@ -230,7 +231,7 @@ class ListeningSimulator implements Simulator {
     if (this.#closing) throw new SimulatorError('closed', 'the simulator is closed')
   }
 
-  #check({ from, to, text, group, name, undecryptable }: ContactMessage): void {
+  #check({ from, to, text, group, name, undecryptable, unavailable }: ContactMessage): void {
     const problem =
       (!isNumber(from) && '`from` must be a phone number, digits only') ||
       (!isNumber(to) && '`to` must be a phone number, digits only') ||
@@ -239,6 +240,7 @@ class ListeningSimulator implements Simulator {
       (group !== undefined && !isGroup(group) && '`group` must be the JID of a group') ||
       (name !== undefined && typeof name !== 'string' && '`name` must be a string') ||
       (undecryptable !== undefined && typeof undecryptable !== 'boolean' && '`undecryptable` must be true or false') ||
+      (unavailable !== undefined && typeof unavailable !== 'boolean' && '`unavailable` must be true or false') ||
       (!hasMeaning(from) && this.#network.findAccount(from) && '`from` is an account: write through its client')
     if (problem) throw new SimulatorError('invalid_argument', problem)
     if (group && !isMember(this.#network.getAccount(to), group))

@@ -58,6 +58,8 @@ export interface ContactMessage {
   name?: string
   /** Its ciphertext cannot be decrypted, however often it is delivered, until the client asks for another. */
   undecryptable?: boolean
+  /** The client gets it without content and can request a copy from the phone. */
+  unavailable?: boolean
 }
 
 /** A message on a simulated phone. One per WhatsApp ID, however often it arrived. */

@@ -38,6 +38,9 @@ export async function executeOrder(network: Network, order: Order): Promise<Orde
     case 'no_restart':
       scenario.restarts = false
       return {}
+    case 'phone_copies':
+      scenario.phoneCopies = true
+      return {}
     case 'look_up':
       scenario.lookUps.set(order.number, order.finds)
       return {}

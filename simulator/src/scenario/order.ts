@@ -25,6 +25,8 @@ export type Order =
   | { kind: 'qr_codes'; count: number }
   /** A newly linked client is not asked to reconnect (515): it is logged in on the socket that linked it. */
   | { kind: 'no_restart' }
+  /** The phones answer requests for copies of messages. Otherwise they do not, as if they were off. */
+  | { kind: 'phone_copies' }
   /** Look-ups of `number` return another number, or none. */
   | { kind: 'look_up'; number: string; finds: string | null }
   /**

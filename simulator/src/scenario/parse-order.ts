@@ -63,6 +63,7 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
   refuse_logins: [{ reason: text, count }, { account: isNumber }],
   qr_codes: [{ count }],
   no_restart: [{}],
+  phone_copies: [{}],
   look_up: [{ number: isNumber, finds: value => value === null || isNumber(value) }],
   restrict: [
     { account: isNumber, seconds: value => value === null || count(value) },

@@ -67,6 +67,8 @@ export class Scenario implements Gate {
   qrCodes: number | null = null
   /** True if a newly linked client must reconnect over a new socket. */
   restarts = true
+  /** True if the account's phone answers a client's requests for copies of messages. */
+  phoneCopies = false
   /** The result of looking up a number: another number, or none. */
   readonly lookUps = new Map<string, string | null>()
   /** By phone number: accounts that may not start new chats. */
@@ -135,6 +137,7 @@ export class Scenario implements Gate {
     this.#loginRefusals = []
     this.qrCodes = null
     this.restarts = true
+    this.phoneCopies = false
     this.lookUps.clear()
     this.restrictions.clear()
     this.release()

@@ -20,6 +20,7 @@ import type { LinkEvents } from './link/events.ts'
 import { watchHandshake } from './link/handshake.ts'
 import { LibraryCalls } from './link/library-calls.ts'
 import { requestPendingMessages } from './link/pending-messages.ts'
+import { copiesIn, requestCopiesFirst } from './link/phone-copies.ts'
 import { recordReceipts } from './link/receipts.ts'
 import { watchVitalSigns } from './link/vital-signs.ts'
 import { LIBRARY_BROKE, type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
@@ -109,6 +110,7 @@ export class Link {
       }),
     )
     storePreKeysFirst(socket.authState.keys)
+    requestCopiesFirst(socket, caches.placeholderResendCache, this.#calls, () => this.self)
     boundRetryRequests(socket, options.retryBudgets, () => options.events.undecryptable())
     // The store holds sent messages. Baileys would keep them in memory too, each with the transaction of its send.
     if (socket.messageRetryManager) socket.messageRetryManager.addRecentMessage = () => undefined
@@ -217,10 +219,6 @@ export class Link {
     const { ev, ws } = socket
     const { credentials, events, onStanza } = this.#options
     this.#listenToConnection(socket)
-    ev.on('messages.upsert', ({ messages }) => {
-      // Messages that arrive without a ciphertext, such as one that the phone sends again.
-      for (const message of messages) this.#calls.inBackground('upsert', () => this.#receive(message))
-    })
     ev.on('groups.update', groups => {
       for (const { id } of groups) if (id) events.groupChanged(id)
     })
@@ -288,7 +286,8 @@ export class Link {
     const message = this.#ciphertexts.messageIn(ciphertext, plaintext, this.self)
     if (!message) return
     try {
-      await this.#receive(message)
+      const copies = await copiesIn(message, this.#options.caches.placeholderResendCache)
+      for (const one of [message, ...copies]) await this.#receive(one)
     } catch (error) {
       // Ends the link first. Baileys treats this error as a failed decryption and would request the message again.
       this.#notRecorded(error)

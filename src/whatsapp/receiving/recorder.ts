@@ -1,14 +1,10 @@
 import type { Logger } from 'pino'
-import { type IncomingMessage, incomingKeys } from '../../domain/event.ts'
+import type { IncomingMessage } from '../../domain/event.ts'
 import type { Batcher } from '../../kit/batcher.ts'
-import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import type { SentReceipt } from '../baileys/parse-receipt.ts'
-
-/** Remembers the latest messages, because WhatsApp may deliver one twice over the same link. */
-const MAX_RECENT = 1_000
 
 export interface RecorderOptions {
   lease: Lease
@@ -25,7 +21,6 @@ export interface RecorderOptions {
  */
 export class Recorder {
   readonly #options: RecorderOptions
-  readonly #recent = new BoundedMap<string, true>(MAX_RECENT)
   readonly #inProgress = new Set<Promise<unknown>>()
 
   constructor(options: RecorderOptions) {
@@ -67,12 +62,9 @@ export class Recorder {
   }
 
   async #recordIncoming(message: IncomingMessage, closed: AbortSignal): Promise<void> {
-    const keys = incomingKeys(message)
-    if (keys.some(key => this.#recent.has(key))) return
     const { store, lease, logger, now } = this.#options
     const startedAt = performance.now()
     const outcome = await untilStored(() => store.events.recordIncoming(lease, message, now()), closed)
-    for (const key of keys) this.#recent.set(key, true)
     if (outcome === 'duplicate') return
     const durationMs = Math.round(performance.now() - startedAt)
     logger.info(

@@ -18,10 +18,10 @@ export class Ciphertexts {
     }
   }
 
-  /** The decrypted message. Null if it is from another device of ours or cannot be parsed. */
+  /** The decrypted message. Null if it cannot be parsed. */
   messageIn(ciphertext: Uint8Array, plaintext: Uint8Array, { id = '', lid = '' }: Self): WAMessage | null {
     const stanza = this.#stanzas.get(ciphertext)
-    if (!stanza || stanza.attrs['category'] === 'peer') return null
+    if (!stanza) return null
     let message: proto.IMessage
     try {
       message = proto.Message.decode(unpadRandomMax16(plaintext))

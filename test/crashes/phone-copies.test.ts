@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest'
+import { STORES, type StoreKind } from '../database.ts'
+import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
+import { LinkedHarness } from '../linked-harness.ts'
+import { until } from '../until.ts'
+
+const CONTACT = '5511987654321'
+const GROUP = '120363000000000777@g.us'
+const ACKNOWLEDGEMENT = { stanza: 'ack', direction: 'in', attrs: { class: 'message' } } as const
+
+/** The commit that would record an event fails; all others do not. */
+const REFUSE: Record<StoreKind, string> = {
+  sqlite: "create trigger refuse before insert on events begin select raise(abort, 'not now'); end",
+  postgres: `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
+    create trigger refuse before insert on events for each row execute function refuse()`,
+}
+const ALLOW: Record<StoreKind, string> = {
+  sqlite: 'drop trigger refuse',
+  postgres: 'drop trigger refuse on events',
+}
+
+/** A linked number, on a phone that sends copies of messages that WhatsApp delivers without content. */
+async function openStage(store: StoreKind) {
+  const harness = await LinkedHarness.open(store)
+  const { network, service, receiver, database } = harness
+  const { id, phone } = await harness.link()
+  await network.misbehave({ kind: 'phone_copies' })
+  return {
+    network,
+    service,
+    phone,
+    run: (statement: Record<StoreKind, string>) => database.run(statement[store], service.dataDir),
+    events: (message: string) => receiver.events.filter(({ data }) => data.id === message),
+    async kill() {
+      await service.kill('SIGKILL')
+      await database.expireLeases()
+    },
+    async start() {
+      await service.start()
+      await service.admin.untilState(id, 'connected')
+    },
+    [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose](),
+  }
+}
+
+describe('a message that WhatsApp delivers without content and the phone sends as a copy', () => {
+  test.each(STORES)(
+    'on %s, kill -9 before the event is recorded: it is one event, in its chat',
+    async store => {
+      await using stage = await openStage(store)
+      const { network, service, phone } = stage
+      await network.joinGroup(GROUP, [CONTACT, phone])
+      await stage.run(REFUSE)
+      const alone = await network.writeAs({ from: CONTACT, to: phone, text: 'alone', unavailable: true })
+      const group = { from: CONTACT, to: phone, text: 'in a group', group: GROUP, unavailable: true }
+      const written = [alone, await network.writeAs(group)]
+      await until('the refusal', () => service.output.includes('not now'))
+      await stage.kill()
+      await stage.run(ALLOW)
+      await stage.start()
+      for (const { id } of written) await until('the event', () => stage.events(id).length > 0)
+      expect(stage.events(alone.id)[0]?.data).toMatchObject({ from: CONTACT, chat: CONTACT, text: 'alone' })
+      expect(stage.events(written[1]!.id)[0]?.data).toMatchObject({ from: CONTACT, group: GROUP, text: 'in a group' })
+      for (const { id } of written) expect(stage.events(id)).toHaveLength(1)
+    },
+    LONG_TEST_WITHIN_MS,
+  )
+
+  test.each(STORES)(
+    'on %s, kill -9 as soon as WhatsApp has the acknowledgement: the copy was requested before',
+    async store => {
+      await using stage = await openStage(store)
+      const { network, phone } = stage
+      const applied = async (rule: number | undefined) =>
+        (await network.scenario()).rules.find(({ id }) => id === rule)?.applied ?? 0
+      const { rule: acknowledged } = await network.misbehave({
+        kind: 'rule',
+        rule: { when: ACKNOWLEDGEMENT, do: { delayMs: 0 } },
+      })
+      const written = await network.writeAs({ from: CONTACT, to: phone, text: 'alone', unavailable: true })
+      await until('the acknowledgement', async () => (await applied(acknowledged)) > 0)
+      await stage.kill()
+      await stage.start()
+      await until('the event', () => stage.events(written.id).length > 0)
+      expect(stage.events(written.id)).toHaveLength(1)
+    },
+    LONG_TEST_WITHIN_MS,
+  )
+})
