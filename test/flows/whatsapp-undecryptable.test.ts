@@ -1,6 +1,7 @@
 import type { Action, When } from '@pombal/simulator'
 import { expect, test } from 'vitest'
 import { STORES } from '../database.ts'
+import { onThisMachine } from '../deadlines.ts'
 import { until } from '../until.ts'
 import { Stage } from './whatsapp-stage.ts'
 
@@ -11,8 +12,17 @@ const OTHER = '5511987650000'
 const THIRD = '5511987650001'
 const FLOOD = 200
 const QUEUED_AFTER = 3
-/** More than may be asked for at once. */
+const LATEST = 1_000
+/** More than may be given a key at once. */
 const LARGE_FLOOD = 600
+/** One before from each contact, and one behind. */
+const BESIDES = 3
+const NEVER_READABLE = 200
+const REQUESTS_EACH = 5
+/** The keys that a contact is given at once, and after how long one more. */
+const KEYS_AT_ONCE = 256
+const KEYS_EVERY_MS = 2_000
+const REFUSAL = { stanza: 'ack', direction: 'in', attrs: { class: 'message' } } as const
 const RETRY = { stanza: 'receipt', direction: 'in', attrs: { type: 'retry' } } as const
 /** One to three seconds on a busy machine, with the network in the same process; a wait of 250 ms for each message would be 50 s. */
 const DELAYED_LESS_THAN_MS = 10_000
@@ -29,7 +39,8 @@ async function garble(stage: Stage, contact: string): Promise<void> {
 async function timeToEvent(stage: Stage, id: string, phone: string, text: string, from = OTHER): Promise<number> {
   const startedAt = performance.now()
   await stage.network.writeAs({ from, to: phone, text })
-  const arrived = async () => (await stage.received(id)).some(event => event['text'] === text)
+  const arrived = async () =>
+    (await stage.store.events.listReceived(id, LATEST)).some(({ body }) => JSON.parse(body).data.text === text)
   await until(`"${text}" to be an event`, arrived, 120_000)
   return performance.now() - startedAt
 }
@@ -57,21 +68,52 @@ test.each(STORES)(
 )
 
 test.each(STORES)(
-  'on %s, messages of one contact are asked for again up to a bound; those of others are still asked for',
+  'on %s, 600 messages of one contact that can be decrypted once they are asked for all arrive, and hardly delay another',
+  async kind => {
+    await using stage = await Stage.open({}, kind)
+    const { id, phone } = await stage.link()
+    for (const from of [HOSTILE, OTHER]) await timeToEvent(stage, id, phone, `before ${from}`, from)
+    // Their sender answers only when the other contact's text has arrived, so that only our part is measured.
+    const requests = await rule(stage, RETRY, 'hold')
+    const refusals = await rule(stage, REFUSAL, 'hold')
+    const texts = Array.from({ length: LARGE_FLOOD }, (_, n) => `x ${n}`)
+    const written = texts.map(text => ({ from: HOSTILE, to: phone, text, undecryptable: true }))
+    await Promise.all(written.map(message => stage.network.writeAs(message)))
+    await until('the first requests', async () => (await applied(stage, requests)) >= QUEUED_AFTER)
+    const delayedMs = await timeToEvent(stage, id, phone, 'behind')
+    console.log(`behind ${LARGE_FLOOD} messages that are asked for: ${Math.round(delayedMs)} ms`)
+    expect(delayedMs).toBeLessThan(onThisMachine(DELAYED_LESS_THAN_MS))
+    for (const one of [requests, refusals]) await stage.network.misbehave({ kind: 'remove_rule', id: one })
+    await stage.network.misbehave({ kind: 'release' })
+    const isThere = async () => (await stage.receivedIds(id)).length >= LARGE_FLOOD + BESIDES
+    await until('all messages to be events', isThere, 200_000)
+    const received = (await stage.received(id)).map(event => event['text'])
+    expect(new Set(received)).toEqual(new Set([...texts, 'behind', ...[HOSTILE, OTHER].map(from => `before ${from}`)]))
+    expect(received).toHaveLength(LARGE_FLOOD + BESIDES)
+  },
+  300_000,
+)
+
+test.each(STORES)(
+  'on %s, messages of one contact that can never be decrypted are asked for five times each, for a limited number of keys',
   async kind => {
     await using stage = await Stage.open({}, kind)
     const { id, phone } = await stage.link()
     await timeToEvent(stage, id, phone, 'before')
+    const nextPreKey = async () => {
+      const rows = await stage.store.credentials.get(id, 'creds', ['creds'])
+      return JSON.parse(Buffer.from(rows.get('creds')!).toString())['nextPreKeyId'] as number
+    }
+    const [firstKey, startedAt] = [await nextPreKey(), performance.now()]
     await garble(stage, HOSTILE)
-    const requests = await rule(stage, RETRY, 'drop')
-    const refusals = await rule(stage, { stanza: 'ack', direction: 'in', attrs: { class: 'message' } }, { delayMs: 0 })
-    await stage.network.misbehave({ kind: 'write', from: HOSTILE, to: phone, text: 'x', count: LARGE_FLOOD })
-    const isOver = async () => (await applied(stage, refusals)) >= LARGE_FLOOD
-    await until('all messages to be refused', isOver, 200_000)
-    expect(await applied(stage, requests)).toBeGreaterThanOrEqual(FLOOD)
-    expect(await applied(stage, requests)).toBeLessThan(LARGE_FLOOD / 2)
+    const requests = await rule(stage, RETRY, { delayMs: 0 })
+    await stage.network.misbehave({ kind: 'write', from: HOSTILE, to: phone, text: 'x', count: NEVER_READABLE })
+    const isOver = async () => (await applied(stage, requests)) >= NEVER_READABLE * REQUESTS_EACH
+    await until('all requests', isOver, 200_000)
+    const keys = (await nextPreKey()) - firstKey
+    expect(keys).toBeGreaterThan(KEYS_AT_ONCE / 2)
+    expect(keys).toBeLessThanOrEqual(KEYS_AT_ONCE + 1 + (performance.now() - startedAt) / KEYS_EVERY_MS)
 
-    await stage.network.misbehave({ kind: 'remove_rule', id: requests })
     await rule(stage, { stanza: 'message', direction: 'out', contact: OTHER, times: 1 }, 'garble')
     await timeToEvent(stage, id, phone, 'asked for')
   },

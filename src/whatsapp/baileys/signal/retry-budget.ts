@@ -12,7 +12,7 @@ interface Spent {
 }
 
 export interface RetryBudgetOptions {
-  /** The number of requests that a contact may cause at once. */
+  /** What a contact may cause at once. */
   burst: number
   /** The time after which it may cause one more. */
   refillMs: number
@@ -20,8 +20,8 @@ export interface RetryBudgetOptions {
 }
 
 /**
- * Limits the retry requests for undecryptable messages per contact, because anybody can send any number of such messages.
- * Baileys limits them only per message.
+ * Limits per contact what undecryptable messages cause, because anybody can send any number of them. Baileys limits it only
+ * per message.
  */
 export class RetryBudget {
   readonly #options: RetryBudgetOptions
@@ -38,7 +38,7 @@ export class RetryBudget {
     if (id && sender) this.#senders.set(id, sender)
   }
 
-  /** True if the message may be requested again, which consumes one request of its sender. */
+  /** True if the sender of the message has not used up its share, of which this takes one. */
   take(messageId: string): boolean {
     const { burst, refillMs, now } = this.#options
     const sender = this.#senders.get(messageId) ?? ''

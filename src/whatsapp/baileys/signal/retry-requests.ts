@@ -1,18 +1,21 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { WASocket } from 'baileys'
+import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { RetryBudget } from './retry-budget.ts'
 
-/** A contact whose session broke while we were offline may have sent this many messages. */
-const REQUESTS_AT_ONCE = 256
-const REQUESTS_EVERY_MS = 2_000
+/** New pre-keys with which a contact may encrypt again. Each stays stored until it is used. */
+const KEYS_AT_ONCE = 256
+const KEYS_EVERY_MS = 2_000
 /** Requests to our own phone for a copy, if the sender does not answer. Each costs a message to the phone. */
 const COPIES_AT_ONCE = 16
 const COPIES_EVERY_MS = 10_000
+/** Messages whose requests are counted. Baileys would count any number of them. */
+const COUNTERS = 2_000
 
 /** The budgets outlive a socket. @param now a monotonic clock in ms */
 export function createRetryBudgets(now: () => number) {
   return {
-    requests: new RetryBudget({ burst: REQUESTS_AT_ONCE, refillMs: REQUESTS_EVERY_MS, now }),
+    keys: new RetryBudget({ burst: KEYS_AT_ONCE, refillMs: KEYS_EVERY_MS, now }),
     copies: new RetryBudget({ burst: COPIES_AT_ONCE, refillMs: COPIES_EVERY_MS, now }),
   }
 }
@@ -29,28 +32,35 @@ export function asResend<T>(work: () => T): T {
 /**
  * Prevents undecryptable messages from delaying others. Baileys requests them again in the account's transaction, for which
  * all messages wait, and keeps that transaction open during queries to WhatsApp. Here these sends have a transaction of their
- * own, and each contact can cause only a limited number of requests.
- * @param onUndecryptable called for each message that cannot be decrypted, also if it is not requested
+ * own. Every message is requested, which costs less than to receive it. A contact can cause a limited number of new pre-keys,
+ * and of requests to our phone.
+ * @param onUndecryptable called for each message that cannot be decrypted
  */
 export function boundRetryRequests(
   socket: WASocket,
-  { requests, copies }: RetryBudgets,
+  { keys, copies }: RetryBudgets,
   onUndecryptable: () => void,
 ): void {
   const { authState, messageRetryManager: manager, ws } = socket
-  const { keys } = authState
-  const transaction = keys.transaction.bind(keys)
-  keys.transaction = (work, key) => transaction(work, resending.getStore() ? `resend ${key}` : key)
+  const transaction = authState.keys.transaction.bind(authState.keys)
+  authState.keys.transaction = (work, key) => transaction(work, resending.getStore() ? `resend ${key}` : key)
   if (!manager) return
   ws.prependListener('CB:message', stanza => {
-    requests.note(stanza)
+    keys.note(stanza)
     copies.note(stanza)
   })
+  Object.assign(manager, { retryCounters: new BoundedMap<string, number>(COUNTERS) })
   const hasExceeded = manager.hasExceededMaxRetries.bind(manager)
   // Baileys calls this once for each delivery that it cannot decrypt.
   manager.hasExceededMaxRetries = id => {
     onUndecryptable()
-    return hasExceeded(id) || !requests.take(id)
+    return hasExceeded(id)
+  }
+  const increment = manager.incrementRetryCount.bind(manager)
+  // From the second request for a message on, Baileys adds a pre-key. The first has none.
+  manager.incrementRetryCount = id => {
+    const count = increment(id)
+    return count === 1 || keys.take(id) ? count : 1
   }
   const schedule = manager.schedulePhoneRequest.bind(manager)
   manager.schedulePhoneRequest = (id, request, delayMs) => {
