@@ -108,6 +108,7 @@ class Checks {
           this.#lastReceiptAt = performance.now()
         },
         received: async message => void this.#received.push(message),
+        isRecorded: async () => false,
       },
       stanza => void this.#stanzas.push(stanza),
     )

@@ -27,6 +27,8 @@ export interface EventDetail extends EventRecord {
 export interface Events {
   /** Stores the message with its event and delivery in one commit. Does nothing if one of its `incomingKeys` is known. */
   recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'>
+  /** True if `recordIncoming` would do nothing. */
+  isRecorded(instanceId: InstanceId, message: IncomingMessage): Promise<boolean>
   list(
     instanceId: InstanceId,
     page: PageRequest,

@@ -9,7 +9,14 @@ import type { Operation } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Database } from '../engine/schema/database.ts'
 import type { Lease } from '../leases/leases.ts'
-import { digestsOf, type Incoming, type IncomingOutcome, incomingOperation, isGroup } from '../messages/incoming.ts'
+import {
+  digestsOf,
+  findKnownStatement,
+  type Incoming,
+  type IncomingOutcome,
+  incomingOperation,
+  isGroup,
+} from '../messages/incoming.ts'
 import { type Slice, search } from '../messages/searching.ts'
 import { EventDetails } from './event-detail.ts'
 import type { EventRecorder } from './event-recorder.ts'
@@ -33,11 +40,13 @@ const MAX_LISTED_BODY_BYTES = 16 * 1024
 export class StoredEvents implements Events {
   readonly #core: Core
   readonly #record: Operation<Incoming, IncomingOutcome>
+  readonly #findKnown
   readonly #details: EventDetails
 
   constructor(core: Core, recorder: EventRecorder) {
     this.#core = core
-    this.#record = incomingOperation(core.statements, recorder)
+    this.#findKnown = findKnownStatement(core.statements)
+    this.#record = incomingOperation(core.statements, recorder, this.#findKnown)
     this.#details = new EventDetails(core)
   }
 
@@ -51,6 +60,11 @@ export class StoredEvents implements Events {
     if (deliverable) this.#core.hints.publish('deliveries', lease.instanceId)
     if (recorded) this.#core.hints.publish('log', lease.instanceId)
     return recorded ? 'recorded' : 'duplicate'
+  }
+
+  async isRecorded(instanceId: InstanceId, message: IncomingMessage): Promise<boolean> {
+    const keys = digestsOf(message).map(digest => ({ instance_id: instanceId, digest }))
+    return (await this.#core.reader.each(this.#findKnown, keys)).length > 0
   }
 
   async list(

@@ -32,16 +32,17 @@ export function digestsOf(message: IncomingMessage): Uint8Array[] {
 export function incomingOperation(
   statements: Statements,
   recorder: EventRecorder,
+  findKnown: ReturnType<typeof findKnownStatement>,
 ): Operation<Incoming, IncomingOutcome> {
   const contacts = new Contacts(statements)
-  const prepared = prepare(statements)
+  const insert = insertStatement(statements)
   return {
     name: 'events.incoming',
     instanceId: ({ lease }) => lease.instanceId,
     keys: ({ digests }) => digests.map(hex),
     lease: ({ lease }) => lease,
     async run(tx, inputs) {
-      const known = await findKnown(tx, inputs)
+      const known = await knownOf(tx, inputs)
       const made = new Map(inputs.filter(input => !known.has(input)).map(input => [input, makeIds(input.now)]))
       const events = Array.from(
         made,
@@ -68,7 +69,7 @@ export function incomingOperation(
       const rows = Array.from(made).filter(([, { eventId }]) => written.events.has(eventId))
       if (rows.length > 0)
         tx.post(
-          prepared.insert,
+          insert,
           rows.map(([input, { messageId }]) => toRow(input, messageId)),
         )
       const talks = inputs.filter(({ message }) => message.group === undefined && message.addressing === undefined)
@@ -85,11 +86,11 @@ export function incomingOperation(
   }
 
   /** @returns the inputs with a key that is already recorded */
-  async function findKnown(tx: Transaction, inputs: readonly Incoming[]): Promise<ReadonlySet<Incoming>> {
+  async function knownOf(tx: Transaction, inputs: readonly Incoming[]): Promise<ReadonlySet<Incoming>> {
     const keys = inputs.flatMap(({ lease, digests }) =>
       digests.map(digest => ({ instance_id: lease.instanceId, digest })),
     )
-    const rows = await tx.each(prepared.findKnown, keys)
+    const rows = await tx.each(findKnown, keys)
     const known = new Set(rows.map(row => `${row.instance_id}/${hex(row.digest)}`))
     return new Set(
       inputs.filter(({ lease, digests }) => digests.some(digest => known.has(`${lease.instanceId}/${hex(digest)}`))),
@@ -160,38 +161,38 @@ function hex(digest: Uint8Array): string {
   return Buffer.from(digest).toString('hex')
 }
 
-function prepare(statements: Statements) {
-  return {
-    // Events also contain the keys of messages that are older than the table `incoming_messages`.
-    findKnown: statements.rows({ instance_id: 'text', digest: 'blob' }, db =>
-      db
-        .selectFrom('input')
-        .select(['input.instance_id', 'input.digest'])
-        .where(({ or, exists }) =>
-          or([
-            exists(sql`(select 1 from events as e
-              where e.instance_id = input.instance_id and e.incoming_digest = input.digest)`),
-            exists(sql`(select 1 from incoming_messages as i
-              where i.instance_id = input.instance_id and i.alias_digest = input.digest)`),
-          ]),
-        ),
-    ),
+/** Finds the recorded ones of these keys. Events also have the keys of messages older than the table `incoming_messages`. */
+export function findKnownStatement(statements: Statements) {
+  return statements.rows({ instance_id: 'text', digest: 'blob' }, db =>
+    db
+      .selectFrom('input')
+      .select(['input.instance_id', 'input.digest'])
+      .where(({ or, exists }) =>
+        or([
+          exists(sql`(select 1 from events as e
+            where e.instance_id = input.instance_id and e.incoming_digest = input.digest)`),
+          exists(sql`(select 1 from incoming_messages as i
+            where i.instance_id = input.instance_id and i.alias_digest = input.digest)`),
+        ]),
+      ),
+  )
+}
 
-    insert: statements.insert('incoming_messages', {
-      instance_id: 'text',
-      id: 'text',
-      created_at: 'integer',
-      sent_at: 'integer',
-      type: 'text',
-      chat: 'text',
-      sender: 'text',
-      addressing: 'text?',
-      lid: 'text?',
-      alias_digest: 'blob?',
-      whatsapp_id: 'text',
-      username: 'text?',
-      name: 'text?',
-      text: 'text?',
-    }),
-  }
+function insertStatement(statements: Statements) {
+  return statements.insert('incoming_messages', {
+    instance_id: 'text',
+    id: 'text',
+    created_at: 'integer',
+    sent_at: 'integer',
+    type: 'text',
+    chat: 'text',
+    sender: 'text',
+    addressing: 'text?',
+    lid: 'text?',
+    alias_digest: 'blob?',
+    whatsapp_id: 'text',
+    username: 'text?',
+    name: 'text?',
+    text: 'text?',
+  })
 }

@@ -1,12 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  type BinaryNode,
-  DisconnectReason,
-  type GroupMetadata,
-  makeWASocket,
-  type WAMessage,
-  type WASocket,
-} from 'baileys'
+import { type BinaryNode, DisconnectReason, type GroupMetadata, makeWASocket, type WASocket } from 'baileys'
 import type { Logger } from 'pino'
 import type { PreparedMessage } from '../../store/messages/messages.ts'
 import { type Self, userOf } from './addresses.ts'
@@ -18,16 +11,15 @@ import { AcknowledgementReader } from './link/acknowledgement.ts'
 import { sendDurably } from './link/durable-frames.ts'
 import type { LinkEvents } from './link/events.ts'
 import { watchHandshake } from './link/handshake.ts'
+import { IncomingMessages } from './link/incoming-messages.ts'
 import { LibraryCalls } from './link/library-calls.ts'
 import { requestPendingMessages } from './link/pending-messages.ts'
-import { copiesIn, requestCopiesFirst } from './link/phone-copies.ts'
+import { requestCopiesFirst } from './link/phone-copies.ts'
 import { recordReceipts } from './link/receipts.ts'
 import { watchVitalSigns } from './link/vital-signs.ts'
 import { LIBRARY_BROKE, type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import { type LookUp, lookUp } from './look-up.ts'
-import { parseIncoming } from './parse-incoming.ts'
 import { dropKeyErrors, relayToDevices } from './recipient-devices.ts'
-import { Ciphertexts } from './signal/ciphertexts.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
 import type { DeviceCache } from './signal/device-cache.ts'
 import { Journal } from './signal/journal.ts'
@@ -66,7 +58,7 @@ export class Link {
   readonly #options: LinkOptions
   readonly #calls: LibraryCalls
   readonly #socket: WASocket
-  readonly #ciphertexts = new Ciphertexts()
+  readonly #incoming: IncomingMessages
   readonly #acknowledgements = new AcknowledgementReader()
   /** The socket has no account yet. It links one, and WhatsApp delivers no messages over it. */
   readonly #isLinking: boolean
@@ -78,6 +70,13 @@ export class Link {
     this.#options = { ...options, events: outsideLibrary(options.events) }
     this.#isLinking = options.credentials.creds.account === undefined
     this.#calls = new LibraryCalls(options.logger, () => this.#endAs(LIBRARY_BROKE))
+    this.#incoming = new IncomingMessages({
+      self: () => this.self,
+      mapping: () => this.#socket.signalRepository.lidMapping,
+      placeholders: options.caches.placeholderResendCache,
+      lookUps: options.retryBudgets.lookUps,
+      events: this.#options.events,
+    })
     this.#socket = this.#calls.scope.run(() => this.#open())
   }
 
@@ -97,6 +96,7 @@ export class Link {
           createSignalRepository(auth, logger, pnToLid, {
             journal,
             onDecrypted: (ciphertext, plaintext) => this.#decrypted(ciphertext, plaintext),
+            isRecorded: ciphertext => this.#incoming.isRecorded(ciphertext),
             settled: () => credentials.settled(),
             onClose: () => this.#ending(),
           }),
@@ -228,7 +228,7 @@ export class Link {
       if (!(frame instanceof Uint8Array)) dropKeyErrors(frame)
     })
     ws.prependListener('CB:message', (node: BinaryNode) => {
-      this.#ciphertexts.note(node)
+      this.#incoming.note(node)
       // Marks every message as pending. Baileys handles pending messages one by one, but live ones concurrently, so they would
       // overtake one another.
       node.attrs['offline'] ??= '0'
@@ -283,11 +283,8 @@ export class Link {
 
   /** @throws if the message could not be recorded: the link ends, and no receipt is sent for it */
   async #decrypted(ciphertext: Uint8Array, plaintext: Uint8Array): Promise<void> {
-    const message = this.#ciphertexts.messageIn(ciphertext, plaintext, this.self)
-    if (!message) return
     try {
-      const copies = await copiesIn(message, this.#options.caches.placeholderResendCache)
-      for (const one of [message, ...copies]) await this.#receive(one)
+      await this.#incoming.decrypted(ciphertext, plaintext)
     } catch (error) {
       // Ends the link first. Baileys treats this error as a failed decryption and would request the message again.
       this.#notRecorded(error)
@@ -305,12 +302,6 @@ export class Link {
     if (this.closed.aborted) return
     this.close()
     this.#options.events.closed({ code, deviceRemoved: false })
-  }
-
-  async #receive(message: WAMessage): Promise<void> {
-    const { lidMapping } = this.#socket.signalRepository
-    const incoming = await parseIncoming(message, lidMapping, this.self)
-    if (incoming) await this.#options.events.received(incoming)
   }
 
   /** Called when the socket starts to end, while its events still have listeners. */

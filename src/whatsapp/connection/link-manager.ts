@@ -232,6 +232,7 @@ export class LinkManager {
           await recorder.recordIncoming(message, link.closed)
           sender().noteContact(message.from)
         },
+        isRecorded: message => recorder.isRecorded(message, link.closed),
         frame: () => health.frame(),
         undecryptable: () => health.undecryptable(),
         restriction: notice => restriction.onNotice(notice),

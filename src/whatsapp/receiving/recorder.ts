@@ -39,6 +39,11 @@ export class Recorder {
     return this.#track(this.#recordIncoming(message, closed))
   }
 
+  isRecorded(message: IncomingMessage, closed: AbortSignal): Promise<boolean> {
+    const { store, lease } = this.#options
+    return untilStored(() => store.events.isRecorded(lease.instanceId, message), closed)
+  }
+
   /** Resolves when nothing is being recorded. */
   async drained(): Promise<void> {
     await Promise.allSettled(this.#inProgress)

@@ -18,5 +18,7 @@ export interface LinkEvents extends VitalSigns {
   receipt(receipt: SentReceipt): Promise<void>
   /** The message is acknowledged to WhatsApp once this resolves. If it rejects, WhatsApp delivers the message again. */
   received(message: IncomingMessage): Promise<void>
+  /** True if the message is recorded already. Its content does not matter. */
+  isRecorded(message: IncomingMessage): Promise<boolean>
   groupChanged(group: string): void
 }

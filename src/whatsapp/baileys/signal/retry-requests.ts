@@ -9,6 +9,9 @@ const KEYS_EVERY_MS = 2_000
 /** Requests to our own phone for a copy, if the sender does not answer. Each costs a message to the phone. */
 const COPIES_AT_ONCE = 16
 const COPIES_EVERY_MS = 10_000
+/** Look-ups of messages that may be recorded already. */
+const LOOK_UPS_AT_ONCE = 256
+const LOOK_UPS_EVERY_MS = 100
 /** Messages whose requests are counted. Baileys would count any number of them. */
 const COUNTERS = 2_000
 
@@ -16,6 +19,7 @@ const COUNTERS = 2_000
 export function createRetryBudgets(now: () => number) {
   return {
     keys: new RetryBudget({ burst: KEYS_AT_ONCE, refillMs: KEYS_EVERY_MS, now }),
+    lookUps: new RetryBudget({ burst: LOOK_UPS_AT_ONCE, refillMs: LOOK_UPS_EVERY_MS, now }),
     copies: new RetryBudget({ burst: COPIES_AT_ONCE, refillMs: COPIES_EVERY_MS, now }),
   }
 }
@@ -36,18 +40,13 @@ export function asResend<T>(work: () => T): T {
  * and of requests to our phone.
  * @param onUndecryptable called for each message that cannot be decrypted
  */
-export function boundRetryRequests(
-  socket: WASocket,
-  { keys, copies }: RetryBudgets,
-  onUndecryptable: () => void,
-): void {
+export function boundRetryRequests(socket: WASocket, budgets: RetryBudgets, onUndecryptable: () => void): void {
   const { authState, messageRetryManager: manager, ws } = socket
   const transaction = authState.keys.transaction.bind(authState.keys)
   authState.keys.transaction = (work, key) => transaction(work, resending.getStore() ? `resend ${key}` : key)
   if (!manager) return
   ws.prependListener('CB:message', stanza => {
-    keys.note(stanza)
-    copies.note(stanza)
+    for (const budget of Object.values(budgets)) budget.note(stanza)
   })
   Object.assign(manager, { retryCounters: new BoundedMap<string, number>(COUNTERS) })
   const hasExceeded = manager.hasExceededMaxRetries.bind(manager)
@@ -60,10 +59,10 @@ export function boundRetryRequests(
   // From the second request for a message on, Baileys adds a pre-key. The first has none.
   manager.incrementRetryCount = id => {
     const count = increment(id)
-    return count === 1 || keys.take(id) ? count : 1
+    return count === 1 || budgets.keys.take(id) ? count : 1
   }
   const schedule = manager.schedulePhoneRequest.bind(manager)
   manager.schedulePhoneRequest = (id, request, delayMs) => {
-    if (copies.take(id)) schedule(id, () => asResend(request), delayMs)
+    if (budgets.copies.take(id)) schedule(id, () => asResend(request), delayMs)
   }
 }

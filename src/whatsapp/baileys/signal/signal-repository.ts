@@ -19,6 +19,9 @@ type PnToLid = Parameters<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>
 const CONTACTS_WITHOUT_LID = 1_000
 const NO_LID_FRESH_MS = 600_000
 
+/** Padded. Baileys acknowledges it as received. */
+const EMPTY_MESSAGE = Uint8Array.of(1)
+
 /**
  * The context of a send. `recorded` settles once the message is recorded as prepared; its frame is not sent before. Code that
  * a send triggers later inherits the context, even on another link after the socket has ended. `link` distinguishes it.
@@ -37,14 +40,22 @@ export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Pro
  *    durable. Waiting here instead would block all other sends, because Baileys encrypts one by one for our own phone.
  * 2. Operations on one contact are serialised. Baileys locks by JID, but number and LID share one session.
  * 3. A plaintext is written to the journal in the commit that consumes its key, and recorded as an event before Baileys
- *    sends the receipt. Either WhatsApp still delivers the message again, or we have it.
+ *    sends the receipt. Either WhatsApp still delivers the message again, or we have it. If it is delivered again and its
+ *    key is used, it is acknowledged if it is recorded, and requested if it is not.
  * 4. Messages can be sent to contacts without a LID (`withNumbersForMissingLids`).
  */
 export function createSignalRepository(
   auth: SignalAuthState,
   logger: ILogger,
   pnToLid: PnToLid,
-  service: { journal: Journal; onDecrypted: OnDecrypted; settled(): Promise<void>; onClose(): void },
+  service: {
+    journal: Journal
+    onDecrypted: OnDecrypted
+    /** True if the message is an event already. */
+    isRecorded(ciphertext: Uint8Array): Promise<boolean>
+    settled(): Promise<void>
+    onClose(): void
+  },
 ): SignalRepositoryWithLIDStore {
   restoreFailedSessions()
   keepSenderKeysWhole()
@@ -70,16 +81,20 @@ export function createSignalRepository(
   }
 
   async function once(key: string, ciphertext: Uint8Array, decrypt: () => Promise<Uint8Array>): Promise<Uint8Array> {
-    const known = await outside(() => service.journal.find(ciphertext))
-    const plaintext =
-      known ??
-      (await alone(key, () =>
+    let plaintext = await outside(() => service.journal.find(ciphertext))
+    try {
+      plaintext ??= await alone(key, () =>
         keys.transaction(async () => {
           const fresh = await decrypt()
           await keys.set(service.journal.entryFor(ciphertext, fresh))
           return fresh
         }, key),
-      ))
+      )
+    } catch (error) {
+      if (await outside(() => service.isRecorded(ciphertext))) return EMPTY_MESSAGE
+      // Baileys does not request the message if libsignal's error says that its key was used.
+      throw new Error('The message cannot be decrypted.', { cause: error })
+    }
     await service.settled()
     await outside(() => service.onDecrypted(ciphertext, plaintext))
     service.journal.recorded(ciphertext)

@@ -1,0 +1,76 @@
+import {
+  type BinaryNode,
+  type CacheStore,
+  decodeMessageNode,
+  getBinaryNodeChildren,
+  proto,
+  unpadRandomMax16,
+  type WAMessage,
+} from 'baileys'
+import type { IncomingMessage } from '../../../domain/event.ts'
+import type { Self } from '../addresses.ts'
+import { type LidMapping, parseIncoming } from '../parse-incoming.ts'
+import type { RetryBudget } from '../signal/retry-budget.ts'
+import type { LinkEvents } from './events.ts'
+import { copiesIn, orNull } from './phone-copies.ts'
+
+export interface IncomingOptions {
+  self(): Self
+  mapping(): LidMapping
+  placeholders: CacheStore
+  lookUps: RetryBudget
+  events: Pick<LinkEvents, 'received' | 'isRecorded'>
+}
+
+/** Finds the message of a ciphertext. Baileys passes the byte array of the stanza to the Signal repository. */
+export class IncomingMessages {
+  readonly #options: IncomingOptions
+  readonly #stanzas = new WeakMap<Uint8Array, BinaryNode>()
+
+  constructor(options: IncomingOptions) {
+    this.#options = options
+  }
+
+  note(stanza: BinaryNode): void {
+    for (const { content } of getBinaryNodeChildren(stanza, 'enc')) {
+      if (content instanceof Uint8Array) this.#stanzas.set(content, stanza)
+    }
+  }
+
+  /** Resolves when the message, and the copies in it, are recorded. */
+  async decrypted(ciphertext: Uint8Array, plaintext: Uint8Array): Promise<void> {
+    // If the plaintext is not a message, Baileys asks the sender to send it again.
+    const content = orNull(() => proto.Message.decode(unpadRandomMax16(plaintext)))
+    const message = content && this.#messageOf(ciphertext, content)
+    if (!message) return
+    for (const one of [message, ...(await copiesIn(message, this.#options.placeholders))]) {
+      const incoming = await this.#parse(one)
+      if (incoming) await this.#options.events.received(incoming)
+    }
+  }
+
+  /** True if the message of this ciphertext is recorded. A contact can cause a limited number of look-ups. */
+  async isRecorded(ciphertext: Uint8Array): Promise<boolean> {
+    const { lookUps, events } = this.#options
+    // The content is not part of a message's keys, but without content there is no incoming message.
+    const message = this.#messageOf(ciphertext, { conversation: '' })
+    if (!message?.key.id || !lookUps.take(message.key.id)) return false
+    const incoming = await this.#parse(message)
+    return incoming !== null && events.isRecorded(incoming)
+  }
+
+  #messageOf(ciphertext: Uint8Array, message: proto.IMessage): WAMessage | null {
+    const stanza = this.#stanzas.get(ciphertext)
+    if (!stanza) return null
+    const { id = '', lid = '' } = this.#options.self()
+    const { fullMessage } = decodeMessageNode(stanza, id, lid)
+    const { key } = fullMessage
+    // Baileys reads the sender's username in groups only.
+    const username = stanza.attrs['username'] ?? key.remoteJidUsername
+    return { ...fullMessage, key: { ...key, ...(username && { remoteJidUsername: username }) }, message }
+  }
+
+  #parse(message: WAMessage): Promise<IncomingMessage | null> {
+    return parseIncoming(message, this.#options.mapping(), this.#options.self())
+  }
+}
