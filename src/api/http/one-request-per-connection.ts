@@ -11,6 +11,15 @@ const SLOWEST_BYTES_PER_MS = 16
 
 type Exchange = Parameters<RequestListener>
 
+interface Connection {
+  /** The exchanges without a complete answer, in order. */
+  waiting: Exchange[]
+  /** The newest request, until all of it has arrived and is answered. */
+  newest: IncomingMessage | null
+}
+
+const connections = new WeakMap<Socket, Connection>()
+
 /**
  * An HTTP server that handles the requests of a connection one at a time and in order, so that pipelining (RFC 9112
  * §9.3.2) gives no advantage. It closes connections with too many unanswered requests and those that do not read answers.
@@ -22,20 +31,20 @@ export function createOneAtATimeServer(
   isKnown: (request: IncomingMessage) => boolean,
   handle: RequestListener,
 ): Server {
-  const waitingBySocket = new WeakMap<Socket, Exchange[]>()
   const unknownCallers = new EventLoopBudget()
 
-  function begin(waiting: Exchange[]): void {
-    const [exchange] = waiting
+  function begin(connection: Connection): void {
+    const [exchange] = connection.waiting
     if (exchange === undefined) return
     const [request, response] = exchange
     const { socket } = request
     if (socket.destroyed) return
     response.once('prefinish', () => closeUnlessRead(socket, response))
     response.once('close', () => {
-      waiting.shift()
+      connection.waiting.shift()
+      if (connection.newest === request && request.complete) connection.newest = null
       // Let other connections proceed between two requests of this one.
-      if (waiting.length > 0) setImmediate(begin, waiting)
+      if (connection.waiting.length > 0) setImmediate(begin, connection)
     })
     if (isKnown(request)) {
       handle(request, response)
@@ -48,16 +57,28 @@ export function createOneAtATimeServer(
 
   return createServer(options, (request, response) => {
     const { socket } = request
-    const waiting = waitingBySocket.get(socket) ?? []
-    if (waiting.length === MAX_UNANSWERED) {
+    const connection = connections.get(socket) ?? { waiting: [], newest: null }
+    if (connection.waiting.length === MAX_UNANSWERED) {
       // This also frees requests that Node has already parsed.
       socket.destroy()
       return
     }
-    waitingBySocket.set(socket, waiting)
-    waiting.push([request, response])
-    if (waiting.length === 1) begin(waiting)
+    connections.set(socket, connection)
+    connection.newest = request
+    connection.waiting.push([request, response])
+    if (connection.waiting.length === 1) begin(connection)
   })
+}
+
+/**
+ * Whether the next bytes of a connection can answer the request that its parser refused. Otherwise an answer to an earlier
+ * request, or a part of this one's, is due first, and a proxy that shares the connection would take an error for that one.
+ */
+export function isNextAnswerFree(socket: Socket): boolean {
+  const { waiting, newest } = connections.get(socket) ?? { waiting: [], newest: null }
+  // The refused request is one after the newest, or it is the newest, with a malformed or late body.
+  if (newest === null || newest.complete) return waiting.length === 0
+  return waiting.length === 1 && !waiting[0]![1].headersSent
 }
 
 /** How long a caller may take to read an answer, in milliseconds. */

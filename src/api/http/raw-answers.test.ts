@@ -1,10 +1,13 @@
-import type { Socket } from 'node:net'
+import { once } from 'node:events'
+import type { RequestListener } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createOneAtATimeServer } from './one-request-per-connection.ts'
 import { createClientErrorHandler } from './raw-answers.ts'
 
 /** A connection that records the written data. */
-function createSocket(more: object = {}): Socket & { written: string } {
+function createSocket(): Socket & { written: string } {
   const socket = new Duplex({
     read() {},
     write(chunk, _encoding, done) {
@@ -12,10 +15,27 @@ function createSocket(more: object = {}): Socket & { written: string } {
       done()
     },
   }) as unknown as Socket & { written: string }
-  return Object.assign(socket, { written: '' }, more)
+  return Object.assign(socket, { written: '' })
 }
 
 const answer = createClientErrorHandler(() => 'req_1')
+
+/** A connection to a server with this handler, and everything that it has received by its end. */
+async function connectTo(handle: RequestListener): Promise<{ socket: Socket; received: Promise<string> }> {
+  const server = createOneAtATimeServer({}, () => true, handle)
+    .on('clientError', answer)
+    .listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined)
+  const chunks: string[] = []
+  socket.setEncoding('latin1').on('data', chunk => chunks.push(String(chunk)))
+  return { socket, received: once(socket, 'close').then(() => chunks.join('')) }
+}
+
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
+const POST = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'
+const MALFORMED = 'zz\r\n\r\n'
 
 describe('a request that Node cannot parse', () => {
   test.each([
@@ -36,15 +56,45 @@ describe('a request that Node cannot parse', () => {
     expect(socket.writableEnded).toBe(true)
   })
 
-  test('gets no answer if an answer has begun or was already sent, or if the caller has disconnected', () => {
-    const answering = createSocket({ _httpMessage: { headersSent: true } })
-    answer(new Error('x'), answering)
-    expect([answering.written, answering.destroyed]).toEqual(['', true])
-    const answered = createSocket({ _httpMessage: null, parser: { incoming: { complete: false } } })
-    answer(new Error('the rest of the body'), answered)
-    expect([answered.written, answered.destroyed]).toEqual(['', true])
+  test('a caller that is gone gets no answer', () => {
     const gone = createSocket()
     answer(Object.assign(new Error('x'), { code: 'ECONNRESET' }), gone)
     expect([gone.written, gone.destroyed]).toEqual(['', true])
+  })
+
+  test('a malformed body is answered with 400', async () => {
+    const { socket, received } = await connectTo(() => undefined)
+    socket.write(POST + MALFORMED)
+    expect(await received).toMatch(/^HTTP\/1\.1 400 /)
+  })
+
+  test('a malformed request after an answered one is answered with 400', async () => {
+    const { socket, received } = await connectTo((_request, response) => response.end('first'))
+    socket.write(GET)
+    await once(socket, 'data')
+    socket.write(MALFORMED)
+    expect((await received).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400'])
+  })
+
+  test('nothing is written into an answer that has begun', async () => {
+    const { socket, received } = await connectTo((_request, response) => response.write('first'))
+    socket.write(POST)
+    await once(socket, 'data')
+    socket.write(MALFORMED)
+    expect(await received).toMatch(/^HTTP\/1\.1 200 [^]*first\r\n$/)
+  })
+
+  test('the rest of a body gets no second answer', async () => {
+    const { socket, received } = await connectTo((_request, response) => response.end('first'))
+    socket.write(POST)
+    await once(socket, 'data')
+    socket.write(MALFORMED)
+    expect((await received).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200'])
+  })
+
+  test('an earlier request that is not answered yet gets no answer to a later, malformed one', async () => {
+    const { socket, received } = await connectTo(() => undefined)
+    socket.write(GET + MALFORMED)
+    expect(await received).toBe('')
   })
 })

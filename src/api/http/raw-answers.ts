@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Refusal } from '../../domain/refusal.ts'
 import { errorBody } from './error-handler.ts'
+import { isNextAnswerFree } from './one-request-per-connection.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
 /** Node's codes for requests that it cannot parse. All others are answered with 400. */
@@ -16,7 +17,7 @@ const NODE_CODES: Readonly<Record<string, () => Refusal>> = {
 export function createClientErrorHandler(newRequestId: (request: IncomingMessage) => string) {
   return (error: NodeJS.ErrnoException, socket: Socket): void => {
     const refusal = NODE_CODES[error.code ?? '']?.() ?? new Refusal('invalid_request', 'The request is not valid HTTP.')
-    if (error.code === 'ECONNRESET' || !socket.writable || isAnswered(socket)) socket.destroy()
+    if (error.code === 'ECONNRESET' || !socket.writable || !isNextAnswerFree(socket)) socket.destroy()
     else answerRaw(socket, refusal, newRequestId)
   }
 }
@@ -29,19 +30,6 @@ export function answerOddRequests(server: Server, newRequestId: (request: Incomi
     socket.on('error', () => socket.destroy())
     answerRaw(socket, new Refusal('method_not_allowed', 'This is not a proxy.'), newRequestId, { allow: '' })
   })
-}
-
-/**
- * Whether the current request was already answered, at least in part. A proxy that shares the connection would take a
- * second answer for the answer to another caller's next request.
- */
-function isAnswered(socket: Socket): boolean {
-  const { _httpMessage: message, parser } = socket as Socket & {
-    _httpMessage?: { headersSent?: boolean } | null
-    parser?: { incoming?: { complete: boolean } | null } | null
-  }
-  const isInBody = parser?.incoming?.complete === false
-  return message ? message.headersSent === true : isInBody
 }
 
 function answerRaw(
