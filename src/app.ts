@@ -5,28 +5,30 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { Api } from './api/context.ts'
 import { createServer } from './api/server.ts'
 import type { Settings } from './config.ts'
 import { INSTANCE_KINDS } from './domain/instance.ts'
 import { Refusal } from './domain/refusal.ts'
-import { InstanceRunner } from './instances/instance-runner.ts'
+import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
-import { openKeys } from './keys.ts'
+import { type Keys, openKeys } from './keys.ts'
 import { EventLoopBudget } from './kit/event-loop-budget.ts'
-import { Metrics } from './ops/metrics.ts'
+import { Metrics, type MetricsText } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
 import { Readiness } from './ops/readiness.ts'
 import { startRetention } from './ops/retention.ts'
 import { Sandbox } from './sandbox/sandbox.ts'
-import type { ConnectionRecord } from './store/connections/connections.ts'
 import type { Lease } from './store/leases/leases.ts'
 import { openStore } from './store/open-store.ts'
+import type { Store } from './store/store.ts'
 import { createAddressGuard } from './webhooks/address-guard.ts'
 import { systemClock } from './webhooks/clock.ts'
-import { createDispatcher } from './webhooks/dispatcher.ts'
+import { createDispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
 import { signatureHeaders } from './webhooks/signature.ts'
 import { ConnectionPacing } from './whatsapp/connection/connection-pacing.ts'
+import type { ConnectionNetwork } from './whatsapp/connection/link-manager.ts'
 
 export interface App {
   /** The URL to open in a browser. */
@@ -43,14 +45,6 @@ export interface App {
   close(): Promise<void>
 }
 
-/** Loaded with the first instance, because Baileys is a fifth of the code that a start would read and compile. */
-async function loadDriver() {
-  const driver = await import('./whatsapp/connection/connection.ts')
-  // Now, because a killed process writes nothing when it ends.
-  flushCompileCache()
-  return driver
-}
-
 /**
  * Connections that the kernel completes before they are accepted. Beyond it, it drops them, and a caller tries again after 1 s.
  * Linux allows at most `net.core.somaxconn`, 4,096 by default; Node's default is 511.
@@ -59,7 +53,17 @@ const LISTEN_BACKLOG = 4_096
 
 const SANDBOX_OFF = 'Sandbox instances are switched off: start Pombal with SANDBOX=on.'
 
-/** Creates every module and listens last. */
+/** The dependencies of every module on this node. */
+interface NodeContext {
+  settings: Settings
+  logger: Logger
+  store: Store
+  metrics: Metrics
+  /** Called one after the other, in reverse order, when the node stops. */
+  closers: (() => Promise<unknown>)[]
+}
+
+/** Opens the keys and the store, then starts the modules. A failed start closes what is already open. */
 export async function startApp(settings: Settings, logger: Logger): Promise<App> {
   const keys = openKeys(settings)
   const metrics = new Metrics(settings.version)
@@ -71,177 +75,239 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     logger,
     observer: metrics,
   })
-  const { now } = store.clock
-  const closers: (() => Promise<unknown>)[] = [() => store.close()]
-
-  async function close(): Promise<void> {
-    for (let closeNext = closers.pop(); closeNext !== undefined; closeNext = closers.pop()) {
-      await closeNext().catch(error => logger.error({ err: error }, 'app.close_failed'))
-    }
-  }
-
+  const context: NodeContext = { settings, logger, store, metrics, closers: [() => store.close()] }
   try {
-    const retention = startRetention({ retention: store.retention, retentionMs: settings.retentionMs, logger, now })
-    closers.push(() => retention.stop())
-
-    const sandbox = settings.sandbox ? new Sandbox(store, logger) : null
-    if (sandbox) closers.push(() => sandbox.close())
-
-    const ownPorts: number[] = []
-    const guard = createAddressGuard({
-      loopbackAndPrivateAllowed: settings.webhook.privateAllowed,
-      allowedNetworks: settings.webhook.allowedNetworks,
-      ownPorts: () => (sandbox ? [...ownPorts, sandbox.port] : ownPorts),
-    })
-    const poster = createPoster({ guard, timeoutMs: settings.webhook.timeoutMs })
-    closers.push(() => poster.close())
-
-    const dispatcher = createDispatcher({
-      store,
-      post: poster,
-      settings: { retryDelaysMs: settings.webhook.retryDelaysMs, version: settings.version },
-      logger,
-      mayAct: () => supervisor.mayAct,
-      onLeaseLost: instanceId => supervisor.onLeaseLost(instanceId),
-      onEnded: attempt => metrics.onAttempt(attempt),
-      clock: { ...systemClock, now, steady: store.clock.steady },
-    })
-    closers.push(() => dispatcher.close())
-
-    const eventLoopBudget = new EventLoopBudget()
-    const pacing = new ConnectionPacing()
-    const openConnection = async ({ kind }: ConnectionRecord, lease: Lease, onLeaseLost: () => void) => {
-      const { createConnection } = await loadDriver()
-      const connection = createConnection({
-        lease,
-        store,
-        network: await networkOf(kind, lease),
-        settings: {
-          ...(settings.whatsapp.version && { version: settings.whatsapp.version }),
-          messageTtlMs: settings.messageTtlMs,
-        },
-        mayAct: () => supervisor.mayAct,
-        eventLoopBudget,
-        pacing,
-        logger,
-        now,
-        onLeaseLost,
-      })
-      return {
-        start: () => connection.start(),
-        get isLinking() {
-          return connection.isLinking
-        },
-        stop: async (how: Parameters<typeof connection.stop>[0]) => {
-          await connection.stop(how)
-          await sandbox?.leave(lease.instanceId)
-        },
-      }
-    }
-    const networkOf = async (kind: ConnectionRecord['kind'], lease: Lease) => {
-      if (kind === 'sandbox') {
-        if (!sandbox) return { kind: 'none' as const, cause: 'sandbox_off' as const, reason: SANDBOX_OFF }
-        const network = await sandbox.openNetwork(lease)
-        return { kind: 'simulated' as const, url: network.url, linkBy: network.scanQr }
-      }
-      return settings.whatsapp.url
-        ? { kind: 'simulated' as const, url: settings.whatsapp.url }
-        : { kind: 'whatsapp' as const }
-    }
-
-    const supervisor = new Supervisor({
-      leases: store.leases,
-      hints: store.hints,
-      owner: `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`,
-      runs: sandbox ? INSTANCE_KINDS : ['whatsapp'],
-      run: (lease, onLeaseLost) =>
-        new InstanceRunner({
-          lease,
-          store,
-          lanes: dispatcher,
-          connect: openConnection,
-          onErased: async instanceId => sandbox?.forget(instanceId),
-          onLeaseLost,
-          onStoppedWithoutLease: () => metrics.onLeaseLost(),
-          logger,
-        }),
-      logger,
-    })
-    const readiness = new Readiness({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed })
-    let server: Awaited<ReturnType<typeof createServer>> | undefined
-    // In parallel, because a slow caller must not delay the release of the leases.
-    closers.push(() => Promise.all([server?.close(), supervisor.close()]))
-
-    const renderMetrics = () =>
-      metrics.render({
-        totals: () => store.statistics.totals(),
-        ping: () => store.ping(),
-        inFlight: () => dispatcher.inFlight(),
-        owned: () => supervisor.size,
-      })
-    const metricsServer =
-      settings.metricsPort === null
-        ? null
-        : await startMetricsServer({ host: settings.host, port: settings.metricsPort }, renderMetrics, logger)
-    if (metricsServer) {
-      closers.push(() => metricsServer.close())
-      ownPorts.push(metricsServer.port)
-    }
-
-    server = await createServer({
-      store,
-      settings: {
-        adminKey: keys.adminKey,
-        publicUrl: settings.publicUrl,
-        trustedProxies: settings.trustedProxies,
-        simulated: settings.whatsapp.url !== null,
-        documented: {
-          ratePerMinute: settings.ratePerMinute,
-          webhookTimeoutMs: settings.webhook.timeoutMs,
-          webhookRetryDelaysMs: settings.webhook.retryDelaysMs,
-        },
-      },
-      logger,
-      now,
-      checkWebhookUrl: guard.checkLiteral,
-      sandbox: {
-        enabled: sandbox !== null,
-        writeAs: (instanceId, message) => {
-          if (!sandbox) throw new Refusal('sandbox_disabled')
-          return sandbox.writeAs(instanceId, message)
-        },
-        isPhoneOn: async instanceId => sandbox?.isPhoneOn(instanceId) ?? false,
-        switchPhone: async (instanceId, on) => sandbox?.switchPhone(instanceId, on),
-      },
-      webhooks: {
-        headersOf: attempt => signatureHeaders({ ...attempt, version: settings.version }),
-        post: request => poster.send(request),
-      },
-      panelDir: join(import.meta.dirname, '../panel/dist'),
-      version: settings.version,
-      metrics: renderMetrics,
-      isReady: () => readiness.check(),
-      isDraining: () => readiness.isDraining,
-    })
-    await server.listen({ host: settings.host, port: settings.port, backlog: LISTEN_BACKLOG })
-    const { port } = server.server.address() as AddressInfo
-    ownPorts.push(port)
-
-    return {
-      url: settings.publicUrl?.href.replace(/\/$/, '') ?? `http://${urlHost(settings.host)}:${port}`,
-      metricsUrl: metricsServer && `http://${urlHost(settings.host)}:${metricsServer.port}/metrics`,
-      adminKey: keys.adminKey,
-      adminKeyPlace: keys.adminKeyPlace,
-      async drain(signal) {
-        readiness.drain()
-        await sleep(settings.drainMs, undefined, { signal }).catch(() => undefined)
-      },
-      close,
-    }
+    return await startModules(context, keys)
   } catch (error) {
-    await close()
+    await closeAll(context)
     throw error
   }
+}
+
+async function closeAll({ closers, logger }: NodeContext): Promise<void> {
+  for (let close = closers.pop(); close !== undefined; close = closers.pop()) {
+    await close().catch(error => logger.error({ err: error }, 'app.close_failed'))
+  }
+}
+
+/** Starts the modules in the order of their dependencies. The API listens last. */
+async function startModules(context: NodeContext, keys: Keys): Promise<App> {
+  const { settings, logger, store, metrics, closers } = context
+  const ownPorts: number[] = []
+  const mayAct = () => supervisor.mayAct
+
+  const retention = startRetention({
+    retention: store.retention,
+    retentionMs: settings.retentionMs,
+    logger,
+    now: store.clock.now,
+  })
+  closers.push(() => retention.stop())
+  const sandbox = settings.sandbox ? new Sandbox(store, logger) : null
+  if (sandbox) closers.push(() => sandbox.close())
+  const webhooks = startWebhooks(context, {
+    ownPorts: () => (sandbox ? [...ownPorts, sandbox.port] : ownPorts),
+    mayAct,
+    onLeaseLost: instanceId => supervisor.onLeaseLost(instanceId),
+  })
+  const supervisor = startSupervisor(context, {
+    sandbox,
+    lanes: webhooks.dispatcher,
+    connect: createConnector(context, sandbox, mayAct),
+  })
+  const readiness = new Readiness({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed })
+  let api: Api | undefined
+  // Together, because a slow caller must not delay the release of the leases.
+  closers.push(() => Promise.all([api?.close(), supervisor.close()]))
+
+  const renderMetrics = () =>
+    metrics.render({
+      totals: () => store.statistics.totals(),
+      ping: () => store.ping(),
+      inFlight: () => webhooks.dispatcher.inFlight(),
+      owned: () => supervisor.size,
+    })
+  const metricsPort = await openMetricsPort(context, renderMetrics)
+  if (metricsPort !== null) ownPorts.push(metricsPort)
+  api = await createApi(context, { adminKey: keys.adminKey, sandbox, webhooks, readiness, renderMetrics })
+  await api.listen({ host: settings.host, port: settings.port, backlog: LISTEN_BACKLOG })
+  const { port } = api.server.address() as AddressInfo
+  ownPorts.push(port)
+
+  return {
+    url: settings.publicUrl?.href.replace(/\/$/, '') ?? `http://${urlHost(settings.host)}:${port}`,
+    metricsUrl: metricsPort === null ? null : `http://${urlHost(settings.host)}:${metricsPort}/metrics`,
+    adminKey: keys.adminKey,
+    adminKeyPlace: keys.adminKeyPlace,
+    async drain(signal) {
+      readiness.drain()
+      await sleep(settings.drainMs, undefined, { signal }).catch(() => undefined)
+    },
+    close: () => closeAll(context),
+  }
+}
+
+type Webhooks = ReturnType<typeof startWebhooks>
+
+function startWebhooks(
+  { settings, logger, store, metrics, closers }: NodeContext,
+  { ownPorts, ...leases }: Pick<DispatcherOptions, 'mayAct' | 'onLeaseLost'> & { ownPorts(): readonly number[] },
+) {
+  const guard = createAddressGuard({
+    loopbackAndPrivateAllowed: settings.webhook.privateAllowed,
+    allowedNetworks: settings.webhook.allowedNetworks,
+    ownPorts,
+  })
+  const poster = createPoster({ guard, timeoutMs: settings.webhook.timeoutMs })
+  closers.push(() => poster.close())
+  const dispatcher = createDispatcher({
+    ...leases,
+    store,
+    post: poster,
+    settings: { retryDelaysMs: settings.webhook.retryDelaysMs, version: settings.version },
+    logger,
+    onEnded: attempt => metrics.onAttempt(attempt),
+    clock: { ...systemClock, now: store.clock.now, steady: store.clock.steady },
+  })
+  closers.push(() => dispatcher.close())
+  return { guard, poster, dispatcher }
+}
+
+function startSupervisor(
+  { logger, store, metrics }: NodeContext,
+  { sandbox, ...parts }: Pick<RunnerOptions, 'lanes' | 'connect'> & { sandbox: Sandbox | null },
+): Supervisor {
+  return new Supervisor({
+    leases: store.leases,
+    hints: store.hints,
+    owner: `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`,
+    runs: sandbox ? INSTANCE_KINDS : ['whatsapp'],
+    run: (lease, onLeaseLost) =>
+      new InstanceRunner({
+        ...parts,
+        lease,
+        store,
+        onErased: async instanceId => sandbox?.forget(instanceId),
+        onLeaseLost,
+        onStoppedWithoutLease: () => metrics.onLeaseLost(),
+        logger,
+      }),
+    logger,
+  })
+}
+
+/** Connects instances to WhatsApp or to the sandbox. All connections of the node share one budget and one pacing. */
+function createConnector(
+  { settings, logger, store }: NodeContext,
+  sandbox: Sandbox | null,
+  mayAct: () => boolean,
+): RunnerOptions['connect'] {
+  const shared = { eventLoopBudget: new EventLoopBudget(), pacing: new ConnectionPacing() }
+  return async ({ kind }, lease, onLeaseLost) => {
+    const { createConnection } = await loadDriver()
+    const connection = createConnection({
+      ...shared,
+      lease,
+      store,
+      network: kind === 'sandbox' ? await openSandbox(sandbox, lease) : whatsappNetwork(settings),
+      settings: {
+        ...(settings.whatsapp.version && { version: settings.whatsapp.version }),
+        messageTtlMs: settings.messageTtlMs,
+      },
+      mayAct,
+      logger,
+      now: store.clock.now,
+      onLeaseLost,
+    })
+    return {
+      start: () => connection.start(),
+      get isLinking() {
+        return connection.isLinking
+      },
+      async stop(options) {
+        await connection.stop(options)
+        await sandbox?.leave(lease.instanceId)
+      },
+    }
+  }
+}
+
+/** Loads the driver when the first instance needs it, because Baileys is a fifth of the code that a start would compile. */
+async function loadDriver() {
+  const driver = await import('./whatsapp/connection/connection.ts')
+  // Write the compile cache now: a killed process would not.
+  flushCompileCache()
+  return driver
+}
+
+async function openSandbox(sandbox: Sandbox | null, lease: Lease): Promise<ConnectionNetwork> {
+  if (!sandbox) return { kind: 'none', cause: 'sandbox_off', reason: SANDBOX_OFF }
+  const { url, scanQr } = await sandbox.openNetwork(lease)
+  return { kind: 'simulated', url, linkBy: scanQr }
+}
+
+function whatsappNetwork({ whatsapp: { url } }: Settings): ConnectionNetwork {
+  return url ? { kind: 'simulated', url } : { kind: 'whatsapp' }
+}
+
+/** Opens the port for metrics without a key, if there is one. @returns the port */
+async function openMetricsPort(
+  { settings: { host, metricsPort: port }, logger, closers }: NodeContext,
+  render: () => Promise<MetricsText>,
+): Promise<number | null> {
+  if (port === null) return null
+  const server = await startMetricsServer({ host, port }, render, logger)
+  closers.push(() => server.close())
+  return server.port
+}
+
+interface ApiParts {
+  adminKey: string
+  sandbox: Sandbox | null
+  webhooks: Webhooks
+  readiness: Readiness
+  renderMetrics: () => Promise<MetricsText>
+}
+
+function createApi(
+  { settings, logger, store }: NodeContext,
+  { adminKey, sandbox, webhooks, readiness, renderMetrics }: ApiParts,
+): Promise<Api> {
+  return createServer({
+    store,
+    settings: {
+      adminKey,
+      publicUrl: settings.publicUrl,
+      trustedProxies: settings.trustedProxies,
+      simulated: settings.whatsapp.url !== null,
+      documented: {
+        ratePerMinute: settings.ratePerMinute,
+        webhookTimeoutMs: settings.webhook.timeoutMs,
+        webhookRetryDelaysMs: settings.webhook.retryDelaysMs,
+      },
+    },
+    logger,
+    now: store.clock.now,
+    checkWebhookUrl: webhooks.guard.checkLiteral,
+    sandbox: {
+      enabled: sandbox !== null,
+      writeAs: (instanceId, message) => {
+        if (!sandbox) throw new Refusal('sandbox_disabled')
+        return sandbox.writeAs(instanceId, message)
+      },
+      isPhoneOn: async instanceId => sandbox?.isPhoneOn(instanceId) ?? false,
+      switchPhone: async (instanceId, on) => sandbox?.switchPhone(instanceId, on),
+    },
+    webhooks: {
+      headersOf: attempt => signatureHeaders({ ...attempt, version: settings.version }),
+      post: request => webhooks.poster.send(request),
+    },
+    panelDir: join(import.meta.dirname, '../panel/dist'),
+    version: settings.version,
+    metrics: renderMetrics,
+    isReady: () => readiness.check(),
+    isDraining: () => readiness.isDraining,
+  })
 }
 
 function urlHost(host: string): string {
