@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CONDITION_WITHIN_MS } from './deadlines.ts'
 
-const LOOK_EVERY_MS = 20
+const POLL_EVERY_MS = 20
 
 /**
  * Waits for a condition: resolves with the first value of `look` that is neither false, null nor undefined.
@@ -17,6 +17,6 @@ export async function until<T>(
     const found = await look()
     if (found !== false && found !== null && found !== undefined) return found
     if (performance.now() >= giveUpAt) throw new Error(`Waited ${withinMs} ms in vain for ${what}.`)
-    await sleep(LOOK_EVERY_MS)
+    await sleep(POLL_EVERY_MS)
   }
 }

@@ -35,13 +35,13 @@ export interface EndedAttempt {
 }
 
 /** Nothing was posted: the lease was not renewed in time, and another node may have taken over. */
-export class MayNotAct extends Error {
-  override readonly name = 'MayNotAct'
+export class LeaseNotRenewed extends Error {
+  override readonly name = 'LeaseNotRenewed'
 }
 
 /**
  * Signs and posts once. Any 2xx is a success.
- * @throws MayNotAct
+ * @throws LeaseNotRenewed
  */
 export async function makeAttempt(
   delivery: DueDelivery,
@@ -56,7 +56,7 @@ export async function makeAttempt(
   const { version, retryDelaysMs } = settings
   const headers = signatureHeaders({ body, secrets, eventId, kind, attemptNumber, now: startedAt, version })
   if (options.mayAct?.() === false)
-    throw new MayNotAct('Nothing was posted, because the lease was not renewed in time.')
+    throw new LeaseNotRenewed('Nothing was posted, because the lease was not renewed in time.')
   const outcome = await options.post
     .send({ url, headers, body, signal })
     .catch(error => onBug(error, delivery, options))

@@ -7,7 +7,7 @@ import type { Hints } from '../store/hints.ts'
 import type { Instances } from '../store/instances/instances.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { AttemptOptions, EndedAttempt } from './attempt.ts'
-import { logAttempt, MayNotAct, makeAttempt } from './attempt.ts'
+import { LeaseNotRenewed, logAttempt, makeAttempt } from './attempt.ts'
 import type { NextAttempt } from './claim.ts'
 import { Claims } from './claim.ts'
 import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
@@ -240,7 +240,7 @@ export class Lane implements LimitedUser {
   }
 
   #warn(error: unknown, fact: string): void {
-    const level = error instanceof StoreUnavailable || error instanceof MayNotAct ? 'warn' : 'error'
+    const level = error instanceof StoreUnavailable || error instanceof LeaseNotRenewed ? 'warn' : 'error'
     this.#options.logger[level]({ instanceId: this.#instanceId, err: error }, fact)
   }
 }

@@ -4,7 +4,7 @@ import { statSync } from 'node:fs'
  * For `--import` before the service: the life of a QR code (a minute, then 20 s each; the client counts it, not WhatsApp) ends
  * when the file that `CODES_ENDED` names has grown by a byte. Both clocks move on by as much: for Baileys and for the service alike.
  */
-const LOOK_EVERY_MS = 20
+const POLL_EVERY_MS = 20
 const { CODES_ENDED: file = '' } = process.env
 
 const after = globalThis.setTimeout
@@ -31,4 +31,4 @@ setInterval(() => {
   ended += 1
   aheadMs += lifeMs
   end()
-}, LOOK_EVERY_MS).unref()
+}, POLL_EVERY_MS).unref()

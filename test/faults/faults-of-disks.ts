@@ -7,7 +7,7 @@ import { type Fault, type Scene, underLoad } from './fault.ts'
 
 const RECOVERS_WITHIN_MS = 15_000
 const REFUSED_WITHIN_MS = 10_000
-const LOOK_EVERY_MS = 50
+const POLL_EVERY_MS = 50
 const FULL_MS = [3_000, 8_000] as const
 /** What still fits, so that the disk is full in the middle of something. */
 const ROOM_BYTES = [4_096, 262_144] as const
@@ -67,7 +67,7 @@ async function lookFor(ms: number, { stage }: Scene): Promise<number[]> {
     const answer = await fetch(`${stage.service.url}/readyz`, { signal: AbortSignal.timeout(REFUSED_WITHIN_MS) })
     await answer.text()
     looks.push(answer.status)
-    await sleep(LOOK_EVERY_MS)
+    await sleep(POLL_EVERY_MS)
   }
   return looks
 }

@@ -25,7 +25,7 @@ const SLOPE_TELLS_AFTER_MS = 240_000
 const PROGRESS_EVERY_MS = 10_000
 /** After the last fault the pauses between attempts to log in may have grown to minutes. */
 const CONNECTED_WITHIN_MS = 330_000
-const LOOK_EVERY_MS = 250
+const POLL_EVERY_MS = 250
 /** A caller repeats until it has its 202, and every instance is connected again long before that. */
 const ACCEPTED_WITHIN_MS = 330_000
 /** Where clients make no one-time keys, 50 of them are linked in seconds. */
@@ -134,7 +134,7 @@ export function breachesOf({ violations, lostIncoming, memorySlopeMbPerMinute, t
 async function untilConnected(admin: AdminClient, players: readonly Player[]): Promise<void> {
   const waiting = new Set(players.map(({ client }) => client.id))
   const look = async () => {
-    await sleep(LOOK_EVERY_MS)
+    await sleep(POLL_EVERY_MS)
     for (const id of waiting) {
       const { state } = await patiently(() => admin.connection(id))
       if (state === 'connected') waiting.delete(id)

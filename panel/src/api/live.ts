@@ -17,7 +17,7 @@ const SILENT_AFTER_MS = 15_000
 const OPENED_WITHIN_MS = 5_000
 const CHECK_EVERY_MS = 1_000
 /** Changes are batched for this long, which limits a busy instance to a few reads a second. */
-const GATHER_MS = 250
+const BATCH_MS = 250
 /** How long a hidden tab keeps its stream: browsers allow six connections to one host. */
 const HIDDEN_GRACE_MS = 30_000
 
@@ -70,7 +70,7 @@ function follow(client: QueryClient): () => void {
   /** Failed connections since the last event from the service. */
   let failures = 0
   let wasLive = false
-  const gathered = new Gathered(client)
+  const batch = new ChangeBatch(client)
 
   function noteEvent(): void {
     lastEventAt = Date.now()
@@ -85,19 +85,19 @@ function follow(client: QueryClient): () => void {
     source.addEventListener('open', () => {
       noteEvent()
       // Changes while disconnected are unknown.
-      if (wasLive) gathered.addEverything()
+      if (wasLive) batch.addEverything()
       wasLive = true
       setState('live')
     })
     source.addEventListener('beat', noteEvent)
     source.addEventListener('change', event => {
       noteEvent()
-      gathered.add(JSON.parse(event.data).data as Change)
+      batch.add(JSON.parse(event.data).data as Change)
     })
-    source.addEventListener('look', () => {
+    source.addEventListener('refresh', () => {
       noteEvent()
       // The first event only opens the stream. Later ones make up for changes that were not reported.
-      if (!isFirst) gathered.addEverything()
+      if (!isFirst) batch.addEverything()
       isFirst = false
     })
     source.addEventListener('error', fail)
@@ -144,7 +144,7 @@ function follow(client: QueryClient): () => void {
     document.removeEventListener('visibilitychange', onVisibility)
     clearInterval(watching)
     clearTimeout(hidden)
-    gathered.stop()
+    batch.stop()
     close()
     state = 'connecting'
   }
@@ -161,7 +161,7 @@ const SUMS = new Set<unknown>(['activity', 'statistics'])
 const SUMS_EVERY_MS = 3_000
 
 /** Batches changes and invalidates the queries that they affect. */
-class Gathered {
+class ChangeBatch {
   readonly #client: QueryClient
   readonly #changes = new Map<string, Set<Change['what']>>()
   #everything = false
@@ -188,7 +188,7 @@ class Gathered {
   }
 
   #schedule(): void {
-    this.#timer ??= setTimeout(() => this.#apply(), GATHER_MS)
+    this.#timer ??= setTimeout(() => this.#apply(), BATCH_MS)
     this.#sums ??= setTimeout(() => {
       this.#sums = undefined
       void this.#client.invalidateQueries({ predicate: ({ queryKey }) => SUMS.has(queryKey[0]) })

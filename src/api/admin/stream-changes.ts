@@ -39,7 +39,7 @@ export function streamChanges(api: Api, context: ApiContext): void {
         summary: 'Follow changes of all instances',
         description:
           'Server-sent events. `change` has an `instanceId` and, in `what`, the data that changed: `connection`, ' +
-          '`instance`, `webhook` or `log` (messages, events, deliveries). `look` is sent every 20 s and asks to read ' +
+          '`instance`, `webhook` or `log` (messages, events, deliveries). `refresh` is sent every 20 s and asks to read ' +
           'everything again, because a change may be missed. `beat` is sent every 5 s. The stream ends with the session.',
         tags: ['Panel'],
         produces: ['text/event-stream'],
@@ -70,9 +70,9 @@ function forwardChanges(stream: EventStream, { store }: ApiContext): void {
       timer ??= setTimeout(sendBatch, BATCH_MS)
     }),
   )
-  const pollTimer = setInterval(() => stream.send('look', { data: {} }), POLL_MS)
+  const pollTimer = setInterval(() => stream.send('refresh', { data: {} }), POLL_MS)
   const beatTimer = setInterval(() => stream.send('beat', { data: {} }), BEAT_MS)
-  stream.send('look', { data: {} })
+  stream.send('refresh', { data: {} })
   stream.onEnd(() => {
     for (const stop of stops) stop()
     clearTimeout(timer)

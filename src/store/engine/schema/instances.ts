@@ -37,7 +37,7 @@ export interface ConnectionsTable {
   /** Set together. */
   restricted_since: number | null
   restricted_until: number | null
-  /** 1 if WhatsApp reported the end of the restriction. */
+  /** 1 if WhatsApp reported the end. The column keeps its old name, because nodes of the previous version still use it. */
   restriction_told: number | null
 }
 

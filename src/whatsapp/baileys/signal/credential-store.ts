@@ -59,10 +59,10 @@ export class CredentialStore {
   readonly #cache = new BoundedMap<string, unknown>(CACHED_ENTRIES)
   readonly #closed = new AbortController()
   /** Changes that no commit contains yet, by type and ID. */
-  #gathered = new Map<string, Row>()
+  #pending = new Map<string, Row>()
   #committing = new Map<string, Row>()
   #credsChanged = false
-  /** The running commit, and the next one, which takes the gathered changes. */
+  /** The running commit, and the next one, which takes the pending changes. */
   #current: Promise<void> = Promise.resolve()
   #next: Promise<void> | null = null
   #broken = false
@@ -135,7 +135,7 @@ export class CredentialStore {
   write(rows: readonly Row[]): Promise<void> {
     for (const row of rows) {
       const key = `${row.type}/${row.id}`
-      this.#gathered.set(key, row)
+      this.#pending.set(key, row)
       if (CACHED.has(row.type)) this.#cache.set(key, withOwnBytes(row.value))
     }
     return this.settled()
@@ -149,7 +149,7 @@ export class CredentialStore {
 
   /** Resolves when all changes so far are durable. Rejects if they could not be stored. */
   settled(): Promise<void> {
-    if (this.#gathered.size === 0 && !this.#credsChanged) return this.#next ?? this.#current
+    if (this.#pending.size === 0 && !this.#credsChanged) return this.#next ?? this.#current
     this.#next ??= this.#current.then(async () => {
       // Waits for all ready callbacks, so that the sessions of all devices of a message share the commit.
       await new Promise<void>(resolve => process.nextTick(resolve))
@@ -171,15 +171,15 @@ export class CredentialStore {
 
   /** Undefined: not in memory. Null: the row does not exist. */
   #known(key: string): unknown {
-    const row = this.#gathered.get(key) ?? this.#committing.get(key)
+    const row = this.#pending.get(key) ?? this.#committing.get(key)
     return row ? row.value : this.#cache.get(key)
   }
 
   async #commit(): Promise<void> {
     // After a lost change nothing may be stored: the next socket starts from the last consistent state.
     if (this.#broken) throw new Error('An earlier change of the keys could not be stored.')
-    this.#committing = this.#gathered
-    this.#gathered = new Map()
+    this.#committing = this.#pending
+    this.#pending = new Map()
     const changes: Row[] = [...this.#committing.values()]
     if (this.#credsChanged) changes.push({ ...CREDS, value: this.creds })
     this.#credsChanged = false
