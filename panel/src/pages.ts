@@ -16,7 +16,7 @@ export const pages = {
   messages: () => import('./pages/messages.tsx'),
   events: () => import('./pages/events.tsx'),
   webhook: () => import('./pages/webhook.tsx'),
-  phone: () => import('./pages/phone.tsx'),
+  phone: () => import('./pages/phone/phone.tsx'),
   instanceSettings: () => import('./pages/instance-settings.tsx'),
 }
 

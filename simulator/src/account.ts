@@ -3,7 +3,8 @@ import type { Group } from './groups.ts'
 import { Inboxes } from './inbox.ts'
 import type { Node } from './nodes.ts'
 import { Records } from './records.ts'
-import { type KeyBundle, type PreKey, SignalDevice, type SignedPreKey } from './signal-device.ts'
+import type { KeyBundle, PreKey, SignedPreKey } from './signal-device.ts'
+import { SimulatedDevices } from './simulated-devices.ts'
 import { StanzaQueue } from './stanza-queue.ts'
 import { type NetworkStorage, SimulatorError } from './types.ts'
 
@@ -43,8 +44,6 @@ export type Event = () => Promise<Effect[] | undefined> | Effect[] | undefined
 
 /** A phone without a name is called by the last digits of its number. */
 const NAME_DIGITS = 4
-/** How many contacts' keys and sessions stay in memory. */
-const MAX_READY_DEVICES = 256
 const MAX_RETRIES_COUNTED = 1000
 
 /**
@@ -63,6 +62,7 @@ export class Account {
   client: Client | null = null
   readonly queue: StanzaQueue
   readonly inboxes: Inboxes
+  readonly devices: SimulatedDevices
   readonly preKeys = new Map<number, Buffer>()
   readonly contactNames = new Map<string, string>()
   /** Groups that a client has created, including those that this account has left. */
@@ -71,14 +71,10 @@ export class Account {
   readonly groupMembers = new Map<string, string[]>()
   /** Which of our devices has which contact's sender key: `number/group` to device. */
   readonly senderKeysKnown = new Map<string, number>()
-  /** Contacts that differ from their initial state. */
-  readonly #changedContacts = new Map<string, ChangedContact>()
   /** How often a phone has asked for a message again: `number/id` to count. Kept in memory only. */
   readonly #retries = new Map<string, number>()
   readonly #records: Records
   readonly #secret: Buffer
-  readonly #signal = new Map<string, string>()
-  readonly #devices = new Map<string, SignalDevice>()
   #lastDevice: number
   #lane: Promise<unknown> = Promise.resolve()
   #closed = false
@@ -92,6 +88,7 @@ export class Account {
     this.#records = records
     this.queue = new StanzaQueue(records)
     this.inboxes = new Inboxes(records)
+    this.devices = new SimulatedDevices(this.#secret, records)
   }
 
   /** Reads the account from its scope; null if there is none. */
@@ -157,69 +154,21 @@ export class Account {
     await this.#records.commit()
   }
 
-  /** A device of a simulated user (this account or a contact): the phone (0) or a device linked to it. */
-  device(number: string, device = 0): SignalDevice {
-    const name = device === 0 ? number : `${number}:${device}`
-    const ready = this.#devices.get(name)
-    if (ready) return ready
-    const { identities = 0 } = this.#changedContacts.get(number) ?? {}
-    const purpose = identities === 0 ? name : `${name} ${identities}`
-    const created = new SignalDevice(Buffer.concat([this.#secret, Buffer.from(purpose)]), {
-      get: key => this.#signal.get(`${name}/${key}`),
-      put: (key, value) => {
-        this.#signal.set(`${name}/${key}`, value)
-        this.#records.put(`signal/${name}/${key}`, () => value)
-      },
-    })
-    this.#devices.set(name, created)
-    if (this.#devices.size > MAX_READY_DEVICES) this.#devices.delete(this.#devices.keys().next().value!)
-    return created
-  }
-
   /**
    * True if the phone of `number`, hosted here, has a session with the client of `other`: one wrote and the other read.
    */
   hasTalked(number: string, { phone, companion }: Account): boolean {
-    return this.#signal.has(`${number}/session/${phone}.${companion?.device}`)
+    return this.devices.hasSession(number, phone, companion?.device)
   }
 
-  /** Gives the contact's phone new keys and no sessions. */
+  /** Gives the contact's phone new keys, no sessions and no sender keys. */
   changeIdentity(number: string): void {
-    const { identities, companions } = this.#changed(number)
-    this.#change(number, { identities: identities + 1, companions })
-    this.#devices.delete(number)
-    for (const key of this.#signal.keys()) if (key.startsWith(`${number}/`)) this.#dropSignal(key)
+    this.devices.changeIdentity(number)
     for (const key of this.senderKeysKnown.keys()) {
       if (!key.startsWith(`${number}/`)) continue
       this.senderKeysKnown.delete(key)
       this.#records.drop(`known/${key}`)
     }
-  }
-
-  /** Links one more device to the contact and returns its number. */
-  addContactDevice(number: string): number {
-    const { identities, companions } = this.#changed(number)
-    this.#change(number, { identities, companions: companions + 1 })
-    return companions + 1
-  }
-
-  /** How many devices a contact has besides its phone. They are numbered from 1. */
-  contactCompanions(number: string): number {
-    return this.#changed(number).companions
-  }
-
-  #changed(number: string): ChangedContact {
-    return this.#changedContacts.get(number) ?? { identities: 0, companions: 0 }
-  }
-
-  #change(number: string, changed: ChangedContact): void {
-    this.#changedContacts.set(number, changed)
-    this.#records.put(`changed/${number}`, () => JSON.stringify(changed))
-  }
-
-  #dropSignal(key: string): void {
-    this.#signal.delete(key)
-    this.#records.drop(`signal/${key}`)
   }
 
   /** Counts one more request of `number` for this message and returns the total, from 1. */
@@ -280,11 +229,7 @@ export class Account {
   /** Forgets the linked client and everything queued for it. */
   unlink(): void {
     if (!this.companion) return
-    const sessions = `/session/${this.phone}.${this.companion.device}`
-    for (const key of this.#signal.keys()) {
-      if (key.endsWith(sessions)) this.#dropSignal(key)
-    }
-    this.#devices.clear()
+    this.devices.dropSessions(this.phone, this.companion.device)
     this.queue.clear()
     for (const id of this.preKeys.keys()) this.#records.drop(`prekey/${id}`)
     this.preKeys.clear()
@@ -339,20 +284,14 @@ export class Account {
     if (kind === 'companion') this.companion = JSON.parse(text, reviveBytes)
     else if (kind === 'queue') this.queue.restore(Number(name), text)
     else if (kind === 'inbox') this.inboxes.restore(key, text)
-    else if (kind === 'signal') this.#signal.set(name, text)
+    else if (kind === 'signal') this.devices.restoreSignal(name, text)
     else if (kind === 'prekey') this.preKeys.set(Number(name), Buffer.from(JSON.parse(text), 'base64'))
     else if (kind === 'contact') this.contactNames.set(name, JSON.parse(text).name)
     else if (kind === 'group') this.groupMembers.set(name, JSON.parse(text).members)
     else if (kind === 'made') this.createdGroups.set(name, JSON.parse(text))
-    else if (kind === 'changed') this.#changedContacts.set(name, JSON.parse(text))
+    else if (kind === 'changed') this.devices.restoreContact(name, text)
     else if (kind === 'known') this.senderKeysKnown.set(name, JSON.parse(text).device)
   }
-}
-
-interface ChangedContact {
-  /** How often it has set up its phone again. */
-  identities: number
-  companions: number
 }
 
 interface StoredAccount {

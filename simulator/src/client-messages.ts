@@ -8,17 +8,17 @@
  */
 import type { Account, Client, Effect } from './account.ts'
 import { type Address, isGroup, lidJid, parseAddress, pnJid } from './addresses.ts'
-import { type Behaviour, behaviourOf } from './behaviour.ts'
-import { bundleNodes, writeToAccount } from './contact-messages.ts'
+import { behaviourOf } from './behaviour.ts'
 import { type Content, readContent } from './content.ts'
 import { release } from './delivery.ts'
 import { linkedDevices } from './device-lists.ts'
 import { isMember, otherMembers } from './groups.ts'
 import type { Network } from './network.ts'
 import { bytes, child, children, type Node, node, seconds } from './nodes.ts'
+import { copyFor, type Outgoing, readOutgoing } from './outgoing.ts'
 import { sendCopies } from './phone-copies.ts'
+import { askAgain, type Chat, type Reading, react } from './reactions.ts'
 import { isRestrictedFor, RESTRICTED } from './restriction.ts'
-import type { QueuedStanza } from './stanza-queue.ts'
 
 /** WhatsApp's error for a malformed stanza. */
 const MALFORMED = '479'
@@ -27,39 +27,11 @@ const MALFORMED = '479'
  * metadata query for such a group.
  */
 const NOT_A_MEMBER = '403'
-/** How often a phone asks for a message that it cannot decrypt. */
-const MAX_RETRIES = 5
 /** This many simulated members of a group decrypt their copies. The rest assume that they could. */
 const DECRYPTING_MEMBERS = 2
 const NO_BYTES = Buffer.alloc(0)
 /** The interval between the receipts of the other members. */
 const MEMBER_RECEIPT_GAP_MS = 50
-
-/** One message as the client sent it. */
-interface Outgoing {
-  id: string
-  stanza: Node
-  copies: Copy[]
-  /** The part shared by all members of a group. */
-  groupCiphertext: Buffer | null
-  /** The sending device as libsignal names it. */
-  peer: string
-  receivedAt: number
-}
-
-interface Copy {
-  address: Address
-  enc: Node
-}
-
-/** The chat that a message was sent to, as its receipts name it. */
-interface Chat {
-  jid: string
-  group: boolean
-}
-
-/** The result of decrypting a message on a phone: `nothing` if the message had no copy for it. */
-type Reading = { kind: 'read'; text: string; first: boolean } | { kind: 'unreadable' } | { kind: 'nothing' }
 
 /** Resolves once the message has been processed. `durable` settles when it is recorded and acknowledged. */
 export async function handleMessage(
@@ -113,7 +85,7 @@ async function receiveOnCompanions(
     if (!copy) continue
     try {
       const type = copy.enc.attrs['type'] ?? ''
-      const content = await account.device(number, device).decrypt(message.peer, type, bytes(copy.enc) ?? NO_BYTES)
+      const content = await account.devices.get(number, device).decrypt(message.peer, type, bytes(copy.enc) ?? NO_BYTES)
       if (readContent(content).isMessage) account.inboxes.markRead(number, message.id, device)
     } catch {
       effects.push(...askAgain(network, account, message, { number, device }, chat))
@@ -239,7 +211,7 @@ async function receive(
 }
 
 async function decrypt(scope: Account, number: string, message: Outgoing, group: string | null) {
-  const device = scope.device(number)
+  const device = scope.devices.get(number)
   const copy = copyFor(message, number, 0)
   let content: Content | null = null
   if (copy) {
@@ -271,91 +243,6 @@ function record(
     receivedAt,
     ...(askedFor && { askedFor }),
   })
-}
-
-/** Queues the recipient's reactions to the message. Call it in an event of the sender's account. */
-async function react(
-  network: Network,
-  account: Account,
-  message: Outgoing,
-  number: string,
-  reading: Reading,
-  chat: Chat,
-  delayMs: number,
-): Promise<Effect[]> {
-  if (reading.kind === 'nothing') return []
-  if (reading.kind === 'unreadable') return askAgain(network, account, message, { number, device: 0 }, chat)
-  const behaviour = behaviourOf(number)
-  const { deliveredAfterMs, readAfterMs, answeredAfterMs } = network.timings
-  const at = message.receivedAt + delayMs
-  const entries: QueuedStanza[] = []
-  if (behaviour.delivers) entries.push(queueReceipt(account, message.id, number, chat, at + deliveredAfterMs))
-  if (behaviour.reads && reading.first) {
-    entries.push(queueReceipt(account, message.id, number, chat, at + readAfterMs, 'read'))
-  }
-  const effects = entries.map(entry => release(network, account, entry))
-  if (!echoes(behaviour, reading, chat)) return effects
-  const answered = { from: number, text: reading.text, at: at + answeredAfterMs }
-  return [...effects, ...(await writeToAccount(network, account, answered)).effects]
-}
-
-function echoes(behaviour: Behaviour, reading: { text: string; first: boolean }, chat: Chat): boolean {
-  return behaviour.echoes && reading.first && !chat.group && reading.text !== ''
-}
-
-function queueReceipt(account: Account, id: string, number: string, chat: Chat, at: number, type?: string) {
-  const participant = chat.group ? { participant: lidJid(number), participant_pn: pnJid(number) } : {}
-  return account.queue.add(node('receipt', { from: chat.jid, ...participant, id, type, t: seconds(at) }), at)
-}
-
-/** A device that could not decrypt a message asks for it again, with keys for a new session. Call it in an event. */
-export function askAgain(
-  network: Network,
-  account: Account,
-  { id, receivedAt }: Pick<Outgoing, 'id' | 'receivedAt'>,
-  { number, device }: Omit<Address, 'lid'>,
-  chat: Chat,
-): Effect[] {
-  const scope = network.findAccount(number) ?? account
-  const count = account.countRetry(device === 0 ? number : `${number}:${device}`, id)
-  if (count > MAX_RETRIES) return []
-  const t = seconds(receivedAt)
-  const sender = chat.group
-    ? { from: chat.jid, participant: lidJid(number), participant_pn: pnJid(number) }
-    : { from: device === 0 ? chat.jid : lidJid(number, device) }
-  const { registration, keys } = bundleNodes(scope.device(number, device).bundle())
-  const retry = node('retry', { count: count.toString(), id, t, v: '1' })
-  const attrs = { ...sender, id, type: 'retry', t }
-  const stanza = node('receipt', attrs, [retry, registration, node('keys', {}, keys)])
-  return [release(network, account, account.queue.add(stanza, receivedAt))]
-}
-
-function readOutgoing(account: Account, client: Client, stanza: Node): Outgoing | null {
-  const { id, to, participant } = stanza.attrs
-  if (!id) return null
-  const copies: Copy[] = []
-  for (const part of children(child(stanza, 'participants'), 'to'))
-    addCopy(copies, part.attrs['jid'], child(part, 'enc'))
-  const direct = child(stanza, 'enc')
-  if (direct && direct.attrs['type'] !== 'skmsg') addCopy(copies, participant ?? to, direct)
-  const shared = children(stanza, 'enc').find(part => part.attrs['type'] === 'skmsg')
-  return {
-    id,
-    stanza,
-    copies,
-    groupCiphertext: bytes(shared) ?? null,
-    peer: `${account.phone}.${client.device}`,
-    receivedAt: Date.now(),
-  }
-}
-
-function addCopy(copies: Copy[], jid: string | undefined, enc: Node | undefined): void {
-  const address = parseAddress(jid)
-  if (address && enc) copies.push({ address, enc })
-}
-
-function copyFor(message: Outgoing, number: string, device: number): Copy | undefined {
-  return message.copies.find(({ address }) => address.number === number && address.device === device)
 }
 
 function answer(client: Client, stanza: Node, error?: string): { durable: Promise<void> } {

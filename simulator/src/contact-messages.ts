@@ -97,7 +97,7 @@ export async function encryptAnew(
   bundle: KeyBundle,
   count: number,
 ): Promise<Node> {
-  const device = account.device(from)
+  const device = account.devices.get(from)
   const peer = clientPeer(account)
   await device.openSession(peer, bundle)
   const sent = group
@@ -117,7 +117,7 @@ function messageStanza(account: Account, { from, group }: Original, id: string, 
 async function encryptForGroup(network: Network, account: Account, original: Original, effects: Effect[]) {
   const { from, content } = original
   const group = original.group!
-  const { ciphertext, distribution } = await account.device(from).encryptForGroup(group, content)
+  const { ciphertext, distribution } = await account.devices.get(from).encryptForGroup(group, content)
   const parts = [node('enc', { v: '2', type: 'skmsg' }, ciphertext)]
   if (account.senderKeysKnown.get(`${from}/${group}`) === account.companion?.device) return parts
   account.setSenderKeyKnown(from, group)
@@ -131,7 +131,7 @@ export async function encryptForClient(
   content: Buffer,
   effects: Effect[],
 ): Promise<Encrypted> {
-  const device = account.device(from)
+  const device = account.devices.get(from)
   const peer = clientPeer(account)
   if (!device.hasSession(peer)) await device.openSession(peer, takeBundle(network, account, effects)!)
   return device.encrypt(peer, content)

@@ -9,7 +9,7 @@ import { node, seconds } from './nodes.ts'
 export function linkedDevices(network: Network, account: Account, number: string): number[] {
   const owner = network.findAccount(number)
   if (owner) return owner.companion ? [owner.companion.device] : []
-  return Array.from({ length: account.contactCompanions(number) }, (_, index) => index + 1)
+  return Array.from({ length: account.devices.companionsOf(number) }, (_, index) => index + 1)
 }
 
 /**

@@ -109,9 +109,9 @@ async function findBundle(network: Network, account: Account, jid: string | unde
   const address = parseAddress(jid)
   if (!address || !behaviourOf(address.number).onWhatsApp) return null
   const owner = network.findAccount(address.number)
-  if (address.device === 0) return (owner ?? account).device(address.number).bundle()
-  if (!owner && address.device <= account.contactCompanions(address.number)) {
-    return account.device(address.number, address.device).bundle()
+  if (address.device === 0) return (owner ?? account).devices.get(address.number).bundle()
+  if (!owner && address.device <= account.devices.companionsOf(address.number)) {
+    return account.devices.get(address.number, address.device).bundle()
   }
   if (owner?.companion?.device !== address.device) return null
   let bundle: KeyBundle | null = null

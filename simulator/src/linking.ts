@@ -93,14 +93,14 @@ export class LinkingClient implements Role, WaitingClient {
 
   async linkByCode(account: Account, code: string): Promise<void> {
     if (!this.#code) throw new SimulatorError('unknown_pairing_code', 'no client has requested a pairing code')
-    const advSecret = await this.#code.answer(code, account.device(account.phone).identity, notification =>
+    const advSecret = await this.#code.answer(code, account.devices.get(account.phone).identity, notification =>
       this.#connection.send(notification),
     )
     await this.link(account, advSecret)
   }
 
   #askToSign(account: Account, device: number, advSecret: Buffer): Promise<void> {
-    const phoneIdentity = account.device(account.phone).identity
+    const phoneIdentity = account.devices.get(account.phone).identity
     const details = deviceDetails(device)
     const container = signDevice(phoneIdentity, details, this.#companion.identity, advSecret)
     return new Promise<void>((resolve, reject) => {

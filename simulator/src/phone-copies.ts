@@ -20,7 +20,7 @@ export async function sendCopies(network: Network, account: Account, peer: strin
   const ciphertext = bytes(request, 'enc')
   if (!network.scenario.phoneCopies || !ciphertext) return []
   const type = child(request, 'enc')?.attrs['type'] ?? ''
-  const content = await account.device(account.phone).decrypt(peer, type, ciphertext)
+  const content = await account.devices.get(account.phone).decrypt(peer, type, ciphertext)
   const outer = proto.Message.decode(content)
   const { protocolMessage } = outer.deviceSentMessage?.message ?? outer
   const asked = protocolMessage?.peerDataOperationRequestMessage?.placeholderMessageResendRequest ?? []

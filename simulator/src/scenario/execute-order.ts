@@ -1,12 +1,12 @@
 import type { Account } from '../account.ts'
 import { lidJid, pnJid } from '../addresses.ts'
-import { askAgain } from '../client-messages.ts'
 import { writeOnPhone, writeToAccount } from '../contact-messages.ts'
 import { createMessageId } from '../content.ts'
 import { release } from '../delivery.ts'
 import { dismissClient } from '../dismissal.ts'
 import type { Network } from '../network.ts'
 import { type Node, node, seconds } from '../nodes.ts'
+import { askAgain } from '../reactions.ts'
 import { restrictionStanza } from '../restriction.ts'
 import type { Order, OrderResult, StanzaText } from './order.ts'
 
@@ -91,7 +91,7 @@ async function executeForAccount(network: Network, order: ForAccount): Promise<v
       })
     case 'add_device':
       return account.applyDurably(() => {
-        const device = account.addContactDevice(order.contact)
+        const device = account.devices.addCompanion(order.contact)
         const notify = order.notify ?? true
         return queueAll(network, account, notify ? [deviceAddedStanza(order.contact, device)] : [])
       })

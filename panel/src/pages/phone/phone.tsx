@@ -1,0 +1,129 @@
+import { Button, Switch } from '@mantine/core'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { useState } from 'react'
+import { callData } from '../../api/client.ts'
+import { conversationsQuery, phoneQuery } from '../../api/queries.ts'
+import type { SandboxPhone } from '../../api/types.ts'
+import { PlusIcon } from '../../components/icons.tsx'
+import { Empty, PageHead } from '../../components/panels.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Waiting } from '../../components/waiting.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
+import { useInstance } from '../instance.tsx'
+import { conversationName } from './conversation-name.ts'
+import { Handset } from './handset.tsx'
+import classes from './phone.module.css'
+import { WriteModal } from './write.tsx'
+
+/** The simulated phones of a sandbox instance. Shows the messages to its contacts, and lets the reader write as a contact. */
+export function Phone() {
+  const words = useWords()
+  const instance = useInstance()
+  const navigate = useNavigate({ from: '/instances/$id/phone' })
+  const { with: chosen } = useSearch({ from: '/inside/instances/$id/phone' })
+  const [isWriting, setWriting] = useState(false)
+  const {
+    data: conversations,
+    error,
+    refetch,
+  } = useQuery({
+    ...conversationsQuery(instance.id),
+    enabled: instance.kind === 'sandbox',
+  })
+  if (instance.kind !== 'sandbox') return <Empty title={words.phone.notSandbox} />
+  if (error && !conversations) return <Problem error={error} onRetry={() => void refetch()} />
+  if (!conversations) return <Waiting />
+  const shown =
+    conversations.find(conversation => conversation.with === chosen) ?? (chosen ? undefined : conversations[0])
+  const choose = (conversation: string | undefined) => void navigate({ search: { with: conversation }, replace: true })
+  return (
+    <>
+      <div>
+        <PageHead
+          level={2}
+          title={words.phone.title}
+          action={
+            <Button variant="light" leftSection={<PlusIcon />} onClick={() => setWriting(true)}>
+              {words.phone.writeAs}
+            </Button>
+          }
+        >
+          {words.phone.lead}
+        </PageHead>
+        <Power instanceId={instance.id} />
+        {conversations.length === 0 ? (
+          <Empty
+            title={words.phone.emptyTitle}
+            action={
+              <Button renderRoot={props => <Link to="/instances/$id" params={{ id: instance.id }} {...props} />}>
+                {words.send.title}
+              </Button>
+            }
+          >
+            {words.phone.emptyText}
+          </Empty>
+        ) : (
+          <div className={classes.desk} data-chosen={Boolean(chosen)}>
+            <nav className={classes.list} aria-label={words.phone.conversations}>
+              {conversations.map(conversation => (
+                <Link
+                  key={conversation.with}
+                  to="/instances/$id/phone"
+                  params={{ id: instance.id }}
+                  search={{ with: conversation.with }}
+                  className={classes.entry}
+                  data-shown={conversation === shown}
+                  replace
+                  resetScroll={false}
+                >
+                  <span className={classes.avatar} aria-hidden>
+                    {conversation.name ? [...conversation.name][0] : conversation.with.replace('@g.us', '').slice(-2)}
+                  </span>
+                  <span className={classes.entryText}>
+                    <strong>{conversationName(conversation, words)}</strong>
+                    <span>{conversation.lines.at(-1)?.text}</span>
+                  </span>
+                </Link>
+              ))}
+            </nav>
+            {shown && <Handset instanceId={instance.id} conversation={shown} onBack={() => choose(undefined)} />}
+          </div>
+        )}
+      </div>
+      <WriteModal
+        instanceId={instance.id}
+        opened={isWriting}
+        onClose={() => setWriting(false)}
+        onWritten={conversation => {
+          setWriting(false)
+          choose(conversation)
+        }}
+      />
+    </>
+  )
+}
+
+function Power({ instanceId }: { instanceId: string }) {
+  const words = useWords()
+  const client = useQueryClient()
+  const { data: phone } = useQuery(phoneQuery(instanceId))
+  const change = useMutation({
+    mutationFn: (on: boolean) =>
+      callData<SandboxPhone>(`/instances/${instanceId}/sandbox/phone`, { method: 'PUT', body: { on } }),
+    onSuccess: changed => client.setQueryData(phoneQuery(instanceId).queryKey, changed),
+  })
+  if (!phone) return null
+  return (
+    <div className={classes.power} data-on={phone.on}>
+      <Switch
+        checked={phone.on}
+        onChange={event => change.mutate(event.currentTarget.checked)}
+        disabled={change.isPending}
+        label={phone.on ? words.phone.on : words.phone.off}
+      />
+      {!phone.on && <span>{words.phone.offText}</span>}
+      <Problem error={change.error} />
+    </div>
+  )
+}

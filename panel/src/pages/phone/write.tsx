@@ -1,0 +1,141 @@
+import { Button, Modal, Stack, Textarea, TextInput } from '@mantine/core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { call } from '../../api/client.ts'
+import { conversationsQuery } from '../../api/queries.ts'
+import type { Conversation } from '../../api/types.ts'
+import { SendIcon } from '../../components/icons.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { useToast } from '../../components/toasts.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
+import { conversationName } from './conversation-name.ts'
+import classes from './phone.module.css'
+
+interface Writing {
+  from: string
+  text: string
+  group?: string
+  name?: string
+}
+
+function useWrite(instanceId: string, onWritten: () => void) {
+  const client = useQueryClient()
+  return useMutation({
+    mutationFn: (body: Writing) => call(`/instances/${instanceId}/sandbox/incoming`, { method: 'POST', body }),
+    onSuccess: () => {
+      onWritten()
+      void client.invalidateQueries(conversationsQuery(instanceId))
+    },
+  })
+}
+
+/** Writes to the instance in an existing conversation. */
+export function Reply({ instanceId, conversation }: { instanceId: string; conversation: Conversation }) {
+  const words = useWords()
+  const toast = useToast()
+  const [text, setText] = useState('')
+  const write = useWrite(instanceId, () => {
+    setText('')
+    toast(words.phone.written)
+  })
+  const isGroup = conversation.with.endsWith('@g.us')
+  const from = isGroup ? (conversation.lines.findLast(line => line.from)?.from ?? '5511987654321') : conversation.with
+  return (
+    <form
+      className={classes.reply}
+      onSubmit={event => {
+        event.preventDefault()
+        if (text.trim()) write.mutate({ from, text, ...(isGroup && { group: conversation.with }) })
+      }}
+    >
+      <TextInput
+        aria-label={words.phone.reply(isGroup ? `+${from}` : conversationName(conversation, words))}
+        placeholder={words.phone.replyPlaceholder}
+        value={text}
+        onChange={event => setText(event.currentTarget.value)}
+        flex={1}
+      />
+      <Button type="submit" loading={write.isPending} disabled={!text.trim()} leftSection={<SendIcon />}>
+        {words.phone.action}
+      </Button>
+      <div className={classes.replyProblem}>
+        <Problem error={write.error} />
+      </div>
+    </form>
+  )
+}
+
+interface WriteModalProps {
+  instanceId: string
+  opened: boolean
+  onClose: () => void
+  onWritten: (conversation: string) => void
+}
+
+/** Writes to the instance as any contact. */
+export function WriteModal({ instanceId, opened, onClose, onWritten }: WriteModalProps) {
+  const words = useWords()
+  const toast = useToast()
+  const [from, setFrom] = useState('5511987654321')
+  const [text, setText] = useState('')
+  const [group, setGroup] = useState('')
+  const [name, setName] = useState('')
+  const write = useWrite(instanceId, () => {
+    toast(words.phone.written)
+    onWritten(group.trim() || from.trim())
+    setText('')
+  })
+  return (
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title={words.phone.writeAs}
+      closeButtonProps={{ 'aria-label': words.common.close }}
+    >
+      <form
+        onSubmit={event => {
+          event.preventDefault()
+          write.mutate({
+            from: from.trim(),
+            text,
+            ...(group.trim() && { group: group.trim() }),
+            ...(name.trim() && { name: name.trim() }),
+          })
+        }}
+      >
+        <Stack>
+          <TextInput
+            label={words.phone.from}
+            description={words.phone.fromHint}
+            inputMode="numeric"
+            value={from}
+            onChange={event => setFrom(event.currentTarget.value)}
+          />
+          <TextInput
+            label={words.phone.nameLabel}
+            value={name}
+            onChange={event => setName(event.currentTarget.value)}
+          />
+          <TextInput
+            label={words.phone.group}
+            placeholder={words.phone.groupHint}
+            value={group}
+            onChange={event => setGroup(event.currentTarget.value)}
+          />
+          <Textarea
+            label={words.phone.text}
+            autosize
+            minRows={2}
+            value={text}
+            onChange={event => setText(event.currentTarget.value)}
+            data-autofocus
+          />
+          <Problem error={write.error} />
+          <Button type="submit" loading={write.isPending} disabled={!text.trim() || !from.trim()}>
+            {words.phone.action}
+          </Button>
+        </Stack>
+      </form>
+    </Modal>
+  )
+}
