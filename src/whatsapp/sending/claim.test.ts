@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { row } from '../../../test/queued-messages.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { Claims } from './claim.ts'
 import { SendQueue } from './send-queue.ts'
@@ -28,21 +29,7 @@ function setUp() {
       throw error
     },
   })
-  const add = (to: string) => {
-    const seq = queue.length + 1
-    const id = `msg_${seq}`
-    queue.push({
-      seq,
-      id,
-      instanceId: 'inst',
-      to,
-      text: '',
-      whatsappId: id,
-      createdAt: 0,
-      foundAddress: null,
-      prepared: null,
-    })
-  }
+  const add = (to: string) => void queue.push(row(queue.length + 1, to))
   return { sendQueue, reader, reads, add }
 }
 
