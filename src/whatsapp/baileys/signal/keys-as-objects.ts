@@ -8,8 +8,8 @@ const patched = new WeakSet<object>()
 
 /**
  * Converts keys given as bytes to key objects before `node:crypto` sees them. For a key given as bytes, Node 24 throws and
- * catches two exceptions (`isKeyObject` and `isCryptoKey` in `internal/crypto/keys`), which take four times as long as the
- * MAC. Baileys and libsignal pass about forty such keys per sent message, which costs a seventh of the main thread's time.
+ * catches two exceptions (`isKeyObject` and `isCryptoKey` in `internal/crypto/keys`). Without this patch, libsignal takes
+ * two and a half times as long to encrypt or decrypt a message (0.23 ms instead of 0.09 ms).
  */
 export function passKeysAsObjects(target: object = crypto): void {
   if (patched.has(target)) return
