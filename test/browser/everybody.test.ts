@@ -107,7 +107,7 @@ test('both languages, as the browser asks for and as somebody chooses', async ()
   expect(await page.locator('html').getAttribute('lang')).toBe('en')
 })
 
-test('whoever waits longer than a moment is told so in words', async () => {
+test('a wait longer than a moment is announced in words', async () => {
   const page = await stage.openSignedIn('/')
   let release = () => {}
   const gate = () => new Promise<void>(resolve => (release = resolve))

@@ -110,7 +110,7 @@ test.each<[string, string, (phone: string) => Order[]]>([
     'Another program opened the same session',
     account => [{ kind: 'stream_error', account, conflict: 'replaced' }],
   ],
-])('a stop because of %s is told with its remedy, and one button tries again', async (_, words, orders) => {
+])('a stop because of %s is shown with its remedy, and one button tries again', async (_, words, orders) => {
   const { id } = await stage.service.admin.createInstance('whatsapp', 'Stopped')
   await stage.service.admin.connect(id)
   const { phone } = await network.scanQr(
@@ -125,7 +125,7 @@ test.each<[string, string, (phone: string) => Order[]]>([
   await page.getByText('Messages are sent and received.').waitFor()
 })
 
-test('a restriction is told with what waits for it and until when, and so is why connections ended', async () => {
+test('a restriction is shown with its end and the waiting messages, and so is why connections ended', async () => {
   const { id } = await stage.service.admin.createInstance('whatsapp', 'Restricted')
   await stage.service.admin.connect(id)
   const qr = await until('a code', async () => (await stage.service.admin.connection(id)).qr)

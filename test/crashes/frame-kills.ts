@@ -108,13 +108,13 @@ class Scene implements AsyncDisposable {
     await this.#database.expireLeases()
     await this.#service.start()
     await until(`the text to be read (${where})`, () => this.#isRead(sending.id))
-    await until(`the message to be told (${where})`, () => this.#timesTold(written.id) > 0)
+    await until(`the message to be reported (${where})`, () => this.#timesReported(written.id) > 0)
     const asked = await this.#exchange(contact, kill, where)
     const shown = (await this.#network.inbox(contact)).filter(message => message.text === out)
-    const told = this.#timesTold(written.id)
+    const reported = this.#timesReported(written.id)
     return [
       ...(shown.length === 1 && shown[0]?.from === this.#phone ? [] : [`Shown ${shown.length} times: ${where}.`]),
-      ...(told === 1 ? [] : [`Told under ${told} event ids: ${where}.`]),
+      ...(reported === 1 ? [] : [`Reported under ${reported} event ids: ${where}.`]),
       ...asked.filter(({ times }) => times > 1).map(({ way, times }) => `Asked ${times} times, ${way}: ${where}.`),
     ]
   }
@@ -128,7 +128,7 @@ class Scene implements AsyncDisposable {
     const next = await this.#instance.send(contact, `after the kill ${kill}`)
     const answer = await this.#network.writeAs({ from: contact, to: this.#phone, text: `answer ${kill}` })
     await until(`the next text to be read (${where})`, () => this.#isRead(next.id))
-    await until(`the answer to be told (${where})`, () => this.#timesTold(answer.id) > 0)
+    await until(`the answer to be reported (${where})`, () => this.#timesReported(answer.id) > 0)
     const { rules } = await this.#network.scenario()
     await this.#letGo()
     const requests = rules.filter(({ rule }) => rule.when.attrs?.['type'] === 'retry')
@@ -159,7 +159,7 @@ class Scene implements AsyncDisposable {
   }
 
   /** How many events there were for this incoming message; each may have been posted more than once. */
-  #timesTold(id: string): number {
+  #timesReported(id: string): number {
     const requests = this.#receiver.requests.filter(request => eventOf(request).data.id === id)
     return new Set(requests.map(({ headers }) => headers['webhook-id'])).size
   }

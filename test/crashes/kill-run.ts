@@ -49,7 +49,7 @@ export interface KillReport extends Verdict {
 
 /** Kills the service again and again under load, lets it come to rest, and counts. */
 export async function runKills(options: KillRunOptions): Promise<KillReport> {
-  const load = { pace: { ...BUSY, mostOwed: MOST_BEHIND } }
+  const load = { pace: { ...BUSY, mostUndelivered: MOST_BEHIND } }
   const stage = await Stage.open({ ...options, load, hardship: !options.easy && !options.sandbox })
   let held = false
   try {
@@ -84,7 +84,7 @@ async function killAndCount(stage: Stage, { kills, say, database, logs, seed }: 
   const facts = await stage.collectFacts()
   if (logs !== undefined) writeFacts(facts, fileIn(logs, { database, seed }, 'facts.json'))
   const verdict = judge(facts)
-  const violations = [...verdict.violations, ...(await stage.listOwed()), ...(await stage.replay())]
+  const violations = [...verdict.violations, ...(await stage.listUndelivered()), ...(await stage.replay())]
   violations.push(...(await stopAndCheck(stage, database.url === null)))
   return {
     ...verdict,

@@ -29,13 +29,13 @@ async function expectAllHeld(store: StoreKind, options: Pick<KillRunOptions, 'ki
 // Beside one another: most of a run on PostgreSQL is waiting for leases to lapse.
 describe('kill -9 at random points under load', { concurrent: true }, () => {
   test.each(STORES)(
-    'on %s loses nothing, shows nothing twice, and tells every change in order',
+    'on %s loses nothing, shows nothing twice, and reports every change in order',
     store => expectAllHeld(store, { kills: KILLS, instances: 2 }),
     LONG_TEST_WITHIN_MS,
   )
 
   test(
-    'of a sandbox, whose network dies with the service, loses nothing and tells every change in order',
+    'of a sandbox, whose network dies with the service, loses nothing and reports every change in order',
     () => expectAllHeld('sqlite', { kills: SANDBOX_KILLS, instances: 1, sandbox: true }),
     LONG_TEST_WITHIN_MS,
   )

@@ -73,7 +73,7 @@ function countKinds(violations: readonly string[]): [kind: string, count: number
 function show(store: StoreKind, { violations, lostIncoming, hardships, ...counts }: KillReport): boolean {
   for (const violation of violations.slice(0, SHOWN)) console.log(`${store}: BROKEN ${violation}`)
   for (const text of lostIncoming.slice(0, SHOWN))
-    console.log(`${store}: BROKEN the incoming "${text}" was never told.`)
+    console.log(`${store}: BROKEN the incoming "${text}" was never reported.`)
   for (const [kind, count] of countKinds(violations)) console.log(`${store}: ${count} × ${kind}`)
   const broken = violations.length + lostIncoming.length
   if (hardships !== null) console.log(`${store}: ${JSON.stringify(hardships)}`)

@@ -33,7 +33,7 @@ describe('SIGTERM under load', () => {
         await stage.untilQuiet()
         const verdict = judge(await stage.collectFacts())
         expect(verdict).toMatchObject({ violations: [], lostIncoming: [], repeatedAttempts: 0 })
-        expect([...(await stage.listOwed()), ...(await stage.replay())]).toEqual([])
+        expect([...(await stage.listUndelivered()), ...(await stage.replay())]).toEqual([])
       } finally {
         await stage.dispose()
         await database.dispose()

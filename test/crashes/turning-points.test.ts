@@ -63,7 +63,7 @@ describe('kill -9 at the turning points of an instance', () => {
   )
 
   test(
-    'while an instance is deleted: what was queued is told of once, then the rows go',
+    'while an instance is deleted: what was queued is reported once, then the rows go',
     async () => {
       for (let n = 0; n < TRIES; n++) {
         const { instance } = await stage.link()

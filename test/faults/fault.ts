@@ -32,7 +32,7 @@ export interface FaultReport {
   outOfOrder: number
   /** Attempts that repeated one which had arrived before. */
   repeated: number
-  /** Until every instance has told of a message that was accepted after the fault; from its end, where it has one. */
+  /** Until every instance has reported a message that was accepted after the fault; from its end, where it has one. */
   recoveredMs: number
   /** One sentence per broken promise, those counted above among them. */
   violations: readonly string[]
@@ -139,8 +139,8 @@ async function report(fault: FaultUnderLoad, stage: Stage, recoveredMs: number):
   const verdict = judge(facts, { ordersIncoming: !fault.clockJumps })
   const violations = [
     ...verdict.violations,
-    ...verdict.lostIncoming.map(text => `No event told of the incoming "${text}".`),
-    ...(await stage.listOwed()),
+    ...verdict.lostIncoming.map(text => `No event reported the incoming "${text}".`),
+    ...(await stage.listUndelivered()),
     ...(await stage.replay()),
   ]
   if (fault.repeats === 'none' && verdict.repeatedAttempts > 0)

@@ -20,7 +20,7 @@ function limitFiles(pid: number, bytes: number | 'unlimited'): void {
   execFileSync('prlimit', [`--pid=${pid}`, `--fsize=${bytes}:unlimited`])
 }
 
-function refused(name: string, room: (scene: Scene) => number): Fault {
+function refused(name: string, limitOf: (scene: Scene) => number): Fault {
   return underLoad({
     name,
     store: 'sqlite',
@@ -30,7 +30,7 @@ function refused(name: string, room: (scene: Scene) => number): Fault {
         const { stage, random, say } = scene
         const { pid } = stage.service
         if (pid === undefined) throw new Error('The service is not running.')
-        limitFiles(pid, room(scene))
+        limitFiles(pid, limitOf(scene))
         try {
           const { status, retryAfter } = await untilRefused(scene)
           say(`answers ${status}, Retry-After: ${retryAfter}`)

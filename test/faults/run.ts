@@ -1,6 +1,6 @@
 /**
  * `npm run test:faults`: what really happens to services, one fault after another, each on a new service under load.
- * Counts what was accepted, shown and told, and prints a table.
+ * Counts what was accepted, shown and reported, and prints a table.
  *
  *   --runs 3        of each fault, each under a seed of its own
  *   --seed N        of the first run

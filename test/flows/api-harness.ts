@@ -222,7 +222,7 @@ export class ApiHarness {
   }
 }
 
-/** The rooms of a store, which may be getters of a class. */
+/** The parts of a store, which may be getters of a class. */
 function parts(store: Store): Store {
   return {
     clock: store.clock,

@@ -9,9 +9,9 @@ const BODY = { to: '5511987654321', text: 'x' }
 
 test('a store that fails is 503 with Retry-After, everywhere, and the log knows why', async () => {
   let down = false
-  /** Every method of every room throws while the store is down. */
-  function failing<T extends object>(room: T): T {
-    return new Proxy(room, {
+  /** Every method of every part throws while the store is down. */
+  function failing<T extends object>(part: T): T {
+    return new Proxy(part, {
       get(target, name) {
         const value = Reflect.get(target, name)
         if (typeof value !== 'function') return value

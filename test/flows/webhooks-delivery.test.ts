@@ -5,7 +5,7 @@ import type { Store } from '../../src/store/store.ts'
 import { STORES } from '../database.ts'
 import { createReceiver, eventOf, isSigned, isStandardSigned, type ReceivedRequest } from '../receiver.ts'
 import { until } from '../until.ts'
-import { Room, type RoomSettings } from './webhooks-harness.ts'
+import { type HarnessSettings, WebhookHarness } from './webhooks-harness.ts'
 
 const NANOSECONDS = 1e6
 /** What is promised on an idle machine. */
@@ -14,12 +14,13 @@ const TOLERANCE_MS = 50
 const idOf = (request: ReceivedRequest) => String(request.headers['webhook-id'])
 
 describe.each(STORES)('webhooks on %s', kind => {
-  const openRoom = (settings?: Partial<RoomSettings>) => Room.open(kind, inject('postgresUrl'), settings)
+  const openHarness = (settings?: Partial<HarnessSettings>) =>
+    WebhookHarness.open(kind, inject('postgresUrl'), settings)
 
   test('an event is posted at once, signed so that both kinds of receiver verify it', async () => {
-    await using room = await openRoom()
+    await using harness = await openHarness()
     await using receiver = await createReceiver()
-    const consumer = await room.addInstance(receiver.url)
+    const consumer = await harness.addInstance(receiver.url)
     const id = await consumer.receive('Olá 🕊️\nlinha 2')
     await receiver.waitFor(1)
     const request = receiver.requests[0]!
@@ -54,10 +55,10 @@ describe.each(STORES)('webhooks on %s', kind => {
 
   test('six attempts with exact gaps, the same bytes and id, then exhausted', async () => {
     const delays = [100, 200, 300, 400, 500]
-    await using room = await openRoom({ retryDelaysMs: delays })
+    await using harness = await openHarness({ retryDelaysMs: delays })
     await using receiver = await createReceiver()
     receiver.answerWith({ kind: 'status', status: 503, body: 'later', headers: { 'retry-after': '3600' } })
-    const consumer = await room.addInstance(receiver.url)
+    const consumer = await harness.addInstance(receiver.url)
     const loop = monitorEventLoopDelay({ resolution: 5 })
     loop.enable()
     await consumer.receive()
@@ -79,13 +80,13 @@ describe.each(STORES)('webhooks on %s', kind => {
   })
 
   test('delivered and read are held until the one before them has ended, delivered or exhausted', async () => {
-    await using room = await openRoom({ retryDelaysMs: [60, 60] })
+    await using harness = await openHarness({ retryDelaysMs: [60, 60] })
     await using receiver = await createReceiver()
     receiver.answerWith(request => ({
       kind: 'status',
       status: request.headers['x-service-event'] === 'message.sent' ? 500 : 200,
     }))
-    const consumer = await room.addInstance(receiver.url)
+    const consumer = await harness.addInstance(receiver.url)
     await consumer.sendAndRead()
     await receiver.waitFor(5)
     const told = receiver.requests.map(({ headers }) => `${headers['x-service-event']} ${headers['x-service-attempt']}`)
@@ -102,9 +103,9 @@ describe.each(STORES)('webhooks on %s', kind => {
   })
 
   test('another message’s events do not wait for it', async () => {
-    await using room = await openRoom({ retryDelaysMs: [60_000] })
+    await using harness = await openHarness({ retryDelaysMs: [60_000] })
     await using receiver = await createReceiver()
-    const consumer = await room.addInstance(receiver.url)
+    const consumer = await harness.addInstance(receiver.url)
     let held: string | null = null
     receiver.answerWith(request => {
       held ??= eventOf(request).data.id
@@ -118,17 +119,17 @@ describe.each(STORES)('webhooks on %s', kind => {
   })
 
   test('a changed URL applies to later events only, across a restart too', async () => {
-    await using room = await openRoom({ retryDelaysMs: [400, 400, 400] })
+    await using harness = await openHarness({ retryDelaysMs: [400, 400, 400] })
     await using before = await createReceiver()
     await using after = await createReceiver()
     before.answerWith({ kind: 'status', status: 500 })
-    const consumer = await room.addInstance(before.url)
+    const consumer = await harness.addInstance(before.url)
     await consumer.sendAndRead()
     const early = await consumer.receive('early')
     await before.waitFor(2)
-    await room.store.instances.setWebhookUrl(consumer.id, after.url)
+    await harness.store.instances.setWebhookUrl(consumer.id, after.url)
     const late = await consumer.receive('late')
-    await room.restart()
+    await harness.restart()
     before.answerWith({ kind: 'status', status: 200 })
     await before.waitFor(6)
     await after.waitFor(1)
@@ -140,12 +141,12 @@ describe.each(STORES)('webhooks on %s', kind => {
   })
 
   test('events made while no URL is set are kept and not posted', async () => {
-    await using room = await openRoom()
+    await using harness = await openHarness()
     await using receiver = await createReceiver()
-    const consumer = await room.addInstance(receiver.url)
-    await room.store.instances.setWebhookUrl(consumer.id, null)
+    const consumer = await harness.addInstance(receiver.url)
+    await harness.store.instances.setWebhookUrl(consumer.id, null)
     await consumer.receive('unheard')
-    await room.store.instances.setWebhookUrl(consumer.id, receiver.url)
+    await harness.store.instances.setWebhookUrl(consumer.id, receiver.url)
     const heard = await consumer.receive('heard')
     await receiver.waitFor(1)
     expect(receiver.events.map(({ data }) => data.id)).toEqual([heard])
@@ -155,14 +156,14 @@ describe.each(STORES)('webhooks on %s', kind => {
   })
 
   test('a new secret signs all later attempts, including queued deliveries', async () => {
-    await using room = await openRoom({ retryDelaysMs: [200, 200] })
+    await using harness = await openHarness({ retryDelaysMs: [200, 200] })
     await using receiver = await createReceiver()
     receiver.answerWith(({ index }) => ({ kind: 'status', status: index === 0 ? 500 : 200 }))
-    const consumer = await room.addInstance(receiver.url)
+    const consumer = await harness.addInstance(receiver.url)
     await consumer.receive()
     await receiver.waitFor(1)
     const rotated = newWebhookSecret()
-    await room.store.instances.replaceWebhookSecret(consumer.id, rotated, Date.now())
+    await harness.store.instances.replaceWebhookSecret(consumer.id, rotated, Date.now())
     await receiver.waitFor(2)
     const [first, second] = receiver.requests as [ReceivedRequest, ReceivedRequest]
     expect([isSigned(first, consumer.secret), isSigned(first, rotated)]).toEqual([true, false])
@@ -172,15 +173,15 @@ describe.each(STORES)('webhooks on %s', kind => {
   })
 
   test('a redelivery posts the same bytes and id to the current URL, with six attempts of its own', async () => {
-    await using room = await openRoom({ retryDelaysMs: [20, 20] })
+    await using harness = await openHarness({ retryDelaysMs: [20, 20] })
     await using before = await createReceiver()
     await using after = await createReceiver()
     before.answerWith({ kind: 'status', status: 410 })
-    const consumer = await room.addInstance(before.url)
+    const consumer = await harness.addInstance(before.url)
     await consumer.receive()
     const [event] = await consumer.untilAll('exhausted')
-    await room.store.instances.setWebhookUrl(consumer.id, after.url)
-    expect(await room.store.deliveries.redeliver(consumer.id, event!.id, Date.now())).toBe('queued')
+    await harness.store.instances.setWebhookUrl(consumer.id, after.url)
+    expect(await harness.store.deliveries.redeliver(consumer.id, event!.id, Date.now())).toBe('queued')
     await after.waitFor(1)
     const [again] = await consumer.untilAll('delivered')
     expect(idOf(after.requests[0]!)).toBe(idOf(before.requests[0]!))
@@ -193,9 +194,9 @@ describe.each(STORES)('webhooks on %s', kind => {
   })
 
   test('redirects, drips, floods and breaks are judged by their status line, and logged', async () => {
-    await using room = await openRoom({ retryDelaysMs: [], timeoutMs: 1_000 })
+    await using harness = await openHarness({ retryDelaysMs: [], timeoutMs: 1_000 })
     await using receiver = await createReceiver()
-    const consumer = await room.addInstance(receiver.url)
+    const consumer = await harness.addInstance(receiver.url)
     const answers = [
       { kind: 'redirect', to: 'http://169.254.169.254/', status: 307 },
       { kind: 'drip', status: 200 },
@@ -232,12 +233,12 @@ describe.each(STORES)('webhooks on %s', kind => {
 
   test('a name that resolves to a refused address is a failed attempt, without a connection', async () => {
     await using receiver = await createReceiver()
-    await using room = await openRoom({
+    await using harness = await openHarness({
       retryDelaysMs: [],
       policy: { loopbackAndPrivateAllowed: false, allowedNetworks: [], ownPorts: [] },
       resolve: async () => [{ address: '127.0.0.1', family: 4 }],
     })
-    const consumer = await room.addInstance(`http://consumer.test:${receiver.port}/`)
+    const consumer = await harness.addInstance(`http://consumer.test:${receiver.port}/`)
     await consumer.receive()
     const [event] = await consumer.untilAll('exhausted')
     expect(event?.deliveries[0]?.log).toMatchObject([{ status: null, error: 'blocked_address' }])
@@ -245,9 +246,9 @@ describe.each(STORES)('webhooks on %s', kind => {
   })
 
   test('a crash between the answer and its record repeats the attempt under the same webhook-id', async () => {
-    await using room = await openRoom()
+    await using harness = await openHarness()
     await using receiver = await createReceiver()
-    await room.stopLanes()
+    await harness.stopLanes()
     const neverRecords = (store: Store) => ({
       ...{ hints: store.hints, instances: store.instances },
       deliveries: {
@@ -256,12 +257,12 @@ describe.each(STORES)('webhooks on %s', kind => {
         recordAttempt: () => new Promise<void>(() => {}),
       },
     })
-    room.startLanes({ wrap: neverRecords })
-    const consumer = await room.addInstance(receiver.url)
+    harness.startLanes({ wrap: neverRecords })
+    const consumer = await harness.addInstance(receiver.url)
     await consumer.receive()
     await receiver.waitFor(1)
-    await room.dispatcher.close(0)
-    room.startLanes()
+    await harness.dispatcher.close(0)
+    harness.startLanes()
     await receiver.waitFor(2)
     const [first, second] = receiver.requests as [ReceivedRequest, ReceivedRequest]
     expect(idOf(second)).toBe(idOf(first))

@@ -16,7 +16,7 @@ import type { Lookup } from '../../src/webhooks/resolver.ts'
 import { createDatabase, type StoreKind, type TestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
-export interface RoomSettings {
+export interface HarnessSettings {
   timeoutMs: number
   retryDelaysMs: readonly number[]
   policy: AddressPolicy
@@ -25,7 +25,7 @@ export interface RoomSettings {
   wrap?: (store: Store) => DispatcherOptions['store']
 }
 
-const SETTINGS: RoomSettings = {
+const SETTINGS: HarnessSettings = {
   timeoutMs: 2_000,
   retryDelaysMs: [30, 60, 90, 120, 150],
   policy: { loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] },
@@ -34,25 +34,29 @@ const RECORDED_AT_ONCE = 250
 const OWNER = 'test'
 
 /** The webhooks module on a real store, composed as in app.ts, without API and WhatsApp. */
-export class Room {
+export class WebhookHarness {
   store!: Store
   dispatcher!: Dispatcher
   #poster!: Poster
-  readonly #settings: RoomSettings
+  readonly #settings: HarnessSettings
   readonly #database: TestDatabase
   readonly #dataDir = mkdtempSync(join(tmpdir(), 'pombal-webhooks-'))
   readonly #masterKey = randomBytes(32)
   readonly #leases = new Map<string, Lease>()
 
-  private constructor(database: TestDatabase, settings: RoomSettings) {
+  private constructor(database: TestDatabase, settings: HarnessSettings) {
     this.#database = database
     this.#settings = settings
   }
 
-  static async open(kind: StoreKind, postgresUrl: string, settings: Partial<RoomSettings> = {}): Promise<Room> {
-    const room = new Room(await createDatabase(kind, postgresUrl), { ...SETTINGS, ...settings })
-    await room.start()
-    return room
+  static async open(
+    kind: StoreKind,
+    postgresUrl: string,
+    settings: Partial<HarnessSettings> = {},
+  ): Promise<WebhookHarness> {
+    const harness = new WebhookHarness(await createDatabase(kind, postgresUrl), { ...SETTINGS, ...settings })
+    await harness.start()
+    return harness
   }
 
   /** As after a boot: every instance that is stored gets a lane. */
@@ -68,7 +72,7 @@ export class Room {
     await this.#acquire()
   }
 
-  startLanes(settings: Partial<RoomSettings> = {}): void {
+  startLanes(settings: Partial<HarnessSettings> = {}): void {
     const { timeoutMs, retryDelaysMs, policy, resolve, wrap } = { ...this.#settings, ...settings }
     this.#poster = createPoster({ guard: createAddressGuard(policy), timeoutMs, ...(resolve && { resolve }) })
     this.dispatcher = createDispatcher({
@@ -141,11 +145,11 @@ export class Room {
 export class Consumer {
   readonly id: string
   readonly secret: string
-  readonly #room: Room
+  readonly #harness: WebhookHarness
   #received = 0
 
-  constructor(room: Room, id: string, secret: string) {
-    this.#room = room
+  constructor(harness: WebhookHarness, id: string, secret: string) {
+    this.#harness = harness
     this.id = id
     this.secret = secret
   }
@@ -158,7 +162,7 @@ export class Consumer {
     const from = '351912345678'
     const sender = { from, chat: from, lid: null, username: null }
     const message = { id, ...sender, type: 'text' as const, text, sentAt: now }
-    await this.#room.store.events.recordIncoming(this.#lease, message, now)
+    await this.#harness.store.events.recordIncoming(this.#lease, message, now)
     return id
   }
 
@@ -170,7 +174,7 @@ export class Consumer {
 
   /** A message is sent, delivered and read at once: three events, each waiting for the one before. */
   async sendAndRead(): Promise<string> {
-    const { store } = this.#room
+    const { store } = this.#harness
     await store.connections.record(this.#lease, { state: 'connected', reason: 'test' }, Date.now())
     const now = Date.now()
     const id = newMessageId(now)
@@ -185,8 +189,8 @@ export class Consumer {
 
   /** The instance's events, oldest first, with their deliveries and attempts. */
   async log(): Promise<EventDetail[]> {
-    const { data } = await this.#room.store.events.list(this.id, { limit: 200 })
-    const details = await Promise.all(data.toReversed().map(({ id }) => this.#room.store.events.find(this.id, id)))
+    const { data } = await this.#harness.store.events.list(this.id, { limit: 200 })
+    const details = await Promise.all(data.toReversed().map(({ id }) => this.#harness.store.events.find(this.id, id)))
     return details.filter(detail => detail !== null)
   }
 
@@ -200,6 +204,6 @@ export class Consumer {
   }
 
   get #lease(): Lease {
-    return this.#room.leaseOf(this.id)
+    return this.#harness.leaseOf(this.id)
   }
 }

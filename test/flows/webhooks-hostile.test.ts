@@ -9,7 +9,7 @@ import { createResolver, type Lookup } from '../../src/webhooks/resolver.ts'
 import { createCertificate, trust } from '../certificate.ts'
 import { onThisMachine } from '../deadlines.ts'
 import { createReceiver } from '../receiver.ts'
-import { Room } from './webhooks-harness.ts'
+import { WebhookHarness } from './webhooks-harness.ts'
 
 const TIMEOUT_MS = 1_000
 /** The deadline, the 2 s for which a body is read, and as long as the test itself may take for it. */
@@ -284,15 +284,15 @@ test('forty names that hang hold up no consumer whose name is known', async () =
     lookup: hostname =>
       hostname.endsWith('.hangs.test') ? new Promise(() => {}) : Promise.resolve([{ address: '127.0.0.1', family: 4 }]),
   })
-  await using room = await Room.open('sqlite', inject('postgresUrl'), { resolve, timeoutMs: 2_000 })
+  await using harness = await WebhookHarness.open('sqlite', inject('postgresUrl'), { resolve, timeoutMs: 2_000 })
   await using receiver = await createReceiver()
-  const friend = await room.addInstance(`http://friend.test:${receiver.port}/`)
+  const friend = await harness.addInstance(`http://friend.test:${receiver.port}/`)
   await friend.receive()
   await receiver.waitFor(1)
   for (let hostile = 0; hostile < 8; hostile += 1) {
-    const consumer = await room.addInstance('http://0.hangs.test/')
+    const consumer = await harness.addInstance('http://0.hangs.test/')
     for (let name = 0; name < 5; name += 1) {
-      await room.store.instances.setWebhookUrl(consumer.id, `http://${hostile}-${name}.hangs.test/`)
+      await harness.store.instances.setWebhookUrl(consumer.id, `http://${hostile}-${name}.hangs.test/`)
       await consumer.receive()
     }
   }

@@ -3,18 +3,21 @@ import { STORES } from '../database.ts'
 import { onThisMachine } from '../deadlines.ts'
 import { createReceiver, eventOf } from '../receiver.ts'
 import { until } from '../until.ts'
-import { Room } from './webhooks-harness.ts'
+import { WebhookHarness } from './webhooks-harness.ts'
 
 const WAITING = 10_000
 const EVENTS = 40
 
 describe.each(STORES)('isolation on %s', kind => {
   test('with 10,000 waiting for a consumer that hangs, another instance’s events arrive within a second', async () => {
-    await using room = await Room.open(kind, inject('postgresUrl'), { timeoutMs: 500, retryDelaysMs: [1_000, 5_000] })
+    await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), {
+      timeoutMs: 500,
+      retryDelaysMs: [1_000, 5_000],
+    })
     await using dead = await createReceiver()
     await using alive = await createReceiver()
     dead.answerWith({ kind: 'hang' })
-    const [deaf, listener] = [await room.addInstance(dead.url), await room.addInstance(alive.url)]
+    const [deaf, listener] = [await harness.addInstance(dead.url), await harness.addInstance(alive.url)]
     await deaf.receiveMany(WAITING)
     const tookMs: number[] = []
     for (let count = 1; count <= EVENTS; count += 1) {
@@ -30,9 +33,9 @@ describe.each(STORES)('isolation on %s', kind => {
   })
 
   test('an instance has never more than 8 requests open, 6 of them first attempts', async () => {
-    await using room = await Room.open(kind, inject('postgresUrl'), { retryDelaysMs: Array(5).fill(100) })
+    await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), { retryDelaysMs: Array(5).fill(100) })
     await using receiver = await createReceiver()
-    const consumer = await room.addInstance(receiver.url)
+    const consumer = await harness.addInstance(receiver.url)
     const open = { first: 0, retry: 0 }
     const most = { first: 0, all: 0 }
     const sortOf = (attempt: unknown) => (attempt === '1' ? 'first' : 'retry')
@@ -55,9 +58,9 @@ describe.each(STORES)('isolation on %s', kind => {
   })
 
   test('first attempts arrive in the order of the events if the consumer accepts one at a time', async () => {
-    await using room = await Room.open(kind, inject('postgresUrl'))
+    await using harness = await WebhookHarness.open(kind, inject('postgresUrl'))
     await using receiver = await createReceiver()
-    const consumer = await room.addInstance(receiver.url)
+    const consumer = await harness.addInstance(receiver.url)
     const ids: string[] = []
     for (let count = 0; count < 20; count += 1) {
       ids.push(await consumer.receive())
@@ -67,17 +70,17 @@ describe.each(STORES)('isolation on %s', kind => {
   })
 
   test('pending deliveries of a deleted instance are attempted to the end', async () => {
-    await using room = await Room.open(kind, inject('postgresUrl'), { retryDelaysMs: [50, 50] })
+    await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), { retryDelaysMs: [50, 50] })
     await using receiver = await createReceiver()
     receiver.answerWith({ kind: 'status', status: 500 })
-    const consumer = await room.addInstance(receiver.url)
+    const consumer = await harness.addInstance(receiver.url)
     await consumer.receive()
     await receiver.waitFor(1)
-    await room.store.instances.delete(consumer.id, Date.now())
-    await room.restart()
+    await harness.store.instances.delete(consumer.id, Date.now())
+    await harness.restart()
     await receiver.waitFor(3)
-    const lease = room.leaseOf(consumer.id)
-    expect(await until('the rows to go', () => room.store.instances.erase(lease))).toBe(true)
+    const lease = harness.leaseOf(consumer.id)
+    expect(await until('the rows to go', () => harness.store.instances.erase(lease))).toBe(true)
     expect(receiver.requests.length).toBeLessThanOrEqual(4)
   })
 })

@@ -5,7 +5,7 @@ import { STORES } from '../database.ts'
 import { TEST_WITHIN_MS } from '../deadlines.ts'
 import { createReceiver } from '../receiver.ts'
 import { until } from '../until.ts'
-import { Room } from './webhooks-harness.ts'
+import { WebhookHarness } from './webhooks-harness.ts'
 
 const OTHER_DELAY_MS = 3_000
 const SHOWN_DELAYS = RETRY_DELAYS_MS.slice(0, 3)
@@ -16,10 +16,10 @@ describe('the contract’s own delays', () => {
   test.concurrent.each(STORES)(
     '1 s, 5 s and 30 s after the end of the attempt before, on %s',
     async kind => {
-      await using room = await Room.open(kind, inject('postgresUrl'), { retryDelaysMs: RETRY_DELAYS_MS })
+      await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), { retryDelaysMs: RETRY_DELAYS_MS })
       await using receiver = await createReceiver()
       receiver.answerWith({ kind: 'status', status: 500, delayMs: 100 })
-      const consumer = await room.addInstance(receiver.url)
+      const consumer = await harness.addInstance(receiver.url)
       const loop = monitorEventLoopDelay({ resolution: 5 })
       loop.enable()
       await consumer.receive()
@@ -38,14 +38,14 @@ describe('the contract’s own delays', () => {
 })
 
 test.each(STORES)('a retry keeps its moment on a node with a shorter schedule, on %s', async kind => {
-  await using room = await Room.open(kind, inject('postgresUrl'), { retryDelaysMs: [OTHER_DELAY_MS] })
+  await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), { retryDelaysMs: [OTHER_DELAY_MS] })
   await using receiver = await createReceiver()
   receiver.answerWith({ kind: 'status', status: 500 })
-  const consumer = await room.addInstance(receiver.url)
+  const consumer = await harness.addInstance(receiver.url)
   await consumer.receive()
   await until('the failed attempt', async () => (await consumer.log())[0]?.delivery?.attempts === 1)
-  await room.stopLanes()
-  room.startLanes({ retryDelaysMs: [100] })
+  await harness.stopLanes()
+  harness.startLanes({ retryDelaysMs: [100] })
   await receiver.waitFor(2)
   const [first, second] = receiver.requests
   expect(second!.receivedAt - first!.endedAt!).toBeGreaterThanOrEqual(OTHER_DELAY_MS)

@@ -8,7 +8,7 @@ const KILLS = 20
 const PER_KILL_MS = 120_000
 
 test(
-  'kill -9 between any two stanzas: sent once, byte for byte; told once; both ways work at once again',
+  'kill -9 between any two stanzas: sent once, byte for byte; reported once; both ways work at once again',
   async () => {
     const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
     console.log(`kills between stanzas: CRASH_SEED=${seed}`)

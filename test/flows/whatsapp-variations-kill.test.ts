@@ -17,7 +17,7 @@ const WAYS: readonly Rule[] = [
 ]
 
 test(
-  'kill -9 on a network of another kind: sent once, byte for byte; told once; both ways work at once again',
+  'kill -9 on a network of another kind: sent once, byte for byte; reported once; both ways work at once again',
   async () => {
     const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
     console.log(`kills on a network of another kind: CRASH_SEED=${seed}`)

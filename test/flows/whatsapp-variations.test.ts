@@ -72,7 +72,7 @@ describe.concurrent('a network', () => {
     ['that answers slowly', [[ANSWER, { delayMs: 150 }]]],
     ['that knows nothing of passive clients', [[{ ...QUERY, attrs: { xmlns: 'passive' }, nth: 2 }, { error: '501' }]]],
     ['that has lost our keys', [[{ ...QUERY, attrs: { xmlns: 'encrypt', type: 'get' }, times: 2 }, { error: '404' }]]],
-  ])('%s: what is sent is read, what comes is told, each once, also after a restart', async (_, rules) => {
+  ])('%s: what is sent is read, what comes is reported, each once, also after a restart', async (_, rules) => {
     await using stage = await Stage.open({ timings: TIMINGS })
     await misbehave(stage, rules)
     const { id, phone, connection } = await stage.link({ settings: SETTINGS })
@@ -105,7 +105,7 @@ describe.concurrent('a group', () => {
         [{ ...ANSWER, attrs: { type: 'set' } }, { without: ['lid'] }],
       ],
     ],
-  ])('%s: what is sent is read, what comes is told', async (_, rules) => {
+  ])('%s: what is sent is read, what comes is reported', async (_, rules) => {
     await using stage = await Stage.open({ timings: TIMINGS })
     await misbehave(stage, rules)
     const { id, phone } = await stage.link({ settings: SETTINGS })

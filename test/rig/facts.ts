@@ -26,7 +26,7 @@ export interface AcceptedText {
   /** `performance.now()` when it was offered first, and when its 202 was there. */
   offeredAt: number
   acceptedAt: number
-  /** How far it gets: the phone of `15005550003` never tells that it has a message. */
+  /** How far it gets: the phone of `15005550003` never confirms a message. */
   end: 'sent' | 'read'
 }
 

@@ -92,7 +92,7 @@ describe('the judge of a crash run', () => {
     expect(verdict).toMatchObject({ violations: [], repeatedAttempts: 1, mostRepeatedPerKill: 1, repeatedOnWire: 1 })
   })
 
-  test('expects no more of a text than the recipient tells', () => {
+  test('expects no more of a text than the recipient reports', () => {
     const quiet = {
       accepted: [accepted('msg_1', 'one', { end: 'sent' })],
       states: new Map([['msg_1', 'sent']]),
@@ -123,7 +123,7 @@ describe('the judge of a crash run', () => {
       /delivered, message.sent/,
     ],
     [
-      'one change told under two ids',
+      'one change reported under two ids',
       { arrivals: [sent, { ...sent, eventId: 'evt_other', boot: 2 }, delivered, read, received] },
       /under 2 event ids/,
     ],
@@ -143,7 +143,11 @@ describe('the judge of a crash run', () => {
       },
       /shows msg_1 after msg_2/,
     ],
-    ['an event of nothing', { arrivals: [...facts().arrivals, ...way('msg_2')] }, /msg_2 inst_a was told, and never/],
+    [
+      'an event of nothing',
+      { arrivals: [...facts().arrivals, ...way('msg_2')] },
+      /msg_2 inst_a was reported, and never/,
+    ],
   ]
 
   for (const [promise, change, violation] of broken) {
@@ -180,7 +184,7 @@ describe('the judge of a crash run', () => {
     expect(verdict.violations).toContainEqual(expect.stringMatching(/shows msg_1 after msg_2/))
   })
 
-  test('tells incoming messages without an event apart', () => {
+  test('lists incoming messages without an event separately', () => {
     expect(judge(facts({ arrivals: way('msg_1') }))).toMatchObject({ violations: [], lostIncoming: ['IN1'] })
   })
 

@@ -11,7 +11,7 @@ export interface Verdict {
   violations: string[]
   /** Of the violations: texts or events that are nowhere. */
   lost: number
-  /** Texts shown, or changes told, under more than one id. */
+  /** Texts shown, or changes reported, under more than one id. */
   doubled: number
   /** Texts of one chat, either way, or events of one message, in the wrong order. */
   outOfOrder: number
@@ -32,13 +32,13 @@ export interface Verdict {
 }
 
 /**
- * Holds what was seen against what is promised: never lost, never shown twice, every change told in order.
+ * Holds what was seen against what is promised: never lost, never shown twice, every change reported in order.
  * @param ordersIncoming whether the ids of events say in which order they were made: not where the clock jumps
  */
 export function judge(facts: Facts, { ordersIncoming = true } = {}): Verdict {
   const repeats = countRepeats(facts.arrivals)
   const shown = timesShown(facts)
-  const lost = [...shown.lost, ...told(facts)]
+  const lost = [...shown.lost, ...lostEvents(facts)]
   const doubled = [...shown.doubled, ...oneEventPerFact(facts)]
   const outOfOrder = [...inOrder(facts), ...shownInOrder(facts), ...(ordersIncoming ? incomingInOrder(facts) : [])]
   return {
@@ -93,7 +93,7 @@ function nothingElse({ accepted, incoming, arrivals, phones }: Facts): string[] 
   )
   const invented = arrivals
     .filter(({ subject }) => !subjects.has(subject))
-    .map(({ kind, subject, instanceId }) => `${kind} ${subject} ${instanceId} was told, and never happened.`)
+    .map(({ kind, subject, instanceId }) => `${kind} ${subject} ${instanceId} was reported, and never happened.`)
   return [...shown, ...new Set(invented)]
 }
 
@@ -119,7 +119,7 @@ function shownInOrder({ accepted, phones }: Facts): string[] {
   return violations
 }
 
-function told({ accepted, arrivals }: Facts): string[] {
+function lostEvents({ accepted, arrivals }: Facts): string[] {
   const seen = new Set(arrivals.map(({ kind, subject }) => `${kind} ${subject}`))
   return accepted.flatMap(({ messageId, end }) =>
     expectedKinds(end)
@@ -149,7 +149,7 @@ function oneEventPerFact({ arrivals }: Facts): string[] {
   return [...groupBy(arrivals, ({ instanceId, kind, subject }) => `${kind} ${subject} ${instanceId}`)]
     .map(([fact, posted]) => ({ fact, ids: new Set(posted.map(({ eventId }) => eventId)) }))
     .filter(({ ids }) => ids.size > 1)
-    .map(({ fact, ids }) => `${fact} was told under ${ids.size} event ids.`)
+    .map(({ fact, ids }) => `${fact} was reported under ${ids.size} event ids.`)
 }
 
 function sameBytes(arrivals: readonly Arrival[]): string[] {

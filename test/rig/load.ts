@@ -19,8 +19,8 @@ export interface Pace {
   sendEveryMs: readonly [number, number]
   /** Between what contacts write. */
   writeEveryMs: readonly [number, number]
-  /** While more events than this are owed to an instance, on average, nobody writes: the machine is slower than the pace. */
-  mostOwed?: number
+  /** While more events than this are undelivered to an instance, on average, nobody writes: the machine is slower than the pace. */
+  mostUndelivered?: number
 }
 
 export interface LoadOptions {

@@ -4,7 +4,7 @@ import type { Random } from './random.ts'
 /** Shares of the texts that go to a number never written to before, to the group, … */
 const TO_NEW = 0.15
 const TO_GROUP = 0.15
-/** … to one whose phone tells nothing: what was not acknowledged before a kill has to go out again, … */
+/** … to one whose phone confirms nothing: what was not acknowledged before a kill has to go out again, … */
 const TO_SILENT = 0.15
 const SILENT = '15005550003'
 /** … to one that answers with the same text, … */
@@ -26,7 +26,7 @@ export interface Recipient {
   chat: string
   /** The phones on which it has to appear. */
   phones: readonly string[]
-  /** How far it gets: the phone of `15005550003` never tells that it has a message. */
+  /** How far it gets: the phone of `15005550003` never confirms a message. */
   end: 'sent' | 'read'
 }
 

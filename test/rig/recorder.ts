@@ -16,7 +16,7 @@ export interface RecorderOptions {
 /** A receiver that answers everything with 204 and writes down what came, in order. */
 export class Recorder {
   readonly arrivals: Arrival[] = []
-  readonly #told = new Set<string>()
+  readonly #reported = new Set<string>()
   readonly #options: RecorderOptions
   readonly #secrets = new Map<string, string>()
   readonly #receiver = new Receiver()
@@ -39,8 +39,8 @@ export class Recorder {
   }
 
   /** Whether an event of the message has arrived. */
-  hasToldOf(messageId: string): boolean {
-    return this.#told.has(messageId)
+  hasReported(messageId: string): boolean {
+    return this.#reported.has(messageId)
   }
 
   async close(): Promise<void> {
@@ -60,7 +60,7 @@ export class Recorder {
       attemptNumber: Number(request.headers['x-service-attempt']),
       boot: this.#options.boot(),
     })
-    this.#told.add(data.id)
+    this.#reported.add(data.id)
     this.#options.onArrival()
     return { kind: 'status', status: 204, delayMs: this.#options.random.between(0, ANSWER_WITHIN_MS) }
   }

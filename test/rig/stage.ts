@@ -19,7 +19,7 @@ const SILENCE_MS = 120_000
 const AFTERMATH_MS = 1_000
 /** A caller waits so long for a node that hangs, then asks the next one; where there is one only, it waits. */
 const CALL_TIMEOUT_MS = 4_000
-const COUNT_OWED_EVERY_MS = 500
+const COUNT_UNDELIVERED_EVERY_MS = 500
 const LINKED_AT_ONCE = 4
 /** Causes of `unlinked` after which linking goes on only when it is asked for again. */
 const INTERRUPTED: ReadonlySet<string | null> = new Set(['linking_interrupted', 'code_expired'])
@@ -66,8 +66,8 @@ export class Stage {
   /** Boots of nodes that were replaced, and what else may have repeated an attempt. */
   #incidents = 0
   #calls = 0
-  #owedLately = 0
-  #owedAt = Number.NEGATIVE_INFINITY
+  #undeliveredLately = 0
+  #undeliveredAt = Number.NEGATIVE_INFINITY
   /** How long the first start took. */
   startUpMs = 0
 
@@ -193,17 +193,17 @@ export class Stage {
   }
 
   /**
-   * Waits until every instance has told of a message accepted after this call. @returns after how many milliseconds
+   * Waits until every instance has reported a message accepted after this call. @returns after how many milliseconds
    * @throws when that takes too long
    */
   async untilRecovered(withinMs: number): Promise<number> {
     const startedAt = performance.now()
     const counts = this.loads.map(load => load.accepted.length)
-    const isTold = (load: Load, index: number) => {
+    const hasReported = (load: Load, index: number) => {
       if (load.failure !== null) throw load.failure
-      return load.accepted.slice(counts[index]).some(({ messageId }) => this.recorder.hasToldOf(messageId))
+      return load.accepted.slice(counts[index]).some(({ messageId }) => this.recorder.hasReported(messageId))
     }
-    await until('every instance to work again', () => this.loads.every(isTold), withinMs)
+    await until('every instance to work again', () => this.loads.every(hasReported), withinMs)
     return performance.now() - startedAt
   }
 
@@ -239,7 +239,7 @@ export class Stage {
         if (length > arrived) since = performance.now()
         arrived = length
         const quietMs = performance.now() - since
-        return quietMs > SILENCE_MS || (quietMs > AFTERMATH_MS && this.#owed <= 0)
+        return quietMs > SILENCE_MS || (quietMs > AFTERMATH_MS && this.#undelivered <= 0)
       },
       10 * 60_000,
     )
@@ -254,16 +254,16 @@ export class Stage {
     return (await Promise.all(this.loads.map(load => load.replay()))).flat()
   }
 
-  /** Deliveries that are still owed, each as a sentence. */
-  async listOwed(): Promise<string[]> {
-    const owed: string[] = []
+  /** Deliveries that are still undelivered, each as a sentence. */
+  async listUndelivered(): Promise<string[]> {
+    const undelivered: string[] = []
     for (const { client } of this.players) {
       for (const state of ['pending', 'blocked', 'exhausted']) {
         const events = await this.admin.listEvents(client.id, `?state=${state}`)
-        owed.push(...events.map(({ id }) => `${id} is ${state} in the end.`))
+        undelivered.push(...events.map(({ id }) => `${id} is ${state} in the end.`))
       }
     }
-    return owed
+    return undelivered
   }
 
   async dispose(): Promise<void> {
@@ -277,20 +277,22 @@ export class Stage {
   }
 
   #isBehind(): boolean {
-    const { mostOwed } = this.#options.load?.pace ?? {}
-    if (mostOwed === undefined) return false
-    if (performance.now() - this.#owedAt > COUNT_OWED_EVERY_MS) {
-      this.#owedAt = performance.now()
-      this.#owedLately = this.#owed
+    const { mostUndelivered } = this.#options.load?.pace ?? {}
+    if (mostUndelivered === undefined) return false
+    if (performance.now() - this.#undeliveredAt > COUNT_UNDELIVERED_EVERY_MS) {
+      this.#undeliveredAt = performance.now()
+      this.#undeliveredLately = this.#undelivered
     }
-    return this.#owedLately > mostOwed * this.players.length
+    return this.#undeliveredLately > mostUndelivered * this.players.length
   }
 
   /** Events that have not arrived yet. */
-  get #owed(): number {
-    const told = this.loads.flatMap(load => load.accepted).reduce((sum, { end }) => sum + expectedKinds(end).length, 0)
+  get #undelivered(): number {
+    const expected = this.loads
+      .flatMap(load => load.accepted)
+      .reduce((sum, { end }) => sum + expectedKinds(end).length, 0)
     const received = this.loads.reduce((sum, { incoming }) => sum + incoming.length, 0)
-    return told + received - new Set(this.recorder.arrivals.map(({ eventId }) => eventId)).size
+    return expected + received - new Set(this.recorder.arrivals.map(({ eventId }) => eventId)).size
   }
 
   /** Scans what is on show, as a person would: a code may be out of date when an instance changes its node. */

@@ -11,7 +11,7 @@ import { patiently } from './patiently.ts'
 import { Trouble, type TroubleKind } from './trouble.ts'
 
 /** Of each instance, on average: a text every 2 s, and one that comes in. */
-const PACE: Pace = { senders: 1, sendEveryMs: [800, 3_200], writeEveryMs: [800, 3_200], mostOwed: 5 }
+const PACE: Pace = { senders: 1, sendEveryMs: [800, 3_200], writeEveryMs: [800, 3_200], mostUndelivered: 5 }
 /** Somewhere something goes wrong so often: to each of 50 instances about once a minute. */
 const TROUBLE_EVERY_MS = [600, 1_800] as const
 /** The traffic goes on for a while after the last fault. */
@@ -102,7 +102,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
     const warm = scales.samples.filter(({ atMs }) => atMs >= durationMs * WARM_UP_SHARE)
     return {
       ...verdict,
-      violations: [...verdict.violations, ...(await stage.listOwed())],
+      violations: [...verdict.violations, ...(await stage.listUndelivered())],
       accepted: facts.accepted.length,
       incoming: facts.incoming.length,
       arrivals: facts.arrivals.length,
@@ -125,7 +125,7 @@ export function breachesOf({ violations, lostIncoming, memorySlopeMbPerMinute, t
   const grows = trafficMs >= SLOPE_TELLS_AFTER_MS && memorySlopeMbPerMinute > FLAT_MB_PER_MINUTE
   return [
     ...violations,
-    ...lostIncoming.map(text => `No event told of "${text}".`),
+    ...lostIncoming.map(text => `No event reported "${text}".`),
     ...(grows ? [`Memory grows by ${memorySlopeMbPerMinute.toFixed(1)} MB per minute.`] : []),
   ]
 }

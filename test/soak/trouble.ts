@@ -18,8 +18,8 @@ const KINDS = [
   'cut before a message is seen',
   'cut after a message is seen',
   'cut instead of an acknowledgement',
-  'told 503',
-  'told 503 and refused once',
+  'answered 503',
+  'answered 503 and refused once',
   'replaced',
 ] as const
 export type TroubleKind = (typeof KINDS)[number]
@@ -101,10 +101,10 @@ export class Trouble {
         return void (await once('message', 'in', 'cut_after'))
       case 'cut instead of an acknowledgement':
         return void (await once('ack', 'out', 'cut', { class: 'message' }))
-      case 'told 503 and refused once':
+      case 'answered 503 and refused once':
         await network.misbehave({ kind: 'refuse_logins', reason: '503', count: 1, account })
         return void (await network.misbehave({ kind: 'stream_error', account, code: '503' }))
-      case 'told 503':
+      case 'answered 503':
         return void (await network.misbehave({ kind: 'stream_error', account, code: '503' }))
       case 'replaced':
         await network.misbehave({ kind: 'stream_error', account, conflict: 'replaced' })
