@@ -24,7 +24,7 @@ import { openStore } from './store/open-store.ts'
 import type { Store } from './store/store.ts'
 import { createAddressGuard } from './webhooks/address-guard.ts'
 import { systemClock } from './webhooks/clock.ts'
-import { createDispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
+import { Dispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
 import { signatureHeaders } from './webhooks/signature.ts'
 import { ConnectionPacing } from './whatsapp/connection/connection-pacing.ts'
@@ -124,7 +124,7 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
     metrics.render({
       totals: () => store.statistics.totals(),
       ping: () => store.ping(),
-      inFlight: () => webhooks.dispatcher.inFlight(),
+      inFlight: () => webhooks.dispatcher.inFlight,
       owned: () => supervisor.size,
     })
   const metricsPort = await openMetricsPort(context, renderMetrics)
@@ -160,7 +160,7 @@ function startWebhooks(
   })
   const poster = createPoster({ guard, timeoutMs: settings.webhook.timeoutMs })
   closers.push(() => poster.close())
-  const dispatcher = createDispatcher({
+  const dispatcher = new Dispatcher({
     ...leases,
     store,
     post: poster,

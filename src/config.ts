@@ -147,9 +147,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
         parseLoopbackSocket,
       ),
     },
-    sandbox: read('SANDBOX', !production, '"on" or "off"', text =>
-      text === 'on' ? true : text === 'off' ? false : undefined,
-    ),
+    sandbox: read('SANDBOX', !production, '"on" or "off"', parseOnOff),
   }
   if (problems.length > 0) throw new BadSettings(problems)
   return settings
@@ -160,6 +158,10 @@ export function isLoopbackHost(host: string): boolean {
   const name = host.replace(/^\[|\]$/g, '').toLowerCase()
   if (name === 'localhost' || name.endsWith('.localhost')) return true
   return isIP(name) !== 0 && ipaddr.process(name).range() === 'loopback'
+}
+
+function parseOnOff(text: string): boolean | undefined {
+  return text === 'on' ? true : text === 'off' ? false : undefined
 }
 
 function packageVersion(): string {

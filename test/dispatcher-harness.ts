@@ -6,7 +6,7 @@ import type { AttemptRecord, DueDelivery } from '../src/store/deliveries/deliver
 import { LeaseLost, StoreUnavailable } from '../src/store/errors.ts'
 import { LocalHints } from '../src/store/hints.ts'
 import type { Lease } from '../src/store/leases/leases.ts'
-import { createDispatcher, type DispatcherOptions } from '../src/webhooks/dispatcher.ts'
+import { Dispatcher, type DispatcherOptions } from '../src/webhooks/dispatcher.ts'
 import type { PostOutcome, PostRequest } from '../src/webhooks/post.ts'
 import { ManualClock } from './manual-clock.ts'
 
@@ -238,7 +238,7 @@ export function setUp(options: Partial<DispatcherOptions['settings']> = {}, cloc
   const lost: string[] = []
   const log: Record<string, unknown>[] = []
   const node = { mayAct: true }
-  const dispatcher = createDispatcher({
+  const dispatcher = new Dispatcher({
     store,
     post: consumers,
     settings: { retryDelaysMs: RETRY_DELAYS_MS, version: '0.0.0', ...options },

@@ -9,7 +9,7 @@ import type { Lease } from '../../src/store/leases/leases.ts'
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createAddressGuard } from '../../src/webhooks/address-guard.ts'
-import { createDispatcher, type Dispatcher } from '../../src/webhooks/dispatcher.ts'
+import { Dispatcher } from '../../src/webhooks/dispatcher.ts'
 import { createPoster, type Poster } from '../../src/webhooks/post.ts'
 import { monotonicMs } from '../harness/clock.ts'
 import { acquireAll, incomingMessage } from '../harness/consumers.ts'
@@ -30,7 +30,7 @@ async function open(options: Omit<StoreOptions, 'logger'>, timeoutMs: number): P
   leases = await acquireAll(store)
   const guard = createAddressGuard({ loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] })
   poster = createPoster({ guard, timeoutMs })
-  dispatcher = createDispatcher({
+  dispatcher = new Dispatcher({
     store,
     post: poster,
     settings: { retryDelaysMs: RETRY_DELAYS_MS, version: 'bench' },

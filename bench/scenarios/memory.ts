@@ -18,7 +18,7 @@ import { startService } from '../harness/service.ts'
 import { median } from '../harness/statistics.ts'
 import type { BareBaileys } from '../processes/bare-baileys.ts'
 
-const FLOOR = { kind: 'at most', ratio: 1.5 } as const
+const FLOOR = { kind: 'at most', ratio: 0.3 } as const
 
 export const memory: Scenario = {
   name: 'memory',

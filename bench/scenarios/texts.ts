@@ -21,7 +21,7 @@ import type { BareBaileys } from '../processes/bare-baileys.ts'
 import type { LoadProcess } from '../processes/load.ts'
 
 const CONTACTS = Array.from({ length: 16 }, (_, index) => `55119876600${10 + index}`)
-const FLOOR = { kind: 'at least', ratio: 0.5 } as const
+const FLOOR = { kind: 'at least', ratio: 0.6 } as const
 const SENT_WITHIN_MS = 120_000
 const POLL_EVERY_MS = 200
 const NEWEST = 200

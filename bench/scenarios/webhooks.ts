@@ -21,7 +21,7 @@ import type { ReceiverProcess } from '../processes/receiver.ts'
 const INSTANCES = 32
 /** First attempts of one instance in flight: 8, less the 2 kept for retries (contract §5). */
 const IN_FLIGHT_EACH = 6
-const FLOOR = { kind: 'at least', ratio: 0.15 } as const
+const FLOOR = { kind: 'at least', ratio: 0.35 } as const
 
 export const webhooks: Scenario = {
   name: 'webhooks',

@@ -16,17 +16,6 @@ export interface DispatcherOptions
   clock?: Clock
 }
 
-/** Runs the lanes of the instances that this node owns. */
-export interface Dispatcher {
-  /** Starts the lane of an instance that this node owns. After `onLeaseLost` it must be opened again. */
-  open(lease: Lease): void
-  /** Starts no more attempts. Resolves when those in flight are recorded; after `graceMs` (8 s) it aborts the rest. */
-  shut(instanceId: InstanceId, graceMs?: number): Promise<void>
-  close(graceMs?: number): Promise<void>
-  /** Attempts in flight, for metrics. */
-  inFlight(): number
-}
-
 const MAX_IN_FLIGHT = 1_024
 /** The whole service stops within 10 s. */
 const GRACE_MS = 8_000
@@ -36,105 +25,110 @@ const POLL_STEP_MS = 1_000
 /** How long unrecorded attempts are kept for an instance that comes back to this node. */
 const UNRECORDED_KEPT_MS = 60_000
 
-export function createDispatcher(options: DispatcherOptions): Dispatcher {
-  const { settings, clock = systemClock } = options
-  const limit = createConcurrencyLimit(settings.maxInFlight ?? MAX_IN_FLIGHT, clock)
-  const lanes = new Map<InstanceId, Lane>()
-  const closing = new Map<InstanceId, Promise<void>>()
+/** Runs the lanes of the instances that this node owns. */
+export class Dispatcher {
+  readonly #clock: Clock
+  readonly #laneOptions: LaneOptions
+  readonly #lanes = new Map<InstanceId, Lane>()
+  readonly #closing = new Map<InstanceId, Promise<void>>()
   /** Instances to open again when their lane has been shut. */
-  const reopening = new Map<InstanceId, Lease>()
-  const unrecorded = new Map<InstanceId, { attempts: readonly EndedAttempt[]; forget: () => void }>()
-  let closed = false
+  readonly #reopening = new Map<InstanceId, Lease>()
+  readonly #unrecorded = new Map<InstanceId, { attempts: readonly EndedAttempt[]; forget: () => void }>()
+  #lanesToPoll = this.#lanes.values()
+  #pollsDue = 0
+  #cancelPoll: () => void
+  #closed = false
 
-  const laneOptions: LaneOptions = {
-    ...options,
-    clock,
-    limit,
-    onLeaseLost(instanceId) {
-      void shut(instanceId)
-      options.onLeaseLost(instanceId)
-    },
-  }
-
-  let cancelPoll = clock.after(POLL_STEP_MS, pollSome)
-  let lanesToPoll = lanes.values()
-  let pollsDue = 0
-
-  /** Polls a share of the lanes, so that the load is spread over time. */
-  function pollSome(): void {
-    pollsDue += (lanes.size * POLL_STEP_MS) / POLL_EVERY_MS
-    for (; pollsDue >= 1; pollsDue -= 1) {
-      const next = lanesToPoll.next()
-      if (next.done) lanesToPoll = lanes.values()
-      const lane = next.done ? lanesToPoll.next().value : next.value
-      lane?.wake()
+  constructor(options: DispatcherOptions) {
+    const { settings, clock = systemClock } = options
+    this.#clock = clock
+    this.#laneOptions = {
+      ...options,
+      clock,
+      limit: createConcurrencyLimit(settings.maxInFlight ?? MAX_IN_FLIGHT, clock),
+      onLeaseLost: instanceId => {
+        void this.shut(instanceId)
+        options.onLeaseLost(instanceId)
+      },
     }
-    cancelPoll = clock.after(POLL_STEP_MS, pollSome)
+    this.#cancelPoll = clock.after(POLL_STEP_MS, () => this.#pollSome())
   }
 
-  function open(lease: Lease): void {
+  /** Attempts in flight, for metrics. */
+  get inFlight(): number {
+    let sum = 0
+    for (const lane of this.#lanes.values()) sum += lane.inFlight
+    return sum
+  }
+
+  /** Starts the lane of an instance that this node owns. After `onLeaseLost` it must be opened again. */
+  open(lease: Lease): void {
     const { instanceId } = lease
-    if (closed) return
-    if (closing.has(instanceId)) {
-      reopening.set(instanceId, lease)
+    if (this.#closed) return
+    if (this.#closing.has(instanceId)) {
+      this.#reopening.set(instanceId, lease)
       return
     }
-    const existing = lanes.get(instanceId)
+    const existing = this.#lanes.get(instanceId)
     if (existing) {
       existing.adopt(lease)
       return
     }
-    const lane = new Lane(lease, laneOptions, takeUnrecorded(instanceId))
-    lanes.set(instanceId, lane)
+    const lane = new Lane(lease, this.#laneOptions, this.#takeUnrecorded(instanceId))
+    this.#lanes.set(instanceId, lane)
     lane.wake()
   }
 
-  async function close(instanceId: InstanceId, lane: Lane, graceMs: number): Promise<void> {
-    await lane.shut(graceMs)
-    closing.delete(instanceId)
-    keepUnrecorded(instanceId, lane.unrecorded)
-    const lease = reopening.get(instanceId)
-    reopening.delete(instanceId)
-    if (lease) open(lease)
-  }
-
-  async function shut(instanceId: InstanceId, graceMs = GRACE_MS): Promise<void> {
-    reopening.delete(instanceId)
-    const lane = lanes.get(instanceId)
+  /** Starts no more attempts. Resolves when those in flight are recorded; after `graceMs` (8 s) it aborts the rest. */
+  async shut(instanceId: InstanceId, graceMs = GRACE_MS): Promise<void> {
+    this.#reopening.delete(instanceId)
+    const lane = this.#lanes.get(instanceId)
     if (lane) {
-      lanes.delete(instanceId)
-      closing.set(instanceId, close(instanceId, lane, graceMs))
+      this.#lanes.delete(instanceId)
+      this.#closing.set(instanceId, this.#close(instanceId, lane, graceMs))
     }
-    await closing.get(instanceId)
+    await this.#closing.get(instanceId)
   }
 
-  function keepUnrecorded(instanceId: InstanceId, attempts: readonly EndedAttempt[]): void {
-    if (closed || attempts.length === 0) return
-    const forget = clock.after(UNRECORDED_KEPT_MS, () => unrecorded.delete(instanceId))
-    unrecorded.set(instanceId, { attempts, forget })
+  async close(graceMs?: number): Promise<void> {
+    this.#closed = true
+    this.#cancelPoll()
+    for (const { forget } of this.#unrecorded.values()) forget()
+    await Promise.all([...this.#lanes.keys()].map(instanceId => this.shut(instanceId, graceMs)))
+    await Promise.all(this.#closing.values())
   }
 
-  function takeUnrecorded(instanceId: InstanceId): readonly EndedAttempt[] {
-    const kept = unrecorded.get(instanceId)
-    unrecorded.delete(instanceId)
+  async #close(instanceId: InstanceId, lane: Lane, graceMs: number): Promise<void> {
+    await lane.shut(graceMs)
+    this.#closing.delete(instanceId)
+    this.#keepUnrecorded(instanceId, lane.unrecorded)
+    const lease = this.#reopening.get(instanceId)
+    this.#reopening.delete(instanceId)
+    if (lease) this.open(lease)
+  }
+
+  /** Polls a share of the lanes, so that the load is spread over time. */
+  #pollSome(): void {
+    this.#pollsDue += (this.#lanes.size * POLL_STEP_MS) / POLL_EVERY_MS
+    for (; this.#pollsDue >= 1; this.#pollsDue -= 1) {
+      const next = this.#lanesToPoll.next()
+      if (next.done) this.#lanesToPoll = this.#lanes.values()
+      const lane = next.done ? this.#lanesToPoll.next().value : next.value
+      lane?.wake()
+    }
+    this.#cancelPoll = this.#clock.after(POLL_STEP_MS, () => this.#pollSome())
+  }
+
+  #keepUnrecorded(instanceId: InstanceId, attempts: readonly EndedAttempt[]): void {
+    if (this.#closed || attempts.length === 0) return
+    const forget = this.#clock.after(UNRECORDED_KEPT_MS, () => this.#unrecorded.delete(instanceId))
+    this.#unrecorded.set(instanceId, { attempts, forget })
+  }
+
+  #takeUnrecorded(instanceId: InstanceId): readonly EndedAttempt[] {
+    const kept = this.#unrecorded.get(instanceId)
+    this.#unrecorded.delete(instanceId)
     kept?.forget()
     return kept?.attempts ?? []
-  }
-
-  return {
-    open,
-    shut,
-    async close(graceMs) {
-      closed = true
-      cancelPoll()
-      for (const { forget } of unrecorded.values()) forget()
-      await Promise.all([...lanes.keys()].map(instanceId => shut(instanceId, graceMs)))
-      await Promise.all(closing.values())
-    },
-    inFlight() {
-      let sum = 0
-      for (const lane of lanes.values()) sum += lane.inFlight
-      return sum
-    },
   }
 }

@@ -5,7 +5,7 @@ import { AttemptFailed, attemptError } from './attempt-error.ts'
 import { createConnector } from './connector.ts'
 import { excerptOf, readBeginning } from './excerpt.ts'
 import type { Lookup } from './resolver.ts'
-import { createResolver } from './resolver.ts'
+import { Resolver } from './resolver.ts'
 
 export interface PostRequest {
   url: string
@@ -38,8 +38,13 @@ const MAX_HEADER_BYTES = 16 * 1024
 /** Interim responses (RFC 9110, section 15.2) accepted before the final one, with at most `MAX_HEADER_BYTES` in all. */
 const MAX_INTERIM_RESPONSES = 16
 
+function systemResolve(): Lookup {
+  const resolver = new Resolver()
+  return hostname => resolver.resolve(hostname)
+}
+
 /** Posts over HTTP/1.1 without redirects, compression or proxies. */
-export function createPoster({ guard, timeoutMs, resolve = createResolver() }: PosterOptions): Poster {
+export function createPoster({ guard, timeoutMs, resolve = systemResolve() }: PosterOptions): Poster {
   const connector = createConnector({ guard, resolve })
 
   function answerTo({ url, headers, body }: PostRequest, signal: AbortSignal): Promise<PostOutcome> {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test/manual-clock.ts'
 import { AttemptFailed } from './attempt-error.ts'
 import type { Lookup, ResolvedAddress } from './resolver.ts'
-import { createResolver } from './resolver.ts'
+import { Resolver } from './resolver.ts'
 
 const HERE: readonly ResolvedAddress[] = [{ address: '192.0.2.1', family: 4 }]
 
@@ -17,8 +17,8 @@ function setUp(options: { maxInFlight?: number; reservedForKnown?: number } = { 
     pending.set(hostname, answer)
     return answer.promise
   }
-  const resolve = createResolver({ clock, lookup, ...options })
-  return { clock, asked, pending, resolve }
+  const resolver = new Resolver({ clock, lookup, ...options })
+  return { clock, asked, pending, resolve: (hostname: string) => resolver.resolve(hostname) }
 }
 
 describe('the resolver', () => {

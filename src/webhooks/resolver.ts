@@ -55,84 +55,92 @@ interface PendingLookup {
  * - Some threads are reserved for names that were resolved before.
  * - A caller waits at most 5 s. If an earlier result is known, it is used after 500 ms.
  */
-export function createResolver(options: ResolverOptions = {}): Lookup {
-  const { clock = systemClock, maxInFlight = MAX_IN_FLIGHT, reservedForKnown = RESERVED_FOR_KNOWN } = options
-  const lookup = options.lookup ?? (hostname => systemLookup(hostname, { all: true }))
-  const known = new BoundedMap<string, KnownName>(MAX_NAMES)
-  const pending = new Map<string, PendingLookup>()
+export class Resolver {
+  readonly #clock: Clock
+  readonly #maxInFlight: number
+  readonly #maxUnknownInFlight: number
+  readonly #lookup: Lookup
+  readonly #known = new BoundedMap<string, KnownName>(MAX_NAMES)
+  readonly #pending = new Map<string, PendingLookup>()
   /** Pending look-ups without a thread, in order. */
-  const waiting = new Set<PendingLookup>()
-  let inFlight = 0
-  let unknownInFlight = 0
+  readonly #waiting = new Set<PendingLookup>()
+  #inFlight = 0
+  #unknownInFlight = 0
 
-  function remember(hostname: string, addresses: readonly ResolvedAddress[]): void {
-    known.set(hostname, { addresses, readAt: clock.steady() })
+  constructor(options: ResolverOptions = {}) {
+    const { clock = systemClock, maxInFlight = MAX_IN_FLIGHT, reservedForKnown = RESERVED_FOR_KNOWN } = options
+    this.#clock = clock
+    this.#maxInFlight = maxInFlight
+    this.#maxUnknownInFlight = maxInFlight - reservedForKnown
+    this.#lookup = options.lookup ?? (hostname => systemLookup(hostname, { all: true }))
   }
 
-  function ageOf(hostname: string): number {
-    const old = known.get(hostname)
-    return old === undefined ? Number.POSITIVE_INFINITY : clock.steady() - old.readAt
+  resolve(hostname: string): ReturnType<Lookup> {
+    const old = this.#known.get(hostname)
+    if (old && this.#ageOf(hostname) < FRESH_MS) return Promise.resolve(old.addresses)
+    return this.#withTimeout(this.#pending.get(hostname) ?? this.#enqueue(hostname))
   }
 
-  function enqueue(hostname: string): PendingLookup {
-    const entry: PendingLookup = { hostname, isKnown: known.has(hostname), callers: 0, result: Promise.withResolvers() }
+  #ageOf(hostname: string): number {
+    const old = this.#known.get(hostname)
+    return old === undefined ? Number.POSITIVE_INFINITY : this.#clock.steady() - old.readAt
+  }
+
+  #enqueue(hostname: string): PendingLookup {
+    const isKnown = this.#known.has(hostname)
+    const entry: PendingLookup = { hostname, isKnown, callers: 0, result: Promise.withResolvers() }
     // All callers may have timed out.
     entry.result.promise.catch(() => undefined)
-    pending.set(hostname, entry)
-    waiting.add(entry)
-    startWaiting()
+    this.#pending.set(hostname, entry)
+    this.#waiting.add(entry)
+    this.#startWaiting()
     return entry
   }
 
-  function startWaiting(): void {
-    for (const entry of waiting) {
-      if (inFlight >= maxInFlight) return
-      if (!entry.isKnown && unknownInFlight >= maxInFlight - reservedForKnown) continue
-      waiting.delete(entry)
-      void run(entry)
+  #startWaiting(): void {
+    for (const entry of this.#waiting) {
+      if (this.#inFlight >= this.#maxInFlight) return
+      if (!entry.isKnown && this.#unknownInFlight >= this.#maxUnknownInFlight) continue
+      this.#waiting.delete(entry)
+      void this.#run(entry)
     }
   }
 
-  async function run({ hostname, isKnown, result }: PendingLookup): Promise<void> {
-    inFlight += 1
-    if (!isKnown) unknownInFlight += 1
+  async #run({ hostname, isKnown, result }: PendingLookup): Promise<void> {
+    this.#inFlight += 1
+    if (!isKnown) this.#unknownInFlight += 1
     try {
-      const addresses = await lookup(hostname)
-      remember(hostname, addresses)
+      const addresses = await this.#lookup(hostname)
+      this.#known.set(hostname, { addresses, readAt: this.#clock.steady() })
       result.resolve(addresses)
     } catch (error) {
       result.reject(error)
     } finally {
-      pending.delete(hostname)
-      inFlight -= 1
-      if (!isKnown) unknownInFlight -= 1
-      startWaiting()
+      this.#pending.delete(hostname)
+      this.#inFlight -= 1
+      if (!isKnown) this.#unknownInFlight -= 1
+      this.#startWaiting()
     }
   }
 
   /** Cancels the look-up if no caller is left and it has no thread yet. */
-  function leave(entry: PendingLookup): void {
+  #leave(entry: PendingLookup): void {
     entry.callers -= 1
-    if (entry.callers === 0 && waiting.delete(entry)) pending.delete(entry.hostname)
+    if (entry.callers === 0 && this.#waiting.delete(entry)) this.#pending.delete(entry.hostname)
   }
 
-  function withTimeout(entry: PendingLookup): ReturnType<Lookup> {
+  #withTimeout(entry: PendingLookup): ReturnType<Lookup> {
     const { hostname, result } = entry
     entry.callers += 1
     return new Promise((resolve, reject) => {
-      const cancel = clock.after(ageOf(hostname) < STALE_MS ? TIMEOUT_OF_KNOWN_MS : TIMEOUT_MS, () => {
-        const old = known.get(hostname)
-        leave(entry)
-        if (old && ageOf(hostname) < STALE_MS) resolve(old.addresses)
+      const timeoutMs = this.#ageOf(hostname) < STALE_MS ? TIMEOUT_OF_KNOWN_MS : TIMEOUT_MS
+      const cancel = this.#clock.after(timeoutMs, () => {
+        const old = this.#known.get(hostname)
+        this.#leave(entry)
+        if (old && this.#ageOf(hostname) < STALE_MS) resolve(old.addresses)
         else reject(new AttemptFailed('dns_failed', `${hostname} was not resolved within ${TIMEOUT_MS} ms.`))
       })
       result.promise.then(resolve, reject).finally(cancel)
     })
-  }
-
-  return hostname => {
-    const old = known.get(hostname)
-    if (old && ageOf(hostname) < FRESH_MS) return Promise.resolve(old.addresses)
-    return withTimeout(pending.get(hostname) ?? enqueue(hostname))
   }
 }

@@ -10,7 +10,7 @@ import type { Lease } from '../../src/store/leases/leases.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { type AddressPolicy, createAddressGuard } from '../../src/webhooks/address-guard.ts'
-import { createDispatcher, type Dispatcher, type DispatcherOptions } from '../../src/webhooks/dispatcher.ts'
+import { Dispatcher, type DispatcherOptions } from '../../src/webhooks/dispatcher.ts'
 import { createPoster, type Poster } from '../../src/webhooks/post.ts'
 import type { Lookup } from '../../src/webhooks/resolver.ts'
 import { createDatabase, type StoreKind, type TestDatabase } from '../database.ts'
@@ -75,7 +75,7 @@ export class WebhookHarness {
   startLanes(settings: Partial<HarnessSettings> = {}): void {
     const { timeoutMs, retryDelaysMs, policy, resolve, wrap } = { ...this.#settings, ...settings }
     this.#poster = createPoster({ guard: createAddressGuard(policy), timeoutMs, ...(resolve && { resolve }) })
-    this.dispatcher = createDispatcher({
+    this.dispatcher = new Dispatcher({
       store: wrap ? wrap(this.store) : this.store,
       post: this.#poster,
       settings: { retryDelaysMs, version: '0.0.0' },

@@ -5,7 +5,7 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { createAddressGuard } from '../../src/webhooks/address-guard.ts'
 import { systemClock } from '../../src/webhooks/clock.ts'
 import { createPoster, type PostOutcome } from '../../src/webhooks/post.ts'
-import { createResolver, type Lookup } from '../../src/webhooks/resolver.ts'
+import { type Lookup, Resolver } from '../../src/webhooks/resolver.ts'
 import { createCertificate, trust } from '../certificate.ts'
 import { onThisMachine } from '../deadlines.ts'
 import { createReceiver } from '../receiver.ts'
@@ -279,12 +279,15 @@ describe('over TLS', () => {
 
 test('forty names that hang hold up no consumer whose name is known', async () => {
   let laterMs = 0
-  const resolve = createResolver({
+  const resolver = new Resolver({
     clock: { ...systemClock, steady: () => systemClock.steady() + laterMs },
     lookup: hostname =>
       hostname.endsWith('.hangs.test') ? new Promise(() => {}) : Promise.resolve([{ address: '127.0.0.1', family: 4 }]),
   })
-  await using harness = await WebhookHarness.open('sqlite', inject('postgresUrl'), { resolve, timeoutMs: 2_000 })
+  await using harness = await WebhookHarness.open('sqlite', inject('postgresUrl'), {
+    resolve: hostname => resolver.resolve(hostname),
+    timeoutMs: 2_000,
+  })
   await using receiver = await createReceiver()
   const friend = await harness.addInstance(`http://friend.test:${receiver.port}/`)
   await friend.receive()

@@ -31,6 +31,19 @@ export const sending = new AsyncLocalStorage<{ link: object; recorded: Promise<v
 /** Called with each plaintext before Baileys acknowledges the message. Baileys sends no receipt until this resolves. */
 export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Promise<void>
 
+/** What the repository needs of the service. */
+interface SignalService {
+  journal: Journal
+  onDecrypted: OnDecrypted
+  /** True if the message is an event already. */
+  isRecorded(ciphertext: Uint8Array): Promise<boolean>
+  settled(): Promise<void>
+  onClose(): void
+}
+
+/** Runs `work` once earlier work for the same key has ended. */
+type Alone = <T>(key: string, work: () => Promise<T>) => Promise<T>
+
 /**
  * Baileys' Signal repository with four changes.
  *
@@ -48,57 +61,24 @@ export function createSignalRepository(
   auth: SignalAuthState,
   logger: ILogger,
   pnToLid: PnToLid,
-  service: {
-    journal: Journal
-    onDecrypted: OnDecrypted
-    /** True if the message is an event already. */
-    isRecorded(ciphertext: Uint8Array): Promise<boolean>
-    settled(): Promise<void>
-    onClose(): void
-  },
+  service: SignalService,
 ): SignalRepositoryWithLIDStore {
   restoreFailedSessions()
   keepSenderKeysWhole()
   const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid && cachingMisses(pnToLid))
   const keys = auth.keys as SignalKeyStoreWithTransaction
   const outside = AsyncLocalStorage.snapshot()
-  const locks = new Map<string, Promise<unknown>>()
+  const lock = createLock()
   const mapping = mappingOutside(base.lidMapping, outside)
 
   /** Runs `work` outside the caller's transaction, one call at a time for each key. */
-  function alone<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const turn = (locks.get(key) ?? Promise.resolve()).then(() => outside(work))
-    const settled = turn.catch(() => undefined)
-    locks.set(key, settled)
-    void settled.then(() => locks.get(key) === settled && locks.delete(key))
-    return turn
-  }
+  const alone: Alone = (key, work) => lock(key, () => outside(work))
+  const once = createDecryption(service, keys, alone, outside)
 
   /** The lock key of a contact: the same for its number and its LID, which share a session in Baileys. */
   async function contactOf(jid: string): Promise<string> {
     const lid = jid.includes('lid') ? jid : await mapping.getLIDForPN(jid)
     return jidDecode(lid ?? jid)?.user ?? jid
-  }
-
-  async function once(key: string, ciphertext: Uint8Array, decrypt: () => Promise<Uint8Array>): Promise<Uint8Array> {
-    let plaintext = await outside(() => service.journal.find(ciphertext))
-    try {
-      plaintext ??= await alone(key, () =>
-        keys.transaction(async () => {
-          const fresh = await decrypt()
-          await keys.set(service.journal.entryFor(ciphertext, fresh))
-          return fresh
-        }, key),
-      )
-    } catch (error) {
-      if (await outside(() => service.isRecorded(ciphertext))) return EMPTY_MESSAGE
-      // Baileys does not request the message if libsignal's error says that its key was used.
-      throw new Error('The message cannot be decrypted.', { cause: error })
-    }
-    await service.settled()
-    await outside(() => service.onDecrypted(ciphertext, plaintext))
-    service.journal.recorded(ciphertext)
-    return plaintext
   }
 
   return {
@@ -136,6 +116,46 @@ export function createSignalRepository(
       service.onClose()
       base.close?.()
     },
+  }
+}
+
+function createLock(): Alone {
+  const locks = new Map<string, Promise<unknown>>()
+  return (key, work) => {
+    const turn = (locks.get(key) ?? Promise.resolve()).then(work)
+    const settled = turn.catch(() => undefined)
+    locks.set(key, settled)
+    void settled.then(() => locks.get(key) === settled && locks.delete(key))
+    return turn
+  }
+}
+
+/** Decrypts a message at most once; see point 3 of `createSignalRepository`. */
+function createDecryption(
+  service: SignalService,
+  keys: SignalKeyStoreWithTransaction,
+  alone: Alone,
+  outside: <T>(work: () => T) => T,
+): (key: string, ciphertext: Uint8Array, decrypt: () => Promise<Uint8Array>) => Promise<Uint8Array> {
+  return async (key, ciphertext, decrypt) => {
+    let plaintext = await outside(() => service.journal.find(ciphertext))
+    try {
+      plaintext ??= await alone(key, () =>
+        keys.transaction(async () => {
+          const fresh = await decrypt()
+          await keys.set(service.journal.entryFor(ciphertext, fresh))
+          return fresh
+        }, key),
+      )
+    } catch (error) {
+      if (await outside(() => service.isRecorded(ciphertext))) return EMPTY_MESSAGE
+      // Baileys does not request the message if libsignal's error says that its key was used.
+      throw new Error('The message cannot be decrypted.', { cause: error })
+    }
+    await service.settled()
+    await outside(() => service.onDecrypted(ciphertext, plaintext))
+    service.journal.recorded(ciphertext)
+    return plaintext
   }
 }
 
