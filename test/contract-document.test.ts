@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { behaviourOf, FOREIGN_GROUP, hasMeaning } from '../simulator/src/behaviour.ts'
 import { DEFAULT_TIMINGS } from '../simulator/src/network.ts'
@@ -158,19 +158,6 @@ function checkSandbox(title: string): Check {
   }
 }
 
-/** Every term once, with places that exist below the project's folder or `src/`. */
-const checkGlossary: Check = text => {
-  const terms = rows(text).filter(([term]) => term?.startsWith('**'))
-  const places = terms.flatMap(([, , place]) => quoted(place)).filter(place => !place.includes('<'))
-  const names = terms.map(([term = '']) => term)
-  return [
-    ...names.filter((name, index) => names.indexOf(name) !== index).map(name => `${name} is listed twice.`),
-    ...places
-      .filter(place => ![place, `src/${place}`].some(path => existsSync(new URL(`../${path}`, import.meta.url))))
-      .map(place => `${place} does not exist.`),
-  ]
-}
-
 /** Passes if the text holds every phrase; line breaks count as spaces. */
 function states(...phrases: string[]): Check {
   return text =>
@@ -300,8 +287,6 @@ const CHECKS: readonly [document: string, what: string, check: Check, from: stri
   ],
   ['docs/limits.md', 'the retention', states(`\`RETENTION_DAYS\` (${RETENTION_DAYS})`), '(30)', '(20)'],
   ['docs/limits.md', 'the size of a text', states(UNITS), /65,536/g, '65,535'],
-  ['docs/glossary.md', 'the places', checkGlossary, '`webhooks/lane.ts`', '`webhooks/road.ts`'],
-  ['docs/glossary.md', 'the terms', checkGlossary, '| **lane** |', '| **lease** |'],
   ['README.md', 'every setting', checkSettings, /^\| `DRAIN_SECONDS`.*\n/m, ''],
   ['README.md', 'every default', checkSettings, '| `RETENTION_DAYS` | `30` |', '| `RETENTION_DAYS` | `31` |'],
   [
