@@ -14,6 +14,7 @@ test('finds the same rows as one query over all rows, reading one window at a ti
       const edge = async (slice: Slice, distance: number) => within(slice)[distance] ?? null
       const find = async (slice: Slice, at: number) => {
         expect(within(slice).length).toBeLessThanOrEqual(WINDOW + 1)
+        expect(at, 'it stops once it has found enough').toBeGreaterThan(0)
         return within(slice).filter(wanted).slice(0, at)
       }
       const found = await search({ below: '~', from: '' }, limit, edge, find)

@@ -13,24 +13,26 @@ afterEach(() => void vi.useRealTimers())
 /** Every read that was requested has been made. */
 const allRead = () => vi.advanceTimersByTimeAsync(2 * INTERVAL_MS)
 
-function setUp() {
+function setUp(onRead: () => void = () => undefined) {
   const queue: QueuedMessage[] = []
   const reads: number[] = []
+  const readTimes: number[] = []
   const sendQueue = new SendQueue()
   const reader = new Claims({
     sendQueue,
     async readPage(limit, afterSeq) {
       reads.push(afterSeq)
+      readTimes.push(performance.now())
       return queue.filter(({ seq }) => seq > afterSeq).slice(0, limit)
     },
     canSend: () => true,
-    onRead: () => undefined,
+    onRead,
     onFailed: error => {
       throw error
     },
   })
   const add = (to: string) => void queue.push(row(queue.length + 1, to))
-  return { sendQueue, reader, reads, add }
+  return { sendQueue, reader, reads, readTimes, add }
 }
 
 test('a message behind unread ones of its recipient causes no read; a message to another recipient does', async () => {
@@ -97,5 +99,37 @@ test('one poll in two minutes reads from the start, however many rows were skipp
   reader.poll()
   await allRead()
   expect(reads).toEqual([0, 0])
+  await reader.stop()
+})
+
+test('reads that lead to no claim become rarer; a claim, or a chat that ran empty, ends that', async () => {
+  const work = { claims: false }
+  const { sendQueue, reader, readTimes, add } = setUp(() => {
+    const [chat] = sendQueue.chats()
+    if (work.claims) reader.claim(chat!.messages[0]!)
+  })
+  /** @returns the times between the reads, in milliseconds, while hints arrive all the time */
+  const pausesDuring = async (durationMs: number) => {
+    readTimes.length = 0
+    for (let at = 0; at < durationMs; at += 1) {
+      reader.requestRead('next')
+      await vi.advanceTimersByTimeAsync(1)
+    }
+    return readTimes.slice(1).map((at, index) => at - readTimes[index]!)
+  }
+
+  add('one')
+  add('two')
+  expect(await pausesDuring(1_000)).toEqual([40, 80, 160, 160, 160, 160, 160])
+  work.claims = true
+  expect((await pausesDuring(500)).slice(-5)).toEqual([20, 20, 20, 20, 20])
+  work.claims = false
+  expect((await pausesDuring(1_000)).slice(-3)).toEqual([160, 160, 160])
+  const [, chat] = sendQueue.chats()
+  const message = chat!.messages[0]!
+  sendQueue.remove(message)
+  // It reads at once, then after 40 ms, then after 80 ms.
+  reader.release(message)
+  expect(await pausesDuring(130)).toEqual([80])
   await reader.stop()
 })
