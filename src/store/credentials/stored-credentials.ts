@@ -21,17 +21,7 @@ export class StoredCredentials implements Credentials {
   constructor(core: Core) {
     const { statements } = core
     this.#core = core
-    this.#get = statements.rows({ instance_id: 'text', type: 'text', id: 'text' }, db =>
-      db
-        .selectFrom('input')
-        .innerJoin('credentials', join =>
-          join
-            .onRef('credentials.instance_id', '=', 'input.instance_id')
-            .onRef('credentials.type', '=', 'input.type')
-            .onRef('credentials.id', '=', 'input.id'),
-        )
-        .select(['credentials.id', 'credentials.value']),
-    )
+    this.#get = statements.find('credentials', { instance_id: 'text', type: 'text', id: 'text' }, ['id', 'value'])
     this.#set = setOperation(core)
     this.#clear = fencedOneByOne('credentials.clear', async (tx, { lease }: { lease: Lease }) => {
       await tx.query(statements.db.deleteFrom('credentials').where('instance_id', '=', lease.instanceId))
@@ -71,17 +61,7 @@ function setOperation({ statements }: Core): Operation<SetInput, void> {
     { instance_id: 'text', type: 'text', id: 'text', value: 'blob' },
     { replace: ['instance_id', 'type', 'id'] },
   )
-  const remove = statements.rows({ instance_id: 'text', type: 'text', id: 'text' }, db =>
-    db
-      .deleteFrom('credentials')
-      .where(eb =>
-        eb(
-          eb.refTuple('instance_id', 'type', 'id'),
-          'in',
-          eb.selectFrom('input').select(['instance_id', 'type', 'id']).$asTuple('instance_id', 'type', 'id'),
-        ),
-      ),
-  )
+  const remove = statements.remove('credentials', { instance_id: 'text', type: 'text', id: 'text' })
   return {
     name: 'credentials.set',
     instanceId: ({ lease }) => lease.instanceId,

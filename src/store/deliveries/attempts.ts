@@ -84,21 +84,11 @@ function momentsOf({ dueAt, failedAt }: { dueAt: number; failedAt: number }) {
 
 function prepare(statements: Statements) {
   return {
-    find: statements.rows({ instance_id: 'text', event_id: 'text', seq: 'integer', attempts: 'integer' }, db =>
-      statements.locking(
-        db
-          .selectFrom('input')
-          .innerJoin('deliveries as d', join =>
-            join
-              .onRef('d.instance_id', '=', 'input.instance_id')
-              .onRef('d.event_id', '=', 'input.event_id')
-              .onRef('d.seq', '=', 'input.seq')
-              .onRef('d.attempts', '=', 'input.attempts'),
-          )
-          .select(['d.instance_id', 'd.event_id', 'd.seq', 'd.message_id', 'd.url', 'd.redelivery']),
-        'update',
-        'd',
-      ),
+    find: statements.find(
+      'deliveries',
+      { instance_id: 'text', event_id: 'text', seq: 'integer', attempts: 'integer' },
+      ['instance_id', 'event_id', 'seq', 'message_id', 'url', 'redelivery'],
+      { lock: 'update' },
     ),
 
     insertAttempt: statements.insert('attempts', {
@@ -114,33 +104,14 @@ function prepare(statements: Statements) {
       response_excerpt: 'text?',
     }),
 
-    retry: statements.rows(
-      { instance_id: 'text', event_id: 'text', attempts: 'integer', due_at: 'integer', failed_at: 'integer' },
-      db =>
-        db
-          .updateTable('deliveries')
-          .from('input')
-          .set(eb => ({
-            readiness: 'retry',
-            attempts: eb.ref('input.attempts'),
-            due_at: eb.ref('input.due_at'),
-            failed_at: eb.ref('input.failed_at'),
-          }))
-          .whereRef('deliveries.instance_id', '=', 'input.instance_id')
-          .whereRef('deliveries.event_id', '=', 'input.event_id'),
+    retry: statements.update(
+      'deliveries',
+      { instance_id: 'text', event_id: 'text' },
+      { attempts: 'integer', due_at: 'integer', failed_at: 'integer' },
+      { fixed: { readiness: sql.lit('retry') } },
     ),
 
-    remove: statements.rows({ instance_id: 'text', event_id: 'text' }, db =>
-      db
-        .deleteFrom('deliveries')
-        .where(eb =>
-          eb(
-            eb.refTuple('instance_id', 'event_id'),
-            'in',
-            eb.selectFrom('input').select(['instance_id', 'event_id']).$asTuple('instance_id', 'event_id'),
-          ),
-        ),
-    ),
+    remove: statements.remove('deliveries', { instance_id: 'text', event_id: 'text' }),
 
     insertFinished: statements.insert(
       'finished_deliveries',

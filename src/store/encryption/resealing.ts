@@ -77,15 +77,10 @@ export class Resealing {
         .orderBy('id')
         .limit(STEP),
     )
-    const update = this.#statements.rows({ id: 'text', webhook_secret: 'blob', previous_secret: 'blob?' }, input =>
-      input
-        .updateTable('instances')
-        .from('input')
-        .set(eb => ({
-          webhook_secret: eb.ref('input.webhook_secret'),
-          previous_secret: eb.ref('input.previous_secret'),
-        }))
-        .whereRef('instances.id', '=', 'input.id'),
+    const update = this.#statements.update(
+      'instances',
+      { id: 'text' },
+      { webhook_secret: 'blob', previous_secret: 'blob?' },
     )
     const reseal = (row: InstanceRow): InstanceRow => ({
       id: row.id,
@@ -109,14 +104,10 @@ export class Resealing {
         .orderBy('id')
         .limit(STEP),
     )
-    const update = this.#statements.rows({ instance_id: 'text', type: 'text', id: 'text', value: 'blob' }, input =>
-      input
-        .updateTable('credentials')
-        .from('input')
-        .set(eb => ({ value: eb.ref('input.value') }))
-        .whereRef('credentials.instance_id', '=', 'input.instance_id')
-        .whereRef('credentials.type', '=', 'input.type')
-        .whereRef('credentials.id', '=', 'input.id'),
+    const update = this.#statements.update(
+      'credentials',
+      { instance_id: 'text', type: 'text', id: 'text' },
+      { value: 'blob' },
     )
     const reseal = (row: CredentialRow): CredentialRow => ({
       ...row,

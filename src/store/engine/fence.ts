@@ -7,22 +7,9 @@ export class Fence {
   readonly #find: RowsStatement<{ instance_id: string; owner: string; epoch: number }, LeaseRow>
 
   constructor(statements: Statements) {
-    this.#find = statements.rows({ instance_id: 'text', owner: 'text', epoch: 'integer' }, db =>
-      statements.locking(
-        db
-          .selectFrom('input')
-          .innerJoin('leases', join =>
-            join
-              .onRef('leases.instance_id', '=', 'input.instance_id')
-              .onRef('leases.owner', '=', 'input.owner')
-              .onRef('leases.epoch', '=', 'input.epoch'),
-          )
-          .select(['leases.instance_id', 'leases.owner', 'leases.epoch']),
-        // A renewal is not blocked by this lock, because it changes no key. A takeover is.
-        'key share',
-        'leases',
-      ),
-    )
+    const columns = { instance_id: 'text', owner: 'text', epoch: 'integer' } as const
+    // A renewal is not blocked by this lock, because it changes no key. A takeover is.
+    this.#find = statements.find('leases', columns, ['instance_id', 'owner', 'epoch'], { lock: 'key share' })
   }
 
   async held(tx: Transaction, leases: readonly Lease[]): Promise<Set<string>> {

@@ -10,6 +10,7 @@ import {
   PostgresQueryCompiler,
   type QueryCreator,
   type RawBuilder,
+  type SelectType,
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
@@ -38,7 +39,8 @@ export interface Statement<I, O> {
 
 /** A statement that processes many rows: in one round trip on PostgreSQL, in a loop on SQLite. */
 export interface RowsStatement<I, O> extends Statement<I, O> {
-  readonly columns: readonly (keyof I & string)[]
+  /** Lets the compiler refuse a statement for a single set of values in its place. */
+  readonly takesRows: true
 }
 
 interface ColumnTypes {
@@ -51,6 +53,10 @@ interface ColumnTypes {
 }
 
 type Columns = Record<string, keyof ColumnTypes>
+/** Columns of one table. */
+type ColumnsOf<T extends keyof Database, C> = Columns & {
+  [K in keyof C]: K extends keyof Database[T] ? unknown : never
+}
 type RowOf<C extends Columns> = { [K in keyof C]: ColumnTypes[C[K]] }
 
 const ARRAY_TYPES: Record<string, string> = { text: 'text[]', integer: 'bigint[]', blob: 'bytea[]' }
@@ -62,6 +68,12 @@ interface InsertOptions<T extends keyof Database, O> {
   replace?: readonly (keyof Database[T] & string)[]
   /** Adds a conflict clause or a `returning` clause. */
   finish?: (query: InsertQueryBuilder<Database, T, InsertResult>) => Compilable<O>
+}
+
+interface FindOptions {
+  where?: RawBuilder<boolean>
+  /** Locks the rows until the transaction ends. */
+  lock?: LockMode
 }
 
 type UntypedCreator = QueryCreator<Record<string, Record<string, unknown>>>
@@ -96,18 +108,13 @@ export class Statements {
     columns: C,
     build: (db: QueryCreator<Database & { input: RowOf<C> }>) => Compilable<O>,
   ): RowsStatement<RowOf<C>, O> {
-    const names = Object.keys(columns)
-    const input = this.kind === 'sqlite' ? sqliteInput(names) : postgresInput(columns)
+    const input = this.#input(columns)
     const db = this.db.with('input', () => input) as unknown as QueryCreator<Database & { input: RowOf<C> }>
-    return { ...this.#statement<RowOf<C>, O>(build(db).compile()), columns: names }
+    return { ...this.#statement<RowOf<C>, O>(build(db).compile()), takesRows: true }
   }
 
   /** Inserts the given rows into `table`. A row whose key exists fails, unless an option handles it. */
-  insert<
-    T extends keyof Database,
-    C extends Columns & { [K in keyof C]: K extends keyof Database[T] ? unknown : never },
-    O = unknown,
-  >(
+  insert<T extends keyof Database, C extends ColumnsOf<T, C>, O = unknown>(
     table: T,
     columns: C,
     { fixed = {}, replace = [], finish = query => query as Compilable<O> }: InsertOptions<T, O> = {},
@@ -130,10 +137,58 @@ export class Statements {
     })
   }
 
+  /** Finds the rows of `table` that equal a given row in its columns. */
+  find<T extends keyof Database, C extends ColumnsOf<T, C>, S extends keyof Database[T] & string>(
+    table: T,
+    columns: C,
+    selected: readonly S[],
+    { where = sql`true`, lock }: FindOptions = {},
+  ): RowsStatement<RowOf<C>, { [K in S]: SelectType<Database[T][K]> }> {
+    const names = selected.map(name => sql.ref(`${table}.${name}`))
+    const lockClause = lock === undefined ? sql`` : this.#lockClause(lock, table)
+    const query = sql`select ${sql.join(names)} from input join ${sql.table(table)} on ${same(table, columns)}
+      where ${where} ${lockClause}`
+    return this.#rawRows(columns, query)
+  }
+
+  /** Updates `columns` of the rows of `table` that equal a given row in `key`. */
+  update<T extends keyof Database, K extends ColumnsOf<T, K>, C extends ColumnsOf<T, C>>(
+    table: T,
+    key: K,
+    columns: C,
+    { fixed = {} }: Pick<InsertOptions<T, unknown>, 'fixed'> = {},
+  ): RowsStatement<RowOf<K & C>, never> {
+    const given = Object.keys(columns).map(name => sql`${sql.ref(name)} = ${sql.ref(`input.${name}`)}`)
+    const others = Object.entries<unknown>(fixed).map(([name, value]) => sql`${sql.ref(name)} = ${value}`)
+    const query = sql`update ${sql.table(table)} set ${sql.join([...given, ...others])} from input where ${same(table, key)}`
+    return this.#rawRows({ ...key, ...columns }, query)
+  }
+
+  /** Deletes the rows of `table` that equal a given row in its columns. @returns one row for each */
+  remove<T extends keyof Database, C extends ColumnsOf<T, C>>(table: T, columns: C): RowsStatement<RowOf<C>, object> {
+    const key = sql.join(Object.keys(columns).map(name => sql.ref(name)))
+    return this.#rawRows(
+      columns,
+      sql`delete from ${sql.table(table)} where (${key}) in (select ${key} from input) returning 1 as removed`,
+    )
+  }
+
   /** Locks the rows of `table` that a query finds until the transaction ends. SQLite has a single writer and needs no row locks. */
   locking<Q extends { modifyEnd(modifier: RawBuilder<unknown>): unknown }>(query: Q, mode: LockMode, table: string): Q {
-    if (this.kind === 'sqlite') return query
-    return query.modifyEnd(sql`for ${sql.raw(mode)} of ${sql.ref(table)}`) as Q
+    return query.modifyEnd(this.#lockClause(mode, table)) as Q
+  }
+
+  #lockClause(mode: LockMode, table: string): RawBuilder<unknown> {
+    return this.kind === 'sqlite' ? sql`` : sql`for ${sql.raw(mode)} of ${sql.ref(table)}`
+  }
+
+  #rawRows<C extends Columns, O>(columns: C, query: RawBuilder<unknown>): RowsStatement<RowOf<C>, O> {
+    const compiled = sql<O>`with input as ${this.#input(columns)} ${query}`.compile(this.db)
+    return { ...this.#statement<RowOf<C>, O>(compiled), takesRows: true }
+  }
+
+  #input(columns: Columns): RawBuilder<object> {
+    return this.kind === 'sqlite' ? sqliteInput(Object.keys(columns)) : postgresInput(columns)
   }
 
   #statement<I, O>(compiled: CompiledQuery<O>): Statement<I, O> {
@@ -152,6 +207,12 @@ export function fillColumns(statement: RowsStatement<never, unknown>, rows: read
   return statement.parameters.map(parameter =>
     parameter instanceof Parameter ? rows.map(row => (row as Record<string, unknown>)[parameter.name]) : parameter,
   )
+}
+
+/** The row of `table` equals the row of `input` in these columns. */
+function same(table: string, columns: Columns): RawBuilder<unknown> {
+  const equal = Object.keys(columns).map(name => sql`${sql.ref(`${table}.${name}`)} = ${sql.ref(`input.${name}`)}`)
+  return sql.join(equal, sql` and `)
 }
 
 function sqliteInput(names: readonly string[]): RawBuilder<object> {

@@ -84,7 +84,7 @@ export class EventRecorder {
     if (ids.size === 0) return new Map()
     const rows = await tx.each(
       this.#statements.findUrl,
-      [...ids].map(instance_id => ({ instance_id })),
+      [...ids].map(id => ({ id })),
     )
     return new Map(rows.flatMap(({ id, webhook_url }) => (webhook_url === null ? [] : [[id, webhook_url] as const])))
   }
@@ -133,30 +133,13 @@ function prepare(statements: Statements) {
       },
     ),
 
-    findUrl: statements.rows({ instance_id: 'text' }, db =>
-      statements.locking(
-        db
-          .selectFrom('input')
-          .innerJoin('instances', 'instances.id', 'input.instance_id')
-          .select(['instances.id', 'instances.webhook_url']),
-        'share',
-        'instances',
-      ),
-    ),
+    findUrl: statements.find('instances', { id: 'text' }, ['id', 'webhook_url'], { lock: 'share' }),
 
-    findUnfinished: statements.rows({ instance_id: 'text', message_id: 'text' }, db =>
-      statements.locking(
-        db
-          .selectFrom('input')
-          .innerJoin('deliveries', join =>
-            join
-              .onRef('deliveries.instance_id', '=', 'input.instance_id')
-              .onRef('deliveries.message_id', '=', 'input.message_id'),
-          )
-          .select(['deliveries.instance_id', 'deliveries.message_id', 'deliveries.event_id', 'deliveries.seq']),
-        'update',
-        'deliveries',
-      ),
+    findUnfinished: statements.find(
+      'deliveries',
+      { instance_id: 'text', message_id: 'text' },
+      ['instance_id', 'message_id', 'event_id', 'seq'],
+      { lock: 'update' },
     ),
 
     insertDelivery: statements.insert(

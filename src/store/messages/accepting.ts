@@ -140,14 +140,11 @@ function prepare(statements: Statements) {
       ),
     ),
 
-    findKey: statements.rows({ instance_id: 'text', key: 'text' }, db =>
-      db
-        .selectFrom('input')
-        .innerJoin('idempotency_keys as k', join =>
-          join.onRef('k.instance_id', '=', 'input.instance_id').onRef('k.key', '=', 'input.key'),
-        )
-        .select(['k.instance_id', 'k.key', 'k.digest', 'k.message_id'])
-        .where('k.expires_at', '>', statements.now),
+    findKey: statements.find(
+      'idempotency_keys',
+      { instance_id: 'text', key: 'text' },
+      ['instance_id', 'key', 'digest', 'message_id'],
+      { where: sql`idempotency_keys.expires_at > ${statements.now}` },
     ),
 
     takeKey: statements.insert(

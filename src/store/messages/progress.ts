@@ -192,34 +192,12 @@ function eventOf(message: MovingMessage, move: Move, now: number): NewEvent {
 function prepare(statements: Statements) {
   const { db } = statements
   return {
-    find: statements.rows({ instance_id: 'text', id: 'text' }, qb =>
-      statements.locking(
-        qb
-          .selectFrom('input')
-          .innerJoin('messages', join =>
-            join.onRef('messages.instance_id', '=', 'input.instance_id').onRef('messages.id', '=', 'input.id'),
-          )
-          .select(MOVING.map(column => `messages.${column}` as const)),
-        'update',
-        'messages',
-      ),
-    ),
+    find: statements.find('messages', { instance_id: 'text', id: 'text' }, MOVING, { lock: 'update' }),
 
-    findPrepared: statements.rows({ instance_id: 'text', whatsapp_id: 'text' }, qb =>
-      statements.locking(
-        qb
-          .selectFrom('input')
-          .innerJoin('messages', join =>
-            join
-              .onRef('messages.instance_id', '=', 'input.instance_id')
-              .onRef('messages.whatsapp_id', '=', 'input.whatsapp_id'),
-          )
-          .select(MOVING.map(column => `messages.${column}` as const))
-          .where(IS_PREPARED),
-        'update',
-        'messages',
-      ),
-    ),
+    findPrepared: statements.find('messages', { instance_id: 'text', whatsapp_id: 'text' }, MOVING, {
+      where: IS_PREPARED,
+      lock: 'update',
+    }),
 
     findQueued: statements.one((p: { instanceId: InstanceId; limit: number }) =>
       statements.locking(
@@ -235,10 +213,10 @@ function prepare(statements: Statements) {
       ),
     ),
 
-    update: statements.rows(
+    update: statements.update(
+      'messages',
+      { instance_id: 'text', id: 'text' },
       {
-        instance_id: 'text',
-        id: 'text',
         state: 'text',
         sent_at: 'integer?',
         delivered_at: 'integer?',
@@ -248,22 +226,6 @@ function prepare(statements: Statements) {
         failure_message: 'text?',
         last_event_at: 'integer?',
       },
-      qb =>
-        qb
-          .updateTable('messages')
-          .from('input')
-          .set(eb => ({
-            state: eb.ref('input.state').$castTo<MessageState>(),
-            sent_at: eb.ref('input.sent_at'),
-            delivered_at: eb.ref('input.delivered_at'),
-            read_at: eb.ref('input.read_at'),
-            failed_at: eb.ref('input.failed_at'),
-            failure_code: eb.ref('input.failure_code').$castTo<MessagesTable['failure_code']>(),
-            failure_message: eb.ref('input.failure_message'),
-            last_event_at: eb.ref('input.last_event_at'),
-          }))
-          .whereRef('messages.instance_id', '=', 'input.instance_id')
-          .whereRef('messages.id', '=', 'input.id'),
     ),
   }
 }

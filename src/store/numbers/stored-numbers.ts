@@ -25,14 +25,7 @@ export class StoredNumbers implements Numbers {
         .where('number', '=', p.number)
         .where('expires_at', '>', p.now),
     )
-    this.#findContact = core.statements.rows({ instance_id: 'text', number: 'text' }, qb =>
-      qb
-        .selectFrom('input')
-        .innerJoin('contacts', join =>
-          join.onRef('contacts.instance_id', '=', 'input.instance_id').onRef('contacts.number', '=', 'input.number'),
-        )
-        .select('contacts.number'),
-    )
+    this.#findContact = core.statements.find('contacts', { instance_id: 'text', number: 'text' }, ['number'])
     this.#record = fencedOneByOne(
       'numbers.record',
       async (tx, { lease, ...row }: { lease: Lease; number: string; address: string | null; expires_at: number }) => {

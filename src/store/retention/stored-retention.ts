@@ -136,14 +136,14 @@ class Eraser {
       ...(await this.#findOtherEvents(tx, instanceId, before)),
     ]
     // Checked again, now that the locks prevent new deliveries of these events.
-    const keys = events.map(({ id }) => ({ instance_id: instanceId, id }))
+    const keys = events.map(({ id }) => ({ instance_id: instanceId, event_id: id }))
     const open = new Set((await tx.each(this.#prepared.findOpen, keys)).map(row => row.event_id))
     const unfinished = new Set(events.filter(({ id }) => open.has(id)).map(event => event.message_id))
     const keysOf = (messages: readonly { id: string }[]) =>
       messages.filter(({ id }) => !unfinished.has(id)).map(({ id }) => ({ instance_id: instanceId, id }))
     const eventKeys = events
       .filter(({ id, message_id }) => (message_id === null ? !open.has(id) : !unfinished.has(message_id)))
-      .map(({ id }) => ({ instance_id: instanceId, id }))
+      .map(({ id }) => ({ instance_id: instanceId, id, event_id: id }))
     const erased = [
       await tx.each(this.#prepared.removeAttempts, eventKeys),
       await tx.each(this.#prepared.removeFinished, eventKeys),
@@ -196,44 +196,14 @@ class Eraser {
 
 function prepare(statements: Statements) {
   return {
-    findEventsOfMessage: statements.rows({ instance_id: 'text', message_id: 'text' }, db =>
-      statements.locking(
-        db
-          .selectFrom('input')
-          .innerJoin('events as e', join =>
-            join.onRef('e.instance_id', '=', 'input.instance_id').onRef('e.message_id', '=', 'input.message_id'),
-          )
-          .select(['e.id', 'e.message_id']),
-        'update',
-        'e',
-      ),
-    ),
-    findOpen: statements.rows({ instance_id: 'text', id: 'text' }, db =>
-      db
-        .selectFrom('input')
-        .innerJoin('deliveries as d', join =>
-          join.onRef('d.instance_id', '=', 'input.instance_id').onRef('d.event_id', '=', 'input.id'),
-        )
-        .select('d.event_id'),
-    ),
-    removeAttempts: removal(statements, 'attempts', 'event_id'),
-    removeFinished: removal(statements, 'finished_deliveries', 'event_id'),
-    removeEvent: removal(statements, 'events', 'id'),
-    removeMessage: removal(statements, 'messages', 'id'),
-    removeIncoming: removal(statements, 'incoming_messages', 'id'),
+    findEventsOfMessage: statements.find('events', { instance_id: 'text', message_id: 'text' }, ['id', 'message_id'], {
+      lock: 'update',
+    }),
+    findOpen: statements.find('deliveries', { instance_id: 'text', event_id: 'text' }, ['event_id']),
+    removeAttempts: statements.remove('attempts', { instance_id: 'text', event_id: 'text' }),
+    removeFinished: statements.remove('finished_deliveries', { instance_id: 'text', event_id: 'text' }),
+    removeEvent: statements.remove('events', { instance_id: 'text', id: 'text' }),
+    removeMessage: statements.remove('messages', { instance_id: 'text', id: 'text' }),
+    removeIncoming: statements.remove('incoming_messages', { instance_id: 'text', id: 'text' }),
   }
-}
-
-/** Deletes the rows whose `key` is the given id, for each given id. */
-function removal(
-  statements: Statements,
-  table: 'attempts' | 'finished_deliveries' | 'events' | 'messages' | 'incoming_messages',
-  key: string,
-) {
-  return statements.rows({ instance_id: 'text', id: 'text' }, db =>
-    db
-      .deleteFrom(table)
-      .where(sql<boolean>`(instance_id, ${sql.ref(key)}) in (select instance_id, id from input)`)
-      .returning('instance_id'),
-  )
 }

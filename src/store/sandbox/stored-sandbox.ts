@@ -39,17 +39,7 @@ function writeOperation({ statements }: Core): Operation<WriteInput, void> {
     { instance_id: 'text', key: 'text', value: 'blob' },
     { replace: ['instance_id', 'key'] },
   )
-  const remove = statements.rows({ instance_id: 'text', key: 'text' }, db =>
-    db
-      .deleteFrom('sandbox_records')
-      .where(eb =>
-        eb(
-          eb.refTuple('instance_id', 'key'),
-          'in',
-          eb.selectFrom('input').select(['instance_id', 'key']).$asTuple('instance_id', 'key'),
-        ),
-      ),
-  )
+  const remove = statements.remove('sandbox_records', { instance_id: 'text', key: 'text' })
   return {
     name: 'sandbox.write',
     instanceId: ({ lease }) => lease.instanceId,
