@@ -162,30 +162,8 @@ function nameOf(statement: { id: number }): string {
   return `pombal_${statement.id}`
 }
 
-/** Converts a value for the driver. Arrays are serialized here because the driver is slow at it. */
+/** PostgreSQL's text cannot contain U+0000, so it is replaced with U+FFFD, also in arrays. */
 function storable(value: unknown): unknown {
-  if (typeof value === 'string') return storableText(value)
-  return Array.isArray(value) ? arrayLiteral(value) : value
-}
-
-/** PostgreSQL's text cannot contain U+0000, so it is replaced with U+FFFD. */
-function storableText(text: string): string {
-  return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text
-}
-
-/** PostgreSQL's "Array Input and Output Syntax". It equals JSON except for brackets, bytes and backslashes. */
-function arrayLiteral(values: readonly unknown[]): string {
-  if (values.some(value => value instanceof Uint8Array)) return `{${values.map(elementOf).join()}}`
-  const json = JSON.stringify(values)
-  return `{${json.includes('\\') ? values.map(elementOf).join() : json.slice(1, -1)}}`
-}
-
-function elementOf(value: unknown): string {
-  if (typeof value === 'string') return `"${storableText(value).replace(/["\\]/g, '\\$&')}"`
-  if (value instanceof Uint8Array) return `"\\\\x${hexOf(value)}"`
-  return String(value ?? null)
-}
-
-function hexOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString('hex')
+  if (Array.isArray(value)) return value.map(storable)
+  return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\uFFFD') : value
 }
