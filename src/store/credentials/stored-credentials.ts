@@ -67,7 +67,6 @@ function setOperation({ statements }: Core): Operation<SetInput, void> {
     instanceId: ({ lease }) => lease.instanceId,
     keys: ({ changes }) => changes.map(({ type, id }) => `${type}/${id}`),
     lease: ({ lease }) => lease,
-    isOneStep: true,
     async run(tx, inputs) {
       // The last of several changes to one row wins.
       const rows = new Map<string, { instance_id: string; type: string; id: string; value: Uint8Array | null }>()

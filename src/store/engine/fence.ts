@@ -13,6 +13,7 @@ export class Fence {
   }
 
   async held(tx: Transaction, leases: readonly Lease[]): Promise<Set<string>> {
+    if (leases.length === 0) return new Set()
     const distinct = new Map(leases.map(lease => [leaseKey(lease), lease]))
     const rows = await tx.each(
       this.#find,

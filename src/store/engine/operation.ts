@@ -10,8 +10,6 @@ export interface Operation<I, O> {
   keys(input: I): readonly string[]
   /** Set for an owner's writes. Inputs whose lease was lost never reach `run`. */
   lease?(input: I): Lease
-  /** `run` sends all its statements without waiting for a result in between, so the next group can be sent right after it. */
-  readonly isOneStep?: boolean
   /** Processes one input at a time and may do anything, including moving leases. */
   readonly isRare?: boolean
   /** Goes to the front of the queue and is never refused. */
@@ -57,7 +55,7 @@ export interface Unit {
   reject(error: unknown): void
 }
 
-export interface Group {
+interface Group {
   readonly operation: Operation<unknown, unknown>
   readonly units: Unit[]
 }

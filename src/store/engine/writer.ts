@@ -1,9 +1,8 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import { LeaseLost, StoreUnavailable } from '../errors.ts'
-import type { Lease } from '../leases/leases.ts'
 import { type Backend, PostFailed, type Transaction } from './backend.ts'
 import { type Fence, leaseKey } from './fence.ts'
-import { arrange, type Group, type Operation, type Unit } from './operation.ts'
+import { arrange, type Operation, type Unit } from './operation.ts'
 
 /** A larger commit would delay its first units and, on SQLite, block the process. */
 const MAX_UNITS_PER_COMMIT = 128
@@ -162,25 +161,19 @@ export class Writer {
   }
 
   /** @returns functions that settle the units' promises */
-  async #commit(units: readonly Unit[], assumeHeld = true): Promise<(() => void)[]> {
+  async #commit(units: readonly Unit[]): Promise<(() => void)[]> {
     const { autocommit } = this.#backend
     const { operation } = units[0]!
     if (autocommit !== null && operation.runAlone && units.every(unit => unit.operation === operation)) {
       const inputs = units.map(unit => unit.input)
       return settlementsOf(units, await operation.runAlone(autocommit, inputs))
     }
-    const groups = arrange(units)
     const tx = await this.#backend.begin()
-    // Operations that move leases need the actual state from the start.
-    const optimistic = assumeHeld && !groups.some(group => group.operation.isRare)
     let settlements: (() => void)[]
     try {
-      settlements = optimistic
-        ? await this.#runOptimistically(tx, groups, units)
-        : await this.#runGroups(tx, groups, () => this.#heldLeases(tx, units))
+      settlements = await this.#run(tx, units)
     } catch (error) {
       await tx.rollback()
-      if (error instanceof LeaseMoved) return this.#commit(units, false)
       throw error
     }
     try {
@@ -193,81 +186,25 @@ export class Writer {
     return settlements
   }
 
-  /**
-   * Assumes that all leases are still held and checks them in the same round trip.
-   * @throws LeaseMoved if one is not
-   */
-  async #runOptimistically(tx: Transaction, groups: readonly Group[], units: readonly Unit[]): Promise<(() => void)[]> {
-    const assumed = new Set(leasesOf(units).map(leaseKey))
-    const run = () => this.#runGroups(tx, groups, async () => assumed)
-    if (assumed.size === 0) return run()
-    // The first statement of the transaction: it locks the leases before any write.
-    const held = this.#heldLeases(tx, units)
-    held.catch(() => undefined)
-    const verify = async () => {
-      const stillHeld = await held
-      if ([...assumed].some(key => !stillHeld.has(key))) throw new LeaseMoved()
+  async #run(tx: Transaction, units: readonly Unit[]): Promise<(() => void)[]> {
+    const settlements: (() => void)[] = []
+    const leases = units.flatMap(({ operation, input }) => operation.lease?.(input) ?? [])
+    let held = await this.#fence.held(tx, leases)
+    for (const { operation, units: members } of arrange(units)) {
+      const granted: Unit[] = []
+      for (const unit of members) {
+        const lease = operation.lease?.(unit.input)
+        if (lease === undefined || held.has(leaseKey(lease))) granted.push(unit)
+        else settlements.push(() => unit.reject(new LeaseLost(lease.instanceId)))
+      }
+      if (granted.length === 0) continue
+      const inputs = granted.map(unit => unit.input)
+      settlements.push(...settlementsOf(granted, await operation.run(tx, inputs)))
+      // The leases are locked until the commit, so only this transaction can move them.
+      if (operation.isRare) held = await this.#fence.held(tx, leases)
     }
-    const settlements = await run().catch(async error => {
-      // A lost lease can be the reason of the failure.
-      await verify()
-      throw error
-    })
-    await verify()
     return settlements
   }
-
-  async #runGroups(
-    tx: Transaction,
-    groups: readonly Group[],
-    findHeld: () => Promise<ReadonlySet<string>>,
-  ): Promise<(() => void)[]> {
-    const runs: Promise<(() => void)[]>[] = []
-    let held: ReadonlySet<string> | null = null
-    for (const group of groups) {
-      const { lease, isOneStep, isRare } = group.operation
-      if (lease !== undefined) held ??= await findHeld()
-      const run = this.#run(tx, group, held)
-      runs.push(run)
-      if (isOneStep) run.catch(() => undefined)
-      else await run
-      if (isRare) held = null
-    }
-    return (await Promise.all(runs)).flat()
-  }
-
-  /**
-   * The leases of these units that are still held. They are locked until the commit; only a unit of the same commit can still
-   * move them.
-   */
-  #heldLeases(tx: Transaction, units: readonly Unit[]): Promise<ReadonlySet<string>> {
-    return this.#fence.held(tx, leasesOf(units))
-  }
-
-  async #run(tx: Transaction, { operation, units }: Group, held: ReadonlySet<string> | null): Promise<(() => void)[]> {
-    const settlements: (() => void)[] = []
-    const granted: Unit[] = []
-    for (const unit of units) {
-      const lease = operation.lease?.(unit.input)
-      if (lease === undefined || held?.has(leaseKey(lease))) granted.push(unit)
-      else settlements.push(() => unit.reject(new LeaseLost(lease.instanceId)))
-    }
-    if (granted.length === 0) return settlements
-    const outcomes = await operation.run(
-      tx,
-      granted.map(unit => unit.input),
-    )
-    return settlements.concat(settlementsOf(granted, outcomes))
-  }
-}
-
-function leasesOf(units: readonly Unit[]): Lease[] {
-  return units.flatMap(({ operation, input }) => operation.lease?.(input) ?? [])
-}
-
-/** A lease that was assumed to be held is not. The transaction must be rolled back. */
-class LeaseMoved extends Error {
-  override readonly name = 'LeaseMoved'
 }
 
 function settlementsOf(units: readonly Unit[], outcomes: readonly unknown[]): (() => void)[] {

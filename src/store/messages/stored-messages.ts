@@ -232,7 +232,6 @@ function prepareOperation({ statements }: Core): Operation<PrepareInput, Prepare
     instanceId: ({ lease }) => lease.instanceId,
     keys: ({ id }) => [id],
     lease: ({ lease }) => lease,
-    isOneStep: true,
     async run(tx, inputs) {
       const rows = await tx.each(
         fix,
