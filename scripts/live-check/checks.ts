@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BinaryNode } from 'baileys'
-import type { IncomingMessage } from '../../src/domain/event.ts'
+import type { IncomingMessage } from '../../src/domain/incoming-message.ts'
 import { numberOf, userOf } from '../../src/whatsapp/baileys/addresses.ts'
 import type { Acknowledgement, Link } from '../../src/whatsapp/baileys/link.ts'
 import type { Receipt } from '../../src/whatsapp/baileys/parse-receipt.ts'

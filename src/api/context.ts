@@ -7,8 +7,9 @@ import type {
   RawServerDefault,
 } from 'fastify'
 import type { Logger } from 'pino'
-import type { ContactMessage, EventKind, TEST_EVENT } from '../domain/event.ts'
+import type { EventKind, TEST_EVENT } from '../domain/event.ts'
 import type { EventId, InstanceId } from '../domain/ids.ts'
+import type { ContactMessage } from '../domain/incoming-message.ts'
 import type { SigningSecrets } from '../domain/instance.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
 import type { Store } from '../store/store.ts'

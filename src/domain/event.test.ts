@@ -1,12 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  failureBody,
-  type IncomingMessage,
-  incomingBody,
-  incomingKeys,
-  MAX_EVENT_TEXT_UNITS,
-  progressBody,
-} from './event.ts'
+import { failureBody, incomingBody, MAX_EVENT_TEXT_UNITS, progressBody } from './event.ts'
+import { type IncomingMessage, incomingKeys } from './incoming-message.ts'
 import { messageFailure } from './message.ts'
 
 const SUBJECT = { instanceId: 'inst_1', messageId: 'msg_1', to: '5511987654321' }

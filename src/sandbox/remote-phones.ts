@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { ContactMessage } from '../domain/event.ts'
 import type { InstanceId } from '../domain/ids.ts'
+import type { ContactMessage } from '../domain/incoming-message.ts'
 import { REFUSALS, Refusal, type RefusalCode } from '../domain/refusal.ts'
 import { waitAtMost } from '../kit/deadline.ts'
 import type { Hints } from '../store/hints.ts'

@@ -1,7 +1,7 @@
 import { createSimulatorWorker, SimulatorError, type SimulatorWorker } from '@pombal/simulator/worker'
 import type { Logger } from 'pino'
-import type { ContactMessage } from '../domain/event.ts'
 import type { InstanceId } from '../domain/ids.ts'
+import type { ContactMessage } from '../domain/incoming-message.ts'
 import { Refusal } from '../domain/refusal.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { Store } from '../store/store.ts'

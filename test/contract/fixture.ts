@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll } from 'vitest'
-import type { IncomingMessage } from '../../src/domain/event.ts'
 import { type InstanceId, newInstanceId, newMessageId } from '../../src/domain/ids.ts'
+import type { IncomingMessage } from '../../src/domain/incoming-message.ts'
 import type { AttemptRecord, DueDelivery } from '../../src/store/deliveries/deliveries.ts'
 import type { NewInstance } from '../../src/store/instances/instances.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'

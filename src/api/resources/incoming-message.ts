@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { ADDRESSINGS, INCOMING_TYPES, phoneOf } from '../../domain/event.ts'
+import { ADDRESSINGS, INCOMING_TYPES, phoneOf } from '../../domain/incoming-message.ts'
 import type { StoredIncoming } from '../../store/messages/messages.ts'
 import { messageIdSchema } from './message.ts'
 import { moment, nullable, oneOf, toIso } from './schema-kit.ts'

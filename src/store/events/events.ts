@@ -1,6 +1,7 @@
 import type { DeliveryState } from '../../domain/delivery.ts'
-import type { EventKind, IncomingMessage } from '../../domain/event.ts'
+import type { EventKind } from '../../domain/event.ts'
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
+import type { IncomingMessage } from '../../domain/incoming-message.ts'
 import type { AttemptRecord, DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Lease } from '../leases/leases.ts'

@@ -1,5 +1,6 @@
-import type { EventKind, IncomingMessage } from '../../domain/event.ts'
+import type { EventKind } from '../../domain/event.ts'
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
+import type { IncomingMessage } from '../../domain/incoming-message.ts'
 import type { Message, MessageFailure, MessageProgress, MessageState } from '../../domain/message.ts'
 import type { DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Page, PageRequest } from '../engine/page.ts'

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { IncomingMessage } from '../../domain/event.ts'
+import type { IncomingMessage } from '../../domain/incoming-message.ts'
 import type { Batcher } from '../../kit/batcher.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'

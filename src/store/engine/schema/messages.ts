@@ -1,5 +1,5 @@
 import { type Generated, sql } from 'kysely'
-import type { Addressing, IncomingType } from '../../../domain/event.ts'
+import type { Addressing, IncomingType } from '../../../domain/incoming-message.ts'
 import type { FailureCode, MessageState } from '../../../domain/message.ts'
 
 export interface MessagesTable {

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from '../../../domain/event.ts'
+import type { IncomingMessage } from '../../../domain/incoming-message.ts'
 import type { LinkEnd } from '../link-end.ts'
 import type { SentReceipt } from '../parse-receipt.ts'
 import type { Acknowledgement } from './acknowledgement.ts'

@@ -7,7 +7,7 @@ import {
   unpadRandomMax16,
   type WAMessage,
 } from 'baileys'
-import type { IncomingMessage } from '../../../domain/event.ts'
+import type { IncomingMessage } from '../../../domain/incoming-message.ts'
 import type { Self } from '../addresses.ts'
 import { type LidMapping, parseIncoming } from '../parse-incoming.ts'
 import type { RetryBudget } from '../signal/retry-budget.ts'

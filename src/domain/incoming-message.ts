@@ -1,0 +1,66 @@
+export const INCOMING_TYPES = [
+  'text',
+  'image',
+  'video',
+  'audio',
+  'document',
+  'sticker',
+  'location',
+  'contact',
+  'reaction',
+  'poll',
+  'other',
+] as const
+export type IncomingType = (typeof INCOMING_TYPES)[number]
+
+/** The kind of address in `from` if it is not a phone number. `other`: neither phone nor LID, such as an assistant. */
+export const ADDRESSINGS = ['lid', 'other'] as const
+export type Addressing = (typeof ADDRESSINGS)[number]
+
+/** A message to the instance (contract §4). */
+export interface IncomingMessage {
+  id: string
+  /** The sender's number, digits only. If it is unknown, the digits of its other address. */
+  from: string
+  /** Set only if `from` is not a phone number. */
+  addressing?: Addressing
+  /** The group, or the sender: its number if known, else its LID address. */
+  chat: string
+  /** The sender's LID address, `digits@lid`; null if unknown. */
+  lid: string | null
+  /** The sender's user name; null if unknown. */
+  username: string | null
+  type: IncomingType
+  /** The text, the caption or the reaction; absent if there is none. */
+  text?: string
+  /** The group's JID; absent outside groups. */
+  group?: string
+  /** The push name; absent if unknown. */
+  name?: string
+  /** WhatsApp's time, milliseconds since 1970. */
+  sentAt: number
+}
+
+/** What a simulated contact writes to a sandbox instance. */
+export interface ContactMessage {
+  from: string
+  text: string
+  group?: string | undefined
+  name?: string | undefined
+}
+
+/** The sender's phone number, digits only; null if unknown. */
+export function phoneOf({ from, addressing }: Pick<IncomingMessage, 'from' | 'addressing'>): string | null {
+  return addressing === undefined ? from : null
+}
+
+/**
+ * The deduplication keys of an incoming message: chat, sender and WhatsApp's ID. There is one key for each known address of
+ * the sender, `from` first, because the known addresses may change before WhatsApp delivers the message again. Two messages
+ * that share a key are the same message. Keys are stored as digests, so their format must never change.
+ */
+export function incomingKeys({ id, from, group, lid }: IncomingMessage): [string, ...string[]] {
+  const keyOf = (sender: string) => `received:${group ?? sender}:${sender}:${id}`
+  const alias = lid?.slice(0, lid.indexOf('@'))
+  return alias === undefined || alias === from ? [keyOf(from)] : [keyOf(from), keyOf(alias)]
+}
