@@ -14,7 +14,7 @@ export interface AttemptInput {
 
 /** Records an attempt and its consequences. Does nothing if the attempt was already recorded. */
 export function attemptOperation(statements: Statements): Operation<AttemptInput, { unblocked: boolean }> {
-  const prepared = prepare(statements)
+  const queries = prepare(statements)
   return {
     name: 'deliveries.attempt',
     instanceId: ({ lease }) => lease.instanceId,
@@ -22,7 +22,7 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
     lease: ({ lease }) => lease,
     async run(tx, inputs) {
       const rows = await tx.each(
-        prepared.find,
+        queries.find,
         inputs.map(({ lease, delivery, attempt }) => ({
           instance_id: lease.instanceId,
           event_id: delivery.eventId,
@@ -38,7 +38,7 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
       if (made.length === 0) return inputs.map(() => ({ unblocked: false }))
 
       await tx.each(
-        prepared.insertAttempt,
+        queries.insertAttempt,
         made.map(({ attempt, row }) => ({
           instance_id: row.instance_id,
           delivery_seq: row.seq,
@@ -55,19 +55,19 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
       const again = made.flatMap(({ attempt, row: { instance_id, event_id }, then }) =>
         then.kind === 'retry' ? [{ instance_id, event_id, attempts: attempt.attemptNumber, ...momentsOf(then) }] : [],
       )
-      if (again.length > 0) await tx.each(prepared.retry, again)
+      if (again.length > 0) await tx.each(queries.retry, again)
 
       const finished = made.flatMap(({ attempt, row, then }) =>
         then.kind === 'retry' ? [] : [{ ...row, attempts: attempt.attemptNumber, state: then.kind }],
       )
       if (finished.length === 0) return inputs.map(() => ({ unblocked: false }))
       await tx.each(
-        prepared.remove,
+        queries.remove,
         finished.map(({ instance_id, event_id }) => ({ instance_id, event_id })),
       )
-      await tx.each(prepared.insertFinished, finished)
+      await tx.each(queries.insertFinished, finished)
       const successors = await tx.each(
-        prepared.unblock,
+        queries.unblock,
         finished.flatMap(({ instance_id, event_id, message_id }) =>
           message_id === null ? [] : [{ instance_id, event_id, message_id }],
         ),

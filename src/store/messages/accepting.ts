@@ -15,7 +15,7 @@ type KeyedMessage = NewMessage & { idempotency: { key: string; digest: Uint8Arra
 
 /** Checks the instance, the idempotency key and the connection, in this order, then inserts. */
 export function acceptOperation({ statements }: Core): Operation<Acceptance, AcceptOutcome> {
-  const prepared = prepare(statements)
+  const queries = prepare(statements)
   return {
     name: 'messages.accept',
     instanceId: ({ message }) => message.instanceId,
@@ -48,7 +48,7 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
   async function findAcceptance(tx: Transaction, messages: readonly NewMessage[]) {
     const ids = new Set(messages.map(message => message.instanceId))
     const rows = await tx.each(
-      prepared.findConnection,
+      queries.findConnection,
       [...ids].map(instance_id => ({ instance_id })),
     )
     return new Map(
@@ -63,7 +63,7 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
   async function findKnownKeys(tx: Transaction, messages: readonly KeyedMessage[]) {
     if (messages.length === 0) return new Map<string, KnownKey>()
     const rows = await tx.each(
-      prepared.findKey,
+      queries.findKey,
       messages.map(({ instanceId, idempotency }) => ({ instance_id: instanceId, key: idempotency.key })),
     )
     return new Map(rows.map(row => [`${row.instance_id}/${row.key}`, row]))
@@ -80,7 +80,7 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
     }))
     // All nodes lock rows in the same order, which prevents deadlocks.
     rows.sort((a, b) => (a.instance_id + a.key < b.instance_id + b.key ? -1 : 1))
-    const got = await tx.each(prepared.takeKey, rows)
+    const got = await tx.each(queries.takeKey, rows)
     const ours = new Set(got.map(row => `${row.instance_id}/${row.key}`))
     return findKnownKeys(
       tx,
@@ -98,7 +98,7 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
       whatsapp_id: message.whatsappId,
       created_at: now,
     }))
-    tx.post(prepared.insertMessage, rows)
+    tx.post(queries.insertMessage, rows)
   }
 }
 

@@ -29,7 +29,12 @@ export function digestsOf(message: IncomingMessage): Uint8Array[] {
   return incomingKeys(message).map(key => createHash('sha256').update(key).digest())
 }
 
-/** Records a message, its event and its delivery. Skips a message if one of its keys is already recorded. */
+/**
+ * Records a message, its event and its delivery. Skips a message if one of its keys is already recorded.
+ *
+ * The event is the deduplication record: its `incoming_digest` is the digest of the first key, under a unique index. The row
+ * in `incoming_messages` has only the digest of the second key. So every incoming message needs an event, posted or not.
+ */
 export function incomingOperation(
   statements: Statements,
   recorder: EventRecorder,
@@ -162,7 +167,7 @@ function hex(digest: Uint8Array): string {
   return Buffer.from(digest).toString('hex')
 }
 
-/** Finds the recorded ones of these keys. Events also have the keys of messages older than the table `incoming_messages`. */
+/** Finds the recorded ones of these keys: first keys are in `events`, second keys in `incoming_messages`. */
 export function findKnownStatement(statements: Statements) {
   return statements.rows({ instance_id: 'text', digest: 'blob' }, db =>
     db

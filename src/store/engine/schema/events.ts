@@ -10,7 +10,7 @@ export interface EventsTable {
   created_at: number
   /** The message sent or received. Null if it was received before the table `incoming_messages` existed. */
   message_id: string | null
-  /** SHA-256 of the first key of an incoming message; null for other events. */
+  /** SHA-256 of an incoming message's first key (`incomingKeys`), which prevents recording it twice. Null for other events. */
   incoming_digest: Uint8Array | null
   /** The text whose UTF-8 bytes are posted. */
   body: string

@@ -38,7 +38,7 @@ export interface IncomingMessagesTable {
   sender: string
   addressing: Addressing | null
   lid: string | null
-  /** SHA-256 of the message's second key, if it has two. The event has the first one. */
+  /** SHA-256 of the message's second key, if it has two. The first one is `incoming_digest` of its event. */
   alias_digest: Uint8Array | null
   /** A JSON string, like the next three columns. */
   whatsapp_id: string
