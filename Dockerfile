@@ -8,6 +8,7 @@ COPY simulator/package.json simulator/
 FROM manifests AS panel
 RUN npm ci --ignore-scripts --workspace=@pombal/panel
 COPY tsconfig.json ./
+COPY src/domain src/domain
 COPY panel panel
 COPY scripts/build-panel.js scripts/
 RUN node scripts/build-panel.js

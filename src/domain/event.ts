@@ -2,6 +2,7 @@ import type { InstanceId, MessageId } from './ids.ts'
 import { type IncomingMessage, phoneOf } from './incoming-message.ts'
 import type { MessageFailure, MessageProgress } from './message.ts'
 
+/** The kinds of one message's events are in the order in which they happen. */
 export const EVENT_KINDS = [
   'message.received',
   'message.sent',

@@ -2,8 +2,10 @@ import { Alert, Button, Select } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useMemo, useState } from 'react'
+import { DELIVERY_STATES } from '../../../src/domain/delivery.ts'
+import { EVENT_KINDS } from '../../../src/domain/event.ts'
 import { webhookQuery } from '../api/queries.ts'
-import type { DeliveryState, Event, EventKind } from '../api/types.ts'
+import type { Event } from '../api/types.ts'
 import { useLog } from '../api/use-log.ts'
 import { DeliveryBadge } from '../components/badges.tsx'
 import { FilterBar, TextFilter } from '../components/filters.tsx'
@@ -19,15 +21,6 @@ import classes from './events.module.css'
 import { useInstance } from './instance.tsx'
 import { RedeliverMany } from './redeliver-many.tsx'
 import { DeliveryCharts } from './statistics.tsx'
-
-const STATES: readonly DeliveryState[] = ['pending', 'blocked', 'delivered', 'exhausted']
-const KINDS: readonly EventKind[] = [
-  'message.received',
-  'message.sent',
-  'message.delivered',
-  'message.read',
-  'message.failed',
-]
 
 export function Events() {
   const words = useWords()
@@ -83,7 +76,7 @@ export function Events() {
             label={words.events.state}
             placeholder={words.common.all}
             value={state ?? null}
-            data={STATES.map(value => ({ value, label: words.events.states[value] }))}
+            data={DELIVERY_STATES.map(value => ({ value, label: words.events.states[value] }))}
             onChange={value => change({ state: value ?? undefined })}
             clearable
             clearButtonProps={{ 'aria-label': words.messages.clear }}
@@ -92,7 +85,7 @@ export function Events() {
             label={words.events.kind}
             placeholder={words.common.all}
             value={kind ?? null}
-            data={KINDS.map(value => ({ value, label: words.events.kinds[value] }))}
+            data={EVENT_KINDS.map(value => ({ value, label: words.events.kinds[value] }))}
             onChange={value => change({ kind: value ?? undefined })}
             clearable
             clearButtonProps={{ 'aria-label': words.messages.clear }}

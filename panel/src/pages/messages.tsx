@@ -1,7 +1,8 @@
 import { Button, Modal, Select, TextInput } from '@mantine/core'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useMemo, useState } from 'react'
-import type { Message, MessageState } from '../api/types.ts'
+import { MESSAGE_STATES } from '../../../src/domain/message.ts'
+import type { Message } from '../api/types.ts'
 import { useLog } from '../api/use-log.ts'
 import { MessageBadge } from '../components/badges.tsx'
 import { FilterBar, TextFilter } from '../components/filters.tsx'
@@ -135,8 +136,6 @@ interface FiltersProps {
   change: (changed: Partial<FiltersProps['search']>, replace?: boolean) => void
 }
 
-const STATES: readonly MessageState[] = ['queued', 'sent', 'delivered', 'read', 'failed']
-
 function Filters({ search, change }: FiltersProps) {
   const words = useWords()
   return (
@@ -145,7 +144,7 @@ function Filters({ search, change }: FiltersProps) {
         label={words.messages.state}
         value={search.state ?? null}
         placeholder={words.common.all}
-        data={STATES.map(value => ({ value, label: words.messages.states[value] }))}
+        data={MESSAGE_STATES.map(value => ({ value, label: words.messages.states[value] }))}
         onChange={value => change({ state: value ?? undefined })}
         clearable
         clearButtonProps={{ 'aria-label': words.messages.clear }}

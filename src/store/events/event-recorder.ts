@@ -104,9 +104,18 @@ export class EventRecorder {
   }
 }
 
+/** The events of a message wait for its earlier ones. A received message has a single event. */
+const WAITS: Record<EventKind, boolean> = {
+  'message.received': false,
+  'message.sent': true,
+  'message.delivered': true,
+  'message.read': true,
+  'message.failed': true,
+}
+
 /** The message whose earlier events block this one; null if nothing blocks it. */
 function chainOf({ kind, messageId }: NewEvent): MessageId | null {
-  return kind === 'message.received' ? null : messageId
+  return WAITS[kind] ? messageId : null
 }
 
 function prepare(statements: Statements) {

@@ -123,7 +123,7 @@ export class StoredMessages implements Messages {
         .where('events.instance_id', '=', instanceId)
         .where('events.message_id', '=', id),
     )
-    // A message has at most one event of each kind, and they happen in the order of the kinds, whatever the clocks say.
+    // A message has at most one event of each kind, and they happen in the order of `EVENT_KINDS`, whatever the clocks say.
     rows.sort((one, other) => EVENT_KINDS.indexOf(one.kind) - EVENT_KINDS.indexOf(other.kind))
     return rows.map(row => ({ id: row.id, kind: row.kind, timestamp: row.timestamp, delivery: toSummary(row) }))
   }
