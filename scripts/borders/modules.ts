@@ -64,7 +64,7 @@ export const MODULES: readonly Module[] = [
   { path: 'src/domain', modules: [], packages: ['node:crypto'] },
   { path: 'src/kit', modules: [], packages: [] },
 
-  // The only modules with queries. The engine knows the two databases and none of the tables.
+  // The only modules with queries. The engine defines the tables, but of the subjects it knows only the leases, which every write checks.
   {
     path: 'src/store/engine',
     modules: [

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
+import type { DatabaseKind } from '../../src/store/engine/schema/database.ts'
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { queryPostgres } from '../query-postgres.ts'
@@ -11,7 +12,7 @@ export const MASTER_KEY = new Uint8Array(32).fill(7)
 
 /** A separate database. Opens stores on it and bypasses them. */
 export interface StoreHarness {
-  readonly kind: 'sqlite' | 'postgres'
+  readonly kind: DatabaseKind
   /** The default options of `open`. */
   readonly options: StoreOptions
   open(options?: Partial<StoreOptions>): Promise<Store>

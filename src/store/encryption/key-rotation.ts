@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { Kysely, PostgresDialect } from 'kysely'
 import type { Backend } from '../engine/backend.ts'
 import type { StoreLogger } from '../engine/logger.ts'
-import type { Flavour } from '../engine/migrations/flavour.ts'
 import { refuseIncompatible } from '../engine/migrations/migrate.ts'
 import { tableExists } from '../engine/migrations/table-exists.ts'
 import { createMigrationPool, reach } from '../engine/postgres/pools.ts'
@@ -11,7 +10,7 @@ import { PostgresBackend } from '../engine/postgres/postgres-backend.ts'
 import { refuseTransactionPooler } from '../engine/postgres/refuse-transaction-pooler.ts'
 import { explained as explainedPostgres } from '../engine/postgres/unusable.ts'
 import { waitUntilAlone } from '../engine/postgres/wait-until-alone.ts'
-import type { Database } from '../engine/schema/database.ts'
+import type { Database, DatabaseKind } from '../engine/schema/database.ts'
 import { lockDataDir } from '../engine/sqlite/data-dir-lock.ts'
 import { openSqlite, SqliteBackend } from '../engine/sqlite/sqlite-backend.ts'
 import { TransactionalSqliteDialect } from '../engine/sqlite/transactional-dialect.ts'
@@ -90,7 +89,7 @@ async function rotateOnPostgres(databaseUrl: string, options: RotationOptions): 
 }
 
 interface Rotation extends RotationOptions {
-  kind: Flavour['kind']
+  kind: DatabaseKind
   db: Kysely<Database>
   /** @throws StillInUse */
   untilAlone(): Promise<void>

@@ -25,7 +25,10 @@ export class PostFailed extends Error {
   override readonly name = 'PostFailed'
 }
 
-/** The differences between the two databases. */
+/**
+ * One database: connections, transactions, errors. What differs in SQL is in `Statements`, in `Flavour` for table definitions,
+ * and where the subjects of the store branch on `DatabaseKind`.
+ */
 export interface Backend {
   /** Reads committed data. */
   readonly reader: Session

@@ -16,7 +16,7 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
-import type { Database } from './schema/database.ts'
+import type { Database, DatabaseKind } from './schema/database.ts'
 
 /** A parameter of a compiled query. Each run supplies its value by name. */
 class Parameter {
@@ -82,13 +82,13 @@ type LockMode = 'update' | 'share' | 'key share'
 
 /** Builds the queries of one database. Nothing here runs them. */
 export class Statements {
-  readonly kind: 'sqlite' | 'postgres'
+  readonly kind: DatabaseKind
   readonly db: Kysely<Database>
   /** The database's clock, in milliseconds since 1970. */
   readonly now: RawBuilder<number>
   #count = 0
 
-  constructor(kind: 'sqlite' | 'postgres') {
+  constructor(kind: DatabaseKind) {
     this.kind = kind
     this.db = kind === 'sqlite' ? sqliteBuilder() : postgresBuilder()
     this.now =

@@ -1,6 +1,8 @@
+import type { DatabaseKind } from '../schema/database.ts'
+
 /** The SQL of the table definitions that differs between the two databases. */
 export interface Flavour {
-  kind: 'sqlite' | 'postgres'
+  kind: DatabaseKind
   integer: string
   /** Text that is compared byte by byte, for IDs and keys. */
   id: string
@@ -15,7 +17,7 @@ export interface Flavour {
   clustered: string
 }
 
-export const FLAVOURS: Record<Flavour['kind'], Flavour> = {
+export const FLAVOURS: Record<DatabaseKind, Flavour> = {
   sqlite: {
     kind: 'sqlite',
     integer: 'integer',

@@ -1,7 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { ForeignDatabase } from '../../errors.ts'
-import type { Database } from '../schema/database.ts'
-import type { Flavour } from './flavour.ts'
+import type { Database, DatabaseKind } from '../schema/database.ts'
 
 /**
  * Refuses a database with tables of another application: any table on SQLite, since the file is Pombal's own; on PostgreSQL
@@ -10,7 +9,7 @@ import type { Flavour } from './flavour.ts'
  */
 export async function refuseForeign(
   db: Kysely<Database>,
-  kind: Flavour['kind'],
+  kind: DatabaseKind,
   ours: { first: string; table: string },
 ): Promise<void> {
   const tables = await listTables(db, kind)
@@ -25,7 +24,7 @@ export async function refuseForeign(
 /** Tables of the first migrations. */
 const NEEDED: readonly string[] = ['instances', 'connections', 'leases', 'messages', 'events', 'deliveries', 'meta']
 
-async function listTables(db: Kysely<Database>, kind: Flavour['kind']): Promise<string[]> {
+async function listTables(db: Kysely<Database>, kind: DatabaseKind): Promise<string[]> {
   const query =
     kind === 'postgres'
       ? sql<{ name: string }>`select tablename as name from pg_tables where schemaname = current_schema()`

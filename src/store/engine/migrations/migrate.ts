@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import type { KeyCheck } from '../../encryption/key-check.ts'
 import { NewerSchema } from '../../errors.ts'
-import type { Database } from '../schema/database.ts'
+import type { Database, DatabaseKind } from '../schema/database.ts'
 import { instancesTables } from './0001-instances.ts'
 import { messagesTables } from './0002-messages.ts'
 import { eventsTables } from './0003-events.ts'
@@ -44,7 +44,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
  * and the others wait.
  * @throws ForeignDatabase, NewerSchema, WrongMasterKey or KeyRotationUnfinished before anything is written
  */
-export async function migrate(db: Kysely<Database>, kind: Flavour['kind'], keyCheck: KeyCheck): Promise<void> {
+export async function migrate(db: Kysely<Database>, kind: DatabaseKind, keyCheck: KeyCheck): Promise<void> {
   await refuseIncompatible(db, kind)
   await keyCheck.verify(db, kind)
   const migrator = new Migrator({
@@ -71,12 +71,12 @@ function migrations(flavour: Flavour, keyCheck: KeyCheck): Record<string, Migrat
 }
 
 /** Writes nothing. @throws ForeignDatabase or NewerSchema */
-export async function refuseIncompatible(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
+export async function refuseIncompatible(db: Kysely<Database>, kind: DatabaseKind): Promise<void> {
   await refuseForeign(db, kind, { first: Object.keys(STEPS)[0]!, table: MIGRATION_TABLE })
   await refuseNewerSchema(db, kind)
 }
 
-async function refuseNewerSchema(db: Kysely<Database>, kind: Flavour['kind']): Promise<void> {
+async function refuseNewerSchema(db: Kysely<Database>, kind: DatabaseKind): Promise<void> {
   if (!(await tableExists(db, kind, MIGRATION_TABLE))) return
   const { rows } = await sql<{ name: string }>`select name from ${sql.table(MIGRATION_TABLE)}`.execute(db)
   const unknown = rows.map(row => row.name).filter(name => !(name in STEPS))

@@ -1,9 +1,8 @@
 import { type Kysely, sql } from 'kysely'
-import type { Database } from '../schema/database.ts'
-import type { Flavour } from './flavour.ts'
+import type { Database, DatabaseKind } from '../schema/database.ts'
 
 /** Whether the table exists; on PostgreSQL in the current schema. */
-export async function tableExists(db: Kysely<Database>, kind: Flavour['kind'], table: string): Promise<boolean> {
+export async function tableExists(db: Kysely<Database>, kind: DatabaseKind, table: string): Promise<boolean> {
   const found =
     kind === 'postgres'
       ? sql`select 1 from pg_tables where schemaname = current_schema() and tablename = ${table}`
