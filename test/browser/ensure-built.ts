@@ -11,6 +11,7 @@ export function ensurePanelBuilt(): void {
     join(ROOT, 'panel/index.html'),
     join(ROOT, 'panel/vite.config.ts'),
     ...filesIn(join(ROOT, 'panel/src')),
+    ...filesIn(join(ROOT, 'src/domain')),
   ]
   if (sources.every(file => changedAt(file) < builtAt)) return
   execFileSync(process.execPath, [join(ROOT, 'scripts/build-panel.js')], { stdio: 'inherit' })

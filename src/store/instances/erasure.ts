@@ -2,12 +2,13 @@ import { sql } from 'kysely'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
+import type { Database } from '../engine/schema/database.ts'
 import { IS_QUEUED, IS_SETTLED } from '../engine/schema/messages.ts'
 import type { Lease } from '../leases/leases.ts'
 
 const STEP = 500
 
-/** Tables with rows of an instance, and their key columns. */
+/** The tables that are erased in steps, in this order, and their key columns. */
 const TABLES = {
   attempts: ['instance_id', 'event_id', 'delivery_seq', 'attempt_number'],
   finished_deliveries: ['instance_id', 'event_id', 'seq'],
@@ -22,7 +23,14 @@ const TABLES = {
   credentials: ['instance_id', 'type', 'id'],
   sandbox_records: ['instance_id', 'key'],
   phone_orders: ['instance_id', 'id'],
-} as const
+} as const satisfies { [T in Exclude<TableOfInstances, OtherTable>]: readonly (keyof Database[T])[] }
+
+/** Erased last. Of `deliveries` no row is left by then. */
+type OtherTable = 'deliveries' | 'rate_windows' | 'connections' | 'leases'
+
+type TableOfInstances = {
+  [T in keyof Database]: 'instance_id' extends keyof Database[T] ? T : never
+}[keyof Database]
 
 type Step = 'pending' | 'more' | 'gone'
 
