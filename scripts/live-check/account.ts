@@ -7,7 +7,7 @@ import type { ConnectionRecord } from '../../src/store/connections/connections.t
 import type { Lease } from '../../src/store/leases/leases.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
-import { encodeText } from '../../src/whatsapp/baileys/content.ts'
+import { encodeContent } from '../../src/whatsapp/baileys/content.ts'
 import { createLibraryCaches } from '../../src/whatsapp/baileys/library-caches.ts'
 import { Link, type LinkEvents } from '../../src/whatsapp/baileys/link.ts'
 import { CredentialStore } from '../../src/whatsapp/baileys/signal/credential-store.ts'
@@ -33,7 +33,7 @@ export interface Draft {
 }
 
 export function createDraft(text: string): Draft {
-  return { whatsappId: newWhatsappId(), content: encodeText(text) }
+  return { whatsappId: newWhatsappId(), content: encodeContent({ text }) }
 }
 
 /** The spare number, linked by Pombal's driver with its own store. One socket at a time. */

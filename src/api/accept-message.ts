@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { InstanceId, MessageId } from '../domain/ids.ts'
 import { newMessageId, newWhatsappId } from '../domain/ids.ts'
+import type { MessageContent } from '../domain/message.ts'
 import { Refusal } from '../domain/refusal.ts'
 import type { NewMessage } from '../store/messages/messages.ts'
 import type { Store } from '../store/store.ts'
@@ -9,8 +10,8 @@ import { checkRecipient, checkText } from './input.ts'
 /** A message without its instance and idempotency key. */
 type ComposedMessage = Omit<NewMessage, 'instanceId' | 'idempotency'>
 
-/** Validates a text and assigns its IDs. @throws Refusal */
-export function composeMessage({ to, text }: { to: string; text: string }, now: number): ComposedMessage {
+/** Validates a message and assigns its IDs. @throws Refusal */
+export function composeMessage({ to, text }: { to: string } & MessageContent, now: number): ComposedMessage {
   checkRecipient(to)
   checkText(text)
   return { id: newMessageId(now), to, text, whatsappId: newWhatsappId() }
@@ -39,7 +40,8 @@ export async function acceptMessage(
   }
 }
 
-/** Bodies with the same `to` and `text` count as equal; other fields are ignored. */
+/** Bodies with the same recipient and content count as equal. Digests are stored, so that of a text must never change. */
 function contentDigest({ to, text }: ComposedMessage): Buffer {
-  return hash('sha256', JSON.stringify([to, text]), 'buffer')
+  const content: Required<MessageContent> = { text }
+  return hash('sha256', JSON.stringify([to, ...Object.values(content)]), 'buffer')
 }

@@ -7,27 +7,30 @@ export type MessageState = (typeof MESSAGE_STATES)[number]
 export type MessageProgress = 'sent' | 'delivered' | 'read'
 
 /** Every legal transition (contract §4). */
-const NEXT = {
-  queued: ['sent', 'failed'],
-  sent: ['delivered', 'failed'],
-  delivered: ['read'],
-  read: [],
-  failed: [],
-} as const satisfies Record<MessageState, readonly MessageState[]>
-
-const PROGRESS = ['queued', 'sent', 'delivered', 'read'] as const
+const NEXT: Record<MessageState, { progress: MessageProgress | null; canFail: boolean }> = {
+  queued: { progress: 'sent', canFail: true },
+  sent: { progress: 'delivered', canFail: true },
+  delivered: { progress: 'read', canFail: false },
+  read: { progress: null, canFail: false },
+  failed: { progress: null, canFail: false },
+}
 
 /**
  * The transitions that take a message from `state` to `reached`, in order and with gaps filled: a `read` for a `sent`
  * message is `delivered`, then `read`. Empty for late and repeated receipts, and after `failed`.
  */
 export function movesTo(state: MessageState, reached: MessageProgress): readonly MessageProgress[] {
-  if (state === 'failed') return []
-  return PROGRESS.slice(PROGRESS.indexOf(state) + 1, PROGRESS.indexOf(reached) + 1) as MessageProgress[]
+  const moves: MessageProgress[] = []
+  for (let at = state; at !== reached; at = moves.at(-1)!) {
+    const { progress } = NEXT[at]
+    if (progress === null) return []
+    moves.push(progress)
+  }
+  return moves
 }
 
 export function canFail(state: MessageState): boolean {
-  return (NEXT[state] as readonly MessageState[]).includes('failed')
+  return NEXT[state].canFail
 }
 
 /** Why a message failed, in `message.failed` and `GET /v1/messages/{id}` (contract §3). */
@@ -67,13 +70,17 @@ export function messageFailure(code: FailureCode, whatsappCode?: number): Messag
   }
 }
 
+/** What a caller sends. Another type of message extends it. */
+export interface MessageContent {
+  text: string
+}
+
 /** A sent message. Times are milliseconds since 1970, null for states that it has not reached. */
-export interface Message {
+export interface Message extends MessageContent {
   id: MessageId
   state: MessageState
   /** The recipient as the caller wrote it. */
   to: string
-  text: string
   createdAt: number
   sentAt: number | null
   deliveredAt: number | null

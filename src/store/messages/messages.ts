@@ -1,20 +1,19 @@
 import type { EventKind } from '../../domain/event.ts'
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
-import type { Message, MessageFailure, MessageProgress, MessageState } from '../../domain/message.ts'
+import type { Message, MessageContent, MessageFailure, MessageProgress, MessageState } from '../../domain/message.ts'
 import type { DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Lease } from '../leases/leases.ts'
 
-export interface NewMessage {
+export interface NewMessage extends MessageContent {
   /** Created by `newMessageId` at acceptance. Lists and retention use the time in it. */
   id: MessageId
   instanceId: InstanceId
   to: string
-  text: string
   /** The WhatsApp ID of every attempt to send this message, chosen at acceptance. */
   whatsappId: string
-  /** The digest covers `to` and `text`. The same key with a different digest is refused. */
+  /** The digest covers `to` and the content. The same key with a different digest is refused. */
   idempotency?: { key: string; digest: Uint8Array } | undefined
 }
 
@@ -32,13 +31,12 @@ export interface MessageReference {
   whatsappId: string
 }
 
-export interface QueuedMessage {
+export interface QueuedMessage extends MessageContent {
   /** Increases in the order of acceptance. */
   seq: number
   id: MessageId
   instanceId: InstanceId
   to: string
-  text: string
   whatsappId: string
   createdAt: number
   /** The last known WhatsApp address of the number, even if the look-up has expired; null if unknown. */

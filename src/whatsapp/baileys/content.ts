@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { proto } from 'baileys'
+import type { MessageContent } from '../../domain/message.ts'
 
 /** WhatsApp derives report tokens and poll votes from the secret. Official clients send one with every message. */
 const MESSAGE_SECRET_BYTES = 32
 
 /** The content that is encrypted for each device. It is encoded once and stored, so every attempt sends the same bytes. */
-export function encodeText(text: string): Uint8Array {
+export function encodeContent({ text }: MessageContent): Uint8Array {
   return proto.Message.encode({
     extendedTextMessage: { text },
     messageContextInfo: { messageSecret: randomBytes(MESSAGE_SECRET_BYTES) },

@@ -6,7 +6,7 @@ import type { Lease } from '../../store/leases/leases.ts'
 import type { PreparedMessage, QueuedMessage } from '../../store/messages/messages.ts'
 import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
-import { encodeText } from '../baileys/content.ts'
+import { encodeContent } from '../baileys/content.ts'
 import type { Acknowledgement, Link } from '../baileys/link.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 import type { AddressBook } from './address-book.ts'
@@ -119,7 +119,7 @@ export class Transmitter {
   async #prepare(message: QueuedMessage, link: SendingLink): Promise<Prepared> {
     const found = await this.#options.addresses.find(message.to, link)
     if (found.kind !== 'found') return found
-    return { kind: 'ready', prepared: { address: found.address, content: encodeText(message.text) } }
+    return { kind: 'ready', prepared: { address: found.address, content: encodeContent(message) } }
   }
 
   /** Resolves once this content is stored and may be written to the socket. @throws PreparedBefore */

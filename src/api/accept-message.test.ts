@@ -1,0 +1,14 @@
+import { createHash } from 'node:crypto'
+import { expect, test, vi } from 'vitest'
+import type { NewMessage } from '../store/messages/messages.ts'
+import type { Store } from '../store/store.ts'
+import { acceptMessage, composeMessage } from './accept-message.ts'
+
+test('the digest of a text is the one that stored idempotency keys have', async () => {
+  const accept = vi.fn(async ({ id }: NewMessage) => ({ kind: 'accepted' as const, id }))
+  const store = { messages: { accept } } as unknown as Store
+  const message = composeMessage({ to: '5511987654321', text: 'Olá "você"' }, 0)
+  await acceptMessage(store, 'inst_1', message, 'key', 0)
+  const expected = createHash('sha256').update('["5511987654321","Olá \\"você\\""]').digest()
+  expect(accept.mock.calls[0]![0].idempotency).toEqual({ key: 'key', digest: expected })
+})
