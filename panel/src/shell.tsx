@@ -8,7 +8,8 @@ import { Notice } from './components/notice.tsx'
 import { Empty } from './components/panels.tsx'
 import { Time } from './components/time.tsx'
 import dove from './dove.svg'
-import { LANGUAGES, useLanguage, useWords } from './i18n/i18n.tsx'
+import { useLanguage, useWords } from './i18n/i18n.tsx'
+import { LANGUAGES } from './i18n/languages.ts'
 import classes from './shell.module.css'
 
 /** The frame of every page behind the sign-in. */
@@ -84,7 +85,7 @@ function LiveMark() {
 
 export function LanguageMenu() {
   const words = useWords()
-  const { language, speak } = useLanguage()
+  const { language, setLanguage } = useLanguage()
   return (
     <Menu position="bottom-end" withinPortal>
       <Menu.Target>
@@ -94,7 +95,7 @@ export function LanguageMenu() {
       </Menu.Target>
       <Menu.Dropdown>
         {LANGUAGES.map(({ code, name }) => (
-          <Menu.Item key={code} lang={code} onClick={() => speak(code)} fw={code === language ? 650 : 400}>
+          <Menu.Item key={code} lang={code} onClick={() => setLanguage(code)} fw={code === language ? 650 : 400}>
             {name}
           </Menu.Item>
         ))}

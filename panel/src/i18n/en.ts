@@ -1,6 +1,6 @@
 import type { ConnectionCause, RefusalCode } from '../api/types.ts'
 
-/** Every text of the panel. The compiler checks that `pt-br.ts` has the same shape. */
+/** Every text of the panel. The compiler checks that every other language has the same shape. */
 export const en = {
   common: {
     loading: 'Loading…',

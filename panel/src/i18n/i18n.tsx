@@ -1,43 +1,28 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react'
 import { en, type Words } from './en.ts'
-
-export type Language = 'en' | 'pt-BR'
-export const LANGUAGES: readonly { code: Language; name: string }[] = [
-  { code: 'en', name: 'English' },
-  { code: 'pt-BR', name: 'Português (Brasil)' },
-]
+import { detectLanguage, findLanguage, type Language, loadWords } from './languages.ts'
 
 const STORED_AS = 'pombal.language'
 
-interface Spoken {
+interface LanguageState {
   language: Language
   words: Words
-  speak: (language: Language) => void
+  setLanguage: (language: Language) => void
 }
 
-const SpokenContext = createContext<Spoken>({ language: 'en', words: en, speak: () => {} })
+const LanguageContext = createContext<LanguageState>({ language: 'en', words: en, setLanguage: () => {} })
 
-/** The language chosen here before, else the browser's. */
+/** The language that was selected here before, else the browser's. */
 export function preferredLanguage(): Language {
-  const stored = readStored()
-  if (stored) return stored
-  return navigator.languages.some(language => language.toLowerCase().startsWith('pt')) &&
-    !navigator.languages[0]?.toLowerCase().startsWith('en')
-    ? 'pt-BR'
-    : 'en'
+  return readStored() ?? detectLanguage(navigator.languages)
 }
 
-function readStored(): Language | null {
+function readStored(): Language | undefined {
   try {
-    const stored = localStorage.getItem(STORED_AS)
-    return LANGUAGES.find(({ code }) => code === stored)?.code ?? null
+    return findLanguage(localStorage.getItem(STORED_AS))
   } catch {
-    return null
+    return undefined
   }
-}
-
-async function load(language: Language): Promise<Words> {
-  return language === 'en' ? en : (await import('./pt-br.ts')).ptBr
 }
 
 export interface FirstWords {
@@ -48,30 +33,30 @@ export interface FirstWords {
 /** To be awaited before the first paint, so that no page shows in one language and then in another. */
 export async function loadFirstWords(): Promise<FirstWords> {
   const language = preferredLanguage()
-  return { language, words: await load(language) }
+  return { language, words: await loadWords(language) }
 }
 
 export function LanguageProvider({ first, children }: { first: FirstWords; children: ReactNode }) {
-  const [spoken, setSpoken] = useState(first)
+  const [current, setCurrent] = useState(first)
   useEffect(() => {
-    document.documentElement.lang = spoken.language
-  }, [spoken.language])
-  const speak = useCallback((language: Language) => {
+    document.documentElement.lang = current.language
+  }, [current.language])
+  const setLanguage = useCallback((language: Language) => {
     try {
       localStorage.setItem(STORED_AS, language)
     } catch {
       // Without storage the choice holds until the page is left.
     }
-    void load(language).then(words => setSpoken({ language, words }))
+    void loadWords(language).then(words => setCurrent({ language, words }))
   }, [])
-  const value = useMemo(() => ({ ...spoken, speak }), [spoken, speak])
-  return <SpokenContext value={value}>{children}</SpokenContext>
+  const value = useMemo(() => ({ ...current, setLanguage }), [current, setLanguage])
+  return <LanguageContext value={value}>{children}</LanguageContext>
 }
 
 export function useWords(): Words {
-  return useContext(SpokenContext).words
+  return useContext(LanguageContext).words
 }
 
-export function useLanguage(): Pick<Spoken, 'language' | 'speak'> {
-  return useContext(SpokenContext)
+export function useLanguage(): Pick<LanguageState, 'language' | 'setLanguage'> {
+  return useContext(LanguageContext)
 }

@@ -4,36 +4,54 @@ import { FAILURE_CODES } from '../../../src/domain/message.ts'
 import { REFUSALS } from '../../../src/domain/refusal.ts'
 import { ATTEMPT_ERRORS } from '../../../src/webhooks/attempt-error.ts'
 import { en } from './en.ts'
-import { ptBr } from './pt-br.ts'
+import { detectLanguage, LANGUAGES, type Language } from './languages.ts'
 
-/** Texts that are the same in both languages. */
-const SHARED = new Set([
-  ...['Menu', 'Webhook', 'Webhook: 7', 'WhatsApp', 'URL', 'Sandbox', 'sandbox', 'QR code', 'msg_…', '1 h', '24 h'],
-  ...['Status', 'id', '120363000000000042@g.us'],
-])
+/** Texts that are the same in English. */
+const SHARED: Readonly<Record<Exclude<Language, 'en'>, readonly string[]>> = {
+  'pt-BR': [
+    ...['Menu', 'Webhook', 'Webhook: 7', 'WhatsApp', 'URL', 'Sandbox', 'sandbox', 'QR code', 'msg_…', '1 h', '24 h'],
+    ...['Status', 'id', '120363000000000042@g.us'],
+  ],
+}
 
-describe('every code of the service has a Portuguese text', () => {
+const translations = await Promise.all(
+  LANGUAGES.flatMap(language => (language.code === 'en' ? [] : language)).map(async ({ code, load }) => ({
+    code,
+    words: await load(),
+  })),
+)
+
+describe.each(translations)('$code', ({ code, words }) => {
   test.each([
-    ['reasons of a connection', CONNECTION_CAUSES, ptBr.connection.reasons],
-    ['states of a connection', CONNECTION_STATES, ptBr.connection.states],
-    ['failures of a message', FAILURE_CODES, ptBr.failures],
-    ['errors of an attempt', ATTEMPT_ERRORS, ptBr.attemptErrors],
-    ['refusals', Object.keys(REFUSALS), { ...ptBr.problems, ...ptBr.problems.refusals }],
-  ])('%s', (_, codes, words: Record<string, unknown>) => {
-    expect(codes.filter(code => !words[code])).toEqual([])
+    ['reasons of a connection', CONNECTION_CAUSES, words.connection.reasons],
+    ['states of a connection', CONNECTION_STATES, words.connection.states],
+    ['failures of a message', FAILURE_CODES, words.failures],
+    ['errors of an attempt', ATTEMPT_ERRORS, words.attemptErrors],
+    ['refusals', Object.keys(REFUSALS), { ...words.problems, ...words.problems.refusals }],
+  ])('has a text for every code: %s', (_, codes, texts: Record<string, unknown>) => {
+    expect(codes.filter(code => !texts[code])).toEqual([])
+  })
+
+  test('every text differs from the English one', () => {
+    const same = leaves(en, words).filter(([english, text]) => english === text && !SHARED[code].includes(english))
+    expect(same.map(([english]) => english)).toEqual([])
   })
 })
 
-test('every Portuguese text differs from the English one', () => {
-  const same = leaves(en, ptBr).filter(([english, portuguese]) => english === portuguese && !SHARED.has(english))
-  expect(same.map(([english]) => english)).toEqual([])
+test('the first of the browser’s languages that the panel has is selected', () => {
+  for (const { code, prefix } of LANGUAGES) {
+    expect(detectLanguage([code])).toBe(code)
+    expect(detectLanguage(['xx', `${prefix}-ZZ`, ...LANGUAGES.map(other => other.code)])).toBe(code)
+  }
+  expect(detectLanguage(['xx'])).toBe('en')
+  expect(detectLanguage([])).toBe('en')
 })
 
 /** All pairs of texts. Functions are called with the same arguments. */
-function leaves(english: unknown, portuguese: unknown): [string, string][] {
-  if (typeof english === 'string') return [[english, String(portuguese)]]
-  if (typeof english === 'function') return [[english('7', '7'), (portuguese as typeof english)('7', '7')]]
+function leaves(english: unknown, translated: unknown): [string, string][] {
+  if (typeof english === 'string') return [[english, String(translated)]]
+  if (typeof english === 'function') return [[english('7', '7'), (translated as typeof english)('7', '7')]]
   return Object.entries(english as object).flatMap(([key, value]) => {
-    return leaves(value, (portuguese as Record<string, unknown>)[key])
+    return leaves(value, (translated as Record<string, unknown>)[key])
   })
 }

@@ -9,7 +9,8 @@ import { Problem } from '../components/problem.tsx'
 import { Time } from '../components/time.tsx'
 import { useToast } from '../components/toasts.tsx'
 import { Waiting } from '../components/waiting.tsx'
-import { LANGUAGES, useLanguage, useWords } from '../i18n/i18n.tsx'
+import { useLanguage, useWords } from '../i18n/i18n.tsx'
+import { findLanguage, LANGUAGES } from '../i18n/languages.ts'
 import classes from './settings.module.css'
 
 /** The service's limit. */
@@ -33,7 +34,7 @@ export function Settings() {
 
 function Appearance() {
   const words = useWords()
-  const { language, speak } = useLanguage()
+  const { language, setLanguage } = useLanguage()
   const { colorScheme, setColorScheme } = useMantineColorScheme()
   return (
     <Card title={words.settings.appearance}>
@@ -42,7 +43,7 @@ function Appearance() {
           <SegmentedControl
             aria-label={words.shell.language}
             value={language}
-            onChange={value => speak(LANGUAGES.find(({ code }) => code === value)?.code ?? 'en')}
+            onChange={value => setLanguage(findLanguage(value) ?? 'en')}
             data={LANGUAGES.map(({ code, name }) => ({ value: code, label: name }))}
           />
         </Choice>
