@@ -58,8 +58,7 @@ export const MODULES: readonly Module[] = [
     modules: ['src/config.ts', 'src/store/engine/sync-to-disk.ts', 'src/store/errors.ts'],
     packages: ['node:crypto', 'node:fs', 'node:path'],
   },
-  { path: 'src/log-destination.ts', modules: ['src/log-file.ts'], packages: ['pino'] },
-  { path: 'src/log-file.ts', modules: [], packages: ['node:fs'] },
+  { path: 'src/log-destination.ts', modules: [], packages: ['node:fs', 'pino'] },
 
   { path: 'src/domain', modules: [], packages: ['node:crypto'] },
   { path: 'src/kit', modules: [], packages: [] },

@@ -12,7 +12,7 @@ import type { NextAttempt } from './claim.ts'
 import { Claims } from './claim.ts'
 import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
 import { Recorder } from './record.ts'
-import { SigningSecretsCache } from './signing-secrets-cache.ts'
+import { SigningSecretsCache } from './signature.ts'
 
 export interface LaneStore {
   deliveries: Pick<Deliveries, 'listFirst' | 'listRetries' | 'recordAttempt'>

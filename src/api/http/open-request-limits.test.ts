@@ -6,8 +6,7 @@ import { pino } from 'pino'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Api } from '../context.ts'
 import { createErrorHandler } from './error-handler.ts'
-import { KnownCallers } from './known-callers.ts'
-import { refuseWhenBusy } from './open-request-limits.ts'
+import { KnownCallers, refuseWhenBusy } from './open-request-limits.ts'
 
 describe('open requests beyond the limit', () => {
   let api: Api

@@ -1,12 +1,16 @@
+import { hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Api, Budget } from '../context.ts'
 import { unavailable } from './error-handler.ts'
-import type { KnownCallers } from './known-callers.ts'
 
 /** Open requests and streams of callers with a key. */
 const MAX_OPEN = 2_000
 /** Open requests of other callers. They are short: the store answers or finds their key. */
 const MAX_OPEN_OF_STRANGERS = 500
+/** Beyond this limit the least recently seen callers are forgotten. */
+const MAX_CALLERS = 10_000
 
 /**
  * Refuses requests beyond a limit with 503 and `Retry-After`, except probes. A request counts while the service works on it:
@@ -57,4 +61,37 @@ export function refuseWhenBusy(
     else if (reply.statusCode === 401) callers.forget(request)
     done()
   })
+}
+
+interface WithHeaders {
+  headers: IncomingHttpHeaders
+}
+
+/**
+ * Remembers callers whose key was accepted. This grants no access. It only selects the budgets that a request counts
+ * against before its key is checked, so that other callers cannot exhaust the budget of callers with a key.
+ */
+export class KnownCallers {
+  readonly #digests = new BoundedMap<string, true>(MAX_CALLERS)
+
+  has(request: WithHeaders): boolean {
+    const digest = digestOf(request)
+    return digest !== null && this.#digests.has(digest)
+  }
+
+  add(request: WithHeaders): void {
+    const digest = digestOf(request)
+    if (digest !== null) this.#digests.set(digest, true)
+  }
+
+  forget(request: WithHeaders): void {
+    const digest = digestOf(request)
+    if (digest !== null) this.#digests.delete(digest)
+  }
+}
+
+/** The digest of the headers that can carry a key; null without them. */
+function digestOf({ headers: { authorization, cookie } }: WithHeaders): string | null {
+  if (authorization === undefined && cookie === undefined) return null
+  return hash('sha256', `${authorization ?? ''}\n${cookie ?? ''}`, 'base64')
 }

@@ -4,7 +4,9 @@ import type { Session } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { Admission, Admitted } from './admission.ts'
-import { admitted, WINDOW_MS } from './rate-window.ts'
+
+/** Length of a rate window (contract §2). */
+const WINDOW_MS = 60_000
 
 /**
  * Counts in memory and caches the instance of each token, because a single process sees every call and every change of a
@@ -136,4 +138,9 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
     })
   }
   return { name: 'admission.count', instanceId: () => '', keys: () => [], run, runAlone: run }
+}
+
+/** @param calls calls in the window so far, including this one */
+function admitted(instanceId: InstanceId, calls: number, resetMs: number, limit: number): Admitted {
+  return { instanceId, withinRate: calls <= limit, limit, remaining: Math.max(0, limit - calls), resetMs }
 }

@@ -1,5 +1,5 @@
 import type { InstanceId } from '../../domain/ids.ts'
-import { credentialPlace } from '../encryption/sealed-places.ts'
+import { credentialPlace } from '../encryption/sealing.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, type Operation } from '../engine/operation.ts'
 import type { Lease } from '../leases/leases.ts'

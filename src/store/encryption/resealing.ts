@@ -2,8 +2,7 @@ import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Backend } from '../engine/backend.ts'
 import type { RowsStatement, Statement, Statements } from '../engine/statement.ts'
-import { credentialPlace, webhookSecretPlace } from './sealed-places.ts'
-import type { Sealing } from './sealing.ts'
+import { credentialPlace, type Sealing, webhookSecretPlace } from './sealing.ts'
 
 /** Rows in one commit. */
 const STEP = 500

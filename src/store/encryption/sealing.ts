@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+import type { InstanceId } from '../../domain/ids.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 
 const CIPHER = 'aes-256-gcm'
@@ -60,4 +61,15 @@ export class Sealing {
     this.#keys.set(scope, key)
     return key
   }
+}
+
+// A sealed value authenticates the identity of its row: a value that was copied into another row does not open.
+
+/** The place of the current and of the previous webhook secret. */
+export function webhookSecretPlace(id: InstanceId): string {
+  return `instances:${id}:webhook_secret`
+}
+
+export function credentialPlace(instanceId: InstanceId, type: string, id: string): string {
+  return `credentials:${instanceId}:${type}:${id}`
 }

@@ -1,8 +1,9 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import { LeaseLost, StoreUnavailable } from '../errors.ts'
+import type { Lease } from '../leases/leases.ts'
 import { type Backend, PostFailed, type Transaction } from './backend.ts'
-import { type Fence, leaseKey } from './fence.ts'
 import { arrange, type Operation, type Unit } from './operation.ts'
+import type { RowsStatement, Statements } from './statement.ts'
 
 /** A larger commit would delay its first units and, on SQLite, block the process. */
 const MAX_UNITS_PER_COMMIT = 128
@@ -209,4 +210,35 @@ export class Writer {
 
 function settlementsOf(units: readonly Unit[], outcomes: readonly unknown[]): (() => void)[] {
   return units.map((unit, index) => () => unit.resolve(outcomes[index]))
+}
+
+/** Finds the leases that are still held, and locks them until the transaction ends. */
+export class Fence {
+  readonly #find: RowsStatement<{ instance_id: string; owner: string; epoch: number }, LeaseRow>
+
+  constructor(statements: Statements) {
+    const columns = { instance_id: 'text', owner: 'text', epoch: 'integer' } as const
+    // A renewal is not blocked by this lock, because it changes no key. A takeover is.
+    this.#find = statements.find('leases', columns, ['instance_id', 'owner', 'epoch'], { lock: 'key share' })
+  }
+
+  async held(tx: Transaction, leases: readonly Lease[]): Promise<Set<string>> {
+    if (leases.length === 0) return new Set()
+    const distinct = new Map(leases.map(lease => [leaseKey(lease), lease]))
+    const rows = await tx.each(
+      this.#find,
+      [...distinct.values()].map(({ instanceId, owner, epoch }) => ({ instance_id: instanceId, owner, epoch })),
+    )
+    return new Set(rows.map(row => leaseKey({ instanceId: row.instance_id, owner: row.owner!, epoch: row.epoch })))
+  }
+}
+
+interface LeaseRow {
+  instance_id: string
+  owner: string | null
+  epoch: number
+}
+
+function leaseKey({ instanceId, owner, epoch }: Lease): string {
+  return `${instanceId}/${epoch}/${owner}`
 }

@@ -9,7 +9,7 @@ import type { IncomingMessagesTable } from '../engine/schema/messages.ts'
 import type { Statement, Statements } from '../engine/statement.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
-import { Contacts } from '../numbers/contacts.ts'
+import { Contacts } from '../numbers/stored-numbers.ts'
 import type { StoredIncoming } from './messages.ts'
 
 export interface Incoming {

@@ -16,7 +16,7 @@ import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/mes
 import type { Statements } from '../engine/statement.ts'
 import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
-import { Contacts } from '../numbers/contacts.ts'
+import { Contacts } from '../numbers/stored-numbers.ts'
 import type { ProgressOutcome } from './messages.ts'
 
 type Move = { state: MessageProgress } | { state: 'failed'; failure: MessageFailure }

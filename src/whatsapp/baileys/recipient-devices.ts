@@ -1,5 +1,6 @@
 import { type BinaryNode, isJidGroup, jidDecode, jidNormalizedUser, type proto, type WASocket } from 'baileys'
-import { isSelf, lidOf, type Self } from './addresses.ts'
+import { isSelf, lidOf, numberOf, type Self } from './addresses.ts'
+import type { CredentialStore } from './signal/credential-store.ts'
 import type { DeviceCache } from './signal/device-cache.ts'
 
 /*
@@ -12,6 +13,8 @@ import type { DeviceCache } from './signal/device-cache.ts'
 const PHONE = 0
 /** Baileys' "All encryptions failed". A refusal by WhatsApp has WhatsApp's code in `data` instead. */
 const NOT_ENCRYPTED = 500
+/** WhatsApp renews tokens weekly (Baileys `tc-token-utils.js`). */
+const WEEK_SECONDS = 604_800
 
 export interface Relay {
   socket: WASocket
@@ -87,4 +90,23 @@ export function dropKeyErrors({ tag, attrs, content }: BinaryNode): void {
 
 function hasError({ content }: BinaryNode): boolean {
   return Array.isArray(content) && content.some(({ tag }) => tag === 'error')
+}
+
+/**
+ * Records that the contact at this address has received a token from us. Baileys loses its own record, because it writes
+ * to a transaction that has ended, and would send a token after every message.
+ */
+export async function noteToken(
+  { signalRepository }: WASocket,
+  { keys }: CredentialStore,
+  address: string,
+): Promise<void> {
+  if (!numberOf(address) && !lidOf(address)) return
+  const lid = lidOf(address) ? address : await signalRepository.lidMapping.getLIDForPN(address)
+  const contact = jidNormalizedUser(lid ?? address)
+  const seconds = Math.floor(Date.now() / 1_000)
+  const row = (await keys.get('tctoken', [contact]))[contact]
+  const week = (at: number) => Math.floor(at / WEEK_SECONDS)
+  if (row?.senderTimestamp !== undefined && week(row.senderTimestamp) === week(seconds)) return
+  await keys.set({ tctoken: { [contact]: { token: Buffer.alloc(0), ...row, senderTimestamp: seconds } } })
 }

@@ -12,6 +12,12 @@ const MAX_READ_INTERVAL_MS = 160
 /** With more skipped rows than this, several polls share one read. */
 const SKIPPED_ROWS_PER_POLL = 512
 const MAX_POLLS_PER_READ = 24
+/** Sends in flight at the same time, not counting slow ones. */
+const MAX_FAST_SENDS = 24
+/** A send that takes longer counts as slow: it waits for WhatsApp. */
+const SLOW_AFTER_MS = 500
+/** Sends in flight at the same time, including slow ones. */
+const MAX_SENDS = 512
 
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -164,5 +170,43 @@ export class Claims {
       this.#queue.endRead(rows, rows.length < PAGE, performance.now())
       onRead()
     } while (rows.length === PAGE && this.#queue.wantsMore && canSend())
+  }
+}
+
+/** The right to have one send in flight. */
+export interface Permit {
+  /** Call exactly once. */
+  release(): void
+}
+
+/** Limits the sends of one instance. A send that takes long stops counting against the limit of fast ones. */
+export class ConcurrencyLimit {
+  readonly #onPermit: () => void
+  #fast = 0
+  #total = 0
+
+  /** @param onPermit called when a send became slow, so that another one may start */
+  constructor(onPermit: () => void) {
+    this.#onPermit = onPermit
+  }
+
+  /** Null if no permit is free. */
+  acquire(): Permit | null {
+    if (this.#fast >= MAX_FAST_SENDS || this.#total >= MAX_SENDS) return null
+    this.#fast += 1
+    this.#total += 1
+    let timer: NodeJS.Timeout | undefined = setTimeout(() => {
+      timer = undefined
+      this.#fast -= 1
+      this.#onPermit()
+    }, SLOW_AFTER_MS)
+    return {
+      release: () => {
+        this.#total -= 1
+        if (timer === undefined) return
+        clearTimeout(timer)
+        this.#fast -= 1
+      },
+    }
   }
 }

@@ -11,7 +11,6 @@ import type { Credentials } from '../../../store/credentials/credentials.ts'
 import type { Lease } from '../../../store/leases/leases.ts'
 import { untilStored } from '../../../store/until-stored.ts'
 import { outsideLibrary } from '../library-scope.ts'
-import { ownBytes } from './own-bytes.ts'
 
 /** Baileys' types of Signal keys, and our own. */
 export type RowType = keyof SignalDataTypeMap | 'creds' | 'devices' | 'journal' | 'journal-large'
@@ -217,6 +216,16 @@ function bytesToJson(_key: string, value: unknown): unknown {
 function bytesFromJson(_key: string, value: unknown): unknown {
   const json = value as { type?: unknown; data?: unknown } | null
   return json?.type === 'Buffer' && typeof json.data === 'string' ? ownBytes(Buffer.from(json.data, 'base64')) : value
+}
+
+/**
+ * Copies bytes that are kept for long into their own memory. Most buffers are slices of Node's pool, and even a small slice
+ * retains all 64 KiB of it.
+ */
+export function ownBytes(bytes: Uint8Array): Buffer {
+  const own = Buffer.allocUnsafeSlow(bytes.length)
+  own.set(bytes)
+  return own
 }
 
 /** Copies the bytes of a cached value: identity keys and sender keys are bytes, and a contact's token contains some. */

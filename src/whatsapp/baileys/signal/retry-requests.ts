@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { WASocket } from 'baileys'
+import type { SignalKeyStoreWithTransaction, WASocket } from 'baileys'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { RetryBudget } from './retry-budget.ts'
 
@@ -64,5 +64,20 @@ export function boundRetryRequests(socket: WASocket, budgets: RetryBudgets, onUn
   const schedule = manager.schedulePhoneRequest.bind(manager)
   manager.schedulePhoneRequest = (id, request, delayMs) => {
     if (budgets.copies.take(id)) schedule(id, () => asResend(request), delayMs)
+  }
+}
+
+/**
+ * Stores new pre-keys at once, outside of any transaction. When Baileys requests a message again, it sends a new pre-key
+ * inside the transaction that stores the key. After a kill before the commit, a message encrypted with this pre-key could
+ * not be decrypted. A stored pre-key that was not sent is harmless.
+ */
+export function storePreKeysFirst(keys: SignalKeyStoreWithTransaction): void {
+  const set = keys.set.bind(keys)
+  const outside = AsyncLocalStorage.snapshot()
+  keys.set = data => {
+    const { 'pre-key': preKeys, ...others } = data
+    const areNew = preKeys !== undefined && Object.values(preKeys).every(key => key !== null)
+    return areNew && Object.keys(others).length === 0 ? outside(() => set(data)) : set(data)
   }
 }

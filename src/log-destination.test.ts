@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { CONDITION_WITHIN_MS } from '../test/deadlines.ts'
-import { LogFile } from './log-file.ts'
+import { LogFile } from './log-destination.ts'
 
 const LINE = `${JSON.stringify({ msg: 'x'.repeat(1_000) })}\n`
 const NO_BLOCKING = constants.O_NONBLOCK
