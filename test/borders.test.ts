@@ -62,7 +62,7 @@ describe('the borders between modules', () => {
 
   test('are not taken to hold where there is nothing to check', () => {
     const { status, stderr } = check(join(root, 'bin/none'))
-    expect(stderr).toContain('nothing to check')
+    expect(stderr).toContain('no files to check')
     expect(status).not.toBe(0)
   })
 })
