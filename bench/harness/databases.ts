@@ -25,7 +25,7 @@ export interface BenchDatabase {
   settle(): Promise<void>
 }
 
-/** Creates databases of one kind. For them, PostgreSQL is started with synced commits. */
+/** Creates databases of one kind. For PostgreSQL, starts a server that syncs its commits. */
 export async function openDatabases(
   kind: StoreKind,
   cleanUp: AsyncDisposableStack,

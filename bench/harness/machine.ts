@@ -12,7 +12,7 @@ export interface Machine {
   processor: string
   cores: number
   memoryGb: number
-  /** Load average of the last minute before the run. Above 0, other programs were running. */
+  /** Load average of the last minute before the run. If above 0, other programs were running. */
   loadBefore: number
   /** Median time to append and sync 4 KiB in the folder of the databases. */
   syncMs: number

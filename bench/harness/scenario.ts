@@ -4,7 +4,7 @@ import type { Figure, StoreKind } from './figure.ts'
 /** The input of a scenario for one run on one kind of store. */
 export interface Bench {
   store: StoreKind
-  /** Fewer rounds and smaller sizes. Checks that it runs; the results are not to be quoted. */
+  /** Fewer rounds and smaller sizes. Checks that the scenario runs; do not quote its results. */
   quick: boolean
   /** An empty database, dropped when the scenario ends. */
   createDatabase(): Promise<BenchDatabase>

@@ -255,7 +255,7 @@ describe.concurrent('the recipient changes', () => {
 
   test.each([
     ['says so', true],
-    ['is found out by the acknowledgement', false],
+    ['reveals it only in the acknowledgement', false],
   ])('its devices, and WhatsApp %s: the new one reads what comes next', async (_, told) => {
     await using stage = await Stage.open()
     const { id, phone } = await stage.link()

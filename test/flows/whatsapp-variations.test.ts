@@ -201,7 +201,7 @@ describe.concurrent('receipts', () => {
     expect((await stage.store.messages.find(id, second?.id ?? ''))?.state).toBe('sent')
   })
 
-  test('of kinds that tell nothing, or come from our own phone, change nothing', async () => {
+  test('of meaningless kinds, or that come from our own phone, change nothing', async () => {
     await using world = await openSent(SILENT)
     const { stage, id, phone, sent, tell } = world
     const whatsappId = sent[0]?.whatsappId ?? ''

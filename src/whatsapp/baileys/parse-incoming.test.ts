@@ -166,7 +166,7 @@ test.each([null, 0, -5, Number.NaN, 253_402_300_800, 1e20, 0.5])(
   },
 )
 
-test('the last second that an event can have is kept', async () => {
+test('the latest timestamp that an event can hold is kept', async () => {
   const incoming = await parseIncoming({ ...message({}), messageTimestamp: 253_402_300_799 }, knowsNobody, SELF)
   expect(new Date(incoming!.sentAt).toISOString()).toBe('9999-12-31T23:59:59.000Z')
 })

@@ -94,7 +94,7 @@ export async function parseIncoming(
   }
 }
 
-/** WhatsApp's time. Ours if the store would refuse that time, because WhatsApp would deliver the message forever. */
+/** WhatsApp's time. Ours if the store would refuse it: WhatsApp redelivers a message until it is recorded. */
 function sentAt(timestamp: WAMessage['messageTimestamp']): number {
   const at = Math.floor(Number(timestamp)) * 1_000
   return at > 0 && at <= LAST_MOMENT ? at : Date.now()

@@ -67,7 +67,7 @@ test('beyond the limit of deferred chats, later chats wait too, and no message i
   }
 })
 
-test('a recipient deferred until a moment is read again after it and keeps its failures', () => {
+test('a recipient deferred until a moment is read again after it and keeps its failure count', () => {
   const queue = [row(1, 'slow'), row(2, 'slow')]
   const sendQueue = new SendQueue()
   sendQueue.requestRead('start')
