@@ -88,7 +88,7 @@ async function createPostgresDatabase(serverUrl: string): Promise<TestDatabase> 
       await queryPostgres(url.href, statement)
     },
     expireLeases: async () => {
-      await queryPostgres(url.href, 'update leases set lease_until = 0')
+      await queryPostgres(url.href, 'update leases set lease_until = 0; update nodes set seen_until = 0')
     },
     dispose: async () => {
       await queryPostgres(serverUrl, `drop database ${name} with (force)`)

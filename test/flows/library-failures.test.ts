@@ -3,41 +3,12 @@ import { describe, expect, test } from 'vitest'
 import { STORES } from '../database.ts'
 import { LinkedHarness, type LinkedNumber } from '../linked-harness.ts'
 import { until } from '../until.ts'
+import { chatState, dirty, groupCall, newsletterMessage, offlinePreview, pairDevice } from './failing-stanzas.ts'
 
-/** Stanzas that cause an unhandled rejection or exception inside Baileys. */
-
-const SERVER = 's.whatsapp.net'
 const QUERIES = { stanza: 'iq', direction: 'in' } as const
 const ANSWERS = { stanza: 'iq', direction: 'out' } as const
 /** A cut takes effect somewhere in the handling of the previous stanza, so each is tried this often. */
 const TRIES = 5
-
-const dirty = (type: string): StanzaText => ({
-  tag: 'ib',
-  attrs: { from: SERVER },
-  content: [{ tag: 'dirty', attrs: { type, timestamp: '1700000000' } }],
-})
-const newsletterMessage: StanzaText = {
-  tag: 'message',
-  attrs: { from: '120363000000000001@newsletter', id: '3EB0AA', t: '1700000000', type: 'text' },
-  content: [{ tag: 'plaintext', content: 'news' }],
-}
-const offlinePreview: StanzaText = {
-  tag: 'ib',
-  attrs: { from: SERVER },
-  content: [{ tag: 'offline_preview', attrs: { count: '1' } }],
-}
-const groupCall: StanzaText = {
-  tag: 'call',
-  attrs: { from: '5511987654321@s.whatsapp.net', id: 'CALL1', t: '1700000000' },
-  content: [{ tag: 'offer', attrs: { 'call-creator': '5511987654321@s.whatsapp.net', type: 'group' } }],
-}
-const chatState: StanzaText = { tag: 'chatstate', attrs: { from: '5511987654321@s.whatsapp.net' }, content: [] }
-const pairDevice: StanzaText = {
-  tag: 'iq',
-  attrs: { from: SERVER, type: 'set', id: 'pair1' },
-  content: [{ tag: 'pair-device', content: [{ tag: 'ref' }] }],
-}
 
 describe.each(STORES)('%s', store => {
   test('a rejection or an exception in the library ends no more than one connection, also around a kill', async () => {

@@ -1,0 +1,147 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Rule, StanzaText } from '@pombal/simulator'
+import { expect, inject, test } from 'vitest'
+import { createDatabase, STORES } from '../database.ts'
+import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
+import { chatState, dirty, groupCall, newsletterMessage, offlinePreview, pairDevice } from '../flows/failing-stanzas.ts'
+import { judge } from '../rig/judge.ts'
+import type { Pace } from '../rig/load.ts'
+import { newSeed, Random } from '../rig/random.ts'
+import { Stage } from '../rig/stage.ts'
+import { until } from '../until.ts'
+
+const PACE: Pace = { senders: 3, sendEveryMs: [0, 200], writeEveryMs: [100, 400], mostUndelivered: 30 }
+const CONNECTED_WITHIN_MS = 180_000
+/** From a moment to its kill, at most. */
+const LATER_MS = 60
+
+const STANZAS: readonly [StanzaText, ...StanzaText[]] = [
+  newsletterMessage,
+  offlinePreview,
+  groupCall,
+  chatState,
+  pairDevice,
+  dirty('groups'),
+  dirty('communities'),
+]
+
+/** What precedes a kill. Each comes once, in the order of the seed. */
+const MOMENTS: Record<string, (number: FailingNumber, random: Random) => Promise<unknown>> = {
+  'with a stanza': (number, random) => number.send(random.pick(STANZAS)),
+  'once the library has failed': number => number.untilNext('whatsapp.library_failed', () => number.send(groupCall)),
+  'with a query that is refused': async number => {
+    await number.answerQueries({ error: '500' })
+    await number.send(dirty('groups'))
+  },
+  'with a query that is cut off': async number => {
+    await number.answerQueries('drop')
+    await number.send(dirty('communities'))
+    await number.cut()
+  },
+  'in a login whose queries are refused': async number => {
+    await number.answerQueries({ error: '500' })
+    await number.untilNext('connection.closed', () => number.cut())
+    await until('the login', () => number.isOnline())
+    await number.send(dirty('groups'))
+  },
+}
+
+test.each(STORES)(
+  'on %s, kill -9 while the library fails loses nothing, shows nothing twice, and ends no other connection',
+  async store => {
+    const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
+    console.log(`kills while the library fails, on ${store}: CRASH_SEED=${seed}`)
+    const random = new Random(seed)
+    const database = await createDatabase(store, inject('postgresUrl'))
+    const stage = await Stage.open({ database, instances: 2, seed, load: { pace: PACE } })
+    try {
+      const { service } = stage
+      const failing = new FailingNumber(stage, 0)
+      const other = new FailingNumber(stage, 1)
+      // The socket that linked it has ended.
+      const endsBefore = other.count('connection.closed')
+      stage.startLoad()
+      for (const [moment, arrive] of shuffled(Object.entries(MOMENTS), random)) {
+        await arrive(failing, random)
+        await sleep(random.between(0, LATER_MS))
+        // Otherwise the process has ended by itself.
+        expect([moment, await service.kill('SIGKILL')]).toEqual([moment, { code: null, signal: 'SIGKILL' }])
+        await failing.answerQueries(null)
+        await database.expireLeases()
+        await service.start()
+        await stage.untilConnected(CONNECTED_WITHIN_MS)
+      }
+      await stage.untilRecovered(CONNECTED_WITHIN_MS)
+      await stage.stopLoad()
+      await stage.untilQuiet()
+      const facts = await stage.collectFacts()
+      expect(judge(facts)).toMatchObject({ violations: [], lostIncoming: [] })
+      expect([...(await stage.listUndelivered()), ...(await stage.replay())]).toEqual([])
+      expect(facts.accepted.length).toBeGreaterThan(Object.keys(MOMENTS).length)
+      expect(other.count('connection.closed')).toBe(endsBefore)
+      expect(await service.kill('SIGTERM')).toEqual({ code: 0, signal: null })
+    } finally {
+      await stage.dispose()
+      await database.dispose()
+    }
+  },
+  LONG_TEST_WITHIN_MS,
+)
+
+/** A number of the stage, and what WhatsApp does to it. */
+class FailingNumber {
+  readonly #stage: Stage
+  readonly #id: string
+  readonly #account: string
+  #rule: number | undefined
+
+  constructor(stage: Stage, index: number) {
+    const { client, phone } = stage.players[index]!
+    this.#stage = stage
+    this.#id = client.id
+    this.#account = phone
+  }
+
+  /** How often its log has that line, over all runs of the service. */
+  count(msg: string): number {
+    const lines = this.#stage.service.wholeLog.split('\n').filter(line => line.includes(`"msg":"${msg}"`))
+    return lines.filter(line => line.includes(this.#id)).length
+  }
+
+  /** Until the next such line, or the end of the process. */
+  async untilNext(msg: string, cause: () => Promise<unknown>): Promise<void> {
+    const before = this.count(msg)
+    await cause()
+    await until(msg, () => this.count(msg) > before || this.#stage.service.url === null)
+  }
+
+  async isOnline(): Promise<boolean> {
+    const accounts = await this.#stage.network!.accounts()
+    return accounts.some(({ phone, online }) => phone === this.#account && online)
+  }
+
+  /** It may be offline at that moment. */
+  async send(stanza: StanzaText): Promise<void> {
+    await this.#stage.network!.misbehave({ kind: 'stanza', account: this.#account, stanza }).catch(() => undefined)
+  }
+
+  async cut(): Promise<void> {
+    await this.#stage.network!.misbehave({ kind: 'cut', account: this.#account })
+  }
+
+  /** @param how null: WhatsApp answers them */
+  async answerQueries(how: Rule['do'] | null): Promise<void> {
+    const { network } = this.#stage
+    if (this.#rule !== undefined) await network!.misbehave({ kind: 'remove_rule', id: this.#rule })
+    if (how === null) return
+    const when = { stanza: 'iq', direction: 'out', account: this.#account, attrs: { type: 'result' } } as const
+    this.#rule = (await network!.misbehave({ kind: 'rule', rule: { when, do: how } })).rule
+  }
+}
+
+function shuffled<T>(from: readonly T[], random: Random): T[] {
+  return from
+    .map(one => ({ one, key: random.next() }))
+    .sort((a, b) => a.key - b.key)
+    .map(({ one }) => one)
+}
