@@ -94,7 +94,7 @@ async function closeAll({ closers, logger }: NodeContext): Promise<void> {
 async function startModules(context: NodeContext, keys: Keys): Promise<App> {
   const { settings, logger, store, metrics, closers } = context
   const ownPorts: number[] = []
-  const mayAct = () => supervisor.mayAct
+  const mayAct = () => supervisor.mayAct()
 
   const retention = startRetention({
     retention: store.retention,

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { InstanceId } from '../domain/ids.ts'
 import { INSTANCE_KINDS, type InstanceKind } from '../domain/instance.ts'
+import { machineClock, type StoreClock } from '../store/clock.ts'
 import type { Hints } from '../store/hints.ts'
 import type { HeldLease, Lease, Leases } from '../store/leases/leases.ts'
 
@@ -38,8 +39,8 @@ export interface SupervisorOptions {
   runs?: readonly InstanceKind[]
   run(lease: Lease, onLeaseLost: () => void): Running
   logger: Logger
-  /** Milliseconds on a clock that never jumps. */
-  monotonicNow?: () => number
+  /** This machine's. `now` can be set, and `steady` can stand still while the machine is paused. */
+  clock?: StoreClock
 }
 
 /**
@@ -58,10 +59,12 @@ export class Supervisor {
   /** Instances that are stopping. They are not started again before that is done, because an account must not have two sockets. */
   readonly #stopping = new Map<InstanceId, { kind: InstanceKind; done: Promise<void> }>()
   readonly #unsubscribe: (() => void)[]
-  readonly #monotonicNow: () => number
+  readonly #clock: StoreClock
   readonly #runs: readonly InstanceKind[]
-  #renewedAt: number
+  /** The start of the last successful renewal, on each clock. */
+  #renewedAt: { steady: number; now: number }
   #hasRenewed = false
+  #renewsEarly = false
   #timer: NodeJS.Timeout | undefined
   /** Independent of the store, which may not answer for longer than a lease lasts. */
   #unrenewedTimer: NodeJS.Timeout | undefined
@@ -72,9 +75,9 @@ export class Supervisor {
 
   constructor(options: SupervisorOptions) {
     this.#options = options
-    this.#monotonicNow = options.monotonicNow ?? (() => performance.now())
+    this.#clock = options.clock ?? machineClock
     this.#runs = options.runs ?? INSTANCE_KINDS
-    this.#renewedAt = this.#monotonicNow()
+    this.#renewedAt = this.#readClock()
     this.#unsubscribe = [
       options.hints.on('goal', instanceId => this.#running.get(instanceId)?.running.onGoalChanged()),
       options.hints.on('free', () => this.#requestStep()),
@@ -88,15 +91,20 @@ export class Supervisor {
 
   /** Whether this node's leases are valid. Otherwise it runs no instance or is about to stop them. */
   get isRenewed(): boolean {
-    return !this.#closed && this.mayAct
+    return !this.#closed && this.mayAct()
   }
 
   /**
-   * False if another node may have taken over. Must be checked before each send and each POST: in a process that was
-   * suspended, timers and sockets fire before the lost leases are noticed.
+   * False if another node may have taken over. The leases are then renewed at once. Must be called before each send and each
+   * POST: in a process that was suspended, timers and sockets fire before the lost leases are noticed.
    */
-  get mayAct(): boolean {
-    return this.#hasRenewed && this.#monotonicNow() - this.#renewedAt < STOP_UNRENEWED_AFTER_MS
+  mayAct(): boolean {
+    if (!this.#hasRenewed) return false
+    if (this.#unrenewedMs() < STOP_UNRENEWED_AFTER_MS) return true
+    // Only once: if that renewal fails, the timer causes the next one.
+    if (!this.#renewsEarly) this.#requestStep()
+    this.#renewsEarly = true
+    return false
   }
 
   /** The fence rejected a write. Stops the instance; it is started again if its lease is free. */
@@ -117,6 +125,16 @@ export class Supervisor {
     clearTimeout(this.#unrenewedTimer)
   }
 
+  #readClock(): { steady: number; now: number } {
+    return { steady: this.#clock.steady(), now: this.#clock.now() }
+  }
+
+  /** The age of the leases, by the clock that moved further. */
+  #unrenewedMs(): number {
+    const { steady, now } = this.#readClock()
+    return Math.max(steady - this.#renewedAt.steady, now - this.#renewedAt.now)
+  }
+
   #requestStep(): void {
     if (this.#closed || this.#stepRequested) return
     this.#stepRequested = true
@@ -127,24 +145,25 @@ export class Supervisor {
     this.#stepRequested = false
     if (this.#closed) return
     clearTimeout(this.#timer)
-    const startedAt = this.#monotonicNow()
     let nextStepMs = RENEW_EVERY_MS
     try {
-      await this.#renew(startedAt)
+      await this.#renew()
       nextStepMs = await this.#settleShare()
     } catch (error) {
       nextStepMs = RENEW_RETRY_MS
-      this.#options.logger.warn({ err: error, unrenewedMs: this.#monotonicNow() - this.#renewedAt }, 'leases.unrenewed')
+      this.#options.logger.warn({ err: error, unrenewedMs: this.#unrenewedMs() }, 'leases.unrenewed')
     }
     if (!this.#closed) this.#timer = setTimeout(() => this.#requestStep(), nextStepMs)
   }
 
-  async #renew(startedAt: number): Promise<void> {
+  async #renew(): Promise<void> {
+    const startedAt = this.#readClock()
     const held = new Map(
       (await this.#options.leases.renew(this.#options.owner)).map(lease => [lease.instanceId, lease]),
     )
     this.#renewedAt = startedAt
     this.#hasRenewed = true
+    this.#renewsEarly = false
     this.#stopAllUnlessRenewed()
     for (const [instanceId, { lease }] of this.#running) {
       if (held.get(instanceId)?.epoch !== lease.epoch) this.#stop(instanceId, false)
@@ -155,7 +174,7 @@ export class Supervisor {
 
   #stopAllUnlessRenewed(): void {
     clearTimeout(this.#unrenewedTimer)
-    const leftMs = this.#renewedAt + STOP_UNRENEWED_AFTER_MS - this.#monotonicNow()
+    const leftMs = this.#renewedAt.steady + STOP_UNRENEWED_AFTER_MS - this.#clock.steady()
     this.#unrenewedTimer = setTimeout(() => {
       if (this.#running.size > 0) this.#options.logger.warn({ instances: this.#running.size }, 'leases.expired')
       for (const instanceId of this.#running.keys()) this.#stop(instanceId, false)
