@@ -3,8 +3,8 @@ export interface Clock {
   /** The wall clock, milliseconds since 1970, for records and signatures. May jump. */
   now(): number
   /**
-   * Milliseconds since 1970 by the wall clock at the start of the process plus the time since. Never jumps: durations and due
-   * times do not change when the wall clock is set.
+   * Starts with the wall clock's time at the start of the process, then counts the elapsed milliseconds. Never jumps, so
+   * setting the wall clock changes no duration and no due time.
    */
   steady(): number
   /** Runs `task` once, after `delayMs` on the steady clock. @returns a function that cancels it */

@@ -1,8 +1,8 @@
 import type { Clock } from './clock.ts'
 
 /**
- * The speed of a consumer, measured by its latest request that ended or has been open for a second. `unknown` until the
- * lane's first request has been measured.
+ * The speed of a consumer, set whenever one of its requests ends or has been open for a second: `fast` if it ended within the
+ * second, else `slow`. `unknown` until then.
  */
 export type ConsumerSpeed = 'unknown' | 'fast' | 'slow'
 
@@ -21,8 +21,8 @@ export interface Permit {
 
 export interface ConcurrencyLimit {
   /**
-   * Null if no permit is free, or while the user's first request has not shown its consumer's speed. The limit then calls
-   * `onPermit` when it is the user's turn.
+   * Null if no permit is free, or if the user's first request is open and its consumer's speed still unknown. The limit calls
+   * `onPermit` later, when it is the user's turn.
    */
   acquire(user: LimitedUser): Permit | null
   remove(user: LimitedUser): void

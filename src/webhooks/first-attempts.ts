@@ -6,9 +6,9 @@ const FAST_CONSUMER = { page: 32, low: 8 }
 const SLOW_CONSUMER = { page: 8, low: 1 }
 
 /**
- * A lane's next first attempts, in the order of the events: a window over the rows, little more than a page. A hint makes
- * the window stale, and the next read starts from the beginning. The announced row may be anywhere before the window's end
- * (an unblocked successor, or a commit that became visible late).
+ * A lane's next first attempts, in the order of the events. About one page of rows is in memory. After a hint the next read
+ * starts from the first row, because the announced delivery may come before those in memory: it was blocked until now, or its
+ * commit became visible late.
  */
 export class FirstAttempts {
   #waiting: DueDelivery[] = []

@@ -11,7 +11,7 @@ import { LeaseNotRenewed, logAttempt, makeAttempt } from './attempt.ts'
 import type { NextAttempt } from './claim.ts'
 import { Claims } from './claim.ts'
 import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
-import { Recorder } from './record.ts'
+import { AttemptRecorder } from './record.ts'
 import { SigningSecretsCache } from './signature.ts'
 
 export interface LaneStore {
@@ -47,7 +47,7 @@ export class Lane implements LimitedUser {
   readonly #instanceId: InstanceId
   readonly #options: LaneOptions
   readonly #claims: Claims
-  readonly #recorder: Recorder
+  readonly #recorder: AttemptRecorder
   readonly #secrets: SigningSecretsCache
   readonly #subscriptions: readonly (() => void)[]
   readonly #inFlight = new Set<Promise<void>>()
@@ -64,7 +64,7 @@ export class Lane implements LimitedUser {
     this.#instanceId = instanceId
     this.#options = options
     this.#claims = new Claims({ instanceId, deliveries: store.deliveries, clock, isSlow: () => this.speed !== 'fast' })
-    this.#recorder = new Recorder(lease, {
+    this.#recorder = new AttemptRecorder(lease, {
       deliveries: store.deliveries,
       clock,
       onLeaseLost: () => this.#onLeaseLost(),

@@ -8,7 +8,7 @@ import type { Clock } from './clock.ts'
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
 
-interface RecorderOptions {
+interface AttemptRecorderOptions {
   deliveries: Pick<Deliveries, 'recordAttempt'>
   clock: Clock
   /** Called once, when another node owns the instance. */
@@ -18,14 +18,14 @@ interface RecorderOptions {
 }
 
 /** Records ended attempts under the instance's lease. Tries again until the store accepts them, the lease is lost or `stop`. */
-export class Recorder {
+export class AttemptRecorder {
   /** Attempts that ended and could not be recorded. */
   readonly unrecorded: EndedAttempt[] = []
-  readonly #options: RecorderOptions
+  readonly #options: AttemptRecorderOptions
   #lease: Lease
   readonly #stopped = new AbortController()
 
-  constructor(lease: Lease, options: RecorderOptions) {
+  constructor(lease: Lease, options: AttemptRecorderOptions) {
     this.#lease = lease
     this.#options = options
   }

@@ -13,9 +13,9 @@ const LEAD_MS = 2_000
 const CLOCK_TOLERANCE_MS = 1_000
 
 /**
- * A lane's next retries. A retry that is due soon is kept in memory when its attempt has failed; later ones are read
- * shortly before they are due. No unread row is due earlier than a retry in memory, so the earliest always starts
- * first. All times are those of the steady clock.
+ * A lane's next retries. After a failed attempt, a retry that is due soon stays in memory. Later retries are read shortly
+ * before they are due. Every retry in memory is due before every unread row, so the earliest starts first. All times are on
+ * the steady clock.
  */
 export class Retries {
   #waiting: DueDelivery[] = []

@@ -8,7 +8,7 @@ import { LeaseLost, StoreUnavailable } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'
 import { LinkClosed } from '../baileys/link.ts'
-import { Recorder } from '../receiving/recorder.ts'
+import { IncomingRecorder } from '../receiving/recorder.ts'
 import { GroupDirectory } from '../sending/group-directory.ts'
 import { Sender } from '../sending/sender.ts'
 import type { NextStep } from './after-close.ts'
@@ -76,7 +76,7 @@ export class Connection {
   readonly #status: Status
   readonly #windingUp: WindingUp
   readonly #batcher = new Batcher(BATCH_WINDOW_MS)
-  readonly #recorder: Recorder
+  readonly #recorder: IncomingRecorder
   readonly #groups = new GroupDirectory()
   readonly #restriction: RestrictionWatch
   readonly #health: HealthLog
@@ -102,7 +102,7 @@ export class Connection {
     const simulated = options.network.kind === 'simulated'
     this.#status = new Status({ ...shared, connections: store.connections, simulated })
     this.#windingUp = new WindingUp({ ...shared, store, status: this.#status })
-    this.#recorder = new Recorder({ ...shared, store, batcher: this.#batcher })
+    this.#recorder = new IncomingRecorder({ ...shared, store, batcher: this.#batcher })
     this.#health = new HealthLog({ ...shared, connections: store.connections })
     this.#restriction = new RestrictionWatch({
       now: this.#now,

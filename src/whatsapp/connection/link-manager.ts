@@ -14,7 +14,7 @@ import { CredentialStore } from '../baileys/signal/credential-store.ts'
 import { DeviceCache } from '../baileys/signal/device-cache.ts'
 import { createRetryBudgets } from '../baileys/signal/retry-requests.ts'
 import type { Network } from '../baileys/socket-options.ts'
-import type { Recorder } from '../receiving/recorder.ts'
+import type { IncomingRecorder } from '../receiving/recorder.ts'
 import type { GroupDirectory } from '../sending/group-directory.ts'
 import type { Sender } from '../sending/sender.ts'
 import { type NextStep, nextStep } from './after-close.ts'
@@ -60,7 +60,7 @@ export interface LinkManagerOptions {
   windingUp: WindingUp
   /** The sender of the account that is linked now. */
   sender: () => Sender
-  recorder: Recorder
+  recorder: IncomingRecorder
   groups: GroupDirectory
   restriction: RestrictionWatch
   health: HealthLog

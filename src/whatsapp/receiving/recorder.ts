@@ -6,7 +6,7 @@ import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import type { SentReceipt } from '../baileys/parse-receipt.ts'
 
-export interface RecorderOptions {
+export interface IncomingRecorderOptions {
   lease: Lease
   store: Pick<Store, 'messages' | 'events'>
   batcher: Batcher
@@ -19,11 +19,11 @@ export interface RecorderOptions {
  * Records incoming messages and receipts. They are acknowledged to WhatsApp only after they are recorded. If recording fails
  * or the process is killed, WhatsApp delivers them again over the next link. WhatsApp limits how many it sends unacknowledged.
  */
-export class Recorder {
-  readonly #options: RecorderOptions
+export class IncomingRecorder {
+  readonly #options: IncomingRecorderOptions
   readonly #inProgress = new Set<Promise<unknown>>()
 
-  constructor(options: RecorderOptions) {
+  constructor(options: IncomingRecorderOptions) {
     this.#options = options
   }
 

@@ -12,7 +12,7 @@ const MAX_RECORDS = 256
 /** An outcome that ends the message's place in the queue. */
 export type FinalOutcome = Extract<SendOutcome, { kind: 'acknowledged' | 'refused' }>
 
-interface RecorderOptions {
+interface OutcomeRecorderOptions {
   lease: Lease
   messages: Pick<Messages, 'recordProgress' | 'recordFailure'>
   batcher: Batcher
@@ -24,12 +24,12 @@ interface RecorderOptions {
 }
 
 /** Records final outcomes under the instance's lease: state, event and delivery in one commit. */
-export class Recorder {
-  readonly #options: RecorderOptions
+export class OutcomeRecorder {
+  readonly #options: OutcomeRecorderOptions
   /** Outcomes being recorded, by WhatsApp ID. */
   readonly #inFlight = new Map<string, Promise<void>>()
 
-  constructor(options: RecorderOptions) {
+  constructor(options: OutcomeRecorderOptions) {
     this.#options = options
   }
 

@@ -10,7 +10,7 @@ import { AddressBook } from './address-book.ts'
 import { Claims, ConcurrencyLimit, type Permit } from './claim.ts'
 import { Expiry } from './expiry.ts'
 import type { GroupDirectory } from './group-directory.ts'
-import { Recorder } from './record.ts'
+import { OutcomeRecorder } from './record.ts'
 import { type SendingLink, type SendOutcome, STALE_DEVICES, Transmitter } from './send.ts'
 import { SendQueue } from './send-queue.ts'
 
@@ -50,7 +50,7 @@ export class Sender {
   readonly #limit = new ConcurrencyLimit(() => this.#claimSoon())
   readonly #expiry: Expiry
   readonly #transmitter: Transmitter
-  readonly #recorder: Recorder
+  readonly #recorder: OutcomeRecorder
   /** Sends in flight, by WhatsApp ID. */
   readonly #inFlight = new Map<string, Promise<void>>()
   #link: SendingLink | null = null
@@ -89,7 +89,7 @@ export class Sender {
       signal,
       onFailed,
     })
-    this.#recorder = new Recorder({
+    this.#recorder = new OutcomeRecorder({
       ...options,
       messages: store.messages,
       signal,

@@ -32,6 +32,7 @@ export function testWebhook(api: Api, { store, webhooks, now }: ApiContext): voi
       const eventId = newEventId(startedAt)
       const headers = webhooks.headersOf({ body, secrets, eventId, kind: TEST_EVENT, attemptNumber: 1, now: startedAt })
       const begun = performance.now()
+      // Without a permit: a person waits for the answer, and must get it when the lanes hold all permits.
       const outcome = await webhooks.post({ url, headers, body })
       const answered = outcome.kind === 'answered'
       return {

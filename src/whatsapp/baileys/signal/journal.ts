@@ -25,16 +25,16 @@ interface Kept {
 }
 
 /**
- * Plaintexts whose messages may not be recorded yet, by the digest of the ciphertext. A message can be decrypted only once,
- * because decryption consumes its key. The plaintext is therefore stored in the same commit as the keys. If the process
- * dies before it sends the receipt, WhatsApp delivers the message again, and its plaintext is read from here.
+ * Plaintexts of messages that may not be recorded yet, by the digest of the ciphertext. Decryption consumes the key, so a
+ * message can be decrypted only once. Its plaintext is stored in the same commit as the changed keys. If the process dies
+ * before it sends the receipt, WhatsApp delivers it again, and the plaintext is read from here.
  *
- * Live messages can overtake pending ones, so any number of messages may be decrypted before one is delivered again. A slot
- * is therefore reused only when its message is recorded. After a restart it is unknown which messages are recorded, and the
- * oldest slots are reused first; few of them are still needed.
+ * Many other messages may be decrypted before WhatsApp delivers one again. A slot is therefore reused only when its message
+ * is recorded. After a restart nobody knows which messages are recorded. The oldest slots are then reused first, because
+ * few of their messages are still needed.
  *
- * A large plaintext (a contact card with a photo, at most 16 MiB) is neither entry in memory nor read at login. Its row is
- * deleted in the next commit after its message is recorded.
+ * A large plaintext (a contact card with a photo, at most 16 MiB) has a row of its own, which is not kept in memory and not
+ * read at login. The row is deleted in the next commit after its message is recorded.
  */
 export class Journal {
   readonly #store: CredentialStore
