@@ -103,10 +103,10 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
     now: store.clock.now,
   })
   closers.push(() => retention.stop())
-  const sandbox = settings.sandbox ? new Sandbox(store, logger) : null
+  const sandbox = settings.sandbox ? new Sandbox(store, logger, port => ownPorts.push(port)) : null
   if (sandbox) closers.push(() => sandbox.close())
   const webhooks = startWebhooks(context, {
-    ownPorts: () => (sandbox ? [...ownPorts, sandbox.port] : ownPorts),
+    ownPorts,
     mayAct,
     onLeaseLost: instanceId => supervisor.onLeaseLost(instanceId),
   })
@@ -151,7 +151,7 @@ type Webhooks = ReturnType<typeof startWebhooks>
 
 function startWebhooks(
   { settings, logger, store, metrics, closers }: NodeContext,
-  { ownPorts, ...leases }: Pick<DispatcherOptions, 'mayAct' | 'onLeaseLost'> & { ownPorts(): readonly number[] },
+  { ownPorts, ...leases }: Pick<DispatcherOptions, 'mayAct' | 'onLeaseLost'> & { ownPorts: readonly number[] },
 ) {
   const guard = createAddressGuard({
     loopbackAndPrivateAllowed: settings.webhook.privateAllowed,

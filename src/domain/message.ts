@@ -75,6 +75,17 @@ export interface MessageContent {
   text: string
 }
 
+/**
+ * Why a queued message is not sent any more; null while it may be sent.
+ * @param oldest messages accepted at this moment or before have expired
+ */
+export function expiryFailure(
+  { createdAt, prepared }: { createdAt: number; prepared: object | null },
+  oldest: number,
+): MessageFailure | null {
+  return createdAt <= oldest ? messageFailure(prepared ? 'unconfirmed' : 'expired') : null
+}
+
 /** A sent message. Times are milliseconds since 1970, null for states that it has not reached. */
 export interface Message extends MessageContent {
   id: MessageId

@@ -25,20 +25,22 @@ interface Phone {
 export class Sandbox {
   readonly #store: Pick<Store, 'sandbox' | 'phoneOrders' | 'hints'>
   readonly #logger: Logger
+  readonly #onPort: (port: number) => void
   readonly #phones = new Map<InstanceId, Phone>()
   #worker: Promise<SimulatorWorker> | undefined
   /** Reused when the thread is restarted, so that connections can reconnect. */
   #port = 0
   #closed = false
 
-  constructor(store: Pick<Store, 'sandbox' | 'phoneOrders' | 'hints'>, logger: Logger) {
+  /** @param onPort called with the network's port on loopback when it has started */
+  constructor(
+    store: Pick<Store, 'sandbox' | 'phoneOrders' | 'hints'>,
+    logger: Logger,
+    onPort: (port: number) => void = () => undefined,
+  ) {
     this.#store = store
     this.#logger = logger
-  }
-
-  /** The network's port on loopback, or 0 before it has started. */
-  get port(): number {
-    return this.#port
+    this.#onPort = onPort
   }
 
   /** Adds this instance's simulated phone to the network, switched on. `leave` removes it. */
@@ -166,7 +168,9 @@ export class Sandbox {
       },
     }
     const worker = await createSimulatorWorker({ storage, port: this.#port })
-    this.#port = Number(new URL(worker.url).port)
+    const port = Number(new URL(worker.url).port)
+    if (port !== this.#port) this.#onPort(port)
+    this.#port = port
     worker.onExit(error => this.#restart(error))
     for (const [instanceId, { on }] of this.#phones) if (on) await worker.openAccount(instanceId)
     return worker

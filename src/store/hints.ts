@@ -59,9 +59,9 @@ export class LocalHints implements Hints {
   protected notify(topic: HintTopic, instanceId: InstanceId, origin: HintOrigin, about?: string): boolean {
     const byInstance = this.#listeners.get(topic)
     const its = byInstance?.get(instanceId)
-    const call = (listener: Listener) => listener(instanceId, origin, about)
-    its?.forEach(call)
-    byInstance?.get(EVERY)?.forEach(call)
+    for (const listeners of [its, byInstance?.get(EVERY)]) {
+      for (const listener of listeners ?? []) listener(instanceId, origin, about)
+    }
     return its !== undefined
   }
 

@@ -134,7 +134,7 @@ describe('allowed addresses', () => {
 
   test('ports that are opened later are blocked too', () => {
     const ports: number[] = []
-    const guard = createAddressGuard({ ...CLOSED, loopbackAndPrivateAllowed: true, ownPorts: () => ports })
+    const guard = createAddressGuard({ ...CLOSED, loopbackAndPrivateAllowed: true, ownPorts: ports })
     expect(guard.allows('127.0.0.1', 4000)).toBe(true)
     ports.push(4000)
     expect(guard.allows('127.0.0.1', 4000)).toBe(false)

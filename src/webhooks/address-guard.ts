@@ -10,8 +10,8 @@ export interface AddressPolicy {
   loopbackAndPrivateAllowed: boolean
   /** CIDRs or single addresses that are allowed although they are not public. */
   allowedNetworks: readonly string[]
-  /** The ports that this process listens on. They are blocked on this machine's addresses. */
-  ownPorts: readonly number[] | (() => readonly number[])
+  /** The ports that this process listens on, which may grow. They are blocked on this machine's addresses. */
+  ownPorts: readonly number[]
 }
 
 export interface AddressGuard {
@@ -52,12 +52,11 @@ const LOOPBACK_AND_PRIVATE = new Set(['loopback', 'private', 'uniqueLocal', 'car
 /** @throws Error if an allowed network is neither a CIDR nor an address */
 export function createAddressGuard(policy: AddressPolicy): AddressGuard {
   const named = policy.allowedNetworks.map(parseNetwork)
-  const ownPorts = () => (typeof policy.ownPorts === 'function' ? policy.ownPorts() : policy.ownPorts)
 
   function allows(literal: string, port: number): boolean {
     const address = parseAddress(literal)
     if (address === null || isNever(address)) return false
-    if (ownPorts().includes(port) && isOfThisMachine(address)) return false
+    if (policy.ownPorts.includes(port) && isOfThisMachine(address)) return false
     if (isIn(address, named)) return true
     if (LOOPBACK_AND_PRIVATE.has(address.range())) return policy.loopbackAndPrivateAllowed
     return isPublic(address)

@@ -107,7 +107,7 @@ export class ApiHarness {
     const database = await createDatabase(on, inject('postgresUrl'))
     const databaseUrl = database.url ?? undefined
     const store = await openStore({ dataDir, databaseUrl, masterKey: randomBytes(32), ratePerMinute, logger })
-    const guard = createAddressGuard({ loopbackAndPrivateAllowed: false, allowedNetworks: [], ownPorts: () => [] })
+    const guard = createAddressGuard({ loopbackAndPrivateAllowed: false, allowedNetworks: [], ownPorts: [] })
     const server = await createServer({
       store: replace ? { ...parts(store), ...replace(store) } : store,
       settings: { ...API_SETTINGS, streamPollMs: 50 },

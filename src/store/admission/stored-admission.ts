@@ -137,7 +137,7 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
       return admitted(window.instance_id, window.calls - later, window.reset_ms, ratePerMinute)
     })
   }
-  return { name: 'admission.count', instanceId: () => '', keys: () => [], run, runAlone: run }
+  return { name: 'admission.count', instanceId: () => '', run, runAlone: run }
 }
 
 /** @param calls calls in the window so far, including this one */

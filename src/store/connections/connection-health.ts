@@ -1,6 +1,6 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
-import type { Operation } from '../engine/operation.ts'
+import { fenced, type Operation } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { ConnectionHealth, HealthReport } from './connections.ts'
@@ -91,9 +91,8 @@ function recordOperation(statements: Statements): Operation<Input, void> {
   )
   return {
     name: 'connections.health',
-    instanceId: ({ lease }) => lease.instanceId,
+    ...fenced,
     keys: () => ['health'],
-    lease: ({ lease }) => lease,
     async run(tx, inputs) {
       await tx.each(put, inputs.map(toRow))
       const closing = inputs.filter(({ report }) => report.closes.length > 0)

@@ -1,7 +1,7 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import { credentialPlace } from '../encryption/sealing.ts'
 import type { Core } from '../engine/core.ts'
-import { fencedOneByOne, type Operation } from '../engine/operation.ts'
+import { fenced, fencedOneByOne, type Operation } from '../engine/operation.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { Credentials } from './credentials.ts'
 
@@ -64,9 +64,8 @@ function setOperation({ statements }: Core): Operation<SetInput, void> {
   const remove = statements.remove('credentials', { instance_id: 'text', type: 'text', id: 'text' })
   return {
     name: 'credentials.set',
-    instanceId: ({ lease }) => lease.instanceId,
+    ...fenced,
     keys: ({ changes }) => changes.map(({ type, id }) => `${type}/${id}`),
-    lease: ({ lease }) => lease,
     async run(tx, inputs) {
       // The last of several changes to one row wins.
       const rows = new Map<string, { instance_id: string; type: string; id: string; value: Uint8Array | null }>()

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { AfterAttempt } from '../../domain/delivery.ts'
-import type { Operation } from '../engine/operation.ts'
+import { fenced, type Operation } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { AttemptRecord, DueDelivery } from './deliveries.ts'
@@ -17,9 +17,8 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
   const queries = prepare(statements)
   return {
     name: 'deliveries.attempt',
-    instanceId: ({ lease }) => lease.instanceId,
+    ...fenced,
     keys: ({ delivery }) => [delivery.eventId],
-    lease: ({ lease }) => lease,
     async run(tx, inputs) {
       const rows = await tx.each(
         queries.find,

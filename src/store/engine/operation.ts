@@ -7,7 +7,7 @@ export interface Operation<I, O> {
   readonly name: string
   instanceId(input: I): InstanceId
   /** The items that the input changes. Two inputs of one instance with a key in common never share a run. */
-  keys(input: I): readonly string[]
+  keys?(input: I): readonly string[]
   /** Set for an owner's writes. Inputs whose lease was lost never reach `run`. */
   lease?(input: I): Lease
   /** Processes one input at a time and may do anything, including moving leases. */
@@ -20,6 +20,17 @@ export interface Operation<I, O> {
   runAlone?(session: Session, inputs: readonly I[]): Promise<O[]>
 }
 
+/** The fields of every owner's write: it belongs to the lease's instance. */
+export const fenced = { instanceId: leasedInstance, lease: leaseOf } as const
+
+function leasedInstance({ lease }: { lease: Lease }): InstanceId {
+  return lease.instanceId
+}
+
+function leaseOf({ lease }: { lease: Lease }): Lease {
+  return lease
+}
+
 /** An operation that processes its inputs one by one, because it is rare. */
 export function oneByOne<I, O>(
   name: string,
@@ -29,7 +40,6 @@ export function oneByOne<I, O>(
   return {
     name,
     instanceId,
-    keys: () => [],
     isRare: true,
     async run(tx, inputs) {
       const outcomes: O[] = []
@@ -44,7 +54,7 @@ export function fencedOneByOne<I extends { lease: Lease }, O>(
   name: string,
   run: (tx: Transaction, input: I) => Promise<O>,
 ): Operation<I, O> {
-  return { ...oneByOne(name, (input: I) => input.lease.instanceId, run), lease: input => input.lease }
+  return { ...oneByOne(name, leasedInstance, run), lease: leaseOf }
 }
 
 /** One call of an operation that waits for its commit. */
@@ -71,7 +81,7 @@ export function arrange(units: readonly Unit[]): Group[] {
   for (const unit of units) {
     const { operation, input } = unit
     const instanceId = operation.instanceId(input)
-    const keys = operation.keys(input).map(key => `${instanceId}/${key}`)
+    const keys = operation.keys?.(input).map(key => `${instanceId}/${key}`) ?? []
     let at = latestOfOperation.get(operation)
     const joins =
       at !== undefined && at >= (latestOfInstance.get(instanceId) ?? 0) && !keys.some(key => groups[at!]!.keys.has(key))

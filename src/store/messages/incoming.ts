@@ -4,7 +4,7 @@ import { incomingBody } from '../../domain/event.ts'
 import { type InstanceId, type MessageId, newEventId, newMessageId } from '../../domain/ids.ts'
 import { type IncomingMessage, incomingKeys } from '../../domain/incoming-message.ts'
 import type { Transaction } from '../engine/backend.ts'
-import type { Operation } from '../engine/operation.ts'
+import { fenced, type Operation } from '../engine/operation.ts'
 import type { IncomingMessagesTable } from '../engine/schema/messages.ts'
 import type { Statement, Statements } from '../engine/statement.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
@@ -44,9 +44,8 @@ export function incomingOperation(
   const insert = insertStatement(statements)
   return {
     name: 'events.incoming',
-    instanceId: ({ lease }) => lease.instanceId,
+    ...fenced,
     keys: ({ digests }) => digests.map(hex),
-    lease: ({ lease }) => lease,
     async run(tx, inputs) {
       const known = await knownOf(tx, inputs)
       const made = new Map(inputs.filter(input => !known.has(input)).map(input => [input, makeIds(input.now)]))

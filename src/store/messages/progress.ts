@@ -10,8 +10,7 @@ import {
   movesTo,
 } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
-import type { Operation } from '../engine/operation.ts'
-import { fencedOneByOne } from '../engine/operation.ts'
+import { fenced, fencedOneByOne, type Operation } from '../engine/operation.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
@@ -80,9 +79,8 @@ export class Progress {
     this.#statements = prepare(statements)
     this.record = {
       name: 'messages.progress',
-      instanceId: ({ lease }) => lease.instanceId,
+      ...fenced,
       keys: ({ whatsappId }) => [whatsappId],
-      lease: ({ lease }) => lease,
       run: (tx, inputs) => this.#record(tx, inputs),
     }
     this.failQueue = fencedOneByOne('messages.failQueue', (tx, input) => this.#failQueue(tx, input))

@@ -5,7 +5,7 @@ import type { Message, MessageFailure, MessageProgress } from '../../domain/mess
 import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
 import { idBefore, TOP, toPage } from '../engine/cursor.ts'
-import type { Operation } from '../engine/operation.ts'
+import { fenced, type Operation } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
 import type { Lease } from '../leases/leases.ts'
@@ -229,9 +229,8 @@ function prepareOperation({ statements }: Core): Operation<PrepareInput, Prepare
   )
   return {
     name: 'messages.prepare',
-    instanceId: ({ lease }) => lease.instanceId,
+    ...fenced,
     keys: ({ id }) => [id],
-    lease: ({ lease }) => lease,
     async run(tx, inputs) {
       const rows = await tx.each(
         fix,

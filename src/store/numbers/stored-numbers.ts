@@ -28,20 +28,15 @@ export class StoredNumbers implements Numbers {
         .where('expires_at', '>', p.now),
     )
     this.#findContact = core.statements.find('contacts', { instance_id: 'text', number: 'text' }, ['number'])
+    const put = core.statements.insert(
+      'numbers',
+      { instance_id: 'text', number: 'text', address: 'text?', expires_at: 'integer' },
+      { replace: ['instance_id', 'number'] },
+    )
     this.#record = fencedOneByOne(
       'numbers.record',
       async (tx, { lease, ...row }: { lease: Lease; number: string; address: string | null; expires_at: number }) => {
-        await tx.query(
-          db
-            .insertInto('numbers')
-            .values({ ...row, instance_id: lease.instanceId })
-            .onConflict(oc =>
-              oc.columns(['instance_id', 'number']).doUpdateSet(eb => ({
-                address: eb.ref('excluded.address'),
-                expires_at: eb.ref('excluded.expires_at'),
-              })),
-            ),
-        )
+        await tx.each(put, [{ ...row, instance_id: lease.instanceId }])
       },
     )
   }

@@ -1,6 +1,6 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
-import type { Operation } from '../engine/operation.ts'
+import { fenced, type Operation } from '../engine/operation.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { SandboxStorage } from './sandbox-storage.ts'
 
@@ -42,8 +42,7 @@ function writeOperation({ statements }: Core): Operation<WriteInput, void> {
   const remove = statements.remove('sandbox_records', { instance_id: 'text', key: 'text' })
   return {
     name: 'sandbox.write',
-    instanceId: ({ lease }) => lease.instanceId,
-    lease: ({ lease }) => lease,
+    ...fenced,
     keys: ({ changes }) => changes.map(({ key }) => key),
     async run(tx, inputs) {
       const rows = new Map<string, { instance_id: string; key: string; value: Uint8Array | null }>()

@@ -191,7 +191,7 @@ export class Connection {
       eventLoopBudget,
       messageTtlMs: settings.messageTtlMs,
       ackTimeoutMs: settings.ackTimeoutMs,
-      isRestricted: () => this.#restriction.isInForce,
+      restriction: this.#restriction,
       onAcknowledged: latencyMs => this.#health.acknowledged(latencyMs),
       logger,
       now: this.#now,

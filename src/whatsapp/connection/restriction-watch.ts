@@ -42,8 +42,13 @@ export class RestrictionWatch {
     return this.#restriction
   }
 
+  /** A reported end is a wall-clock time. An assumed end must not move when the wall clock is set. */
   get isInForce(): boolean {
-    return this.#isInForce(this.#restriction)
+    const restriction = this.#restriction
+    if (restriction === null) return false
+    return restriction.reportedByWhatsapp
+      ? isInForce(restriction, this.#options.now())
+      : performance.now() < this.#endsAt
   }
 
   /** Takes over the stored restriction. Only the first call has an effect. */
@@ -57,7 +62,7 @@ export class RestrictionWatch {
   /** Cause and reason of an open connection. */
   describe(): Pick<StoredConnection, 'cause' | 'reason'> {
     const restriction = this.#restriction
-    if (!this.#isInForce(restriction)) return { cause: 'connected', reason: 'Connected to WhatsApp.' }
+    if (restriction === null || !this.isInForce) return { cause: 'connected', reason: 'Connected to WhatsApp.' }
     const until = `${new Date(restriction.until).toISOString().slice(0, 16).replace('T', ' ')} UTC`
     const when = restriction.reportedByWhatsapp ? `until ${until}` : `for now (Pombal tries again at ${until})`
     const reason = `Connected, but WhatsApp does not let the number write to new contacts ${when}. Messages to them wait; others are sent.`
@@ -91,12 +96,6 @@ export class RestrictionWatch {
 
   stop(): void {
     clearTimeout(this.#timer)
-  }
-
-  /** A reported end is a wall-clock time. An assumed end must not move when the wall clock is set. */
-  #isInForce(restriction: Restriction | null): restriction is Restriction {
-    if (restriction?.reportedByWhatsapp === false) return performance.now() < this.#endsAt
-    return isInForce(restriction, this.#options.now())
   }
 
   #change(next: Restriction | null): void {

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { type MessageFailure, messageFailure } from '../../domain/message.ts'
+import { expiryFailure } from '../../domain/message.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import type { Store } from '../../store/store.ts'
@@ -39,19 +39,13 @@ export class Expiry {
     clearInterval(this.#timer)
   }
 
-  /** Null while the message may still be sent. */
-  failureOf({ createdAt, prepared }: QueuedMessage): MessageFailure | null {
-    const { now, messageTtlMs } = this.#options
-    return now() - createdAt >= messageTtlMs ? messageFailure(prepared ? 'unconfirmed' : 'expired') : null
-  }
-
   async #failExpired(): Promise<void> {
-    const { store, lease, isInFlight, onExpired, logger, now } = this.#options
+    const { store, lease, messageTtlMs, isInFlight, onExpired, logger, now } = this.#options
     for (;;) {
       const rows = await store.messages.listQueued(lease.instanceId, PAGE)
       const expired = rows.flatMap(message => {
-        const failure = isInFlight(message.whatsappId) ? null : this.failureOf(message)
-        return failure ? [{ message, failure }] : []
+        const failure = expiryFailure(message, now() - messageTtlMs)
+        return failure && !isInFlight(message.whatsappId) ? [{ message, failure }] : []
       })
       for (const { message, failure } of expired) {
         await store.messages.recordFailure(lease, message, failure, now())

@@ -1,4 +1,4 @@
-import { type MessageFailure, messageFailure } from '../../domain/message.ts'
+import { expiryFailure, type MessageFailure, messageFailure } from '../../domain/message.ts'
 import { parseRecipient } from '../../domain/recipient.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { EventLoopBudget } from '../../kit/event-loop-budget.ts'
@@ -10,8 +10,8 @@ import { encodeContent } from '../baileys/content.ts'
 import type { Acknowledgement, Link } from '../baileys/link.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 import type { AddressBook } from './address-book.ts'
-import type { Expiry } from './expiry.ts'
 import type { GroupDirectory } from './group-directory.ts'
+import type { SendQueue } from './send-queue.ts'
 
 const MAX_HASHES = 2_000
 /** A message that is evicted from this cache may be retried once more. */
@@ -45,13 +45,14 @@ interface TransmitterOptions {
   addresses: AddressBook
   groups: GroupDirectory
   eventLoopBudget: EventLoopBudget
-  expiry: Pick<Expiry, 'failureOf'>
+  queue: Pick<SendQueue, 'beginWrite'>
+  messageTtlMs: number
   ackTimeoutMs?: number | undefined
-  isRestricted(): boolean
-  /** Called before the message is written to this address. False: another message of the same chat goes first. */
-  beginWrite(message: QueuedMessage, address: string): boolean
+  /** Whether WhatsApp does not let the account write to strangers. */
+  restriction: { readonly isInForce: boolean }
   /** @param latencyMs from the write to WhatsApp's acknowledgement */
   onAcknowledged?: ((latencyMs: number) => void) | undefined
+  now: () => number
   /** Ends the retries while the store is unavailable. */
   signal: AbortSignal
   onFailed(error: unknown): void
@@ -72,13 +73,13 @@ export class Transmitter {
   }
 
   async send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
-    const { eventLoopBudget, expiry, isRestricted, addresses, onAcknowledged } = this.#options
+    const { eventLoopBudget, messageTtlMs, restriction, addresses, queue, onAcknowledged, now } = this.#options
     await eventLoopBudget.take()
     // An earlier attempt may have been written without reaching the group, so the sender key is sent again.
     if (message.prepared) shareKeyAgain(message.prepared.address, link)
-    const failure = expiry.failureOf(message)
+    const failure = expiryFailure(message, now() - messageTtlMs)
     if (failure) return { kind: 'refused', failure }
-    if (isRestricted()) {
+    if (restriction.isInForce) {
       const { known, numbers } = await addresses.findContactStatus(message.to)
       if (!known) return { kind: 'restricted', numbers }
     }
@@ -88,7 +89,7 @@ export class Transmitter {
     if (ready.kind !== 'ready') return ready
     const { prepared } = ready
     const { address, content } = prepared
-    if (!this.#options.beginWrite(message, address)) return { kind: 'not_next' }
+    if (!queue.beginWrite(message, address)) return { kind: 'not_next' }
     const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
     // Listen before the write: the acknowledgement may arrive before `write` returns.
     const answer = this.#waitForAnswer(message.whatsappId, link.closed)

@@ -61,6 +61,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
     lease: LEASE,
     store,
     groups: new GroupDirectory(),
+    restriction: { isInForce: false },
     batcher: new Batcher(2),
     eventLoopBudget: new EventLoopBudget(),
     messageTtlMs: settings.messageTtlMs ?? 86_400_000,

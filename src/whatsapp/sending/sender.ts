@@ -25,8 +25,8 @@ export interface SenderOptions {
   eventLoopBudget: EventLoopBudget
   messageTtlMs: number
   ackTimeoutMs?: number | undefined
-  /** True while WhatsApp does not let the account write to strangers. */
-  isRestricted?: () => boolean
+  /** In force while WhatsApp does not let the account write to strangers. */
+  restriction: { readonly isInForce: boolean }
   /** @param latencyMs from the write to WhatsApp's acknowledgement */
   onAcknowledged?: (latencyMs: number) => void
   logger: Logger
@@ -83,9 +83,7 @@ export class Sender {
     this.#transmitter = new Transmitter({
       ...options,
       addresses: this.#addresses,
-      expiry: this.#expiry,
-      isRestricted: () => this.#isRestricted,
-      beginWrite: (message, address) => this.#queue.beginWrite(message, address),
+      queue: this.#queue,
       signal,
       onFailed,
     })
@@ -222,7 +220,7 @@ export class Sender {
         return
       case 'restricted':
         // If the restriction has ended since, the message is sent at once.
-        if (this.#isRestricted) this.#deferStranger(message, outcome.numbers)
+        if (this.#options.restriction.isInForce) this.#deferStranger(message, outcome.numbers)
         return
       case 'unanswered':
         // No pause if the recipient's devices must be queried again, or if there is a new link.
@@ -246,10 +244,6 @@ export class Sender {
         if (known) this.noteContact(message.to)
       })
       .catch(error => this.#failed(error))
-  }
-
-  get #isRestricted(): boolean {
-    return this.#options.isRestricted?.() ?? false
   }
 
   async #recordLate(ack: Acknowledgement): Promise<void> {

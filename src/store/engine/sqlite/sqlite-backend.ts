@@ -75,11 +75,11 @@ export class SqliteBackend implements Backend {
     this.reader = new SqliteSession(this.#reading)
     this.#log = openLog(this.#writing, path)
     this.#writing.pragma('synchronous = NORMAL')
-    this.#transaction = new SqliteTransaction(this.#writing, () => syncFile(this.#log))
+    this.#transaction = new SqliteTransaction(this.#writing, this.#log, syncFile)
   }
 
   async begin(): Promise<Transaction> {
-    await retryWhileBusy(() => this.#transaction.begin())
+    await this.#transaction.begin()
     return this.#transaction
   }
 
@@ -178,17 +178,19 @@ class SqliteSession implements Session {
 class SqliteTransaction extends SqliteSession implements Transaction {
   readonly #begin: Sqlite.Statement
   readonly #commit: Sqlite.Statement
-  readonly #sync: () => Promise<void>
+  readonly #log: number
+  readonly #syncFile: SyncFile
 
-  constructor(db: Sqlite.Database, sync: () => Promise<void>) {
+  constructor(db: Sqlite.Database, log: number, syncFile: SyncFile) {
     super(db)
-    this.#sync = sync
+    this.#log = log
+    this.#syncFile = syncFile
     this.#begin = db.prepare('begin immediate')
     this.#commit = db.prepare('commit')
   }
 
-  begin(): void {
-    this.#begin.run()
+  async begin(): Promise<void> {
+    await retryWhileBusy(() => this.#begin.run())
   }
 
   /** Runs the statement synchronously, so an error is thrown here. */
@@ -198,7 +200,7 @@ class SqliteTransaction extends SqliteSession implements Transaction {
 
   async commit(): Promise<void> {
     this.#commit.run()
-    await this.#sync()
+    await this.#syncFile(this.#log)
   }
 
   async rollback(): Promise<void> {

@@ -5,7 +5,9 @@ import { LibraryScope } from '../library-scope.ts'
 /** Runs calls into Baileys for one socket. Their errors are logged, and no caller waits longer than the socket lives. */
 export class LibraryCalls {
   readonly scope: LibraryScope
-  readonly #closed = new AbortController()
+  readonly #end = new AbortController()
+  /** Aborted when the link has ended. */
+  readonly closed = this.#end.signal
   readonly #logger: Logger
   #failures = 0
 
@@ -21,14 +23,9 @@ export class LibraryCalls {
     })
   }
 
-  /** Aborted when the link has ended. */
-  get closed(): AbortSignal {
-    return this.#closed.signal
-  }
-
   end(): void {
     this.scope.end()
-    this.#closed.abort()
+    this.#end.abort()
   }
 
   /**
