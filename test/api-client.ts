@@ -1,4 +1,4 @@
-import { noteBody, noteSecret } from './log-book.ts'
+import { noteBody, noteSecret } from './log-capture.ts'
 import { until } from './until.ts'
 
 /** A call that was answered with an error. */
@@ -93,7 +93,7 @@ export interface SimulatedMessage {
 export type AdminClient = ReturnType<typeof adminClient>
 export type InstanceClient = ReturnType<typeof instanceClient>
 
-/** `/admin/v1`. @param baseUrl asked anew for every call */
+/** A client for `/admin/v1`. @param baseUrl is called for every request */
 export function adminClient(baseUrl: () => string, adminKey: string) {
   async function ask<T>(method: string, path: string, body?: object): Promise<T> {
     return (await call(method, `${baseUrl()}/admin/v1${path}`, adminKey, body)).body.data

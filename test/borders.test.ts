@@ -46,7 +46,7 @@ describe('the borders between modules', () => {
   const check = (folder = root) =>
     spawnSync(process.execPath, [join(ROOT, 'scripts/check-borders.ts'), folder], { encoding: 'utf8' })
 
-  test('hold in the code as it is', () => {
+  test("hold in today's code", () => {
     const { status, stderr } = check()
     expect(stderr).toBe('')
     expect(status).toBe(0)
@@ -60,7 +60,7 @@ describe('the borders between modules', () => {
     expect(status).toBe(1)
   })
 
-  test('are not taken to hold where there is nothing to check', () => {
+  test('do not pass if no file was checked', () => {
     const { status, stderr } = check(join(root, 'bin/none'))
     expect(stderr).toContain('no files to check')
     expect(status).not.toBe(0)

@@ -8,7 +8,7 @@ export function createCertificate(days = 0): TlsCertificate {
   return createTlsCertificate(Date.now() + days * DAY_MS)
 }
 
-/** Has this process trust the certificates beside the system's. @returns no longer */
+/** Makes this process trust the certificates in addition to the system's. @returns a function that undoes it */
 export function trust(...certificates: TlsCertificate[]): () => void {
   const before = getCACertificates('default')
   setDefaultCACertificates([...before, ...certificates.map(({ cert }) => cert)])

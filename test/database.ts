@@ -6,16 +6,16 @@ import { queryPostgres } from './query-postgres.ts'
 export const STORES = ['sqlite', 'postgres'] as const
 export type StoreKind = (typeof STORES)[number]
 
-/** What a service has to be started with to work on a store of its own. */
+/** The settings that start a service on a store of its own. */
 export interface TestDatabase {
   /** Null: SQLite, in the service's data folder. */
   url: string | null
   env: Record<string, string>
   /** Rows that name the instance, in all tables. */
   countRowsOf(instanceId: string, dataDir: string): Promise<number>
-  /** Changes what is stored, beside a service that runs. */
+  /** Changes the stored data while a service runs. */
   run(statement: string, dataDir: string): Promise<void>
-  /** Lets the time pass after which another node may take over what a killed one held (15 s on PostgreSQL). */
+  /** Expires all leases at once, so a test need not wait until they lapse. Does nothing on SQLite. */
   expireLeases(): Promise<void>
   dispose(): Promise<void>
 }
@@ -96,7 +96,7 @@ async function createPostgresDatabase(serverUrl: string): Promise<TestDatabase> 
   }
 }
 
-/** Every table's key begins with the instance. */
+/** The column that identifies the instance, or null if the table has none. */
 function keyColumn(columns: readonly string[]): string | null {
   if (columns.includes('instance_id')) return 'instance_id'
   return columns.includes('token_digest') ? 'id' : null

@@ -27,7 +27,7 @@ export interface FloodConsumer {
   stop(): Promise<number>
 }
 
-/** A consumer, in a thread of its own, that answers every request with interim answers without end. */
+/** A consumer in a thread of its own that answers every request with endless interim responses. */
 export async function startFloodConsumer(): Promise<FloodConsumer> {
   const worker = new Worker(new URL(import.meta.url), { execArgv: [] })
   let requests = 0

@@ -79,7 +79,7 @@ export class LinkedHarness implements AsyncDisposable {
     return performance.now() - startedAt
   }
 
-  /** How often the connection of the number has ended in the present run. */
+  /** How often the number's connection has closed in the current run. */
   endsOf({ id }: LinkedNumber): number {
     return this.service.logLines.filter(line => line.msg === 'connection.closed' && line['instanceId'] === id).length
   }

@@ -4,7 +4,7 @@ import { findIn } from './log-scan.ts'
 
 const SECRET = 'whsec_dGhlIHNlY3JldCBvZiBhIHdlYmhvb2s='
 
-describe('what the suite looks for in the logs of services', () => {
+describe("the scan of the services' logs", () => {
   test.each([
     ['as it is', SECRET],
     ['within a longer string', `{"url":"http://x/?key=${SECRET}&y"}`],
@@ -21,7 +21,7 @@ describe('what the suite looks for in the logs of services', () => {
     expect(findIn(JSON.stringify({ msg: 'message.sent', text }), [text])).toHaveLength(1)
   })
 
-  test('finds a short text only where it is a whole value', () => {
+  test('finds a short text only as a whole value', () => {
     expect(findIn('{"text":"hello"}', ['hello'])).toHaveLength(1)
     expect(findIn('{"msg":"hello.said"}', ['hello'])).toEqual([])
   })
@@ -30,11 +30,11 @@ describe('what the suite looks for in the logs of services', () => {
     ['a session as libsignal prints it', 'Closing session: { privKey: <Buffer 05> }'],
     ['32 bytes in base64', `{"key":"${randomBytes(32).toString('base64')}"}`],
     ['32 bytes in hex', `{"key":"${randomBytes(32).toString('hex')}"}`],
-  ])('finds %s that nobody has named', (_, log) => {
+  ])('finds %s that was not registered', (_, log) => {
     expect(findIn(log, [])).toHaveLength(1)
   })
 
-  test('lets ids, addresses and times pass', () => {
+  test('accepts IDs, addresses and times', () => {
     const line = '{"level":30,"time":1700000000000,"instanceId":"inst_0a1b2c3d4e5f","url":"http://127.0.0.1:1/hook"}'
     expect(findIn(line, [SECRET, 'hello'])).toEqual([])
   })

@@ -1,18 +1,18 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { processOf, secretsFileOf } from './log-book.ts'
+import { processOf, secretsFileOf } from './log-capture.ts'
 
-/** Shorter texts are words that a log has for its own reasons; they are looked for as a whole value only. */
+/** Shorter texts may be ordinary words of the log, so they are only found as a whole JSON value. */
 const DISTINCT_LENGTH = 10
-/** Of a value that stands alone; shorter ones are not looked for. */
+/** Shorter texts are not searched for. */
 const LEAST_LENGTH = 4
-/** How libsignal and Baileys name private keys, and how Node prints bytes. */
+/** The names of private keys in libsignal and Baileys, and the forms in which Node prints bytes. */
 const KEY_MATERIAL = /privKey|privateKey|rootKey|chainKey|advSecret|signedIdentityKey|noiseKey|<Buffer |"type":"Buffer"/
-/** 32 bytes, such as any of WhatsApp's keys and our own. */
+/** 32 bytes in hex or base64: the size of WhatsApp's keys and Pombal's own. */
 const KEY_SIZED = /(?<![\w+/-])(?:[\da-f]{64}|[A-Za-z\d+/]{43}=)(?![\w+/=-])/
 const SHOWN_AROUND = 60
 
-/** Reads all that was written in a run of the suite. @returns one sentence per secret in it */
+/** Scans all logs of a run. @returns one sentence per secret that was found */
 export function scanLogs(folder: string): { violations: string[]; bytes: number; secrets: number } {
   const violations: string[] = []
   let bytes = 0
@@ -35,19 +35,19 @@ function readSecrets(file: string): string[] {
   return lines.map(line => JSON.parse(line) as string)
 }
 
-/** @returns one sentence per secret that stands in the log, whatever it was printed as */
+/** @returns one sentence per secret in the log, in any encoding */
 export function findIn(log: string, secrets: readonly string[]): string[] {
   const violations: string[] = []
   const lowered = log.toLowerCase()
-  // What is printed at a start is for people, and holds words such as "first".
+  // The banner contains ordinary words such as "first", so short texts are searched for in JSON lines only.
   const lines = lowered
     .split('\n')
     .filter(line => line.startsWith('{'))
     .join('\n')
   for (const secret of secrets) {
     const searched = secret.length < DISTINCT_LENGTH ? lines : lowered
-    for (const guise of guisesOf(secret)) {
-      const at = searched.indexOf(guise.toLowerCase())
+    for (const encoding of encodingsOf(secret)) {
+      const at = searched.indexOf(encoding.toLowerCase())
       if (at >= 0) violations.push(`"${secret}" was logged: ${around(searched, at)}`)
     }
   }
@@ -58,13 +58,13 @@ export function findIn(log: string, secrets: readonly string[]): string[] {
   return violations
 }
 
-/** The ways in which a logger may print it. */
-function guisesOf(secret: string): string[] {
+/** The encodings in which a logger may print the secret. */
+function encodingsOf(secret: string): string[] {
   const quoted = JSON.stringify(secret)
   if (secret.length < LEAST_LENGTH) return []
   if (secret.length < DISTINCT_LENGTH) return [quoted]
   const bytes = Buffer.from(secret)
-  // The last characters of base64 depend on what follows.
+  // The last base64 character depends on the bytes that follow.
   const base64 = bytes.toString('base64').replace(/=+$/, '').slice(0, -1)
   return [...new Set([secret, quoted.slice(1, -1), base64, bytes.toString('hex'), bytes.toJSON().data.join(',')])]
 }

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { LOG_FOLDER_VARIABLE } from './log-book.ts'
+import { LOG_FOLDER_VARIABLE } from './log-capture.ts'
 import { scanLogs } from './log-scan.ts'
 
 const SHOWN = 20
 
-/** Once for all test files; the processes of the tests inherit the variable. When they are through, all that was logged is read. */
+/** Runs once for all test files, whose processes inherit the variable. After the last one, all logs are scanned for secrets. */
 export default function setup(): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'pombal-test-logs-'))
   process.env[LOG_FOLDER_VARIABLE] = folder
@@ -17,7 +17,7 @@ export default function setup(): () => void {
         `Secrets were logged (${violations.length}); all logs are in ${folder}:\n${violations.slice(0, SHOWN).join('\n')}`,
       )
     }
-    console.log(`No secret in what was logged: ${secrets} looked for in ${(bytes / 1e6).toFixed(1)} MB.`)
+    console.log(`No secret was logged: searched ${(bytes / 1e6).toFixed(1)} MB of logs for ${secrets} secrets.`)
     rmSync(folder, { recursive: true })
   }
 }

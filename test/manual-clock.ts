@@ -5,7 +5,7 @@ interface Timer {
   task: () => void
 }
 
-/** A clock that only moves when told to; `jump` moves the wall alone. */
+/** A clock that moves only on command. `jump` moves the wall clock alone. */
 export class ManualClock implements Clock {
   #wall = Date.parse('2026-01-01T00:00:00Z')
   #steady = this.#wall
@@ -38,7 +38,7 @@ export class ManualClock implements Clock {
     await new Promise(resolve => setImmediate(resolve))
   }
 
-  /** Runs what is due in between, each at its own moment. */
+  /** Runs all timers that become due, each at its time. */
   async pass(ms: number): Promise<void> {
     const end = this.#steady + ms
     await this.settle()

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type { AccountInfo, ContactMessage, Order, OrderResult, ScenarioState } from '@pombal/simulator'
-import { endWithUs } from './end-with-us.ts'
-import { keepLog, noteBody } from './log-book.ts'
+import { killOnExit } from './kill-on-exit.ts'
+import { captureLog, noteBody } from './log-capture.ts'
 import { until } from './until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../simulator/src/cli.ts')
@@ -13,27 +13,27 @@ export interface PhoneMessage {
   from: string
   text: string
   group?: string
-  /** How often this id arrived; the phone shows it once. */
+  /** How often this ID arrived. The phone shows it once. */
   copies: number
-  /** How often the phone had to ask for it before it could read it; on an account's own phone, how often its client did. */
+  /** How often the phone requested it again before it could read it. On an account's own phone: how often its client did. */
   askedFor?: number
 }
 
 export type Network = Awaited<ReturnType<typeof startNetwork>>
 
 /**
- * The simulated WhatsApp as a process of its own, which outlives the service; `WHATSAPP_URL` is its `url`.
+ * The simulated WhatsApp in a process of its own, which outlives the service. `WHATSAPP_URL` is its `url`.
  * @param options more of the program's options
  */
 export async function startNetwork(options: readonly string[] = []) {
   const child = spawn(process.execPath, [PROGRAM, '--port', '0', ...options], { stdio: ['ignore', 'pipe', 'pipe'] })
   const exited = new Promise(resolve => child.once('close', resolve))
-  endWithUs(child)
+  killOnExit(child)
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', text => {
       output += text
-      keepLog(text)
+      captureLog(text)
     })
   }
   const url = await until('the simulated network', () => {
@@ -55,7 +55,7 @@ export async function startNetwork(options: readonly string[] = []) {
 
   return {
     url,
-    /** What it has said: what went wrong inside it. */
+    /** Its output, which contains its errors. */
     output: () => output,
     /** A new simulated phone scans the QR code. */
     scanQr: (qr: string) => call<{ phone: string }>('POST', '/mock-phone/scan-qr', qr),
@@ -75,7 +75,7 @@ export async function startNetwork(options: readonly string[] = []) {
     misbehave: (order: Order) => call<OrderResult>('POST', '/scenario', JSON.stringify(order)),
     scenario: () => call<ScenarioState>('GET', '/scenario'),
 
-    /** From now on it reads and answers nothing: what is written to it stays on the way. */
+    /** From now on it reads and answers nothing. Data that is written to it stays in the socket buffers. */
     pause(): void {
       child.kill('SIGSTOP')
     },

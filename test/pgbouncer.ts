@@ -4,7 +4,7 @@ import { chown } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { endWithUs } from './end-with-us.ts'
+import { killOnExit } from './kill-on-exit.ts'
 import { until } from './until.ts'
 
 const PROGRAM = '/usr/sbin/pgbouncer'
@@ -40,7 +40,7 @@ export async function startPgBouncer(
   const isRoot = process.getuid?.() === 0
   if (isRoot) for (const path of [folder, users, file]) await chown(path, NOBODY.uid, NOBODY.gid)
   const child = spawn(PROGRAM, ['--quiet', file], { stdio: 'ignore', ...(isRoot && NOBODY) })
-  endWithUs(child)
+  killOnExit(child)
   const ended = new Promise(resolve => child.once('exit', resolve))
   await until('PgBouncer', () => isListening(port))
   const url = new URL(databaseUrl)

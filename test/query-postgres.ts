@@ -1,6 +1,6 @@
 import pg from 'pg'
 
-/** One statement, over a connection of its own. */
+/** Runs one statement on a new connection. */
 export async function queryPostgres<T extends object>(url: string, statement: string): Promise<T[]> {
   const client = new pg.Client(url)
   // A connection that breaks has already failed its query.

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { until } from './until.ts'
 
-/** What the receiver does with a request once its body is there. */
+/** What the receiver does with a request after its body has arrived. */
 export type Answer =
   | { kind: 'status'; status: number; body?: string | Uint8Array; headers?: Record<string, string>; delayMs?: number }
   /** Never answers; the request stays open until the caller or `release` ends it. */
@@ -17,7 +17,7 @@ export type Answer =
   /** The connection is reset, before any answer or within the body. */
   | { kind: 'reset'; after: 'request' | 'status'; status?: number }
   | { kind: 'redirect'; to: string; status?: number }
-  /** Bytes written as they are. */
+  /** Raw bytes. */
   | { kind: 'raw'; text: string }
 
 export interface ReceivedRequest {
@@ -67,7 +67,7 @@ export function isStandardSigned(request: ReceivedRequest, secret: string): bool
   }
 }
 
-/** A consumer on loopback that records what it is sent and answers as it is told to. */
+/** A consumer on loopback that records requests and answers as configured. */
 export class Receiver {
   readonly requests: ReceivedRequest[] = []
   /** The most requests that were open at once. */

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type AdminClient, adminClient, type InstanceClient, instanceClient } from './api-client.ts'
 import { START_WITHIN_MS } from './deadlines.ts'
-import { endWithUs } from './end-with-us.ts'
-import { keepLog, noteSecret } from './log-book.ts'
+import { killOnExit } from './kill-on-exit.ts'
+import { captureLog, noteSecret } from './log-capture.ts'
 import { until } from './until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../bin/pombal.js')
@@ -13,17 +13,17 @@ const SECRET_SETTINGS = ['ADMIN_KEY', 'MASTER_KEY', 'DATABASE_URL'] as const
 const BANNER_URL = /listens on (\S+)/
 
 export interface ServiceOptions {
-  /** Kept by whoever gives it; without one a temporary folder is made, and erased by `dispose`. */
+  /** Default: a temporary folder, which `dispose` erases. */
   dataDir?: string
   /** The working folder. Default: this process's. */
   cwd?: string
-  /** Settings, on top of a free port on loopback; undefined takes one of those away. */
+  /** Settings in addition to a free port on loopback. Undefined removes a setting. */
   env?: Record<string, string | undefined>
   /** Options for Node itself. */
   nodeOptions?: readonly string[]
-  /** Another version's `bin/pombal.js`. */
+  /** The `bin/pombal.js` of another version. */
   program?: string
-  /** An open file for the standard output. Default: a pipe, which is read. */
+  /** An open file for the standard output. Default: a pipe that is read. */
   logTo?: number
 }
 
@@ -45,7 +45,7 @@ class Boot {
 
   constructor(options: ServiceOptions & { dataDir: string }) {
     this.#child = spawn(process.execPath, [...(options.nodeOptions ?? []), options.program ?? PROGRAM], {
-      // Everything is logged, so that the suite sees what must not be.
+      // Everything is logged, so the suite finds secrets at every level.
       env: {
         PATH: process.env['PATH'],
         HOST: '127.0.0.1',
@@ -63,13 +63,13 @@ class Boot {
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding('utf8').on('data', text => {
         this.#output += text
-        keepLog(text)
+        captureLog(text)
       })
     }
     for (const name of SECRET_SETTINGS) noteSecret(options.env?.[name] ?? '')
-    endWithUs(this.#child)
+    killOnExit(this.#child)
     this.exited = new Promise(resolve => {
-      // Its pipes are closed too by then, so that the output is complete.
+      // The pipes are closed by then too, so the output is complete.
       this.#child.once('close', (code, signal) => {
         this.#ended = true
         resolve({ code, signal })
@@ -109,7 +109,7 @@ class Boot {
   }
 }
 
-/** The whole service as its users run it: a process of its own on a data folder, which outlives every run. */
+/** The whole service as users run it: a process on a data folder that outlives each run. */
 export class Service {
   readonly dataDir: string
   readonly #options: ServiceOptions
@@ -144,7 +144,7 @@ export class Service {
     )
   }
 
-  /** Sends the signal and goes on. */
+  /** Sends the signal and does not wait. */
   signal(signal: NodeJS.Signals): void {
     if (!this.#current) throw new Error('The service was never started.')
     this.#current.signal(signal)
@@ -157,7 +157,7 @@ export class Service {
     return this.#current.exited
   }
 
-  /** Whoever read its output is gone. */
+  /** Closes the reading end of its output. */
   closeOutput(): void {
     this.#current?.closeOutput()
   }
@@ -172,32 +172,32 @@ export class Service {
     await this.start()
   }
 
-  /** Where it listens now; null while it does not. */
+  /** Its URL, or null while it does not listen. */
   get url(): string | null {
     return this.#current?.url ?? null
   }
 
-  /** Of the present run, or the last one. */
+  /** The process ID of the current or last run. */
   get pid(): number | undefined {
     return this.#current?.pid
   }
 
-  /** How often it was started. */
+  /** The number of starts. */
   get boots(): number {
     return this.#boots.length
   }
 
-  /** What the present run, or the last one, wrote to both outputs. */
+  /** The output of the current or last run, standard output and standard error. */
   get output(): string {
     return this.#current?.output ?? ''
   }
 
-  /** What all runs wrote. */
+  /** The output of all runs. */
   get wholeOutput(): string {
     return this.#boots.map(boot => boot.output).join('')
   }
 
-  /** What all runs wrote to the standard output. */
+  /** The standard output of all runs. */
   get wholeLog(): string {
     return this.#boots.map(boot => boot.log).join('')
   }
@@ -240,7 +240,7 @@ export class Service {
   }
 }
 
-/** Asked while no run of the service listens: as good as a refused connection. */
+/** The service is called while it does not listen. Callers treat it like a refused connection. */
 export class ServiceDown extends Error {
   override readonly name = 'ServiceDown'
 }

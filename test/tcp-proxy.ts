@@ -8,19 +8,19 @@ const LENGTH_BYTES = 4
 export interface TcpProxyOptions {
   /** Added to each direction. */
   delayMs?: number
-  /** PostgreSQL's notifications never arrive; for connections without TLS. */
+  /** Drops PostgreSQL's notifications. Works only without TLS. */
   dropNotifications?: boolean
 }
 
-/** Stands between a program and a server on this machine, and does to their connections what networks do. */
+/** A proxy between a program and a server on this machine that simulates network faults. */
 export class TcpProxy {
   readonly #target: URL
   readonly #options: TcpProxyOptions
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
-  /** Connections that are cut without a word: for good, whatever happens to others later. */
+  /** Connections whose data is dropped. They never recover, even after `restore`. */
   readonly #silenced = new WeakSet<Socket>()
-  #deaf = false
+  #blackholed = false
   /** Notifications that were dropped. */
   dropped = 0
 
@@ -30,7 +30,7 @@ export class TcpProxy {
     this.#server = createServer({ noDelay: true }, socket => this.#accept(socket))
   }
 
-  /** @param target what is behind it; its host and port count */
+  /** @param target the server's URL, of which the host and port are used */
   static async listen(target: string, options: TcpProxyOptions = {}): Promise<TcpProxy> {
     const proxy = new TcpProxy(new URL(target), options)
     proxy.#server.listen(0, '127.0.0.1')
@@ -38,7 +38,7 @@ export class TcpProxy {
     return proxy
   }
 
-  /** The target's URL, by way of the proxy. */
+  /** The target's URL with the proxy's address. */
   get url(): string {
     const url = new URL(this.#target)
     url.hostname = '127.0.0.1'
@@ -46,18 +46,18 @@ export class TcpProxy {
     return url.href
   }
 
-  /** Every connection, old or new, is swallowed from now on, without an end to it on either side. */
-  goDeaf(): void {
-    this.#deaf = true
+  /** From now on drops the data of all connections, existing and new, without closing either side. */
+  blackhole(): void {
+    this.#blackholed = true
     for (const socket of this.#sockets) this.#silenced.add(socket)
   }
 
-  /** New connections work again; those that were swallowed stay dead. */
-  hear(): void {
-    this.#deaf = false
+  /** New connections work again. Those that were blackholed do not. */
+  restore(): void {
+    this.#blackholed = false
   }
 
-  /** Ends all connections at once. */
+  /** Resets all connections. */
   cut(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy()
   }
@@ -70,7 +70,7 @@ export class TcpProxy {
 
   #accept(near: Socket): void {
     this.#track(near)
-    if (this.#deaf) {
+    if (this.#blackholed) {
       this.#silenced.add(near)
       near.on('data', () => undefined)
       return
@@ -98,7 +98,7 @@ export class TcpProxy {
     from.on('close', () => later(() => (this.#silenced.has(to) ? undefined : to.destroy())))
   }
 
-  /** Takes the server's messages apart: a byte of type, a length that counts itself, a body. */
+  /** Parses the server's messages: a type byte, a length that includes itself, and a body. */
   #withoutNotifications(): (chunk: Buffer) => Buffer {
     let rest: Buffer = Buffer.alloc(0)
     return chunk => {

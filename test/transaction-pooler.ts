@@ -11,7 +11,7 @@ interface Message {
   bytes: Buffer
 }
 
-/** Cuts what comes into messages; the first one of a client has no type. */
+/** Splits a stream into messages. A client's first message has no type. */
 class Messages {
   #rest: Buffer = Buffer.alloc(0)
   #untyped: boolean

@@ -4,8 +4,8 @@ import { CONDITION_WITHIN_MS } from './deadlines.ts'
 const POLL_EVERY_MS = 20
 
 /**
- * Waits for a condition: resolves with the first value of `look` that is neither false, null nor undefined.
- * @throws Error that names `what`, when `withinMs` have passed
+ * Polls `look` and resolves with its first value that is neither false, null nor undefined.
+ * @throws Error that names `what`, after `withinMs`
  */
 export async function until<T>(
   what: string,

@@ -50,9 +50,9 @@ export async function startService(
     stdio: ['ignore', log, log],
   })
   closeSync(log)
-  const endWithUs = () => child.kill('SIGKILL')
-  process.on('exit', endWithUs)
-  child.on('exit', () => process.off('exit', endWithUs))
+  const killOnExit = () => child.kill('SIGKILL')
+  process.on('exit', killOnExit)
+  child.on('exit', () => process.off('exit', killOnExit))
   const url = await until(
     'the service to listen',
     () => {

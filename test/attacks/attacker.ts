@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
-import { ATTACKS, type AttackName, begin } from './attacks.ts'
+import { ATTACKS, type AttackName, startAttack } from './attacks.ts'
 
-/** One attack, until the process is killed: `node test/attacks/attacker.ts pipelined-pages --port 3000`. */
+/** Runs one attack until the process is killed: `node test/attacks/attacker.ts pipelined-pages --port 3000`. */
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -13,5 +13,5 @@ if (!Object.hasOwn(ATTACKS, name)) {
 NAME: ${Object.keys(ATTACKS).join(', ')}`)
   process.exit(2)
 }
-await begin(name as AttackName, { port: Number(values.port), metricsPort: Number(values['metrics-port']) })
-console.log('under way')
+await startAttack(name as AttackName, { port: Number(values.port), metricsPort: Number(values['metrics-port']) })
+console.log('started')

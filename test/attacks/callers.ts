@@ -8,7 +8,7 @@ const TIMEOUT_MS = 20_000
 
 export interface Measured {
   calls: number
-  /** What was answered other than 200 and 202, and calls without an answer. */
+  /** Responses other than 200 and 202, and calls without a response. */
   refused: string[]
   p50Ms: number
   p95Ms: number
@@ -20,11 +20,11 @@ export interface Measured {
 export interface Caller {
   url: string
   token: string
-  /** Of the service. */
+  /** The process ID of the service. */
   pid: number
 }
 
-/** Calls at a constant rate, whatever is answered to the calls before. */
+/** Calls at a constant rate, without waiting for earlier responses. */
 export async function measureCallers({ url, token, pid }: Caller, forMs: number): Promise<Measured> {
   const tookMs: number[] = []
   const refused: string[] = []
@@ -62,7 +62,7 @@ function textTo(n: number): string {
   return JSON.stringify({ to: `55119876543${String(n % 100).padStart(2, '0')}`, text: `text ${n}` })
 }
 
-/** 0 where the system does not say (outside Linux). */
+/** 0 if the system does not report it (outside Linux). */
 export function residentMib(pid: number): number {
   try {
     return Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024)

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util'
 import { ATTACKS, type AttackName } from './attacks.ts'
-import { AttackStage } from './stage.ts'
+import { AttackHarness } from './harness.ts'
 
 /**
- * Every attack, or those that are named, each against a service of its own, and what other callers see meanwhile:
+ * Runs all attacks, or the named ones, each against a new service, and prints what other callers observe meanwhile:
  * `npm run test:attacks -- pipelined-pages slow-sign-ins --seconds 10`.
  */
 
@@ -20,10 +20,10 @@ const names = (positionals.length > 0 ? positionals : Object.keys(ATTACKS)) as A
 const table: Record<string, object> = {}
 let failed = false
 for (const name of names) {
-  const stage = await AttackStage.start()
-  const { p95Ms: usualP95Ms } = await stage.measure(1_000)
-  const { refused, ...figures } = await stage.under(name, Number(values.seconds) * 1_000)
-  await stage.dispose()
+  const harness = await AttackHarness.start()
+  const { p95Ms: usualP95Ms } = await harness.measure(1_000)
+  const { refused, ...figures } = await harness.under(name, Number(values.seconds) * 1_000)
+  await harness.dispose()
   table[name] = { usualP95Ms, ...figures, refused: refused.length, example: refused[0]?.slice(0, 60) ?? '' }
   failed ||= refused.length > 0
   console.log(name, JSON.stringify(table[name]))

@@ -1,6 +1,6 @@
 import { ensurePanelBuilt } from './ensure-built.ts'
 
-/** Once for all test files: two builds at a time would take the folder from under each other. */
+/** Builds the panel once for all test files, because concurrent builds would overwrite each other. */
 export default function setup(): void {
   ensurePanelBuilt()
 }

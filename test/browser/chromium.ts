@@ -11,7 +11,7 @@ const HERE = import.meta.dirname
 const ROOT_PACKAGE = new URL('../../package.json', import.meta.url)
 const version: string = JSON.parse(readFileSync(ROOT_PACKAGE, 'utf8')).devDependencies['@sparticuz/chromium']
 
-/** Where a Chrome of the machine's own usually is. */
+/** The usual paths of an installed Chrome. */
 const INSTALLED = [
   '/usr/bin/google-chrome',
   '/usr/bin/chromium',
@@ -69,7 +69,7 @@ async function fromNpm(): Promise<LaunchOptions | null> {
   }
 }
 
-/** The folder is whole or not there, whoever else unpacks at the same time or is killed in the middle. */
+/** The folder is complete or absent, even if several processes unpack it at once or one is killed meanwhile. */
 async function unpack(folder: string): Promise<void> {
   const fresh = await mkdtemp(`${folder}.`)
   try {
@@ -79,7 +79,7 @@ async function unpack(folder: string): Promise<void> {
     await rename(fresh, folder)
   } catch (error) {
     await rm(fresh, { recursive: true, force: true })
-    // Somebody else was quicker.
+    // Another process was faster.
     if (!existsSync(folder)) throw error
   }
 }

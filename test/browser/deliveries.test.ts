@@ -1,28 +1,28 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { until } from '../until.ts'
-import { Stage } from './stage.ts'
+import { PanelHarness } from './harness.ts'
 
-let stage: Stage
+let harness: PanelHarness
 beforeAll(async () => {
-  stage = await Stage.start({ WEBHOOK_RETRY_DELAYS_MS: '100,100' })
+  harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '100,100' })
 })
-afterAll(() => stage.dispose())
+afterAll(() => harness.dispose())
 
-test('a failing webhook shows its attempts, and a redelivery brings it home', async () => {
-  const { id, token } = await stage.service.admin.createConnected('Shop')
-  const page = await stage.openSignedIn(`/instances/${id}/webhook`)
+test('a failing webhook shows its attempts, and a redelivery succeeds once the webhook works again', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Shop')
+  const page = await harness.openSignedIn(`/instances/${id}/webhook`)
   await page.getByLabel('URL').fill('not a url')
   await page.getByLabel('URL').blur()
   await page.getByText('Enter a full URL').waitFor()
-  await page.getByLabel('URL').fill(stage.receiver.url)
+  await page.getByLabel('URL').fill(harness.receiver.url)
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved. New events are posted there.').waitFor()
 
-  stage.receiver.answerWith({ kind: 'status', status: 500, body: 'the database is asleep' })
+  harness.receiver.answerWith({ kind: 'status', status: 500, body: 'the database is asleep' })
   await page.getByRole('button', { name: 'Send a test event' }).click()
   await page.getByText('It answered 500. Only 2xx counts as received.').waitFor()
 
-  await stage.service.instance(id, token).send('5511987654321', 'Hello')
+  await harness.service.instance(id, token).send('5511987654321', 'Hello')
   await page.getByRole('navigation', { name: 'Sections' }).getByText('Events').click()
   const row = page.getByRole('row').filter({ hasText: 'message.sent' })
   await row.getByText('Given up').waitFor()
@@ -34,29 +34,29 @@ test('a failing webhook shows its attempts, and a redelivery brings it home', as
   await page.getByText('the database is asleep').first().waitFor()
   await page.locator('summary', { hasText: 'Headers' }).first().click()
   const shown = await page.getByLabel('Headers').first().textContent()
-  const posted = stage.receiver.requests.find(({ headers }) => headers['x-service-event'] === 'message.sent')!
+  const posted = harness.receiver.requests.find(({ headers }) => headers['x-service-event'] === 'message.sent')!
   for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature', 'x-service-signature']) {
     expect(shown?.toLowerCase()).toContain(`${name}: ${posted.headers[name]}`.toLowerCase())
   }
   expect(await page.getByLabel('Body').textContent()).toBe(posted.body.toString())
 
-  stage.receiver.answerWith({ kind: 'status', status: 200 })
+  harness.receiver.answerWith({ kind: 'status', status: 200 })
   await page.getByRole('button', { name: 'Redeliver now' }).click()
   await page.getByText('Redelivery', { exact: true }).waitFor()
   await page.getByText('answered 200').waitFor()
 })
 
-test('all that was given up goes out again, with a count first and progress after', async () => {
-  const { id, token } = await stage.service.admin.createConnected('Many')
-  const instance = stage.service.instance(id, token)
-  await instance.setWebhook(stage.receiver.url)
-  stage.receiver.answerWith({ kind: 'status', status: 503 })
+test('all exhausted events can be redelivered at once, with a count before and the progress after', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Many')
+  const instance = harness.service.instance(id, token)
+  await instance.setWebhook(harness.receiver.url)
+  harness.receiver.answerWith({ kind: 'status', status: 503 })
   for (const number of ['5511987654321', '5511987654322']) await instance.send(number, 'Hello')
   await until('six events given up', async () => {
-    return (await stage.service.admin.listEvents(id, '?state=exhausted')).length === 6
+    return (await harness.service.admin.listEvents(id, '?state=exhausted')).length === 6
   })
-  stage.receiver.answerWith({ kind: 'status', status: 200 })
-  const page = await stage.openSignedIn(`/instances/${id}`)
+  harness.receiver.answerWith({ kind: 'status', status: 200 })
+  const page = await harness.openSignedIn(`/instances/${id}`)
   await page.getByText('6 events of the last 7 days were given up').waitFor()
   await page.getByRole('link', { name: 'Show why, and redeliver' }).click()
   await page.getByRole('button', { name: 'Redeliver…' }).click()
@@ -66,13 +66,13 @@ test('all that was given up goes out again, with a count first and progress afte
   await page.getByText('All done.').waitFor()
   await page.keyboard.press('Escape')
   await page.getByText('No events match these filters').waitFor()
-  expect(await stage.service.admin.listEvents(id, '?state=delivered')).toHaveLength(6)
+  expect(await harness.service.admin.listEvents(id, '?state=delivered')).toHaveLength(6)
 })
 
-test('a message shows its time line, each step with its event', async () => {
-  const { id, token } = await stage.service.admin.createConnected('Steps')
-  const { id: messageId } = await stage.service.instance(id, token).send('15005550001', 'Nobody there')
-  const page = await stage.openSignedIn(`/instances/${id}/messages?open=${messageId}`)
+test('a message shows its timeline, each step with its event', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Steps')
+  const { id: messageId } = await harness.service.instance(id, token).send('15005550001', 'Nobody there')
+  const page = await harness.openSignedIn(`/instances/${id}/messages?open=${messageId}`)
   await page.getByText('This number is not on WhatsApp.').waitFor()
   await page.getByText('Your webhook: no URL was set').waitFor()
   await page.getByRole('link', { name: 'Set a webhook URL' }).waitFor()
@@ -80,15 +80,15 @@ test('a message shows its time line, each step with its event', async () => {
   await page.getByRole('dialog', { name: 'Event' }).getByText('message.failed').first().waitFor()
 })
 
-test('the lists filter by what is chosen, and the address keeps it', async () => {
-  const { id, token } = await stage.service.admin.createConnected('Filters')
-  const instance = stage.service.instance(id, token)
+test('the lists apply the chosen filters, and the URL contains them', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Filters')
+  const instance = harness.service.instance(id, token)
   await instance.send('15005550001', 'to nobody')
   await instance.send('5511987654321', 'to somebody')
-  const page = await stage.openSignedIn(`/instances/${id}/messages?state=failed`)
+  const page = await harness.openSignedIn(`/instances/${id}/messages?state=failed`)
   await page.getByText('to nobody').waitFor()
   expect(await page.getByText('to somebody').count()).toBe(0)
-  await page.goto(`${stage.url}/instances/${id}/messages`)
+  await page.goto(`${harness.url}/instances/${id}/messages`)
   await page.getByLabel('Recipient').fill('+5511987654321')
   await page.waitForURL(/to=5511987654321/)
   await page.getByText('to somebody').waitFor()

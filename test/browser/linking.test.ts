@@ -5,44 +5,44 @@ import type { Order } from '@pombal/simulator'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Network, startNetwork } from '../network.ts'
 import { until } from '../until.ts'
-import { Stage } from './stage.ts'
+import { PanelHarness } from './harness.ts'
 
-let stage: Stage
+let harness: PanelHarness
 let network: Network
 beforeAll(async () => {
   network = await startNetwork()
-  stage = await Stage.start({ WHATSAPP_URL: network.url })
+  harness = await PanelHarness.start({ WHATSAPP_URL: network.url })
 })
 afterAll(async () => {
-  await stage.dispose()
+  await harness.dispose()
   await network.close()
 })
 
 test('the QR code on the page links the number that scans it', async () => {
-  const { id } = await stage.service.admin.createInstance('whatsapp', 'Shop')
-  const page = await stage.openSignedIn(`/instances/${id}`)
+  const { id } = await harness.service.admin.createInstance('whatsapp', 'Shop')
+  const page = await harness.openSignedIn(`/instances/${id}`)
   await page.getByText('Point the phone at this code').waitFor()
   await page.getByRole('button', { name: 'Link a number' }).click()
   await page.getByTestId('qr').waitFor()
   await page.getByText(/A new code appears in \d+ s/).waitFor()
-  const qr = await until('a code', async () => (await stage.service.admin.connection(id)).qr)
+  const qr = await until('a code', async () => (await harness.service.admin.connection(id)).qr)
   await network.scanQr(qr)
   await page.getByText('Messages are sent and received.').waitFor()
   expect(await page.getByTestId('qr').count()).toBe(0)
-  expect(stage.complaints).toEqual([])
+  expect(harness.complaints).toEqual([])
 })
 
-test('a new instance for a real number shows its code without being asked', async () => {
-  const page = await stage.openSignedIn('/')
+test('a new instance for a real number shows its QR code at once', async () => {
+  const page = await harness.openSignedIn('/')
   await page.getByRole('button', { name: 'New instance' }).click()
   await page.getByLabel('Name', { exact: true }).fill('At once')
   await page.getByRole('button', { name: 'Create', exact: true }).click()
   await page.getByTestId('qr').waitFor()
 })
 
-test('a pairing code is shown for the number typed in, and links it once the phone has it', async () => {
-  const { id } = await stage.service.admin.createInstance('whatsapp', 'By code')
-  const page = await stage.openSignedIn(`/instances/${id}`)
+test('a pairing code is shown for the number typed in, and links it once it is typed on the phone', async () => {
+  const { id } = await harness.service.admin.createInstance('whatsapp', 'By code')
+  const page = await harness.openSignedIn(`/instances/${id}`)
   await page.getByText('Pairing code').click()
   await page.getByLabel('Your number').fill('12')
   await page.getByRole('button', { name: 'Get a pairing code' }).click()
@@ -54,12 +54,12 @@ test('a pairing code is shown for the number typed in, and links it once the pho
   await page.getByText('Messages are sent and received.').waitFor()
 })
 
-test('a code that rotates is redrawn with its countdown; the last one runs out, and one button brings another', async () => {
+test('each new QR code is drawn with its countdown; after the last one expires, one button requests another', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'pombal-codes-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'ended')
-  const nodeOptions = ['--import', new URL('./ended-codes.ts', import.meta.url).href]
-  await using slow = await Stage.start({ WHATSAPP_URL: network.url, CODES_ENDED: file }, nodeOptions)
+  const nodeOptions = ['--import', new URL('./expire-codes.ts', import.meta.url).href]
+  await using slow = await PanelHarness.start({ WHATSAPP_URL: network.url, CODES_ENDED: file }, nodeOptions)
   await network.misbehave({ kind: 'qr_codes', count: 2 })
   const { id } = await slow.service.admin.createInstance('whatsapp', 'Slow')
   const page = await slow.openSignedIn('/')
@@ -67,7 +67,7 @@ test('a code that rotates is redrawn with its countdown; the last one runs out, 
   await page.goto(`${slow.url}/instances/${id}`)
   const drawn = page.getByTestId('qr').locator('path')
   const codeOnShow = async () => (await slow.service.admin.connection(id)).qr
-  /** The code on the page is the one that the service has. */
+  /** Waits until the page draws another code. */
   const drawnAnew = (before: string | null) =>
     until('another code', async () => {
       const shape = await drawn.getAttribute('d')
@@ -111,13 +111,13 @@ test.each<[string, string, (phone: string) => Order[]]>([
     account => [{ kind: 'stream_error', account, conflict: 'replaced' }],
   ],
 ])('a stop because of %s is shown with its remedy, and one button tries again', async (_, words, orders) => {
-  const { id } = await stage.service.admin.createInstance('whatsapp', 'Stopped')
-  await stage.service.admin.connect(id)
+  const { id } = await harness.service.admin.createInstance('whatsapp', 'Stopped')
+  await harness.service.admin.connect(id)
   const { phone } = await network.scanQr(
-    await until('a code', async () => (await stage.service.admin.connection(id)).qr),
+    await until('a code', async () => (await harness.service.admin.connection(id)).qr),
   )
-  await stage.service.admin.untilState(id, 'connected')
-  const page = await stage.openSignedIn(`/instances/${id}`)
+  await harness.service.admin.untilState(id, 'connected')
+  const page = await harness.openSignedIn(`/instances/${id}`)
   await page.getByText('Messages are sent and received.').waitFor()
   for (const order of orders(phone)) await network.misbehave(order)
   await page.getByText(words).waitFor()
@@ -125,23 +125,23 @@ test.each<[string, string, (phone: string) => Order[]]>([
   await page.getByText('Messages are sent and received.').waitFor()
 })
 
-test('a restriction is shown with its end and the waiting messages, and so is why connections ended', async () => {
-  const { id } = await stage.service.admin.createInstance('whatsapp', 'Restricted')
-  await stage.service.admin.connect(id)
-  const qr = await until('a code', async () => (await stage.service.admin.connection(id)).qr)
+test('a restriction is shown with its end and the messages that wait for it, and so are the reasons for closed connections', async () => {
+  const { id } = await harness.service.admin.createInstance('whatsapp', 'Restricted')
+  await harness.service.admin.connect(id)
+  const qr = await until('a code', async () => (await harness.service.admin.connection(id)).qr)
   const { phone } = await network.scanQr(qr)
-  await stage.service.admin.untilState(id, 'connected')
-  const page = await stage.openSignedIn(`/instances/${id}`)
+  await harness.service.admin.untilState(id, 'connected')
+  const page = await harness.openSignedIn(`/instances/${id}`)
   await page.getByText('1 × code 515').waitFor()
   await network.misbehave({ kind: 'restrict', account: phone, seconds: 3_600 })
   await page.getByText('Messages to them wait; others are sent').waitFor()
   await page.getByText('WhatsApp does not let the number start new chats until').waitFor()
   await network.misbehave({ kind: 'restrict', account: phone, seconds: null })
   await page.getByText('Messages to them wait; others are sent').waitFor({ state: 'detached' })
-  expect(stage.complaints).toEqual([])
+  expect(harness.complaints).toEqual([])
 })
 
-/** The connection is lost, and the next login is refused. */
+/** Cuts the connection and refuses the next login. */
 function refusedWith(reason: string): (account: string) => Order[] {
   return account => [
     { kind: 'refuse_logins', reason, count: 1, account },

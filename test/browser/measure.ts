@@ -7,34 +7,34 @@ import type { Page } from 'playwright-core'
 import { newInstanceId, newMessageId, newWhatsappId } from '../../src/domain/ids.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import { ensurePanelBuilt } from './ensure-built.ts'
-import { Stage } from './stage.ts'
+import { PanelHarness } from './harness.ts'
 
 /**
- * How the panel feels with 1,000 instances and 100,000 messages, measured in the browser: `npm run measure:panel`. Each figure is
- * the middle one of five rounds: what other programs take away from one of them is not the panel's.
+ * Measures the response times of the panel with 1,000 instances and 100,000 messages in the browser: `npm run measure:panel`.
+ * Each figure is the median of five rounds, so that other programs affect it little.
  */
 
 const INSTANCES = 1_000
 const MESSAGES = 100_000
 const WITHIN_MS = 100
 const ROUNDS = 5
-/** How long the page waits for more typing. */
+/** How long the search field waits for more typing. */
 const SEARCH_PAUSE_MS = 250
 const SECRET = `whsec_${Buffer.alloc(32).toString('base64')}`
 
 ensurePanelBuilt()
-await using stage = await Stage.start({ RETENTION_DAYS: '3650' })
-const { service } = stage
+await using harness = await PanelHarness.start({ RETENTION_DAYS: '3650' })
+const { service } = harness
 const { id } = await service.admin.createConnected('Busy')
 await service.kill('SIGTERM')
 await seed(service.dataDir, id)
 await service.start()
 
-const page = await stage.open('/sign-in', { viewport: { width: 1280, height: 860 } })
+const page = await harness.open('/sign-in', { viewport: { width: 1280, height: 860 } })
 const loaded = await transferred(page)
 await page.locator('input[type="password"]').waitFor()
 await page.goto('about:blank')
-const list = await stage.openSignedIn('/')
+const list = await harness.openSignedIn('/')
 await list.getByRole('row').nth(5).waitFor()
 
 report(`First load: compressed script`, loaded.scriptBytes / 1024, 300, 'KB')
@@ -47,14 +47,14 @@ report('Instances: from a search typed to its rows', await middle(round => searc
 report(
   'Instances: from a click to the instance',
   await middle(async () => {
-    await list.goto(stage.url)
+    await list.goto(harness.url)
     await list.getByRole('row').nth(5).waitFor()
     return timed(list, '#content a[data-row-link]', 'nav a[aria-current]')
   }),
   WITHIN_MS,
 )
 
-await list.goto(`${stage.url}/instances/${id}/messages`)
+await list.goto(`${harness.url}/instances/${id}/messages`)
 await list.getByRole('row').nth(5).waitFor()
 const scrolled = await scrollToEnd(list)
 console.log(`Messages: ${scrolled.rows} rows reached in ${(scrolled.ms / 1000).toFixed(1)} s of scrolling`)
@@ -81,7 +81,7 @@ await list.getByText('The newest of all').waitFor()
 console.log(`Messages: a new one is on top ${Date.now() - arrived} ms after it was sent, with all rows loaded`)
 
 function post(path: string): Promise<Response> {
-  return fetch(`${stage.url}/admin/v1${path}`, {
+  return fetch(`${harness.url}/admin/v1${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${service.adminKey}` },
   })
@@ -135,7 +135,7 @@ async function transferred(on: Page): Promise<{ scriptBytes: number }> {
     if (!response.url().endsWith('.js')) return
     sizes.push(brotliCompressSync(await response.body()).length)
   })
-  await fresh.goto(`${stage.url}/sign-in`)
+  await fresh.goto(`${harness.url}/sign-in`)
   await fresh.locator('input[type="password"]').fill(service.adminKey)
   await fresh.keyboard.press('Enter')
   await fresh.getByRole('table').waitFor()

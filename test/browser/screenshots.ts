@@ -4,9 +4,9 @@ import type { BrowserContextOptions, Page } from 'playwright-core'
 import { startNetwork } from '../network.ts'
 import { until } from '../until.ts'
 import { ensurePanelBuilt } from './ensure-built.ts'
-import { Stage } from './stage.ts'
+import { PanelHarness } from './harness.ts'
 
-/** Every page of the panel, in light, dark and narrow, into `docs/screenshots`: `npm run screenshots`. */
+/** `npm run screenshots`: takes screenshots of every page in light, dark and narrow, for `docs/screenshots`. */
 
 const FOLDER = join(import.meta.dirname, '../../docs/screenshots')
 const LOOKS: Record<string, BrowserContextOptions> = {
@@ -31,23 +31,23 @@ interface Scene {
 }
 
 ensurePanelBuilt()
-await using stage = await Stage.start({ WEBHOOK_RETRY_DELAYS_MS: '300,600,600000' })
+await using harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '300,600,600000' })
 const network = await startNetwork()
-await using linking = await Stage.start({ WHATSAPP_URL: network.url })
+await using linking = await PanelHarness.start({ WHATSAPP_URL: network.url })
 await rm(FOLDER, { recursive: true, force: true })
 await mkdir(FOLDER, { recursive: true })
 
-await shoot(stage, [
+await shoot(harness, [
   { name: '01-sign-in', path: '/sign-in' },
   { name: '02-first', path: '/', prepare: page => page.getByText('Try the sandbox').waitFor() },
 ])
-await shoot(stage, await life())
+await shoot(harness, await life())
 await shoot(linking, await linkingScenes())
 await network.close()
 
 /** An instance with some hours behind it, and what its pages show. */
 async function life(): Promise<Scene[]> {
-  const { service, receiver } = stage
+  const { service, receiver } = harness
   const { id, token } = await service.admin.createConnected('Padaria Central')
   const other = await service.admin.createConnected('Clinic reminders')
   await service.admin.createInstance('whatsapp', 'Bookshop')
@@ -156,7 +156,7 @@ async function life(): Promise<Scene[]> {
   ]
 }
 
-/** A number that nobody has linked yet. */
+/** A number that is not linked yet. */
 async function linkingScenes(): Promise<Scene[]> {
   const { id } = await linking.service.admin.createInstance('whatsapp', 'Bookshop')
   await linking.service.admin.connect(id)
@@ -191,7 +191,7 @@ async function linkingScenes(): Promise<Scene[]> {
   ]
 }
 
-async function shoot(on: Stage, scenes: readonly Scene[]): Promise<void> {
+async function shoot(on: PanelHarness, scenes: readonly Scene[]): Promise<void> {
   for (const [look, options] of Object.entries(LOOKS)) {
     const page = await on.openSignedIn('/', options)
     for (const { name, path, prepare, whole = false } of scenes) {

@@ -1,42 +1,42 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { until } from '../until.ts'
-import { ADMIN_KEY, Stage, signIn } from './stage.ts'
+import { ADMIN_KEY, PanelHarness, signIn } from './harness.ts'
 
 const PASSWORD = 'correct horse battery'
 
-let stage: Stage
+let harness: PanelHarness
 beforeAll(async () => {
-  stage = await Stage.start()
+  harness = await PanelHarness.start()
 })
-afterAll(() => stage.dispose())
+afterAll(() => harness.dispose())
 
-test('whoever is not signed in is led to the sign-in, and back to where they wanted to go', async () => {
-  const page = await stage.open('/settings')
+test('visitors who are not signed in get the sign-in page, and then the page that they asked for', async () => {
+  const page = await harness.open('/settings')
   await page.waitForURL(/\/sign-in\?from=/)
   expect(await page.getByText('Your session has ended').count()).toBe(0)
   await signIn(page)
   expect(new URL(page.url()).pathname).toBe('/settings')
 })
 
-test('a password can be set only when signed in, and then opens the panel; the key still does', async () => {
-  const refused = await fetch(`${stage.url}/admin/v1/password`, {
+test('a password can be set only when signed in; then it opens the panel, and so does the key', async () => {
+  const refused = await fetch(`${harness.url}/admin/v1/password`, {
     method: 'PUT',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ password: PASSWORD }),
   })
   expect(refused.status).toBe(401)
 
-  const page = await stage.openSignedIn('/settings')
+  const page = await harness.openSignedIn('/settings')
   await page.getByLabel('New password').fill(PASSWORD)
   await page.getByRole('button', { name: 'Set password' }).click()
   await page.getByText('A password is set.').waitFor()
-  await signIn(await stage.open('/sign-in'), PASSWORD)
-  await signIn(await stage.open('/sign-in'), ADMIN_KEY)
+  await signIn(await harness.open('/sign-in'), PASSWORD)
+  await signIn(await harness.open('/sign-in'), ADMIN_KEY)
 })
 
-test('a session that is ended elsewhere goes to the sign-in by itself', async () => {
-  const page = await stage.openSignedIn('/')
-  const elsewhere = await stage.openSignedIn('/settings')
+test('a page whose session is ended elsewhere shows the sign-in page', async () => {
+  const page = await harness.openSignedIn('/')
+  const elsewhere = await harness.openSignedIn('/settings')
   await elsewhere.getByText('this one').waitFor()
   const others = elsewhere.getByRole('button', { name: /^End the session/ })
   for (let left = await others.count(); left > 0; left -= 1) {
@@ -48,11 +48,11 @@ test('a session that is ended elsewhere goes to the sign-in by itself', async ()
 })
 
 test('signing out ends the session on the service too', async () => {
-  const page = await stage.openSignedIn('/')
-  const [cookie] = await page.context().cookies(`${stage.url}/admin/v1/session`)
+  const page = await harness.openSignedIn('/')
+  const [cookie] = await page.context().cookies(`${harness.url}/admin/v1/session`)
   expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict', path: '/admin/v1' })
   const headers = { cookie: `${cookie!.name}=${cookie!.value}` }
-  const session = () => fetch(`${stage.url}/admin/v1/session`, { headers })
+  const session = () => fetch(`${harness.url}/admin/v1/session`, { headers })
   expect((await session()).status).toBe(200)
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.waitForURL(/\/sign-in/)
@@ -60,10 +60,10 @@ test('signing out ends the session on the service too', async () => {
 })
 
 test('a session counts only for requests from this site', async () => {
-  const page = await stage.openSignedIn('/')
-  const [cookie] = await page.context().cookies(`${stage.url}/admin/v1/session`)
+  const page = await harness.openSignedIn('/')
+  const [cookie] = await page.context().cookies(`${harness.url}/admin/v1/session`)
   const send = (headers: Record<string, string>) =>
-    fetch(`${stage.url}/admin/v1/instances`, {
+    fetch(`${harness.url}/admin/v1/instances`, {
       method: 'POST',
       headers: { cookie: `${cookie!.name}=${cookie!.value}`, 'content-type': 'application/json', ...headers },
       body: '{}',
@@ -72,26 +72,26 @@ test('a session counts only for requests from this site', async () => {
   expect((await send({ 'sec-fetch-site': 'cross-site' })).status).toBe(403)
   expect((await send({ origin: 'http://127.0.0.1:1' })).status).toBe(403)
   expect((await send({})).status).toBe(403)
-  expect((await send({ origin: stage.url })).status).toBe(201)
+  expect((await send({ origin: harness.url })).status).toBe(201)
 })
 
-test('the page loads nothing from elsewhere and holds no script of its own', async () => {
-  const page = await stage.open('/')
+test('the page loads nothing from other origins and contains no inline script', async () => {
+  const page = await harness.open('/')
   const hosts = new Set<string>()
   page.on('request', request => hosts.add(new URL(request.url()).host))
   await signIn(page)
   await page.getByText('Live', { exact: true }).waitFor()
-  expect([...hosts]).toEqual([new URL(stage.url).host])
-  const policy = (await fetch(stage.url)).headers.get('content-security-policy')
+  expect([...hosts]).toEqual([new URL(harness.url).host])
+  const policy = (await fetch(harness.url)).headers.get('content-security-policy')
   expect(policy).toContain("default-src 'none'")
   expect(policy).toContain("script-src 'self';")
   expect(policy).not.toContain('unsafe')
-  expect(stage.complaints).toEqual([])
+  expect(harness.complaints).toEqual([])
 })
 
-test('addresses that are not pages keep their meaning', async () => {
+test('URLs that are not pages of the panel keep their meaning', async () => {
   const answer = async (path: string) => {
-    const response = await fetch(stage.url + path, { headers: { accept: 'text/html' } })
+    const response = await fetch(harness.url + path, { headers: { accept: 'text/html' } })
     return [response.status, response.headers.get('content-type')?.split(';')[0]]
   }
   expect(await answer('/instances/inst_x/messages')).toEqual([200, 'text/html'])
@@ -103,8 +103,8 @@ test('addresses that are not pages keep their meaning', async () => {
 })
 
 /** The last one: from then on this address may guess no more. */
-test('guessing is throttled, also with the right password; the admin key still opens', async () => {
-  const page = await stage.open('/sign-in')
+test('after ten wrong passwords even the right one is refused for a while; the admin key still opens the panel', async () => {
+  const page = await harness.open('/sign-in')
   const field = page.locator('input[type="password"]')
   for (let guess = 1; guess <= 11; guess += 1) {
     await field.fill(`wrong password ${guess}`)

@@ -9,7 +9,7 @@ import { newSeed, Random } from '../rig/random.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
 
-/** More than one commit fails, and more than are in memory for one recipient. */
+/** More messages than one commit fails, and than are in memory for one recipient. */
 const QUEUED = 900
 const AT_ONCE = 16
 const KILLS = 3
@@ -101,7 +101,7 @@ class Scene {
     return inboxes.flat().flatMap(message => (message.from === phone ? [message.text] : []))
   }
 
-  /** How far each one is known to have got, or the code of its failure; once something is known of all. */
+  /** The last reported state of each message, or the code of its failure, once every message has an event. */
   async ends(ids: Iterable<string>): Promise<Map<string, string>> {
     const ends = new Map<string, string>()
     const wanted = [...ids]
@@ -129,7 +129,7 @@ class Scene {
 describe.each(STORES)('kill -9 while a queue fails, on %s', store => {
   const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
 
-  test('at a logout that is followed by linking another number: nothing of the old queue goes out from that', async () => {
+  test('kill -9 at a logout that is followed by linking another number: nothing of the old queue goes out from the new number', async () => {
     console.log(`${store}: CRASH_SEED=${seed}`)
     const random = new Random(seed)
     const scene = await Scene.open(store)
@@ -158,7 +158,7 @@ describe.each(STORES)('kill -9 while a queue fails, on %s', store => {
   })
 
   test.each(['logout', 'deletion'] as const)(
-    'at a %s: what a phone shows is known as sent or unconfirmed, never as failed before it was sent',
+    'kill -9 at a %s: a message that a phone shows is sent or unconfirmed, never reported as unsent',
     async end => {
       console.log(`${store}: CRASH_SEED=${seed}`)
       const random = new Random(seed)

@@ -8,7 +8,7 @@ import { Service } from '../service.ts'
 const TRIES = 3
 
 test.each(STORES)(
-  'on %s a service killed in its first start serves at the next one',
+  'on %s a service that was killed during its first start serves after the next start',
   async store => {
     const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
     console.log(`first start on ${store}: CRASH_SEED=${seed}`)

@@ -18,13 +18,13 @@ const ALLOW: Record<StoreKind, string> = {
   postgres: 'drop trigger refuse on events',
 }
 
-describe('kill -9 between the commit of the keys and that of the event', () => {
+describe('kill -9 between the commit of the keys and the commit of the event', () => {
   test.each(STORES.flatMap(store => [100, 300_000, 900_000].map(length => [store, length] as const)))(
-    'on %s, of a text of %i characters: it is one event, though its sender never sends it again',
+    'on %s a text of %i characters is one event, although its sender never sends it again',
     async (store, length) => {
-      await using stage = await LinkedHarness.open(store)
-      const { network, service, receiver, database } = stage
-      const { id, phone } = await stage.link()
+      await using harness = await LinkedHarness.open(store)
+      const { network, service, receiver, database } = harness
+      const { id, phone } = await harness.link()
       await network.misbehave({ kind: 'rule', rule: { when: RETRY, do: 'drop' } })
       await database.run(REFUSE[store], service.dataDir)
 

@@ -6,15 +6,15 @@ export interface KillPoint {
    * - `during start-up`: before the banner, or just after it
    * - `at a moment`
    * - `right after a 202`
-   * - `before WhatsApp answers`: WhatsApp has fallen silent, and a text that was accepted since is on the way to it
-   * - `in an attempt`: the receiver has the event, and has not answered
+   * - `before WhatsApp answers`: WhatsApp is paused, and a text that was accepted since is being sent
+   * - `in an attempt`: the receiver has the event and has not answered
    */
   kind: 'during start-up' | 'at a moment' | 'right after a 202' | 'before WhatsApp answers' | 'in an attempt'
-  /** Every instance is connected again first: what goes on then takes longer than a start on a fast machine. */
+  /** Waits first until every instance is connected again. */
   onceConnected: boolean
-  /** Counted from the banner, the start or the connection: when it happens, or when what it waits for may begin. */
+  /** From the start, the banner or the connection to the kill, or to the beginning of the wait for its trigger. */
   afterMs: number
-  /** From what it waited for to the kill. */
+  /** From the trigger to the kill. */
   thenMs: number
 }
 
@@ -26,7 +26,7 @@ const KINDS = [
   'in an attempt',
 ] as const
 const LONGEST_MS = 900
-/** Where the driver logs in again and writes what is queued: most of what can go wrong is in the first moments. */
+/** The first moments after a start, when the driver logs in and writes queued messages, and most errors occur. */
 const FIRST_MOMENTS_MS = 250
 /** From the 202 to the socket: look-up, content, encryption, each with its commit. */
 const ON_THE_WAY_MS = 80
@@ -38,7 +38,7 @@ export function nextKillPoint(random: Random, startUpMs: number): KillPoint {
     return { kind, onceConnected: false, afterMs: random.between(0, startUpMs), thenMs: 0 }
   }
   const onceConnected = random.next() < 0.5
-  // Nothing is written to a silent WhatsApp before the driver has logged in and knows the recipients' devices.
+  // The driver writes nothing to a paused WhatsApp before it has logged in and knows the recipients' devices.
   if (kind === 'before WhatsApp answers') {
     const afterMs = random.between(onceConnected ? 0 : FIRST_MOMENTS_MS, LONGEST_MS)
     return { kind, onceConnected, afterMs, thenMs: random.between(0, ON_THE_WAY_MS) }

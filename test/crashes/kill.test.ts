@@ -4,7 +4,7 @@ import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { newSeed } from '../rig/random.ts'
 import { type KillRunOptions, runKills } from './kill-run.ts'
 
-/** Of each store: 50 in all. `npm run test:crash` does more. */
+/** The kills on each store. `npm run test:crash` does more. */
 const KILLS = 25
 const SANDBOX_KILLS = 8
 
@@ -26,7 +26,7 @@ async function expectAllHeld(store: StoreKind, options: Pick<KillRunOptions, 'ki
   }
 }
 
-// Beside one another: most of a run on PostgreSQL is waiting for leases to lapse.
+// Concurrently, because a run on PostgreSQL mostly waits for leases to lapse.
 describe('kill -9 at random points under load', { concurrent: true }, () => {
   test.each(STORES)(
     'on %s loses nothing, shows nothing twice, and reports every change in order',

@@ -4,13 +4,13 @@ import { expect, inject, test } from 'vitest'
 import { createDatabase, STORES } from '../database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { chatState, dirty, groupCall, newsletterMessage, offlinePreview, pairDevice } from '../flows/failing-stanzas.ts'
+import { LoadHarness } from '../rig/harness.ts'
 import { judge } from '../rig/judge.ts'
 import type { Pace } from '../rig/load.ts'
 import { newSeed, Random } from '../rig/random.ts'
-import { Stage } from '../rig/stage.ts'
 import { until } from '../until.ts'
 
-const PACE: Pace = { senders: 3, sendEveryMs: [0, 200], writeEveryMs: [100, 400], mostUndelivered: 30 }
+const PACE: Pace = { senders: 3, sendEveryMs: [0, 200], writeEveryMs: [100, 400], maxPendingEvents: 30 }
 const CONNECTED_WITHIN_MS = 180_000
 /** From a moment to its kill, at most. */
 const LATER_MS = 60
@@ -53,14 +53,14 @@ test.each(STORES)(
     console.log(`kills while the library fails, on ${store}: CRASH_SEED=${seed}`)
     const random = new Random(seed)
     const database = await createDatabase(store, inject('postgresUrl'))
-    const stage = await Stage.open({ database, instances: 2, seed, load: { pace: PACE } })
+    const harness = await LoadHarness.open({ database, instances: 2, seed, load: { pace: PACE } })
     try {
-      const { service } = stage
-      const failing = new FailingNumber(stage, 0)
-      const other = new FailingNumber(stage, 1)
+      const { service } = harness
+      const failing = new FailingNumber(harness, 0)
+      const other = new FailingNumber(harness, 1)
       // The socket that linked it has ended.
       const endsBefore = other.count('connection.closed')
-      stage.startLoad()
+      harness.startLoad()
       for (const [moment, arrive] of shuffled(Object.entries(MOMENTS), random)) {
         await arrive(failing, random)
         await sleep(random.between(0, LATER_MS))
@@ -69,42 +69,42 @@ test.each(STORES)(
         await failing.answerQueries(null)
         await database.expireLeases()
         await service.start()
-        await stage.untilConnected(CONNECTED_WITHIN_MS)
+        await harness.untilConnected(CONNECTED_WITHIN_MS)
       }
-      await stage.untilRecovered(CONNECTED_WITHIN_MS)
-      await stage.stopLoad()
-      await stage.untilQuiet()
-      const facts = await stage.collectFacts()
+      await harness.untilRecovered(CONNECTED_WITHIN_MS)
+      await harness.stopLoad()
+      await harness.untilQuiet()
+      const facts = await harness.collectFacts()
       expect(judge(facts)).toMatchObject({ violations: [], lostIncoming: [] })
-      expect([...(await stage.listUndelivered()), ...(await stage.replay())]).toEqual([])
+      expect([...(await harness.listUndelivered()), ...(await harness.replay())]).toEqual([])
       expect(facts.accepted.length).toBeGreaterThan(Object.keys(MOMENTS).length)
       expect(other.count('connection.closed')).toBe(endsBefore)
       expect(await service.kill('SIGTERM')).toEqual({ code: 0, signal: null })
     } finally {
-      await stage.dispose()
+      await harness.dispose()
       await database.dispose()
     }
   },
   LONG_TEST_WITHIN_MS,
 )
 
-/** A number of the stage, and what WhatsApp does to it. */
+/** A number of the harness, and what WhatsApp does to it. */
 class FailingNumber {
-  readonly #stage: Stage
+  readonly #harness: LoadHarness
   readonly #id: string
   readonly #account: string
   #rule: number | undefined
 
-  constructor(stage: Stage, index: number) {
-    const { client, phone } = stage.players[index]!
-    this.#stage = stage
+  constructor(harness: LoadHarness, index: number) {
+    const { client, phone } = harness.linkedInstances[index]!
+    this.#harness = harness
     this.#id = client.id
     this.#account = phone
   }
 
   /** How often its log has that line, over all runs of the service. */
   count(msg: string): number {
-    const lines = this.#stage.service.wholeLog.split('\n').filter(line => line.includes(`"msg":"${msg}"`))
+    const lines = this.#harness.service.wholeLog.split('\n').filter(line => line.includes(`"msg":"${msg}"`))
     return lines.filter(line => line.includes(this.#id)).length
   }
 
@@ -112,26 +112,26 @@ class FailingNumber {
   async untilNext(msg: string, cause: () => Promise<unknown>): Promise<void> {
     const before = this.count(msg)
     await cause()
-    await until(msg, () => this.count(msg) > before || this.#stage.service.url === null)
+    await until(msg, () => this.count(msg) > before || this.#harness.service.url === null)
   }
 
   async isOnline(): Promise<boolean> {
-    const accounts = await this.#stage.network!.accounts()
+    const accounts = await this.#harness.network!.accounts()
     return accounts.some(({ phone, online }) => phone === this.#account && online)
   }
 
   /** It may be offline at that moment. */
   async send(stanza: StanzaText): Promise<void> {
-    await this.#stage.network!.misbehave({ kind: 'stanza', account: this.#account, stanza }).catch(() => undefined)
+    await this.#harness.network!.misbehave({ kind: 'stanza', account: this.#account, stanza }).catch(() => undefined)
   }
 
   async cut(): Promise<void> {
-    await this.#stage.network!.misbehave({ kind: 'cut', account: this.#account })
+    await this.#harness.network!.misbehave({ kind: 'cut', account: this.#account })
   }
 
   /** @param how null: WhatsApp answers them */
   async answerQueries(how: Rule['do'] | null): Promise<void> {
-    const { network } = this.#stage
+    const { network } = this.#harness
     if (this.#rule !== undefined) await network!.misbehave({ kind: 'remove_rule', id: this.#rule })
     if (how === null) return
     const when = { stanza: 'iq', direction: 'out', account: this.#account, attrs: { type: 'result' } } as const

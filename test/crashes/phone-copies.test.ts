@@ -20,7 +20,7 @@ const ALLOW: Record<StoreKind, string> = {
 }
 
 /** A linked number, on a phone that sends copies of messages that WhatsApp delivers without content. */
-async function openStage(store: StoreKind) {
+async function openHarness(store: StoreKind) {
   const harness = await LinkedHarness.open(store)
   const { network, service, receiver, database } = harness
   const { id, phone } = await harness.link()
@@ -47,21 +47,21 @@ describe('a message that WhatsApp delivers without content and the phone sends a
   test.each(STORES)(
     'on %s, kill -9 before the event is recorded: it is one event, in its chat',
     async store => {
-      await using stage = await openStage(store)
-      const { network, service, phone } = stage
+      await using harness = await openHarness(store)
+      const { network, service, phone } = harness
       await network.joinGroup(GROUP, [CONTACT, phone])
-      await stage.run(REFUSE)
+      await harness.run(REFUSE)
       const alone = await network.writeAs({ from: CONTACT, to: phone, text: 'alone', unavailable: true })
       const group = { from: CONTACT, to: phone, text: 'in a group', group: GROUP, unavailable: true }
       const written = [alone, await network.writeAs(group)]
       await until('the refusal', () => service.output.includes('not now'))
-      await stage.kill()
-      await stage.run(ALLOW)
-      await stage.start()
-      for (const { id } of written) await until('the event', () => stage.events(id).length > 0)
-      expect(stage.events(alone.id)[0]?.data).toMatchObject({ from: CONTACT, chat: CONTACT, text: 'alone' })
-      expect(stage.events(written[1]!.id)[0]?.data).toMatchObject({ from: CONTACT, group: GROUP, text: 'in a group' })
-      for (const { id } of written) expect(stage.events(id)).toHaveLength(1)
+      await harness.kill()
+      await harness.run(ALLOW)
+      await harness.start()
+      for (const { id } of written) await until('the event', () => harness.events(id).length > 0)
+      expect(harness.events(alone.id)[0]?.data).toMatchObject({ from: CONTACT, chat: CONTACT, text: 'alone' })
+      expect(harness.events(written[1]!.id)[0]?.data).toMatchObject({ from: CONTACT, group: GROUP, text: 'in a group' })
+      for (const { id } of written) expect(harness.events(id)).toHaveLength(1)
     },
     LONG_TEST_WITHIN_MS,
   )
@@ -69,8 +69,8 @@ describe('a message that WhatsApp delivers without content and the phone sends a
   test.each(STORES)(
     'on %s, kill -9 as soon as WhatsApp has the acknowledgement: the copy was requested before',
     async store => {
-      await using stage = await openStage(store)
-      const { network, phone } = stage
+      await using harness = await openHarness(store)
+      const { network, phone } = harness
       const applied = async (rule: number | undefined) =>
         (await network.scenario()).rules.find(({ id }) => id === rule)?.applied ?? 0
       const { rule: acknowledged } = await network.misbehave({
@@ -79,10 +79,10 @@ describe('a message that WhatsApp delivers without content and the phone sends a
       })
       const written = await network.writeAs({ from: CONTACT, to: phone, text: 'alone', unavailable: true })
       await until('the acknowledgement', async () => (await applied(acknowledged)) > 0)
-      await stage.kill()
-      await stage.start()
-      await until('the event', () => stage.events(written.id).length > 0)
-      expect(stage.events(written.id)).toHaveLength(1)
+      await harness.kill()
+      await harness.start()
+      await until('the event', () => harness.events(written.id).length > 0)
+      expect(harness.events(written.id)).toHaveLength(1)
     },
     LONG_TEST_WITHIN_MS,
   )

@@ -18,15 +18,15 @@ const ALLOW: Record<StoreKind, string> = {
   postgres: 'drop trigger refuse on credentials',
 }
 
-describe('kill -9 before the commit of a pre-key that a request for a message brings along', () => {
+describe('kill -9 before the commit of a pre-key that a resend request carries', () => {
   test.each(STORES)(
-    'on %s: the sender was not given that key, and what it encrypts for us next can be decrypted',
+    'on %s: the sender did not get that key, and its next messages can be decrypted',
     async store => {
       // Pre-keys are reported as they are.
-      await using stage = await LinkedHarness.open(store, { networkOptions: [] })
-      const { network, service, receiver, database } = stage
+      await using harness = await LinkedHarness.open(store, { networkOptions: [] })
+      const { network, service, receiver, database } = harness
       const received = (text: string) => receiver.events.some(({ data }) => data['text'] === text)
-      const { id, phone } = await stage.link()
+      const { id, phone } = await harness.link()
       await network.writeAs({ from: CONTACT, to: phone, text: 'before' })
       await until('the first event', () => received('before'))
 

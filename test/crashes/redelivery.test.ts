@@ -10,13 +10,13 @@ import { until } from '../until.ts'
 const CONTACT = '5511987654321'
 const GROUP = '120363000000000777@g.us'
 const INCOMING = { stanza: 'message', direction: 'out' } as const
-/** What the client says when it has a message. */
+/** The client's receipt for a message. */
 const RECEIPTS = ['', 'inactive'].map(type => ({ stanza: 'receipt', direction: 'in', attrs: { type } }) as const)
 
 /** The last version that stored an event alone of an incoming message, by the name that was known. */
 const WITHOUT_ROWS = '0012'
 
-describe('a message whose receipt was lost, delivered again after kill -9 under another name of its sender', () => {
+describe('a message whose receipt was lost, redelivered after kill -9 under another name of its sender', () => {
   test.each(
     STORES.flatMap(store => (['this version', 'the version before'] as const).map(first => [store, first] as const)),
   )(
@@ -66,7 +66,7 @@ describe('a message whose receipt was lost, delivered again after kill -9 under 
         await after.admin.untilState(id, 'connected')
         const last = await network.writeAs({ from: CONTACT, to: phone, text: 'the last' })
         await until('the last event', () => told(last.id).length > 0)
-        // WhatsApp hands out what it kept first, in order, and each was acknowledged: nothing is delivered any more.
+        // WhatsApp delivers kept messages first and in order, and each was acknowledged: nothing is left to deliver.
         await after.restart()
         await after.admin.untilState(id, 'connected')
         for (const { id: message } of [...written, known, last]) {

@@ -11,14 +11,14 @@ const KILLS = 2
 const KILL_WITHIN_MS = 400
 
 test(
-  'killed while WhatsApp restricts the number: no stranger’s message is lost, or sent after it failed',
+  'kill -9 while WhatsApp restricts the number: no message to a stranger is lost, or sent after it failed',
   async () => {
     const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
     console.log(`kills under a restriction: CRASH_SEED=${seed}`)
     const random = new Random(seed)
-    await using stage = await LinkedHarness.open('sqlite')
-    const { network, service } = stage
-    const { id, phone, instance } = await stage.link()
+    await using harness = await LinkedHarness.open('sqlite')
+    const { network, service } = harness
+    const { id, phone, instance } = await harness.link()
     const ends = (message: string, ...states: string[]) =>
       until(`${message} to be ${states.join(' or ')}`, async () => {
         const found = await instance.message(message)

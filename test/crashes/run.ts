@@ -1,51 +1,60 @@
 import { parseArgs } from 'node:util'
 import type { StoreKind } from '../database.ts'
 import { newSeed } from '../rig/random.ts'
-import { storesNamed, type Trial, tryOn } from '../rig/trials.ts'
-import { runFrameKills } from './frame-kills.ts'
+import { parseStores, runTrials, type Trial } from '../rig/trials.ts'
 import { type KillReport, runKills } from './kill-run.ts'
+import { runStanzaKills } from './stanza-kills.ts'
 
 /**
- * Kills the service under load, and between any two stanzas of a send and a receive, for as long as one likes:
+ * Kills the service under load, and between any two stanzas of a send and a receive:
  * `npm run test:crash -- --kills 200 --store sqlite`.
  */
 
 const USAGE =
-  'usage: npm run test:crash -- [--kills 100] [--frame-kills 200] [--seed N] [--store sqlite|postgres] [--instances 2] [--sandbox] [--easy] [--logs FOLDER]'
+  'usage: npm run test:crash -- [--kills 100] [--stanza-kills 200] [--seed N] [--store sqlite|postgres] [--instances 2] [--sandbox] [--reliable-network] [--logs FOLDER]'
 /** Violations printed of each store; the rest is counted. */
 const SHOWN = 20
 
 interface Settings {
   kills: number
-  frameKills: number
+  stanzaKills: number
   seed: number
   stores: readonly StoreKind[]
   instances: number
   sandbox: boolean
-  /** WhatsApp behaves well. */
-  easy: boolean
+  /** Without network faults. */
+  reliableNetwork: boolean
   logs: string | undefined
 }
 
-/** Null where an argument is not as it should be. */
+/** Null if an argument is invalid. */
 function readSettings(): Settings | null {
   const { values } = parseArgs({
     options: {
       kills: { type: 'string', default: '100' },
-      'frame-kills': { type: 'string', default: '200' },
+      'stanza-kills': { type: 'string', default: '200' },
       seed: { type: 'string', default: String(newSeed()) },
       store: { type: 'string' },
       instances: { type: 'string', default: '2' },
       sandbox: { type: 'boolean', default: false },
-      easy: { type: 'boolean', default: false },
+      'reliable-network': { type: 'boolean', default: false },
       logs: { type: 'string' },
     },
   })
-  const stores = storesNamed(values.store)
-  const numbers = [values.kills, values['frame-kills'], values.seed, values.instances].map(Number)
+  const stores = parseStores(values.store)
+  const numbers = [values.kills, values['stanza-kills'], values.seed, values.instances].map(Number)
   if (stores.length === 0 || numbers.some(number => !Number.isInteger(number) || number < 0)) return null
-  const [kills = 0, frameKills = 0, seed = 0, instances = 0] = numbers
-  return { kills, frameKills, seed, stores, instances, sandbox: values.sandbox, easy: values.easy, logs: values.logs }
+  const [kills = 0, stanzaKills = 0, seed = 0, instances = 0] = numbers
+  return {
+    kills,
+    stanzaKills,
+    seed,
+    stores,
+    instances,
+    sandbox: values.sandbox,
+    reliableNetwork: values['reliable-network'],
+    logs: values.logs,
+  }
 }
 
 function underLoad(settings: Settings): Trial {
@@ -53,30 +62,30 @@ function underLoad(settings: Settings): Trial {
     show(store, await runKills({ ...settings, database, say: line => console.log(`${store}: ${line}`) }))
 }
 
-function betweenStanzas({ frameKills: kills, seed }: Settings): Trial {
+function betweenStanzas({ stanzaKills: kills, seed }: Settings): Trial {
   return async (database, store) => {
     const say = (line: string) => console.log(`${store}: between stanzas, ${line}`)
-    const violations = await runFrameKills({ database, kills, seed, say })
+    const violations = await runStanzaKills({ database, kills, seed, say })
     for (const violation of violations) console.log(`${store}: BROKEN ${violation}`)
     console.table({ [store]: { 'kills between stanzas': kills, broken: violations.length } })
     return violations.length === 0
   }
 }
 
-/** How many violations there are of each kind: sentences that differ in ids, numbers and quotations only. */
+/** Counts the violations by kind: sentences of one kind differ only in IDs, numbers and quotations. */
 function countKinds(violations: readonly string[]): [kind: string, count: number][] {
   const kinds = Map.groupBy(violations, sentence => sentence.replaceAll(/(msg|evt|inst)_\w+|"[^"]*"|\d+/g, '…'))
   return [...kinds].map(([kind, sentences]) => [kind, sentences.length])
 }
 
 /** @returns whether all held */
-function show(store: StoreKind, { violations, lostIncoming, hardships, ...counts }: KillReport): boolean {
+function show(store: StoreKind, { violations, lostIncoming, networkFaultCounts, ...counts }: KillReport): boolean {
   for (const violation of violations.slice(0, SHOWN)) console.log(`${store}: BROKEN ${violation}`)
   for (const text of lostIncoming.slice(0, SHOWN))
     console.log(`${store}: BROKEN the incoming "${text}" was never reported.`)
   for (const [kind, count] of countKinds(violations)) console.log(`${store}: ${count} × ${kind}`)
   const broken = violations.length + lostIncoming.length
-  if (hardships !== null) console.log(`${store}: ${JSON.stringify(hardships)}`)
+  if (networkFaultCounts !== null) console.log(`${store}: ${JSON.stringify(networkFaultCounts)}`)
   console.table({ [store]: { ...counts, durationMs: Math.round(counts.durationMs), broken } })
   return broken === 0
 }
@@ -86,7 +95,7 @@ if (settings === null) {
   console.error(USAGE)
   process.exit(1)
 }
-const { kills, frameKills, seed, stores } = settings
-console.log(`${kills} kills under load and ${frameKills} between stanzas on each store; repeat with --seed ${seed}`)
-const trials = [...(kills > 0 ? [underLoad(settings)] : []), ...(frameKills > 0 ? [betweenStanzas(settings)] : [])]
-if (!(await tryOn(stores, trials))) process.exitCode = 1
+const { kills, stanzaKills, seed, stores } = settings
+console.log(`${kills} kills under load and ${stanzaKills} between stanzas on each store; repeat with --seed ${seed}`)
+const trials = [...(kills > 0 ? [underLoad(settings)] : []), ...(stanzaKills > 0 ? [betweenStanzas(settings)] : [])]
+if (!(await runTrials(stores, trials))) process.exitCode = 1

@@ -3,16 +3,16 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabase, type StoreKind, type TestDatabase } from '../database.ts'
 import type { PostgresServer } from '../postgres.ts'
+import { LoadHarness, type NodeOptions } from '../rig/harness.ts'
 import { judge } from '../rig/judge.ts'
 import type { Pace } from '../rig/load.ts'
 import type { Random } from '../rig/random.ts'
-import { type NodeOptions, Stage } from '../rig/stage.ts'
 
-/** Less than the nodes can do: what is measured is what a fault does, not how fast the machine is. */
+/** Slower than the nodes can send, because a run measures the effect of a fault and not the machine's speed. */
 const PACE: Pace = { senders: 3, sendEveryMs: [0, 400], writeEveryMs: [200, 800] }
-/** Load before the fault, and after all works again. */
+/** The range of the load before the fault and after the recovery. */
 const LOAD_MS = [500, 2_000] as const
-/** What has not recovered by then never will. */
+/** A service that has not recovered by then never will. */
 const GIVE_UP_MS = 90_000
 const INSTANCES = { sqlite: 2, postgres: 3 } as const
 const NODES = { sqlite: 1, postgres: 3 } as const
@@ -20,7 +20,7 @@ const NODES = { sqlite: 1, postgres: 3 } as const
 export interface FaultContext {
   seed: number
   postgres: Pick<PostgresServer, 'url' | 'crash' | 'restart'>
-  /** Where the nodes' logs go when a promise was broken; null: nowhere. */
+  /** A folder for the nodes' logs if a guarantee was broken. */
   logs: string | null
   say(line: string): void
 }
@@ -30,15 +30,15 @@ export interface FaultReport {
   lost: number
   doubled: number
   outOfOrder: number
-  /** Attempts that repeated one which had arrived before. */
+  /** Attempts whose delivery had already arrived. */
   repeated: number
-  /** Until every instance has reported a message that was accepted after the fault; from its end, where it has one. */
+  /** The time until every instance reports a message accepted after the fault, or after its end if it is temporary. */
   recoveredMs: number
-  /** One sentence per broken promise, those counted above among them. */
+  /** One sentence per broken guarantee, including those counted above. */
   violations: readonly string[]
 }
 
-/** Something that goes wrong in the life of a service, to be tried on a new one. */
+/** A fault, tried on a new service. */
 export interface Fault {
   readonly name: string
   readonly store: StoreKind
@@ -48,31 +48,31 @@ export interface Fault {
 export interface FaultUnderLoad {
   name: string
   store: StoreKind
-  /** Longer is a broken promise. */
+  /** A longer recovery is a violation. */
   recoversWithinMs: number
-  /** Attempts may be repeated: those in flight, unless said otherwise. */
+  /** Which attempts may be repeated. Default: those in flight. */
   repeats?: 'none'
-  /** The clock that event ids are made by jumps: the order of incoming messages cannot be read from them. */
+  /** The clock of the event IDs jumps, so their order is not the order of incoming messages. */
   clockJumps?: boolean
-  /** Prepares a run. What that makes is disposed of with `cleanUp`. */
+  /** Prepares a run. Resources are added to `cleanUp`. */
   arrange(database: TestDatabase, cleanUp: AsyncDisposableStack): Promise<Arrangement> | Arrangement
 }
 
 export interface Arrangement {
-  /** How the nodes are started, where it matters. */
+  /** Options of the nodes. */
   nodes?: readonly NodeOptions[]
-  /** Resolves when the fault is over, or, if it is for good, has struck. */
-  strike(scene: Scene): Promise<void>
+  /** Causes the fault. Resolves when a temporary fault is over, or a permanent one has occurred. */
+  strike(context: StrikeContext): Promise<void>
 }
 
-export interface Scene extends FaultContext {
-  stage: Stage
+export interface StrikeContext extends FaultContext {
+  harness: LoadHarness
   random: Random
-  /** When it began, where the time to recover counts from there: `performance.now()`. */
+  /** Counts the recovery from this moment (`performance.now()`) instead of the end of the fault. */
   since(moment: number): void
 }
 
-/** The fault strikes while texts are sent and come in; then everything is counted. */
+/** Causes the fault under load in both directions, then judges the run. */
 export function underLoad(fault: FaultUnderLoad): Fault {
   return { name: fault.name, store: fault.store, run: context => runUnderLoad(fault, context) }
 }
@@ -83,65 +83,65 @@ async function runUnderLoad(fault: FaultUnderLoad, context: FaultContext): Promi
   const database = await createDatabase(store, context.postgres.url)
   cleanUp.defer(() => database.dispose())
   const { nodes = Array.from({ length: NODES[store] }, () => ({})), strike } = await fault.arrange(database, cleanUp)
-  const stage = await Stage.open({
+  const harness = await LoadHarness.open({
     database,
     instances: INSTANCES[store],
     seed: context.seed,
     load: { pace: PACE },
-    hardship: true,
+    networkFaults: true,
     nodes,
   })
-  cleanUp.defer(() => stage.dispose())
+  cleanUp.defer(() => harness.dispose())
   try {
-    const outcome = await strikeAndCount(fault, stage, strike, context)
-    if (outcome.violations.length > 0) writeLogs(stage, fault, context)
+    const outcome = await strikeAndCount(fault, harness, strike, context)
+    if (outcome.violations.length > 0) writeLogs(harness, fault, context)
     return outcome
   } catch (error) {
-    writeLogs(stage, fault, context)
+    writeLogs(harness, fault, context)
     throw error
   }
 }
 
 async function strikeAndCount(
   fault: FaultUnderLoad,
-  stage: Stage,
+  harness: LoadHarness,
   strike: Arrangement['strike'],
   context: FaultContext,
 ): Promise<FaultReport> {
-  const { random } = stage
-  stage.startLoad()
-  await stage.untilRecovered(GIVE_UP_MS)
+  const { random } = harness
+  harness.startLoad()
+  await harness.untilRecovered(GIVE_UP_MS)
   await sleep(random.between(...LOAD_MS))
   let since: number | null = null
-  await strike({ ...context, stage, random, since: moment => (since = moment) })
+  await strike({ ...context, harness, random, since: moment => (since = moment) })
   const overAt = performance.now()
-  await stage.untilRecovered(GIVE_UP_MS)
+  await harness.untilRecovered(GIVE_UP_MS)
   const recoveredMs = performance.now() - (since ?? overAt)
-  context.say(`works again after ${Math.round(recoveredMs)} ms`)
+  context.say(`recovered after ${Math.round(recoveredMs)} ms`)
   await sleep(random.between(...LOAD_MS))
-  await stage.stopLoad()
-  await stage.untilQuiet()
-  return await report(fault, stage, recoveredMs)
+  await harness.stopLoad()
+  await harness.untilQuiet()
+  return await report(fault, harness, recoveredMs)
 }
 
-function writeLogs(stage: Stage, { name, store }: FaultUnderLoad, { logs, seed, say }: FaultContext): void {
+function writeLogs(harness: LoadHarness, { name, store }: FaultUnderLoad, { logs, seed, say }: FaultContext): void {
   if (logs === null) return
   const folder = join(logs, `${store} ${name} ${seed}`.replaceAll(/[^a-z0-9]+/gi, '-'))
   mkdirSync(folder, { recursive: true })
-  stage.nodes.forEach((node, index) => {
+  harness.nodes.forEach((node, index) => {
     writeFileSync(join(folder, `node-${index + 1}.log`), node.wholeOutput)
   })
   say(`logs in ${folder}`)
 }
 
-async function report(fault: FaultUnderLoad, stage: Stage, recoveredMs: number): Promise<FaultReport> {
-  const facts = await stage.collectFacts()
+async function report(fault: FaultUnderLoad, harness: LoadHarness, recoveredMs: number): Promise<FaultReport> {
+  const facts = await harness.collectFacts()
   const verdict = judge(facts, { ordersIncoming: !fault.clockJumps })
   const violations = [
     ...verdict.violations,
     ...verdict.lostIncoming.map(text => `No event reported the incoming "${text}".`),
-    ...(await stage.listUndelivered()),
-    ...(await stage.replay()),
+    ...(await harness.listUndelivered()),
+    ...(await harness.replay()),
   ]
   if (fault.repeats === 'none' && verdict.repeatedAttempts > 0)
     violations.push(`${verdict.repeatedAttempts} webhook attempts were repeated.`)

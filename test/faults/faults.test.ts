@@ -4,21 +4,21 @@ import { newSeed } from '../rig/random.ts'
 import type { FaultContext } from './fault.ts'
 import { FAULTS } from './faults.ts'
 
-/** The short form: `npm run test:faults` has them all, as often as one likes. */
+/** The short form. `npm run test:faults` runs all faults. */
 const SHORT: readonly (readonly [name: string, store: string])[] = [
   ['kill -9', 'postgres'],
   ['SIGTERM', 'postgres'],
   ['disk full', 'sqlite'],
   ['a corrupt or foreign database file', 'sqlite'],
 ]
-/** Of recovering, on a machine that runs other tests too: how long it takes is measured by the long form. */
+/** The duration of the recovery is judged by the long form only, because other tests run on this machine too. */
 const SLOW = /^It took \d+ ms to recover\.$/
 
-describe.concurrent('what really happens to services', () => {
+describe.concurrent('real faults', () => {
   const shared = () => Promise.reject(new Error('Other tests use this PostgreSQL too.'))
 
   test.each(SHORT)(
-    '%s on %s: nothing is lost, doubled or out of order, and it works again',
+    '%s on %s: nothing is lost, doubled or out of order, and the service recovers',
     async (name, store) => {
       const fault = FAULTS.find(one => one.name === name && one.store === store)
       if (fault === undefined) throw new Error(`There is no fault "${name}" on ${store}.`)

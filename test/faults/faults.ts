@@ -1,7 +1,7 @@
+import { DISK_FAULTS } from './disk-faults.ts'
 import type { Fault } from './fault.ts'
-import { FAULTS_OF_DISKS } from './faults-of-disks.ts'
-import { FAULTS_OF_NODES } from './faults-of-nodes.ts'
-import { FAULTS_OF_STARTS } from './faults-of-starts.ts'
-import { oneAccount } from './one-account.ts'
+import { NODE_FAULTS } from './node-faults.ts'
+import { sharedCredentials } from './shared-credentials.ts'
+import { START_FAULTS } from './start-faults.ts'
 
-export const FAULTS: readonly Fault[] = [...FAULTS_OF_NODES, ...FAULTS_OF_DISKS, ...FAULTS_OF_STARTS, oneAccount]
+export const FAULTS: readonly Fault[] = [...NODE_FAULTS, ...DISK_FAULTS, ...START_FAULTS, sharedCredentials]

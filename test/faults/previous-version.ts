@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** Where the steps of the schema are, and where earlier commits have them. */
+/** The folder of the migrations, now and in earlier commits. */
 const FOLDERS = ['src/store/engine/migrations', 'src/store/migrations']
 /** What is not in git, and is the same for both. */
 const BUILT = ['node_modules', 'simulator/node_modules', 'panel/node_modules', 'panel/dist']

@@ -1,12 +1,12 @@
 /**
- * `npm run test:faults`: what really happens to services, one fault after another, each on a new service under load.
- * Counts what was accepted, shown and reported, and prints a table.
+ * `npm run test:faults`: causes one fault after another, each on a new service under load, and prints a table of what was
+ * accepted, shown and reported.
  *
- *   --runs 3        of each fault, each under a seed of its own
- *   --seed N        of the first run
- *   --fault TEXT    only those whose name holds the text; may be repeated
- *   --store KIND    sqlite or postgres alone
- *   --logs FOLDER   where the nodes' logs go when a promise was broken
+ *   --runs 3        the runs of each fault, each with its own seed
+ *   --seed N        the seed of the first run
+ *   --fault TEXT    only faults whose name contains the text; may be repeated
+ *   --store KIND    only sqlite or only postgres
+ *   --logs FOLDER   a folder for the nodes' logs if a guarantee was broken
  */
 import { inspect, parseArgs } from 'node:util'
 import { startPostgres } from '../postgres.ts'
@@ -31,7 +31,7 @@ const faults = FAULTS.filter(
   ({ name, store }) => (values.store ?? store) === store && (values.fault?.some(text => name.includes(text)) ?? true),
 )
 if (faults.length === 0)
-  throw new Error(`There is no such fault. These are: ${FAULTS.map(({ name }) => name).join('; ')}.`)
+  throw new Error(`There is no such fault. Known faults: ${FAULTS.map(({ name }) => name).join('; ')}.`)
 
 async function runOnce(fault: Fault, context: FaultContext): Promise<FaultReport | null> {
   try {
@@ -44,7 +44,7 @@ async function runOnce(fault: Fault, context: FaultContext): Promise<FaultReport
   }
 }
 
-// What was started ends with this process, however it ends.
+// Child processes end with this process.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
 const firstSeed = Number(values.seed)

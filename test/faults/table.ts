@@ -3,13 +3,13 @@ import type { Fault, FaultReport } from './fault.ts'
 export interface FaultRuns {
   fault: Fault
   reports: FaultReport[]
-  /** Runs that broke off. */
+  /** Runs that ended with an error. */
   failed: number
 }
 
 const STORE_NAMES = { sqlite: 'SQLite', postgres: 'PostgreSQL' } as const
 
-/** In Markdown: a line for each fault. */
+/** A Markdown table with a row for each fault. */
 export function tableOf(rows: readonly FaultRuns[]): string {
   const head = [
     'Fault',
@@ -42,7 +42,7 @@ export function tableOf(rows: readonly FaultRuns[]): string {
   return [head, rule, ...lines].map(cells => `| ${cells.join(' | ')} |`).join('\n')
 }
 
-/** From the shortest to the longest. */
+/** The range of the times. */
 function secondsOf(times: readonly number[]): string {
   const known = times.filter(Number.isFinite).map(ms => (ms / 1_000).toFixed(1))
   if (known.length === 0) return '–'

@@ -55,7 +55,7 @@ describe('the connection', () => {
     })
   })
 
-  test('shows when the next attempt is due, and a restriction until it ends', async () => {
+  test('shows the time of the next attempt, and a restriction until it ends', async () => {
     const { id } = await api.createConnected()
     const at = Date.now() + 60_000
     const restriction = { since: at - 70_000, until: at, reportedByWhatsapp: true }
@@ -117,7 +117,7 @@ describe('the connection', () => {
     expect((await elsewhere.admin('GET', `/instances/${other.id}/connection`)).body.data.simulated).toBe(true)
   })
 
-  test('connect is 202 and asks the owner, again each time', async () => {
+  test('every connect is 202 and reaches the owner', async () => {
     const { id } = await api.createInstance()
     const hinted: string[] = []
     const stop = api.store.hints.on('goal', changed => hinted.push(changed))
@@ -144,7 +144,7 @@ describe('the connection', () => {
     expect((await api.store.connections.find(id))?.goal).toBe('idle')
   })
 
-  test('logout is 202 and asks the owner', async () => {
+  test('logout is 202 and reaches the owner', async () => {
     const { id } = await api.createConnected()
     const answer = await api.admin('POST', `/instances/${id}/logout`)
     expect([answer.status, answer.body.data.instanceId]).toEqual([202, id])

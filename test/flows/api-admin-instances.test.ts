@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => api[Symbol.asyncDispose]())
 
 describe('instances', () => {
-  test('creating one answers 201 with its token, which is shown this once', async () => {
+  test('creation is 201 with the token, which is never shown again', async () => {
     const answer = await api.admin('POST', '/instances', { name: '  Shop ☕  ' })
     expect(answer.status).toBe(201)
     const { id, token } = answer.body.data
@@ -31,7 +31,7 @@ describe('instances', () => {
     expect((await api.call({ path: '/v1/instance', key: token })).body.data).toMatchObject({ id, name: 'Shop ☕' })
   })
 
-  test('without a name it gets one, without a body too; it asks for nothing until somebody links it', async () => {
+  test('name and body are optional; a new instance stays idle until somebody links it', async () => {
     for (const body of [undefined, {}, { kind: 'whatsapp' }]) {
       const { status, body: answer } = await api.admin('POST', '/instances', body)
       expect([status, answer.data.name, answer.data.kind]).toEqual([201, 'WhatsApp', 'whatsapp'])
@@ -39,7 +39,7 @@ describe('instances', () => {
     }
   })
 
-  test('a sandbox wants to be online from the start', async () => {
+  test('the goal of a new sandbox instance is online', async () => {
     const { body } = await api.admin('POST', '/instances', { kind: 'sandbox' })
     expect(body.data).toMatchObject({ kind: 'sandbox', name: 'Sandbox' })
     expect((await api.store.connections.find(body.data.id))?.goal).toBe('online')
@@ -61,12 +61,12 @@ describe('instances', () => {
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
   })
 
-  test('a name may hold a hundred characters of any script', async () => {
+  test('a name may have 100 characters of any script', async () => {
     const name = '👋'.repeat(100)
     expect((await api.admin('POST', '/instances', { name })).body.data.name).toBe(name)
   })
 
-  test('with the sandbox off none can be made or used', async () => {
+  test('with the sandbox off, no sandbox instance can be created or used', async () => {
     const writeAs = () => Promise.reject(new Error('never asked'))
     await using off = await ApiHarness.start({
       options: { sandbox: { enabled: false, writeAs, isPhoneOn: async () => false, switchPhone: writeAs } },
@@ -75,7 +75,7 @@ describe('instances', () => {
     expect((await off.admin('POST', '/instances', { kind: 'whatsapp' })).status).toBe(201)
   })
 
-  test('renaming one', async () => {
+  test('renaming changes the name and nothing else', async () => {
     const { id } = await api.createInstance()
     const answer = await api.admin('PATCH', `/instances/${id}`, { name: ' Other ' })
     expect([answer.status, answer.body.data.name]).toEqual([200, 'Other'])
@@ -84,7 +84,7 @@ describe('instances', () => {
     expect((await api.admin('PATCH', `/instances/${id}`, { name: '' })).body.error.code).toBe('invalid_request')
   })
 
-  test('deleting one is 204; it is gone at once', async () => {
+  test('deletion is 204, and the instance is gone at once', async () => {
     const { id } = await api.createConnected()
     const answer = await api.admin('DELETE', `/instances/${id}`)
     expect([answer.status, answer.text, answer.headers.get('content-type')]).toEqual([204, '', null])
@@ -97,7 +97,7 @@ describe('instances', () => {
 })
 
 describe('lists', () => {
-  test('page by cursor, newest first, each entry once, until nextCursor is null', async () => {
+  test('pages by cursor list each entry once, newest first, until nextCursor is null', async () => {
     await using fresh = await ApiHarness.start()
     const made: string[] = []
     for (let n = 0; n < 7; n += 1) made.unshift((await fresh.createInstance()).id)
@@ -114,7 +114,7 @@ describe('lists', () => {
     expect((await fresh.admin('GET', '/instances')).body).toMatchObject({ nextCursor: null })
   })
 
-  test('search finds by part of a name', async () => {
+  test('search finds a part of a name', async () => {
     await api.admin('POST', '/instances', { name: 'Needle 4711' })
     const { body } = await api.admin('GET', '/instances?search=edle%204711')
     expect(body.data.map(({ name }: { name: string }) => name)).toEqual(['Needle 4711'])

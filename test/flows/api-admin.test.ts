@@ -34,13 +34,13 @@ const CALLS: [method: string, path: string, body?: object][] = [
 ]
 
 describe('every call', () => {
-  test.each(CALLS)('%s %s asks for the admin key', async (method, path) => {
+  test.each(CALLS)('%s %s requires the admin key', async (method, path) => {
     const answer = await api.call({ method, path: `/admin/v1${path}` })
     expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_admin_key'])
     expect(answer.headers.get('www-authenticate')).toBe('Bearer')
   })
 
-  test('a token, or nearly the right key, is not the admin key', async () => {
+  test('a token, or a key that differs by one character, is not the admin key', async () => {
     const { token } = await api.createInstance()
     for (const key of [token, `${ADMIN_KEY}x`, ADMIN_KEY.slice(1), ADMIN_KEY.toUpperCase()]) {
       const answer = await api.call({ path: '/admin/v1/instances', key })
@@ -48,15 +48,12 @@ describe('every call', () => {
     }
   })
 
-  test.each(CALLS.slice(2))(
-    '%s %s: an instance that is not there is 404, whatever its id',
-    async (method, path, body) => {
-      for (const id of [NOT_THERE, 'x', '%00', '%zz', 'a'.repeat(3_000), '..%2f..']) {
-        const answer = await api.admin(method, path.replace(NOT_THERE, id), body)
-        expect([id, answer.status, answer.body.error.code]).toEqual([id, 404, 'instance_not_found'])
-      }
-    },
-  )
+  test.each(CALLS.slice(2))('%s %s: an unknown instance is 404, whatever its ID', async (method, path, body) => {
+    for (const id of [NOT_THERE, 'x', '%00', '%zz', 'a'.repeat(3_000), '..%2f..']) {
+      const answer = await api.admin(method, path.replace(NOT_THERE, id), body)
+      expect([id, answer.status, answer.body.error.code]).toEqual([id, 404, 'instance_not_found'])
+    }
+  })
 })
 
 describe('guessing the admin key', () => {
@@ -73,7 +70,7 @@ describe('guessing the admin key', () => {
     expect((await guess()).status).toBe(429)
   })
 
-  test('a missing key is no guess', async () => {
+  test('a missing key does not count as a guess', async () => {
     await using fresh = await ApiHarness.start()
     for (let n = 0; n < 30; n += 1) expect((await fresh.call({ path: '/admin/v1/instances' })).status).toBe(401)
   })
@@ -104,7 +101,7 @@ describe('the webhook', () => {
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
   })
 
-  test('a new secret replaces the old one, and both sign for a time', async () => {
+  test('a new secret replaces the old one, and both sign for 24 h', async () => {
     const { id } = await api.createInstance()
     const before = (await api.admin('GET', `/instances/${id}/webhook`)).body.data
     const answer = await api.admin('POST', `/instances/${id}/webhook/secret`)
@@ -120,7 +117,7 @@ describe('the webhook', () => {
 })
 
 describe('sandbox/incoming', () => {
-  test('a simulated contact writes, alone or in a group, also while the instance is away', async () => {
+  test('a simulated contact writes, directly or in a group, even while the instance is offline', async () => {
     const { id } = await api.createConnected('sandbox')
     const path = `/instances/${id}/sandbox/incoming`
     await api.record(id, { state: 'reconnecting', reason: 'x' })

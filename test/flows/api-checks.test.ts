@@ -23,7 +23,7 @@ describe.each(STORES)('on %s', on => {
   ] as const
 
   describe('the token (401 invalid_token)', () => {
-    test.each(ENDPOINTS)('%s %s asks for it before anything else', async (method, path) => {
+    test.each(ENDPOINTS)('%s %s checks it before anything else', async (method, path) => {
       const headers = { 'content-type': 'text/plain' }
       const answer = await api.call({ method, path, headers, ...(method !== 'GET' && { body: 'not json' }) })
       expect(answer.status).toBe(401)
@@ -47,7 +47,7 @@ describe.each(STORES)('on %s', on => {
       expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_token'])
     })
 
-    test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('the scheme is read in any case: %s', async scheme => {
+    test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('the scheme is case-insensitive: %s', async scheme => {
       const answer = await api.call({ path: '/v1/instance', headers: { authorization: `${scheme} ${instance.token}` } })
       expect(answer.status).toBe(200)
     })
@@ -60,7 +60,7 @@ describe.each(STORES)('on %s', on => {
       expect((await api.call({ path: '/v1/instance', key: body.data.token })).status).toBe(200)
     })
 
-    test('the token of a deleted instance is dead', async () => {
+    test('the token of a deleted instance is invalid', async () => {
       const other = await api.createConnected()
       await api.admin('DELETE', `/instances/${other.id}`)
       for (const [method, path] of ENDPOINTS) {
@@ -95,7 +95,7 @@ describe.each(STORES)('on %s', on => {
       expect(answers[0]!.body.error.code).toBe('instance_not_found')
     })
 
-    test('is reported before a body of the wrong type, and of the wrong size', async () => {
+    test('is reported before a wrong type or size of the body', async () => {
       const path = '/v1/webhooks/inst_other'
       const large = 'x'.repeat(1_048_577)
       for (const body of ['x', large]) {
@@ -117,17 +117,17 @@ describe.each(STORES)('on %s', on => {
   })
 
   describe('X-Request-Id', () => {
-    test.each(['a', 'my-request/1', '~'.repeat(128)])("a caller's own is kept: %s", async id => {
+    test.each(['a', 'my-request/1', '~'.repeat(128)])('a valid one from the caller is kept: %s', async id => {
       const answer = await api.call({ path: '/v1/instance', key: instance.token, headers: { 'x-request-id': id } })
       expect(answer.headers.get('x-request-id')).toBe(id)
     })
 
-    test.each(['', 'a b', 'x'.repeat(129), 'é'])('%j is replaced by ours', async id => {
+    test.each(['', 'a b', 'x'.repeat(129), 'é'])('an invalid one is replaced: %j', async id => {
       const answer = await api.call({ path: '/v1/instance', headers: { 'x-request-id': id } })
       expect(answer.headers.get('x-request-id')).toMatch(/^req_[0-9a-z_]+$/)
     })
 
-    test('is on every answer, and never the same twice', async () => {
+    test('is on every answer and always unique', async () => {
       const paths = [
         '/',
         '/healthz',
@@ -146,7 +146,7 @@ describe.each(STORES)('on %s', on => {
     })
   })
 
-  describe('as HTTP has it', () => {
+  describe('HTTP', () => {
     test('an unknown address is 404 not_found in the envelope', async () => {
       for (const path of ['/nope', '/v2/messages', '/v1x', '/favicon.ico', '/%zz', '//', '/docs/nope']) {
         const answer = await api.call({ path })
@@ -242,7 +242,7 @@ describe.each(STORES)('on %s', on => {
       expect(answer.status).toBe(202)
     })
 
-    test('no page may frame or run an answer, nothing is cached, and no other origin is let in', async () => {
+    test('no page may frame or execute an answer, nothing is cached, and no other origin may read it', async () => {
       for (const path of ['/v1/instance', '/nope', '/healthz']) {
         const { headers } = await api.call({ path, headers: { origin: 'https://evil.example' } })
         expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'")
@@ -278,7 +278,7 @@ describe.each(STORES)('on %s', on => {
     for (const secret of [instance.token, 'secret words', key, '5511987654321']) expect(text).not.toContain(secret)
   })
 
-  test('a person at / is led to the reference', async () => {
+  test('/ redirects a browser to the reference', async () => {
     const answer = await api.call({ path: '/' })
     expect([answer.status, answer.headers.get('location')]).toEqual([302, '/docs/'])
   })

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => api[Symbol.asyncDispose]())
 
-/** Every object in the document, with the way to it. */
+/** Every object in the document, with its path. */
 function* walk(value: unknown, path = '#'): Generator<[path: string, value: Record<string, unknown>]> {
   if (typeof value !== 'object' || value === null) return
   yield [path, value as Record<string, unknown>]
@@ -90,7 +90,7 @@ describe('/openapi.json', () => {
     )
   })
 
-  test('every reference leads somewhere, and no key of ours is left in it', () => {
+  test('every $ref resolves, and no internal key is left', () => {
     const paths = new Set([...walk(document)].map(([path]) => path))
     for (const [path, value] of walk(document)) {
       if (typeof value['$ref'] === 'string')
@@ -158,7 +158,7 @@ describe('/openapi.json', () => {
     expect(parameters).toMatchObject([{ name: 'X-Idempotency-Key', in: 'header', required: false }])
   })
 
-  test('a body that may be left out is not required', () => {
+  test('an optional body is not required', () => {
     const required = (path: string) =>
       (document.paths[path]!['post'] as unknown as { requestBody: { required: boolean } }).requestBody.required
     expect(required('/admin/v1/instances')).toBe(false)
@@ -166,7 +166,7 @@ describe('/openapi.json', () => {
     expect(required('/admin/v1/instances/{id}/events/redeliver')).toBe(true)
   })
 
-  test('every example is as its schema has it', () => {
+  test('every example matches its schema', () => {
     const checker = new ApiDocument(document)
     for (const [path, value] of walk(document)) {
       if (typeof value['schema'] !== 'object' || value['schema'] === null) continue
@@ -242,7 +242,7 @@ describe('the events', () => {
 })
 
 describe('/docs', () => {
-  test('is a page whose policy allows this server alone, and its one inline script by digest', async () => {
+  test('is a page whose policy allows only this server, and its one inline script by digest', async () => {
     const page = await api.call({ path: '/docs/' })
     expect(page.status).toBe(200)
     expect(page.headers.get('content-type')).toMatch(/^text\/html/)
@@ -255,14 +255,14 @@ describe('/docs', () => {
     expect(page.text).not.toMatch(/cdn|fonts\.(googleapis|scalar)/)
   })
 
-  test('its script comes from here', async () => {
+  test('its script is served by this server', async () => {
     const script = await api.call({ path: '/docs/js/scalar.js' })
     expect(script.status).toBe(200)
     expect(script.headers.get('content-type')).toMatch(/javascript/)
     expect(script.text.length).toBeGreaterThan(1_000_000)
   })
 
-  test('without the slash it leads there', async () => {
+  test('without the trailing slash it redirects', async () => {
     const answer = await api.call({ path: '/docs' })
     expect([answer.status, answer.headers.get('location')]).toEqual([301, '/docs/'])
   })

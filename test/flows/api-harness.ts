@@ -16,7 +16,7 @@ import { createAddressGuard } from '../../src/webhooks/address-guard.ts'
 import { signatureHeaders } from '../../src/webhooks/signature.ts'
 import { PREPARED } from '../contract/fixture.ts'
 import { createDatabase, type StoreKind } from '../database.ts'
-import { keepLog, noteBody, noteSecret } from '../log-book.ts'
+import { captureLog, noteBody, noteSecret } from '../log-capture.ts'
 import { ApiDocument } from './api-document.ts'
 
 export const ADMIN_KEY = 'admin-key-of-these-tests-0123456789'
@@ -100,7 +100,7 @@ export class ApiHarness {
     const logged: Record<string, unknown>[] = []
     const written: unknown[] = []
     const write = (line: string) => {
-      keepLog(line)
+      captureLog(line)
       logged.push(JSON.parse(line))
     }
     const logger = pino({ level: 'trace' }, { write })
@@ -147,7 +147,7 @@ export class ApiHarness {
     await this.#dispose()
   }
 
-  /** Every answer is held against the OpenAPI document: status, code and every field. */
+  /** Checks every response against the OpenAPI document: status, code and every field. */
   async call({ method = 'GET', path, key, headers = {}, body }: Call): Promise<Answer> {
     noteSecret(key)
     noteBody(body)

@@ -6,7 +6,7 @@ import { ApiHarness, type Created } from './api-harness.ts'
 
 /** `npm run test:hostile` includes the slow tests. */
 const LONG = process.env['HOSTILE_REQUESTS'] !== undefined
-/** It would be answered with 200. */
+/** A request that gets 200 if it is handled. */
 const SMUGGLED = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
 
 let api: ApiHarness
@@ -80,7 +80,7 @@ describe('a request hidden in another', () => {
     expect(routed() - before).toBeLessThanOrEqual(1)
   })
 
-  test('is a request by itself behind the end of the first', async () => {
+  test('is a separate request once the first one has ended', async () => {
     const before = routed()
     const last = SMUGGLED.replace('Host: x', 'Host: x\r\nConnection: close')
     const { statuses } = await exchange(`GET /v1/instance HTTP/1.1\r\nHost: x\r\n\r\n${last}`)
@@ -103,7 +103,7 @@ describe('a slow caller', () => {
     for (const socket of sockets) socket.destroy()
   })
 
-  test.runIf(LONG)('headers that drip are cut off after 15 s, a body after 30 s', async () => {
+  test.runIf(LONG)('slow headers are cut off after 15 s, a slow body after 30 s', async () => {
     const drip = async (start: string, forMs: number) => {
       const socket = connect(api.port, '127.0.0.1')
       const begunAt = performance.now()

@@ -17,7 +17,7 @@ async function signIn(key: string, headers: Record<string, string> = {}): Promis
 }
 
 describe('a session', () => {
-  test('is never the one that a stranger chose: signing in always makes a new one', async () => {
+  test('is never one that a stranger chose: signing in always creates a new one', async () => {
     const chosen = `pombal_session=${'f'.repeat(43)}`
     const { cookie } = await signIn(ADMIN_KEY, { cookie: chosen })
     expect(cookie).not.toBe(chosen)
@@ -26,7 +26,7 @@ describe('a session', () => {
     expect(again.cookie).not.toBe(cookie)
   })
 
-  test('is not taken from anywhere but its cookie', async () => {
+  test('is read from its cookie only', async () => {
     const { cookie } = await signIn(ADMIN_KEY)
     const token = cookie.split('=')[1]
     const tries = [
@@ -38,7 +38,7 @@ describe('a session', () => {
     for (const { status } of await Promise.all(tries)) expect(status).toBe(401)
   })
 
-  test('does not show its token again, in any answer or in the log', async () => {
+  test('never reveals its token again, in an answer or in the log', async () => {
     const { cookie } = await signIn(ADMIN_KEY)
     const token = cookie.split('=')[1]!
     for (const path of ['/admin/v1/session', '/admin/v1/sessions']) {
@@ -47,7 +47,7 @@ describe('a session', () => {
     expect(JSON.stringify(api.logged)).not.toContain(token)
   })
 
-  test('opens nothing under /v1, and a token of an instance nothing of the management', async () => {
+  test("gives no access to /v1, and an instance's token none to the management API", async () => {
     const { cookie } = await signIn(ADMIN_KEY)
     expect((await api.call({ path: '/v1/instance', headers: { cookie } })).status).toBe(401)
     expect((await api.call({ path: '/v1/instance', key: ADMIN_KEY })).status).toBe(401)
@@ -76,7 +76,7 @@ describe('a page of another site', () => {
     ['that sends nothing about itself', {}],
   ]
 
-  test.each(sites)('%s can do nothing with the session of a visitor', async (_, from) => {
+  test.each(sites)('%s cannot use the session of its visitor', async (_, from) => {
     const { cookie } = await signIn(ADMIN_KEY)
     for (const [method, path, body] of writes) {
       const target = `/admin/v1${path.replace(':id', instance.id)}`
@@ -86,7 +86,7 @@ describe('a page of another site', () => {
     expect((await api.call({ path: `/v1/instance`, key: instance.token })).status).toBe(200)
   })
 
-  test('gets no answer that permits reading it', async () => {
+  test('may not read any answer', async () => {
     const { cookie } = await signIn(ADMIN_KEY)
     const headers = { cookie, origin: 'https://evil.example', 'access-control-request-method': 'DELETE' }
     for (const [method, path] of [
@@ -100,7 +100,7 @@ describe('a page of another site', () => {
     }
   })
 
-  test('cannot sign its visitor in with a form: only JSON is read', async () => {
+  test('cannot sign its visitor in with a form, because only JSON is accepted', async () => {
     for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data; boundary=x']) {
       const headers = { 'content-type': type, origin: 'https://evil.example' }
       const body = JSON.stringify({ key: ADMIN_KEY })
@@ -133,12 +133,12 @@ test('no answer of any kind can be shown inside another page', async () => {
 })
 
 describe('guessing', () => {
-  test('a password is looked at ten times in a minute, and the administrator is never locked out by it', async () => {
+  test('a password is checked ten times a minute at most, and the administrator is never locked out', async () => {
     await using fresh = await ApiHarness.start()
     const session = (key: string, more: Record<string, string> = {}) =>
       fresh.call({ method: 'POST', path: '/admin/v1/session', body: { key }, headers: more })
     await fresh.admin('PUT', '/password', { password: PASSWORD })
-    // All at once, each with a header that says he is somebody else.
+    // All at once, each with a header that claims another address.
     const guesses = Array.from({ length: 40 }, (_, guess) =>
       session(`wrong ${guess}`, { 'x-forwarded-for': `10.0.0.${guess}` }),
     )
@@ -150,7 +150,7 @@ describe('guessing', () => {
     expect((await session(ADMIN_KEY)).status).toBe(200)
   })
 
-  test('through a trusted proxy is counted by who guesses, wherever he says that he comes from', async () => {
+  test("through a trusted proxy counts against the guesser's address, whatever address he claims", async () => {
     const settings = { ...API_SETTINGS, trustedProxies: ['127.0.0.1', '10.1.0.0/16'] }
     await using fresh = await ApiHarness.start({ options: { settings } })
     const guess = async (forwardedFor: string) => {
@@ -160,7 +160,7 @@ describe('guessing', () => {
     for (let n = 0; n < 10; n += 1) expect(await guess(`10.0.0.${n}, 203.0.113.7, 10.1.0.1`)).toBe(401)
     expect(await guess('198.51.100.1, 203.0.113.7')).toBe(429)
     expect(await guess('203.0.113.8')).toBe(401)
-    // What is no address is counted as the proxy's.
+    // An invalid address counts as the proxy's.
     for (let n = 0; n < 10; n += 1) expect(await guess(`203.0.113.9:${4_000 + n}`)).toBe(401)
     expect(await guess('203.0.113.9:5000')).toBe(429)
   })

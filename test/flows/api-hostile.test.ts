@@ -34,7 +34,7 @@ beforeAll(async () => {
 })
 afterAll(() => api[Symbol.asyncDispose]())
 
-/** What the kinds of credentials stand for at this address. */
+/** The value of each kind of credentials at this address. */
 function credentials({ authorization, target }: HostileCall): Record<string, string> {
   if (authorization === 'none') return {}
   if (authorization !== 'right') return { authorization }
@@ -52,7 +52,7 @@ async function make(call: HostileCall): Promise<void> {
   })
   expect(response.status).toBeLessThan(500)
   expect(response.headers.get('x-request-id')).toBeTruthy()
-  // It is open for as long as somebody listens.
+  // The stream stays open until its reader leaves.
   if (response.headers.get('content-type')?.startsWith('text/event-stream')) return response.body?.cancel()
   const answer = await response.text()
   if (response.status >= 400 && method !== 'HEAD') {
@@ -62,7 +62,7 @@ async function make(call: HostileCall): Promise<void> {
 }
 
 test(
-  'no request made of the OpenAPI document gives a 5xx, a hang, an error without its envelope, or another’s data',
+  'no request generated from the OpenAPI document causes a 5xx, a hang, an error without its envelope, or reveals another tenant’s data',
   async () => {
     const sent = await api.send(other, { to: '5511987654321', text: SECRETS[0] })
     await api.progress(other, sent.body.data.id, 'sent')
@@ -152,7 +152,7 @@ const bytes = fc.oneof(
 )
 
 test(
-  'no bytes whatever give a 5xx, keep the connection hanging, or bring the server down',
+  'no sequence of bytes causes a 5xx, a hanging connection or a crash',
   async () => {
     await fc.assert(
       fc.asyncProperty(bytes, async sent => {

@@ -77,7 +77,7 @@ describe('messages', () => {
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
   })
 
-  test('one message shows its time line: each change, its event, and the delivery of it', async () => {
+  test('one message shows its timeline: each change, its event, and the delivery of the event', async () => {
     instance = await api.createConnected()
     const id = await accept('before a URL is set')
     await api.progress(instance, id, 'sent')
@@ -174,7 +174,7 @@ describe('events', () => {
     })
   })
 
-  test('redelivering one makes a new delivery to the URL now in force', async () => {
+  test('redelivering one creates a new delivery to the current URL', async () => {
     const { body } = await api.admin('GET', `/instances/${instance.id}/events?state=exhausted`)
     const [event] = body.data
     await api.admin('PUT', `/instances/${instance.id}/webhook`, { url: 'https://example.com/b' })
@@ -197,7 +197,7 @@ describe('events', () => {
     expect(detail.delivery).toMatchObject({ state: 'delivered', redelivery: true })
   })
 
-  test('redelivering many reports how many, by state and time', async () => {
+  test('redelivering many selects by state and time, and returns the count', async () => {
     const path = `/instances/${instance.id}/events/redeliver`
     const id = await accept('another')
     await api.progress(instance, id, 'sent')

@@ -52,7 +52,7 @@ describe('sessions', () => {
     expect((await write({ origin: api.url })).status).toBe(201)
   })
 
-  test('signing out, and ending one by its id, end it for good', async () => {
+  test('signing out, or ending a session by its ID, ends it for good', async () => {
     const [first, second] = [await signIn(ADMIN_KEY), await signIn(ADMIN_KEY)]
     const path = `/admin/v1/sessions/${second.answer.body.data.id}`
     await api.call({ method: 'DELETE', path, headers: { cookie: first.cookie, ...ORIGIN } })
@@ -89,7 +89,7 @@ describe('sessions', () => {
 })
 
 describe('the data of the pages', () => {
-  test('a message sent by hand is accepted as a program’s is, and once under one key', async () => {
+  test('a message sent by hand is accepted like a program’s, and only once under one key', async () => {
     const { id } = await api.createConnected()
     const send = (idempotencyKey: string, text = 'Hello') =>
       api.admin('POST', `/instances/${id}/messages`, { to: '5511987654321', text, idempotencyKey })
@@ -131,7 +131,7 @@ describe('the data of the pages', () => {
     expect((await api.admin('GET', `/instances/${instance.id}/statistics?hours=2`)).status).toBe(400)
   })
 
-  test('a test event is posted to the URL and answered for at once', async () => {
+  test('a test event is posted to the URL, and the call returns its result', async () => {
     const { id } = await api.createInstance()
     expect((await api.admin('POST', `/instances/${id}/webhook/test`)).body.error.code).toBe('webhook_not_configured')
     await api.admin('PUT', `/instances/${id}/webhook`, { url: 'https://example.com/hook' })

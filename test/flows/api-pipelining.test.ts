@@ -27,7 +27,7 @@ function post(text: string, length = 0): string {
   )
 }
 
-/** Everything that is answered until the server closes; the last request asks it to. */
+/** All responses until the server closes the connection, which the last request asks for. */
 function exchange(bytes: string): Promise<string> {
   return new Promise(resolve => {
     let received = ''
@@ -61,13 +61,13 @@ test('pipelined texts are accepted in their order, bodies larger than a read of 
   expect(queued.map(({ text }) => text).filter(text => text?.startsWith('in order'))).toEqual(texts)
 })
 
-test('a connection with more unanswered requests is closed, others are served', async () => {
+test('a connection with more unanswered requests is closed, and others are served', async () => {
   const answered = statusesOf(await exchange(get('/openapi.json').repeat(3_000)))
   expect(answered.length).toBeLessThanOrEqual(MAX_UNANSWERED)
   expect((await api.call({ path: '/v1/instance', key: instance.token })).status).toBe(200)
 })
 
-test('of a connection that was given up nothing is worked on any more', async () => {
+test('no request of a closed connection is processed any more', async () => {
   const answered = () => api.logged.filter(({ msg, route }) => msg === 'request.answered' && route === '/v1/instance')
   const before = answered().length
   await exchange(get('/v1/instance').repeat(2_000))
@@ -83,13 +83,13 @@ test.each(['HEAD /docs/js/scalar.js', 'HEAD /openapi.json', 'HEAD /docs/'])(
   },
 )
 
-test('the script of the reference comes whole', async () => {
+test('the script of the reference arrives complete', async () => {
   const { text, headers } = await api.call({ path: '/docs/js/scalar.js' })
   expect(text.length).toBeGreaterThan(1_000_000)
   expect(Buffer.byteLength(text)).toBe(Number(headers.get('content-length')))
 })
 
-test.runIf(LONG)('an unread answer ends with its connection', { timeout: 120_000 }, async () => {
+test.runIf(LONG)('an answer that is never read is dropped with its connection', { timeout: 120_000 }, async () => {
   await using fresh = await ApiHarness.start()
   const socket = connect(fresh.port, '127.0.0.1').on('error', () => undefined)
   socket.pause()

@@ -4,7 +4,7 @@ import { STORES } from '../database.ts'
 import { ApiHarness } from './api-harness.ts'
 
 test.each(STORES)(
-  'on %s the 101st call in a window is refused, whatever the calls were; the other instance is not concerned',
+  'on %s the 101st call in a window is refused, whatever the calls were; another instance is not affected',
   async on => {
     await using api = await ApiHarness.start({ on, ratePerMinute: 100 })
     const instance = await api.createConnected()

@@ -176,12 +176,12 @@ describe('odd but proper requests', () => {
     expectError(await post(GOOD, ['X-Idempotency-Key: a', 'X-Idempotency-Key: b']), 400, 'invalid_request')
   })
 
-  test('two request ids are none', async () => {
+  test('two request IDs count as none', async () => {
     const answer = await raw('GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\r\nX-Request-Id: b\r\n\r\n')
     expect(answer.headers.toLowerCase()).toMatch(/x-request-id: req_/)
   })
 
-  test('an answer to HEAD is never a body, in errors too', async () => {
+  test('an answer to HEAD never has a body, not even an error', async () => {
     const answer = await raw('HEAD /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
     expect([answer.status, answer.body]).toEqual([404, ''])
   })
@@ -204,19 +204,19 @@ describe('bodies', () => {
     expectError(await post(body), 400, 'invalid_request')
   })
 
-  test('100,000 levels of nesting are no trouble', async () => {
+  test('100,000 levels of nesting do no harm', async () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     expectError(await post(deep), 400, 'invalid_request')
     expect((await post(`{"to":"5511987654321","text":"x","more":${deep}}`)).status).toBe(202)
     expectError(await post('{"a":'.repeat(100_000)), 400, 'invalid_request')
   })
 
-  test('numbers beyond all bounds are no trouble', async () => {
+  test('huge numbers do no harm', async () => {
     expectError(await post(`{"to":1e999999,"text":${'9'.repeat(10_000)}}`), 400, 'invalid_request')
     expect((await post(`{"to":"5511987654321","text":"x","n":-1e999}`)).status).toBe(202)
   })
 
-  test('a body that is shorter than its length ends with the connection', async () => {
+  test('a body shorter than its Content-Length ends with the connection', async () => {
     const socket = connect(api.port, '127.0.0.1')
     socket.on('error', () => undefined)
     socket.write(
@@ -229,7 +229,7 @@ describe('bodies', () => {
     expect((await raw('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')).status).toBe(200)
   })
 
-  test('a refused request with a body leaves its connection in order', async () => {
+  test('a connection still works after a refused request with a body', async () => {
     const refused =
       'POST /v1/messages/text HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
       `Content-Length: ${GOOD.length}\r\n\r\n${GOOD}`

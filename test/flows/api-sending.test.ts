@@ -18,7 +18,7 @@ describe.each(STORES)('on %s', on => {
   afterAll(() => api[Symbol.asyncDispose]())
 
   describe('POST /v1/messages/text', () => {
-    test('an accepted message is on record under the id that was answered, as it was written', async () => {
+    test('an accepted message can be read unchanged under the returned ID', async () => {
       const text = 'Olá! 👋🏽\nSecond line\t"quoted" \\ \u2028 end'
       const answer = await api.send(instance, { to: TO, text, unknown: { ignored: true } })
       expect(answer.status).toBe(202)
@@ -84,7 +84,7 @@ describe.each(STORES)('on %s', on => {
       expect(answer.body.error.details[0].field).toBe(field)
     })
 
-    test('a text of exactly 65,536 UTF-16 units is accepted, ones of several bytes too', async () => {
+    test('a text of exactly 65,536 UTF-16 units is accepted, also with multi-byte characters', async () => {
       expect((await api.send(instance, { to: TO, text: 'é'.repeat(65_536) })).status).toBe(202)
       expect((await api.send(instance, { to: TO, text: '👋'.repeat(32_768) })).status).toBe(202)
     })
@@ -104,7 +104,7 @@ describe.each(STORES)('on %s', on => {
       expect((await api.send(instance, `{"__proto__":{"to":"${TO}","text":"x"}}`)).status).toBe(400)
     })
 
-    test('of a key that comes twice the last one counts, as JSON.parse has it', async () => {
+    test('of a duplicate key the last value counts, as in JSON.parse', async () => {
       const { body } = await api.send(instance, `{"to":"x","to":"${TO}","text":"a","text":"b"}`)
       const { body: message } = await api.call({ path: `/v1/messages/${body.data.id}`, key: instance.token })
       expect(message.data).toMatchObject({ to: TO, text: 'b' })
@@ -120,13 +120,13 @@ describe.each(STORES)('on %s', on => {
       expect(answer.body.error.code).toBe('instance_not_connected')
     })
 
-    test('an instance that lost its socket a moment ago still accepts', async () => {
+    test('an instance that just lost its socket still accepts', async () => {
       const other = await api.createConnected()
       await api.record(other.id, { state: 'reconnecting', reason: 'Lost.' })
       expect((await api.send(other, { to: TO, text: 'x' })).status).toBe(202)
     })
 
-    test('one away for longer than 5 minutes does not, and says disconnected', async () => {
+    test('one that is offline for more than 5 minutes does not, and is disconnected', async () => {
       // The store's clock rules; so the moment of the loss is moved, through the pure rule that both share.
       expect(RECONNECTING_MS).toBe(300_000)
       const other = await api.createInstance()
@@ -147,7 +147,7 @@ describe.each(STORES)('on %s', on => {
   describe('X-Idempotency-Key', () => {
     const body = { to: TO, text: 'once' }
 
-    test('the same key and body answers the first id, queued, and says so', async () => {
+    test('the same key and body returns the first ID as queued, marked as a replay', async () => {
       const key = randomUUID()
       const first = await api.send(instance, body, { 'x-idempotency-key': key })
       const again = await api.send(instance, { ...body, other: 1 }, { 'x-idempotency-key': key })
@@ -157,7 +157,7 @@ describe.each(STORES)('on %s', on => {
       expect(again.headers.get('idempotent-replayed')).toBe('true')
     })
 
-    test('it answers queued even when the message has moved on', async () => {
+    test('a replay says queued even if the message has moved on', async () => {
       const key = randomUUID()
       const first = await api.send(instance, body, { 'x-idempotency-key': key })
       await api.progress(instance, first.body.data.id, 'read')
@@ -176,7 +176,7 @@ describe.each(STORES)('on %s', on => {
       expect(answer.body.error.code).toBe('idempotency_key_reused')
     })
 
-    test('it replays although the instance is no longer connected', async () => {
+    test('a replay works even if the instance is no longer connected', async () => {
       const other = await api.createConnected()
       const key = randomUUID()
       const first = await api.send(other, body, { 'x-idempotency-key': key })
@@ -189,7 +189,7 @@ describe.each(STORES)('on %s', on => {
       expect((await api.send(other, body, { 'x-idempotency-key': randomUUID() })).status).toBe(422)
     })
 
-    test('only a 202 stores it', async () => {
+    test('only a 202 stores the key', async () => {
       const other = await api.createInstance()
       const key = randomUUID()
       expect((await api.send(other, body, { 'x-idempotency-key': key })).status).toBe(422)
@@ -200,7 +200,7 @@ describe.each(STORES)('on %s', on => {
       expect(answer.headers.get('idempotent-replayed')).toBeNull()
     })
 
-    test('it is scoped to the instance', async () => {
+    test('a key belongs to its instance', async () => {
       const other = await api.createConnected()
       const key = randomUUID()
       const one = await api.send(instance, body, { 'x-idempotency-key': key })
@@ -216,7 +216,7 @@ describe.each(STORES)('on %s', on => {
       expect(answer.body.error.message).toContain('X-Idempotency-Key')
     })
 
-    test('a malformed one is reported before a missing connection, and a malformed body before the replay of a known one', async () => {
+    test('a malformed key is reported before a missing connection, and a malformed body before a replay', async () => {
       const other = await api.createInstance()
       expect((await api.send(other, body, { 'x-idempotency-key': 'a b' })).body.error.code).toBe('invalid_request')
       const key = randomUUID()
@@ -229,7 +229,7 @@ describe.each(STORES)('on %s', on => {
       expect((await api.send(instance, body, { 'x-idempotency-key': key })).status).toBe(202)
     })
 
-    test('of 50 calls that race exactly one makes a message, and all answer its id', async () => {
+    test('of 50 concurrent calls exactly one creates a message, and all return its ID', async () => {
       const other = await api.createConnected()
       const key = randomUUID()
       const answers = await Promise.all(
@@ -241,7 +241,7 @@ describe.each(STORES)('on %s', on => {
       expect(await api.store.messages.listQueued(other.id, 100)).toHaveLength(1)
     })
 
-    test('of racing calls with one key and two bodies one body wins, and the other is refused', async () => {
+    test('of concurrent calls with one key and two bodies, one body wins and the other is refused', async () => {
       const other = await api.createConnected()
       const key = randomUUID()
       const answers = await Promise.all(
@@ -295,7 +295,7 @@ describe.each(STORES)('on %s', on => {
       expect(answer.body.data).toMatchObject({ status: 'failed', failedAt: expect.any(String), error: failure })
     })
 
-    test('a message of another instance is not found, nor is anything else', async () => {
+    test('a message of another instance is not found, nor is an unknown ID', async () => {
       const other = await api.createConnected()
       const { body } = await api.send(other, { to: TO, text: 'mine' })
       const ids = [

@@ -72,7 +72,7 @@ test('a stream reports the connection at once and after every change, and ends w
   expect(stream.events.at(-1)).toEqual({ event: 'deleted', data: { instanceId: id } })
 })
 
-test('without any hint a change is still reported, and an unchanged connection is not', async () => {
+test('a change is reported even without a hint, and an unchanged connection is not reported', async () => {
   const deaf = { shared: false, on: () => () => undefined }
   await using api = await ApiHarness.start({ store: () => ({ hints: deaf }) })
   const { id } = await api.createInstance()
@@ -86,7 +86,7 @@ test('without any hint a change is still reported, and an unchanged connection i
   stream.leave()
 })
 
-test('a reader that leaves leaves nothing behind', async () => {
+test('nothing is left behind when a reader disconnects', async () => {
   let listeners = 0
   const counting =
     (on: ApiHarness['store']['hints']['on']): typeof on =>
@@ -108,7 +108,7 @@ test('a reader that leaves leaves nothing behind', async () => {
   await until('the listeners to go', () => listeners === 0)
 })
 
-test('open streams do not hold up the closing of the server, and end with it', async () => {
+test('open streams end when the server closes, and do not delay it', async () => {
   const api = await ApiHarness.start()
   const { id } = await api.createInstance()
   const streams = await Promise.all(Array.from({ length: 3 }, () => Stream.open(api, id)))

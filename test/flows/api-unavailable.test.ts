@@ -7,9 +7,9 @@ import { ADMIN_KEY, ApiHarness } from './api-harness.ts'
 
 const BODY = { to: '5511987654321', text: 'x' }
 
-test('a store that fails is 503 with Retry-After, everywhere, and the log knows why', async () => {
+test('when the store fails, every call is 503 with Retry-After, and the log has the reason', async () => {
   let down = false
-  /** Every method of every part throws while the store is down. */
+  /** While the store is down, every method of each of its parts throws. */
   function failing<T extends object>(part: T): T {
     return new Proxy(part, {
       get(target, name) {
@@ -55,7 +55,7 @@ test('a store that fails is 503 with Retry-After, everywhere, and the log knows 
   expect((await api.call({ path: '/readyz' })).body).toEqual({ status: 'ready' })
 })
 
-test('a bug is 500 internal_error: the detail is in the log under the request id, not in the answer', async () => {
+test('a bug is 500 internal_error: the details are in the log under the request ID, not in the answer', async () => {
   await using api = await ApiHarness.start({
     store: store => ({
       messages: Object.assign(Object.create(store.messages), {
@@ -73,7 +73,7 @@ test('a bug is 500 internal_error: the detail is in the log under the request id
   expect(answer.headers.get('ratelimit-limit')).not.toBeNull()
 })
 
-test('an answer that its own schema does not allow is a 500 too, in the envelope', async () => {
+test('an answer that violates its schema is a 500 in the envelope', async () => {
   await using api = await ApiHarness.start({
     store: store => ({
       instances: Object.assign(Object.create(store.instances), {
@@ -150,7 +150,7 @@ async function begin(api: ApiHarness, text: string): Promise<{ socket: Socket; a
   return { socket, answer }
 }
 
-test('/readyz is 503 while the service cannot accept, and its callers share one look', async () => {
+test('/readyz is 503 while the service cannot accept, and concurrent callers share one check', async () => {
   let looks = 0
   let callers = 0
   const isReady = async () => {

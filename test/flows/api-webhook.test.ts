@@ -19,7 +19,7 @@ function get() {
 }
 
 describe('the webhook configuration', () => {
-  test('before a URL is set it is inactive, and has a secret already', async () => {
+  test('before a URL is set the webhook is inactive, and already has a secret', async () => {
     const other = await api.createInstance()
     const answer = await api.call({ path: `/v1/webhooks/${other.id}`, key: other.token })
     expect(answer.status).toBe(200)

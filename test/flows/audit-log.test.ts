@@ -55,7 +55,7 @@ test('each call that destroys or changes access leaves who, what, on which insta
   expect(service.wholeLog).not.toContain('confidential')
 })
 
-test('a refused key and a spent rate are logged with the address they came from', async () => {
+test("refused keys and exceeded rates are logged with the caller's address", async () => {
   const { token } = await service.admin.createInstance('whatsapp')
   await call('GET', '/v1/instance', { authorization: 'Bearer pmb_wrong' })
   await call('GET', '/admin/v1/instances', { authorization: 'Bearer wrong' })

@@ -6,8 +6,8 @@ import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import type { MessageView } from '../api-client.ts'
 import { createDatabase } from '../database.ts'
+import { LoadHarness } from '../rig/harness.ts'
 import { newSeed } from '../rig/random.ts'
-import { Stage } from '../rig/stage.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
 
@@ -34,17 +34,17 @@ describe('a backup', () => {
 
   test('a backup made under load restores to a consistent database that starts, sends and reports', async () => {
     const database = await createDatabase('sqlite', inject('postgresUrl'))
-    const stage = await Stage.open({ database, instances: 1, seed: newSeed() })
+    const harness = await LoadHarness.open({ database, instances: 1, seed: newSeed() })
     try {
-      const { service } = stage
-      stage.startLoad()
-      await stage.untilRecovered(20_000)
-      const before = stage.loads[0]!.accepted.map(({ messageId }) => messageId)
+      const { service } = harness
+      harness.startLoad()
+      await harness.untilRecovered(20_000)
+      const before = harness.loads[0]!.accepted.map(({ messageId }) => messageId)
       const { said } = await run('backup', folder, service.dataDir)
       expect(said).toMatch(/contains neither the master key/)
-      await stage.untilRecovered(20_000)
-      await stage.stopLoad()
-      await stage.untilQuiet()
+      await harness.untilRecovered(20_000)
+      await harness.stopLoad()
+      await harness.untilQuiet()
       await service.kill('SIGTERM')
       const files = readdirSync(folder)
       expect(files).toEqual([expect.stringMatching(/^pombal-.*\.db$/)])
@@ -52,33 +52,33 @@ describe('a backup', () => {
       expect(statSync(file).mode & RWX).toBe(OWNER_ONLY)
       expect((await run('restore', file, service.dataDir)).said).toMatch(/Restored. Start the service/)
       await service.start()
-      const { client } = stage.players[0]!
+      const { client } = harness.linkedInstances[0]!
       await service.admin.untilState(client.id, 'connected')
       for (const id of before) expect(await client.message(id)).toMatchObject({ id })
       const listQueued = () => service.admin.listMessages(client.id, '?state=queued')
       await until('an empty queue', async () => (await listQueued()).length === 0)
-      // What was queued in the backup went out again, under its WhatsApp id.
-      for (const phone of new Set(stage.loads.flatMap(({ accepted }) => accepted.flatMap(({ phones }) => phones)))) {
-        const texts = (await stage.network!.inbox(phone)).map(({ text }) => text)
+      // Messages that were queued in the backup were sent again, under their WhatsApp IDs.
+      for (const phone of new Set(harness.loads.flatMap(({ accepted }) => accepted.flatMap(({ phones }) => phones)))) {
+        const texts = (await harness.network!.inbox(phone)).map(({ text }) => text)
         expect(new Set(texts).size).toBe(texts.length)
       }
       // The sessions have advanced since the backup. The restored instance asks for messages that it cannot decrypt.
-      const known = stage.loads[0]!.accepted.findLast(({ to }) => to.startsWith('5511'))!
+      const known = harness.loads[0]!.accepted.findLast(({ to }) => to.startsWith('5511'))!
       const { id } = await client.send(known.to, 'after the restore')
       const read = await until('it to be read', async () => {
         const message: MessageView = await client.message(id)
         return message.status === 'read' && message
       })
       expect(read.error).toBeNull()
-      const shown = await stage.network!.inbox(known.to)
+      const shown = await harness.network!.inbox(known.to)
       expect(shown.filter(({ text }) => text === 'after the restore')).toHaveLength(1)
     } finally {
-      await stage.dispose()
+      await harness.dispose()
       await database.dispose()
     }
   })
 
-  test('is not put in the place of a database that a service works on', async () => {
+  test('cannot replace a database that is in use', async () => {
     const service = await new Service().start()
     try {
       await run('backup', folder, service.dataDir)

@@ -15,7 +15,7 @@ function isListening(port: number): Promise<boolean> {
   })
 }
 
-test('npm run cluster: nodes behind one address, one of which may be killed; Ctrl-C ends everything', async () => {
+test('npm run cluster runs nodes behind one address and survives the kill of one; Ctrl-C ends everything', async () => {
   const cluster = spawn(process.execPath, [PROGRAM, '--nodes', '2', '--port', '0'], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env['PATH'] },

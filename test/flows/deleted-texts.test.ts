@@ -13,7 +13,7 @@ import { createReceiver } from '../receiver.ts'
 import { startService } from '../service.ts'
 import { until } from '../until.ts'
 
-/** Nothing of a deleted text is left in any file of the data folder, whatever the rows say. */
+/** No file in the data folder contains a deleted text. */
 
 const LONG_AGO = Date.now() - 100 * 24 * 60 * 60_000
 
@@ -58,7 +58,7 @@ async function fill(store: Store, lease: Lease, word: string, count: number): Pr
   }
 }
 
-test('the texts of a deleted instance are in no file any more, those of others are', async () => {
+test('the texts of a deleted instance remain in no file, and those of others do', async () => {
   const { folder, store } = await openFolder()
   const [gone, stays] = [await addInstance(store), await addInstance(store)]
   await Promise.all([fill(store, gone, 'GONE-WORD', 150), fill(store, stays, 'KEPT-WORD', 150)])
@@ -73,7 +73,7 @@ test('the texts of a deleted instance are in no file any more, those of others a
   expect(filesWith(folder, 'GONE-WORD')).toEqual([])
 })
 
-test('texts beyond their retention are in no file any more', async () => {
+test('texts past their retention remain in no file', async () => {
   const { folder, store } = await openFolder()
   const lease = await addInstance(store)
   await fill(store, lease, 'OLD-WORD', 150)
@@ -82,7 +82,7 @@ test('texts beyond their retention are in no file any more', async () => {
   expect(filesWith(folder, 'OLD-WORD')).toEqual([])
 })
 
-test('a service that runs leaves nothing of a deleted instance in its data folder', async () => {
+test('a running service leaves nothing of a deleted instance in its data folder', async () => {
   const receiver = await createReceiver()
   onTestFinished(() => receiver.close())
   const service = await startService()

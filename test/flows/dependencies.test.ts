@@ -33,7 +33,7 @@ function fakeNpm(text: string): string {
 }
 
 describe('npm run audit', () => {
-  test('passes where nothing is known against any dependency', () => {
+  test('passes if no vulnerability is known', () => {
     expect(run('audit.ts', fakeNpm('{"vulnerabilities":{}}')).code).toBe(0)
   })
 
@@ -43,7 +43,7 @@ describe('npm run audit', () => {
   })
 
   test.each(['{"message":"405 Method Not Allowed - POST https://registry.example/"}', 'no JSON', ''])(
-    'passes with a sentence where the registry does not answer: %s',
+    'passes with a sentence if the registry does not answer: %s',
     text => {
       const { code, output } = run('audit.ts', fakeNpm(text))
       expect([code, output]).toEqual([0, expect.stringMatching(/^Not audited: the registry did not answer/)])
@@ -52,7 +52,7 @@ describe('npm run audit', () => {
   )
 })
 
-test('npm run licenses: every licence is permissive, or argued', () => {
+test('npm run licenses: every licence is permissive or justified', () => {
   const { code, output } = run('licenses.ts')
   expect(code, output).toBe(0)
   expect(output).toContain('GPL-3.0 (1): libsignal')

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** What is used of the OpenAPI document. */
+/** The part of the OpenAPI document that the generator uses. */
 interface Document {
   paths: Record<string, Record<string, Operation>>
   components: { schemas?: Record<string, object> }
@@ -33,9 +33,9 @@ export interface HostileCall {
 export interface World {
   /** The instance that calls. */
   ownId: string
-  /** They have to be there for all that comes after. */
+  /** Later requests need them, so they are not deleted. */
   keptIds: readonly string[]
-  /** Of that instance and of others, messages and events too. */
+  /** IDs of this instance and others, and of their messages and events. */
   ids: readonly string[]
 }
 
@@ -214,7 +214,7 @@ function bodyOf(document: Document, { requestBody }: Operation): fc.Arbitrary<st
   )
 }
 
-/** What the schema might mean, more or less. */
+/** A value that fits the schema, or nearly. */
 function plausible(document: Partial<Document>, given: Schema): fc.Arbitrary<unknown> {
   const schema = resolve(document, given)
   if (schema.enum) return fc.constantFrom(...schema.enum)

@@ -39,7 +39,7 @@ const message = (attrs: Record<string, string>, content: readonly Part[]) =>
 const mex = (op: string, data: object) =>
   notification('mex', [part('update', { op_name: op }, JSON.stringify({ data }))], SERVER)
 
-/** Of every kind of stanza that Baileys listens to, by its name for the kind, some that it knows how to handle. */
+/** Valid stanzas of every kind that Baileys listens to, by Baileys' name of the kind. */
 export const STANZAS: Readonly<Record<string, readonly [Part, ...Part[]]>> = {
   'CB:ack,class:message': [
     part('ack', { class: 'message', id: '3EB0', from: CONTACT, t: T }),

@@ -45,7 +45,7 @@ const compose = parse(read('compose.yaml'), { merge: true }) as {
   configs: Record<string, { content: string }>
 }
 
-test('the image runs the tested Node version as an unprivileged user, and handles signals itself', () => {
+test('the image runs the tested Node version as an unprivileged user, and the service gets the signals', () => {
   const { node } = JSON.parse(read('package.json')).dependencies
   for (const from of argumentsOf('FROM', instructions)) {
     expect(from).toMatch(new RegExp(`^(node:${node.replaceAll('.', '\\.')}-alpine|manifests)( AS \\w+)?$`))
@@ -126,14 +126,14 @@ test('backup, restore and the rotation of the keys run in the image', async () =
   }
 })
 
-test('an installation for production brings its Node along, and builds the panel', () => {
+test('a production installation includes Node and builds the panel', () => {
   const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, { dev?: boolean }> }
   for (const name of ['node', 'vite', '@vitejs/plugin-react']) {
     expect(packages[`node_modules/${name}`]?.dev, name).toBeUndefined()
   }
 })
 
-test('compose.yaml: two equal nodes, closed down, on one PostgreSQL, behind a balancer that knows both', () => {
+test('compose.yaml runs two equal, hardened nodes on one PostgreSQL, behind a balancer that uses both', () => {
   const { database, balancer, ...nodes } = compose.services
   expect(Object.keys(nodes)).toEqual(['node-1', 'node-2'])
   expect(nodes['node-1']).toEqual(nodes['node-2'])
@@ -151,7 +151,7 @@ test('compose.yaml: two equal nodes, closed down, on one PostgreSQL, behind a ba
   expect(compose.configs['balancer']?.content).toContain(`reverse_proxy node-1:${exposed} node-2:${exposed} {`)
 })
 
-test('compose.yaml holds no secret, and sets nothing that the service does not read', () => {
+test('compose.yaml contains no secret, and only settings that the service reads', () => {
   const settings = read('src/config.ts')
   for (const [name, value] of Object.entries(compose.services['node-1']?.environment ?? {})) {
     expect(settings).toContain(`'${name}'`)

@@ -98,7 +98,7 @@ describe.each(STORES)('npm run keys:rotate on %s', kind => {
     return closed
   }
 
-  test('killed again and again, it ends with everything under the new key and nothing under the old', async () => {
+  test('killed repeatedly, it ends with everything under the new key and nothing under the old one', async () => {
     await fill()
     const oldKey = keyInForce()
     let refused = 0

@@ -34,7 +34,7 @@ function insertEvents(store: StoreKind, instanceId: string, length: number, form
 }
 
 test.each(STORES)(
-  'on %s, to list 200 events of texts of 1 MB takes as long as to list 200 of small ones, for the caller and for others',
+  'on %s, listing 200 events with 1 MB texts takes as long as listing 200 small ones, for the caller and for others',
   async store => {
     const database = await createDatabase(store, inject('postgresUrl'))
     const service = new Service({ env: { RATE_LIMIT_PER_MINUTE: '1000000', ...database.env } })

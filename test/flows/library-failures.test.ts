@@ -12,25 +12,25 @@ const TRIES = 5
 
 describe.each(STORES)('%s', store => {
   test('a rejection or an exception in the library ends no more than one connection, also around a kill', async () => {
-    await using stage = await LinkedHarness.open(store)
-    const victim = await stage.link()
-    const other = await stage.link()
-    await stage.sendAndRead(other)
-    const { pid } = stage.service
-    const endsBefore = stage.endsOf(other)
+    await using harness = await LinkedHarness.open(store)
+    const victim = await harness.link()
+    const other = await harness.link()
+    await harness.sendAndRead(other)
+    const { pid } = harness.service
+    const endsBefore = harness.endsOf(other)
 
     const send = (stanza: StanzaText) =>
-      stage.network.misbehave({ kind: 'stanza', account: victim.phone, stanza }).catch(() => undefined)
-    const rule = (rule: Extract<Order, { kind: 'rule' }>['rule']) => stage.network.misbehave({ kind: 'rule', rule })
-    const cut = () => stage.network.misbehave({ kind: 'cut', account: victim.phone })
+      harness.network.misbehave({ kind: 'stanza', account: victim.phone, stanza }).catch(() => undefined)
+    const rule = (rule: Extract<Order, { kind: 'rule' }>['rule']) => harness.network.misbehave({ kind: 'rule', rule })
+    const cut = () => harness.network.misbehave({ kind: 'cut', account: victim.phone })
     const isBack = async (who: LinkedNumber) => {
-      await stage.network.misbehave({ kind: 'clear' })
-      await stage.service.admin.connect(who.id)
-      await stage.service.admin.untilState(who.id, 'connected')
+      await harness.network.misbehave({ kind: 'clear' })
+      await harness.service.admin.connect(who.id)
+      await harness.service.admin.untilState(who.id, 'connected')
     }
     const lives = async (what: string) => {
-      expect([what, stage.service.url !== null, stage.service.pid]).toEqual([what, true, pid])
-      await stage.sendAndRead(other)
+      expect([what, harness.service.url !== null, harness.service.pid]).toEqual([what, true, pid])
+      await harness.sendAndRead(other)
     }
 
     for (const type of ['groups', 'communities', 'account_sync']) {
@@ -59,54 +59,54 @@ describe.each(STORES)('%s', store => {
       await lives(`${stanza.tag} ${JSON.stringify(stanza.content)}`)
       await isBack(victim)
     }
-    expect(stage.endsOf(other)).toBe(endsBefore)
-    await stage.sendAndRead(victim)
+    expect(harness.endsOf(other)).toBe(endsBefore)
+    await harness.sendAndRead(victim)
 
     await send(groupCall)
     await send(dirty('groups'))
-    await stage.kill()
+    await harness.kill()
     for (const number of [victim, other]) {
-      await stage.service.admin.untilState(number.id, 'connected')
-      await stage.sendAndRead(number)
+      await harness.service.admin.untilState(number.id, 'connected')
+      await harness.sendAndRead(number)
     }
   })
 
-  test('a query that is never answered, in answer to a notification, ends nothing', async () => {
-    await using stage = await LinkedHarness.open(store)
-    const victim = await stage.link()
-    await stage.network.misbehave({
+  test('a query after a notification that is never answered ends nothing', async () => {
+    await using harness = await LinkedHarness.open(store)
+    const victim = await harness.link()
+    await harness.network.misbehave({
       kind: 'rule',
       rule: { when: { ...QUERIES, account: victim.phone, attrs: { xmlns: 'w:g2' } }, do: 'drop' },
     })
     for (const type of ['groups', 'communities']) {
-      await stage.network.misbehave({ kind: 'stanza', account: victim.phone, stanza: dirty(type) })
+      await harness.network.misbehave({ kind: 'stanza', account: victim.phone, stanza: dirty(type) })
     }
-    const timedOut = () => stage.service.output.split('timed out waiting for message').length > 2
+    const timedOut = () => harness.service.output.split('timed out waiting for message').length > 2
     await until('the queries to be given up', timedOut)
-    await stage.network.misbehave({ kind: 'clear' })
-    await stage.sendAndRead(victim)
-    expect(stage.service.boots).toBe(1)
+    await harness.network.misbehave({ kind: 'clear' })
+    await harness.sendAndRead(victim)
+    expect(harness.service.boots).toBe(1)
   })
 
-  test('errors in answer to every query at every login are no loop of crashes', async () => {
-    await using stage = await LinkedHarness.open(store)
-    const victim = await stage.link()
-    const other = await stage.link()
-    await stage.network.misbehave({
+  test('errors in response to every query at every login cause no crash loop', async () => {
+    await using harness = await LinkedHarness.open(store)
+    const victim = await harness.link()
+    const other = await harness.link()
+    await harness.network.misbehave({
       kind: 'rule',
       rule: { when: { ...ANSWERS, account: victim.phone, attrs: { type: 'result' } }, do: { error: '500' } },
     })
     for (let login = 0; login < 5; login++) {
-      await stage.network.misbehave({ kind: 'cut', account: victim.phone })
-      await stage.service.admin.connect(victim.id)
-      await stage.service.admin.untilState(victim.id, 'connected')
+      await harness.network.misbehave({ kind: 'cut', account: victim.phone })
+      await harness.service.admin.connect(victim.id)
+      await harness.service.admin.untilState(victim.id, 'connected')
       for (const type of ['groups', 'communities', 'account_sync']) {
-        await stage.network.misbehave({ kind: 'stanza', account: victim.phone, stanza: dirty(type) })
+        await harness.network.misbehave({ kind: 'stanza', account: victim.phone, stanza: dirty(type) })
       }
-      await stage.sendAndRead(other)
+      await harness.sendAndRead(other)
     }
-    await stage.network.misbehave({ kind: 'clear' })
-    await stage.sendAndRead(victim)
-    expect(stage.service.boots).toBe(1)
+    await harness.network.misbehave({ kind: 'clear' })
+    await harness.sendAndRead(victim)
+    expect(harness.service.boots).toBe(1)
   })
 })

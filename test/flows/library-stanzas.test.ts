@@ -9,7 +9,7 @@ import { until } from '../until.ts'
 import { kindsOfBaileys, malformed, STANZAS } from './hostile-stanzas.ts'
 
 const COUNT = { sqlite: 500, postgres: 100 }
-/** Between sending and reading a text of the number that is left alone; measured while two cores are busy. */
+/** The time from sending to reading a text of the unaffected number, on two busy cores. */
 const NOTICED_MS = 10_000
 /** Beside a stanza. */
 const FATES = ['nothing', 'nothing', 'error', 'unanswered', 'cut', 'cut late'] as const
@@ -19,24 +19,24 @@ test('every kind of stanza that Baileys listens to is among those sent here', ()
 })
 
 test.each(STORES)(
-  '%s: no stanza ends the process, or is noticed by another number',
+  '%s: no stanza ends the process or affects another number',
   async store => {
     const seed = Number(process.env['STANZA_SEED'] ?? newSeed())
     console.log(`stanzas that are malformed, unanswered and cut: STANZA_SEED=${seed}`)
     const random = new Random(seed)
-    await using stage = await LinkedHarness.open(store)
-    let victim = await stage.link()
-    const other = await stage.link()
+    await using harness = await LinkedHarness.open(store)
+    let victim = await harness.link()
+    const other = await harness.link()
     // A stanza may restrict the number: it then writes only to whom it has written before.
-    for (const number of [victim, other]) await stage.sendAndRead(number)
-    const endsBefore = stage.endsOf(other)
-    const { pid } = stage.service
+    for (const number of [victim, other]) await harness.sendAndRead(number)
+    const endsBefore = harness.endsOf(other)
+    const { pid } = harness.service
 
     const noticed: number[] = []
     let over = false
     const others = (async () => {
       while (!over) {
-        noticed.push(await stage.sendAndRead(other))
+        noticed.push(await harness.sendAndRead(other))
         // The pace of a caller, not a wait for anything.
         await sleep(100)
       }
@@ -45,32 +45,32 @@ test.each(STORES)(
 
     const kinds = Object.keys(STANZAS) as [string, ...string[]]
     for (let n = 0; n < COUNT[store]; n++) {
-      // Each kind in turn, so that none is left out.
+      // Each kind in turn, so none is omitted.
       const kind = kinds[n % kinds.length]!
       const template = random.pick(STANZAS[kind]!)
       const stanza = random.next() < 0.2 ? template : malformed(template, random)
       const fate = random.pick(FATES)
       const rule = ruleFor(fate, victim.phone)
-      if (rule) await stage.network.misbehave({ kind: 'rule', rule })
-      await stage.network.misbehave({ kind: 'stanza', account: victim.phone, stanza })
+      if (rule) await harness.network.misbehave({ kind: 'rule', rule })
+      await harness.network.misbehave({ kind: 'stanza', account: victim.phone, stanza })
       // Real time: a cut, or the next stanza, comes at a random moment of the handling of this one.
       if (fate === 'cut late') await sleep(random.between(0, 20))
-      if (fate.startsWith('cut')) await stage.network.misbehave({ kind: 'cut', account: victim.phone })
+      if (fate.startsWith('cut')) await harness.network.misbehave({ kind: 'cut', account: victim.phone })
       else await sleep(random.between(0, 20))
-      const told = `stanza ${n} (${fate}): ${JSON.stringify(stanza).slice(0, 500)}\n${stage.service.output.slice(-3_000)}`
-      expect(stage.service.url, told).not.toBeNull()
-      if (rule) await stage.network.misbehave({ kind: 'clear' })
-      victim = await online(stage, victim)
+      const told = `stanza ${n} (${fate}): ${JSON.stringify(stanza).slice(0, 500)}\n${harness.service.output.slice(-3_000)}`
+      expect(harness.service.url, told).not.toBeNull()
+      if (rule) await harness.network.misbehave({ kind: 'clear' })
+      victim = await online(harness, victim)
     }
     over = true
     await others
-    expect(stage.service.pid).toBe(pid)
-    expect(stage.service.boots).toBe(1)
-    expect(stage.endsOf(other)).toBe(endsBefore)
+    expect(harness.service.pid).toBe(pid)
+    expect(harness.service.boots).toBe(1)
+    expect(harness.endsOf(other)).toBe(endsBefore)
     expect(Math.max(...noticed)).toBeLessThan(NOTICED_MS)
     // Over a socket that no query was lost on.
-    await stage.network.misbehave({ kind: 'cut', account: victim.phone })
-    await stage.sendAndRead(await online(stage, victim), { withinMs: CONDITION_WITHIN_MS })
+    await harness.network.misbehave({ kind: 'cut', account: victim.phone })
+    await harness.sendAndRead(await online(harness, victim), { withinMs: CONDITION_WITHIN_MS })
   },
   LONG_TEST_WITHIN_MS,
 )
@@ -82,13 +82,13 @@ function ruleFor(fate: (typeof FATES)[number], account: string): Rule | null {
 }
 
 /** The number, connected again; another one where the phone is said to have removed it. */
-async function online(stage: LinkedHarness, number: LinkedNumber): Promise<LinkedNumber> {
-  const { admin } = stage.service
+async function online(harness: LinkedHarness, number: LinkedNumber): Promise<LinkedNumber> {
+  const { admin } = harness.service
   let { phone } = number
   await until('the number to be connected again', async () => {
     const { state, qr } = await admin.connection(number.id)
     if (state === 'connected') return true
-    if (qr !== null) phone = (await stage.network.scanQr(qr).catch(() => ({ phone }))).phone
+    if (qr !== null) phone = (await harness.network.scanQr(qr).catch(() => ({ phone }))).phone
     else if (state !== 'linking' && state !== 'connecting') await admin.connect(number.id)
     return false
   })

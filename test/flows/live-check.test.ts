@@ -37,7 +37,7 @@ describe.concurrent('the live check', () => {
       expect(written).not.toMatch(/\d{6}|[0-9A-F]{16}|@s\.whatsapp|Pombal live check:/)
   })
 
-  test('reports each difference of another network', async () => {
+  test('reports every difference of a network', async () => {
     const usual = checkSimulator(silent())
     const changed = checkSimulator(silent(), async simulator => {
       const acks = { stanza: 'ack', direction: 'out', attrs: { class: 'message' } } as const
@@ -53,7 +53,7 @@ describe.concurrent('the live check', () => {
   })
 })
 
-test('a person is asked again until the answer is a number, and left alone when the check is stopped', async () => {
+test('the prompt repeats until the answer is a number, and ends when the check is stopped', async () => {
   const [input, output] = [new PassThrough(), new PassThrough()]
   let asked = ''
   output.setEncoding('utf8').on('data', text => {
@@ -75,7 +75,7 @@ test('a person is asked again until the answer is a number, and left alone when 
   await expect(read).rejects.toThrow()
 })
 
-test('the QR code in the terminal is the one that was given, light around it', () => {
+test('the QR code in the terminal encodes the given text and has a light margin', () => {
   const text = 'https://wa.me/settings/linked_devices#2@ref,key,identity,secret,1'
   const { modules } = create(text, { errorCorrectionLevel: 'L' })
   const lines = stripVTControlCharacters(drawQr(text)).split('\n')

@@ -36,7 +36,7 @@ function makePipe(): { reader: number; writer: number } {
   return { reader, writer: open(path, constants.O_WRONLY) }
 }
 
-/** Whatever is in the pipe now. */
+/** The present content of the pipe. */
 function drain(reader: number): string {
   const buffer = Buffer.alloc(65_536)
   let text = ''
@@ -68,7 +68,7 @@ async function expectItWorks(): Promise<void> {
 }
 
 describe.skipIf(process.platform === 'win32')(
-  'a log that cannot be written neither ends nor holds up the service',
+  'a log that cannot be written neither ends nor delays the service',
   () => {
     test.skipIf(process.platform !== 'linux')('on a full disk', async () => {
       service = await new Service({ logTo: open('/dev/full', constants.O_WRONLY) }).start()
@@ -98,7 +98,7 @@ describe.skipIf(process.platform === 'win32')(
       for (const line of lines.slice(0, -1)) expect(() => JSON.parse(line), line).not.toThrow()
     })
 
-    test('into a pipe without a reader: it can be stopped', async () => {
+    test('into a pipe without a reader: the service can be stopped', async () => {
       const { reader, writer } = makePipe()
       cleanUps.push(() => closeSync(reader))
       service = await new Service({ logTo: writer }).start()

@@ -8,8 +8,8 @@ import { until } from '../until.ts'
 const ECHO = '15005550005'
 const GROUP = '120363000000000042@g.us'
 
-/** `secret` in every guise in which a logger may print it. */
-function guisesOf(secret: string): string[] {
+/** `secret` in every encoding in which a logger may print it. */
+function encodingsOf(secret: string): string[] {
   const bytes = Buffer.from(secret)
   const base64 = bytes.toString('base64').replace(/=+$/, '')
   return [secret, JSON.stringify(secret).slice(1, -1), base64, bytes.toString('hex'), bytes.toJSON().data.join(',')]
@@ -60,7 +60,7 @@ describe('the log of the service at the most detailed level', () => {
     for (const fact of ['message.sent', 'delivery.attempted', 'app.stopped']) expect(told).toContain(fact)
   })
 
-  test('is one JSON object a line on the standard output, and nothing else is there', () => {
+  test('is one JSON object per line, and standard output contains nothing else', () => {
     const lines = service.wholeLog.split('\n')
     expect(lines.pop()).toBe('')
     for (const line of lines) expect(() => JSON.parse(line), line).not.toThrow()
@@ -69,8 +69,8 @@ describe('the log of the service at the most detailed level', () => {
   test('holds no secret, token, key or message text in any encoding', () => {
     const output = service.wholeOutput.toLowerCase()
     for (const [what, secret] of secrets) {
-      for (const guise of guisesOf(secret)) {
-        expect(output.includes(guise.toLowerCase()), `${what} is in the log as ${guise}`).toBe(false)
+      for (const encoding of encodingsOf(secret)) {
+        expect(output.includes(encoding.toLowerCase()), `${what} is in the log as ${encoding}`).toBe(false)
       }
     }
   })

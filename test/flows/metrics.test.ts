@@ -45,7 +45,7 @@ describe.each(STORES)('metrics on %s', kind => {
     await database?.dispose()
   })
 
-  test('count what happened to one message from end to end', async () => {
+  test('count every step of one message', async () => {
     await until('the last attempt to be recorded', async () => {
       return (await scrape()).includes('pombal_store_write_seconds_count{operation="deliveries.attempt"} 4')
     })
@@ -68,7 +68,7 @@ describe.each(STORES)('metrics on %s', kind => {
     }
   })
 
-  test('are nothing but a page: no other path, no other method', async () => {
+  test('are one page: no other path or method', async () => {
     expect((await fetch(metricsUrl.replace('/metrics', '/'))).status).toBe(404)
     expect((await fetch(metricsUrl, { method: 'POST', body: 'x' })).status).toBe(405)
   })
@@ -93,7 +93,7 @@ describe.each(STORES)('metrics on %s', kind => {
     expect(await response.text()).toContain('pombal_store_up 1')
   })
 
-  test('are out of reach for webhooks: the port is one of our own', async () => {
+  test("cannot be reached by webhooks: the port is one of Pombal's own", async () => {
     const client = service.instance(instance.id, instance.token)
     await expect(client.setWebhook(metricsUrl)).rejects.toMatchObject({ code: 'invalid_request' })
   })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { LONG_TEST_WITHIN_MS, onThisMachine } from '../deadlines.ts'
 import { until } from '../until.ts'
-import { type Linked, NodesStage } from './nodes-stage.ts'
+import { type Linked, NodesHarness } from './nodes-harness.ts'
 
 /** Five sends, each after the one before was seen: found by the poll behind the hints, each would take 5 s. */
 const FIVE_BY_HINT_MS = 12_000
@@ -10,55 +10,55 @@ const AT_ONCE_MS = 8_000
 const CONTACT = '5511987654321'
 
 /** Every node sends for every instance and reports its events; nothing arrives twice. */
-async function allWork(stage: NodesStage, linked: readonly Linked[], text: string): Promise<void> {
-  const up = stage.nodes.filter(({ url }) => url !== null)
+async function allWork(harness: NodesHarness, linked: readonly Linked[], text: string): Promise<void> {
+  const up = harness.nodes.filter(({ url }) => url !== null)
   await Promise.all(
     linked.flatMap(instance =>
       up.map(async node => {
         const { id } = await instance.through(node).send(CONTACT, `${text} ${instance.id} ${node.pid}`)
-        await stage.told(id, 'message.read')
+        await harness.untilReported(id, 'message.read')
       }),
     ),
   )
-  const inbox = await stage.network.inbox(CONTACT)
+  const inbox = await harness.network.inbox(CONTACT)
   expect(inbox.filter(({ copies }) => copies > 1)).toEqual([])
   expect(inbox.filter(message => message.text.startsWith(text))).toHaveLength(linked.length * up.length)
 }
 
 test(
-  'instances are spread fairly, and again when a node comes, goes by SIGTERM, or is killed',
+  'instances are spread evenly, and again when a node starts, stops or is killed',
   async () => {
-    await using stage = await NodesStage.open(3)
-    const [first, second, third] = stage.nodes
+    await using harness = await NodesHarness.open(3)
+    const [first, second, third] = harness.nodes
     await third!.kill('SIGTERM')
-    const linked = await Promise.all(Array.from({ length: 6 }, () => stage.link(first!)))
-    await until('two nodes to share', async () => `${await stage.spread()}` === '3,3,0')
-    await allWork(stage, linked, 'by two')
+    const linked = await Promise.all(Array.from({ length: 6 }, () => harness.link(first!)))
+    await until('two nodes to share', async () => `${await harness.spread()}` === '3,3,0')
+    await allWork(harness, linked, 'by two')
 
     await third!.start()
-    await until('three nodes to share', async () => `${await stage.spread()}` === '2,2,2')
+    await until('three nodes to share', async () => `${await harness.spread()}` === '2,2,2')
     await Promise.all(linked.map(({ id }) => first!.admin.untilState(id, 'connected')))
-    await allWork(stage, linked, 'by three')
+    await allWork(harness, linked, 'by three')
 
     await second!.kill('SIGTERM')
     await until(
       'the two that are left to share',
-      async () => `${await stage.spread()}` === '3,0,3',
+      async () => `${await harness.spread()}` === '3,0,3',
       onThisMachine(AT_ONCE_MS),
     )
     await Promise.all(linked.map(({ id }) => first!.admin.untilState(id, 'connected')))
-    await allWork(stage, linked, 'after SIGTERM')
+    await allWork(harness, linked, 'after SIGTERM')
 
     const { pid } = third!
     await third!.kill('SIGKILL')
     // As if it had been gone for 10 s already, of the 15 that its leases last.
-    await stage.query(`update leases set lease_until = lease_until - 10000 where owner like '%-${pid}-%'`)
-    await stage.query(`update nodes set seen_until = seen_until - 10000 where id like '%-${pid}-%'`)
-    await until('the last one to have taken over', async () => `${await stage.spread()}` === '6,0,0')
+    await harness.query(`update leases set lease_until = lease_until - 10000 where owner like '%-${pid}-%'`)
+    await harness.query(`update nodes set seen_until = seen_until - 10000 where id like '%-${pid}-%'`)
+    await until('the last one to have taken over', async () => `${await harness.spread()}` === '6,0,0')
     await Promise.all(linked.map(({ id }) => first!.admin.untilState(id, 'connected')))
-    await allWork(stage, linked, 'after a kill')
+    await allWork(harness, linked, 'after a kill')
     // No account was ever opened from two places: WhatsApp would have ended the first with a conflict.
-    for (const node of stage.nodes) expect(node.wholeOutput).not.toMatch(/"code":440/)
+    for (const node of harness.nodes) expect(node.wholeOutput).not.toMatch(/"code":440/)
   },
   LONG_TEST_WITHIN_MS,
 )
@@ -66,21 +66,21 @@ test(
 test(
   'a send accepted by any node reaches its owner by a hint',
   async () => {
-    await using stage = await NodesStage.open(2)
-    const linked = await stage.link(stage.nodes[0]!)
-    const owner = await until('an owner', () => stage.ownerOf(linked.id))
-    const other = stage.nodes.find(node => node !== owner)!
+    await using harness = await NodesHarness.open(2)
+    const linked = await harness.link(harness.nodes[0]!)
+    const owner = await until('an owner', () => harness.ownerOf(linked.id))
+    const other = harness.nodes.find(node => node !== owner)!
     const startedAt = performance.now()
     for (let round = 0; round < 5; round += 1) {
       const { id } = await linked.through(other).send(CONTACT, `round ${round}`)
-      await stage.told(id, 'message.sent')
+      await harness.untilReported(id, 'message.sent')
     }
     expect(performance.now() - startedAt).toBeLessThan(onThisMachine(FIVE_BY_HINT_MS))
     // Accepted by two nodes at once, messages get their numbers side by side and are committed in any order.
     const sent = await Promise.all(
-      Array.from({ length: 40 }, (_, n) => linked.through(stage.nodes[n % 2]!).send(CONTACT, `together ${n}`)),
+      Array.from({ length: 40 }, (_, n) => linked.through(harness.nodes[n % 2]!).send(CONTACT, `together ${n}`)),
     )
-    await Promise.all(sent.map(({ id }) => stage.told(id, 'message.sent')))
+    await Promise.all(sent.map(({ id }) => harness.untilReported(id, 'message.sent')))
   },
   LONG_TEST_WITHIN_MS,
 )

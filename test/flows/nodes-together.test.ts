@@ -2,30 +2,30 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Service } from '../service.ts'
 import { until } from '../until.ts'
-import { type Linked, NodesStage } from './nodes-stage.ts'
+import { type Linked, NodesHarness } from './nodes-harness.ts'
 
 const CONTACT = '5511987654321'
 
 /** The guarantees of one node hold on all of them at once. */
 describe('two nodes', () => {
-  let stage: NodesStage
+  let harness: NodesHarness
   let linked: Linked
   let one: Service
   let other: Service
 
   beforeAll(async () => {
-    stage = await NodesStage.open(2, { RATE_LIMIT_PER_MINUTE: '150' })
-    linked = await stage.link(stage.nodes[0]!)
-    const owner = await until('an owner', () => stage.ownerOf(linked.id))
-    other = stage.nodes.find(node => node !== owner)!
+    harness = await NodesHarness.open(2, { RATE_LIMIT_PER_MINUTE: '150' })
+    linked = await harness.link(harness.nodes[0]!)
+    const owner = await until('an owner', () => harness.ownerOf(linked.id))
+    other = harness.nodes.find(node => node !== owner)!
     one = owner
   })
-  afterAll(() => stage?.[Symbol.asyncDispose]())
+  afterAll(() => harness?.[Symbol.asyncDispose]())
 
   const ask = (node: Service, path: string, options: RequestInit = {}) => fetch(`${node.url}${path}`, options)
   const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
-  test('know of a token, a new one and a dead one, from the next call on', async () => {
+  test('know a new token and a replaced one from the next call on', async () => {
     const { id, token } = await one.admin.createInstance('whatsapp')
     const status = async (node: Service, key: string) =>
       (await ask(node, '/v1/instance', { headers: bearer(key) })).status
@@ -41,7 +41,7 @@ describe('two nodes', () => {
     expect(await status(one, data.token)).toBe(401)
   })
 
-  test('accept one message for one idempotency key, whichever node is asked', async () => {
+  test('accept one message per idempotency key, whichever node is called', async () => {
     const key = randomUUID()
     const clients = [one, other].map(node => linked.through(node))
     const sent = await Promise.all([...clients, ...clients].map(client => client.send(CONTACT, 'once', key)))
@@ -49,15 +49,15 @@ describe('two nodes', () => {
     expect(sent.filter(({ replayed }) => !replayed)).toHaveLength(1)
   })
 
-  test('post to the URL that was set through either', async () => {
-    await linked.through(other).setWebhook(`${stage.receiver.url}/moved`)
+  test('post to the URL that was set through either node', async () => {
+    await linked.through(other).setWebhook(`${harness.receiver.url}/moved`)
     const { id } = await linked.through(one).send(CONTACT, 'to the new address')
-    await stage.told(id, 'message.sent')
-    const told = stage.receiver.requests.filter(({ body }) => body.toString().includes(id))
+    await harness.untilReported(id, 'message.sent')
+    const told = harness.receiver.requests.filter(({ body }) => body.toString().includes(id))
     expect(told.every(({ path }) => path.endsWith('/moved'))).toBe(true)
   })
 
-  test("a panel's session opened on one is open on the other, and ended there at once", async () => {
+  test('a panel session that is opened on one is valid on the other, and ends there at once', async () => {
     const signedIn = await ask(one, '/admin/v1/session', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -70,7 +70,7 @@ describe('two nodes', () => {
     await until('the change', () => told.text.includes(`"instanceId":"${linked.id}","what":"log"`))
     await one.admin.rename(linked.id, 'Renamed')
     await until('the name', () => told.text.includes(`"instanceId":"${linked.id}","what":"connection"`))
-    await stage.told(id, 'message.sent')
+    await harness.untilReported(id, 'message.sent')
 
     const signedOut = await ask(one, '/admin/v1/session', {
       method: 'DELETE',
@@ -81,16 +81,16 @@ describe('two nodes', () => {
     await until('the stream to end', () => told.ended)
   })
 
-  test('a number is linked through a node that does not run it: the code is on show there at once', async () => {
+  test('a number can be linked through a node that does not run it, which shows the code at once', async () => {
     const { id } = await other.admin.createInstance('whatsapp')
-    const owner = await until('an owner', () => stage.ownerOf(id))
+    const owner = await until('an owner', () => harness.ownerOf(id))
     const bystander = owner === one ? other : one
     const shown = read(
       await ask(bystander, `/admin/v1/instances/${id}/connection/stream`, { headers: bearer(one.adminKey) }),
     )
     await bystander.admin.connect(id)
     const qr = await until('the code', () => /"qr":"([^"]+)"/.exec(shown.text)?.[1])
-    await stage.network.scanQr(qr)
+    await harness.network.scanQr(qr)
     await until('connected', () => shown.text.includes('"state":"connected"'))
     await bystander.admin.logout(id)
     await until('logged out', () => shown.text.includes('"state":"logged_out"'))

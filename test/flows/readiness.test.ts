@@ -31,7 +31,7 @@ async function storeUp(): Promise<string | undefined> {
   return /^pombal_store_up (\d)$/m.exec(text)?.[1]
 }
 
-/** Once it is refused it stays so: a probe frees no memory. */
+/** After a refusal it stays refused, because a probe frees no memory. */
 async function expectNotReadyThroughout(): Promise<void> {
   await until('503', async () => (await readyStatus()) === 503)
   const answers: number[] = []
@@ -54,7 +54,7 @@ test.skipIf(process.platform !== 'linux').each([
   ['is full', (log: number) => log],
   ['has room for a few pages', (log: number) => log + 20_000],
   ['has become read-only', () => 0],
-])('a service without callers is not ready while its disk %s, and ready when that is over', async (_, bytes) => {
+])('a service without callers is not ready while its disk %s, and ready afterwards', async (_, bytes) => {
   service = await new Service().start()
   await expectReadyAgain()
   limitFiles(bytes(statSync(join(service.dataDir, 'pombal.db-wal')).size))
@@ -63,7 +63,7 @@ test.skipIf(process.platform !== 'linux').each([
   await expectReadyAgain()
 })
 
-test('a node is not ready while its PostgreSQL only reads, and ready when that is over', async () => {
+test('a node is not ready while its PostgreSQL is read-only, and ready afterwards', async () => {
   const postgres = await createDatabase('postgres', inject('postgresUrl'))
   database = postgres
   service = await new Service({ env: postgres.env }).start()

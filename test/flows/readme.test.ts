@@ -59,7 +59,7 @@ describe('the README’s commands, pasted into a shell', () => {
     return promisify(execFile)('sh', ['-e', '-c', commands], { cwd: folder, env })
   }
 
-  test('make an instance, connect it, send to a number and a group, and hear the answers, signed', async () => {
+  test('create and connect an instance, send to a number and a group, and receive the signed events', async () => {
     const commands = commandsFrom('BASE=')
       .replaceAll('http://127.0.0.1:3000', service.url ?? '')
       .replaceAll('http://127.0.0.1:4000/events', receiver.url)
@@ -75,7 +75,7 @@ describe('the README’s commands, pasted into a shell', () => {
     expect(texts?.toSorted()).toEqual(['Are you there?', 'Hi all'])
   })
 
-  test('ask for the QR code that links a real number', async () => {
+  test('start linking a real number by QR code', async () => {
     const { id } = await service.admin.createInstance('whatsapp')
     const [connect = ''] = commandsFrom('curl -s -X POST $BASE/admin/v1/instances/$INSTANCE/connect').split('; echo\n')
     await paste(`BASE=${service.url}\nADMIN_KEY=${service.adminKey}\nINSTANCE=${id}\n${connect}`)

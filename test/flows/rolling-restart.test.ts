@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, inject, test } from 'vitest'
 import { parse } from 'yaml'
 import { createDatabase } from '../database.ts'
-import { endWithUs } from '../end-with-us.ts'
+import { killOnExit } from '../kill-on-exit.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
 
@@ -18,7 +18,7 @@ const CADDY = '/usr/bin/caddy'
 const CALLERS = 4
 const PAUSE_MS = 20
 const WITHIN_MS = 60_000
-/** A few of the balancer's looks: whoever restarts nodes one after the other waits until the last one is healthy. */
+/** A few of the balancer's health checks. A restarted node must be healthy before the next one is restarted. */
 const SETTLED_MS = 4_000
 /** In a log line of an accepted call. */
 const ACCEPTED = '"route":"/v1/messages/text","status":202'
@@ -53,7 +53,7 @@ async function startBalancer(ports: readonly number[]): Promise<string> {
     stdio: 'ignore',
     env: { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
   })
-  endWithUs(child)
+  killOnExit(child)
   cleanUps.push(() => child.kill('SIGKILL'))
   return `http://127.0.0.1:${port}`
 }
@@ -76,7 +76,7 @@ function send(url: string, token: string, agent: Agent): Promise<number | string
 }
 
 test.skipIf(!existsSync(CADDY))(
-  'no call fails behind the balancer of compose.yaml while its nodes are restarted (skipped where there is no Caddy)',
+  'no call fails behind the balancer of compose.yaml while its nodes are restarted (skipped without Caddy)',
   async () => {
     const database = await createDatabase('postgres', inject('postgresUrl'))
     cleanUps.push(() => database.dispose())
@@ -105,7 +105,7 @@ test.skipIf(!existsSync(CADDY))(
       while (!isOver) {
         const answer = await send(url, token, agent)
         answers.set(answer, (answers.get(answer) ?? 0) + 1)
-        // The nodes have to be up to it: a balancer without a healthy node refuses calls by itself.
+        // The nodes must be healthy: a balancer without a healthy node refuses calls.
         await sleep(PAUSE_MS)
       }
     })

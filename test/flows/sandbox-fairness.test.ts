@@ -2,13 +2,13 @@ import { expect, onTestFinished, test } from 'vitest'
 import { startService } from '../service.ts'
 import { until } from '../until.ts'
 
-/** To as many numbers, each of which needs keys of its own: minutes of work for the simulated network. */
+/** Each message goes to another number with keys of its own: minutes of work for the simulated network. */
 const MESSAGES = 600
 const TURNS = 20
 const WITHIN_MS = 180_000
 
 test(
-  'a sandbox with much to send does not make another one wait until it is done',
+  'a sandbox instance with many messages does not delay another one',
   async () => {
     const service = await startService({ env: { RATE_LIMIT_PER_MINUTE: '100000', LOG_LEVEL: 'info' } })
     onTestFinished(() => service.dispose())

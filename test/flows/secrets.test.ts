@@ -7,7 +7,7 @@ import { until } from '../until.ts'
 
 const PASSWORD = 'confidential-password-of-the-database'
 
-/** A start that ends by itself. */
+/** Starts the service and waits until it exits. */
 async function startInVain(env: Record<string, string>): Promise<string> {
   const service = new Service({ env })
   onTestFinished(() => service.dispose())
@@ -32,7 +32,7 @@ describe('the output of a failed start holds no secret', () => {
     for (const secret of [PASSWORD, keys.ADMIN_KEY, keys.MASTER_KEY]) expect(output).not.toContain(secret)
   })
 
-  test('of settings that are not as they should be', async () => {
+  test('of invalid settings', async () => {
     const wrong = {
       ADMIN_KEY: 'confidential-but-short',
       MASTER_KEY: 'confidential-and-no-key',

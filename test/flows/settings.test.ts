@@ -15,7 +15,7 @@ import { Receiver } from '../receiver.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
 
-/** What the environment says shows in what the service does (contract §8). */
+/** Each setting has its effect on the service (contract §8). */
 
 const CONTACT = '5511987654321'
 const DAY_MS = 86_400_000
@@ -91,7 +91,7 @@ test('WEBHOOK_TIMEOUT_MS is how long an attempt may take, WEBHOOK_RETRY_DELAYS_M
   }
 })
 
-test('MESSAGE_TTL_HOURS is how long a message is tried; by then nothing was written to WhatsApp, so it is expired', async () => {
+test('MESSAGE_TTL_HOURS is how long a message is tried; one that was never written to WhatsApp is then expired', async () => {
   const ttlMs = 1_500
   const service = await startService({ MESSAGE_TTL_HOURS: (ttlMs / HOUR_MS).toFixed(8) })
   const { id, token } = await service.admin.createConnected()
@@ -181,7 +181,7 @@ test('PUBLIC_URL is the address shown to people; behind it webhooks cannot reach
   expect(session.headers.get('set-cookie')).toMatch(/; Secure$/)
 })
 
-test('TRUSTED_PROXIES are believed about who calls: a proxy’s https makes cookies Secure', async () => {
+test("TRUSTED_PROXIES may set the caller's scheme: a proxy’s https makes cookies Secure", async () => {
   const service = await startService({ TRUSTED_PROXIES: '10.0.0.0/8,127.0.0.1' })
   const signIn = await fetch(`${service.url}/admin/v1/session`, {
     method: 'POST',
@@ -191,7 +191,7 @@ test('TRUSTED_PROXIES are believed about who calls: a proxy’s https makes cook
   expect(signIn.headers.get('set-cookie')).toMatch(/; Secure$/)
 })
 
-test('NODE_ENV=production switches the sandbox off, and keeps webhooks out of this machine', async () => {
+test('NODE_ENV=production disables the sandbox, and webhooks cannot reach this machine', async () => {
   const receiver = await startReceiver()
   const service = await startService({ NODE_ENV: 'production' })
   await expect(service.admin.createInstance('sandbox')).rejects.toMatchObject({ code: 'sandbox_disabled' })
@@ -200,7 +200,7 @@ test('NODE_ENV=production switches the sandbox off, and keeps webhooks out of th
   await expect(refused).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
 })
 
-test('WEBHOOK_ALLOWED_NETWORKS lets them in all the same, by address and by name', async () => {
+test('WEBHOOK_ALLOWED_NETWORKS lets webhooks reach a network in production, by address and by name', async () => {
   const receiver = await startReceiver()
   const env = { NODE_ENV: 'production', SANDBOX: 'on', WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8, 127.0.0.0/8' }
   const service = await startService(env)
@@ -212,7 +212,7 @@ test('WEBHOOK_ALLOWED_NETWORKS lets them in all the same, by address and by name
   }
 })
 
-test('with nothing set webhooks reach this machine, but neither our own port nor link-local addresses', async () => {
+test("with nothing set webhooks reach this machine, but neither Pombal's own port nor link-local addresses", async () => {
   const receiver = await startReceiver()
   const service = await startService({})
   const { id, token } = await service.admin.createConnected()
@@ -230,7 +230,7 @@ test('with nothing set webhooks reach this machine, but neither our own port nor
   await receiver.waitFor(1)
 })
 
-test('a HOST that others reach keeps webhooks out of this machine, by address and by name', async () => {
+test('while HOST is not loopback, webhooks cannot reach this machine, by address or by name', async () => {
   const receiver = await startReceiver()
   const service = await startService({ HOST: '0.0.0.0', WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8' })
   const { id, token } = await service.admin.createConnected()
@@ -243,7 +243,7 @@ test('a HOST that others reach keeps webhooks out of this machine, by address an
   expect(receiver.requests).toEqual([])
 })
 
-test('RATE_LIMIT_PER_MINUTE is how many calls an instance has', async () => {
+test('RATE_LIMIT_PER_MINUTE is how many calls an instance may make', async () => {
   const service = await startService({ RATE_LIMIT_PER_MINUTE: '2' })
   const { id, token } = await service.admin.createInstance('whatsapp')
   const instance = service.instance(id, token)
@@ -251,7 +251,7 @@ test('RATE_LIMIT_PER_MINUTE is how many calls an instance has', async () => {
   await expect(instance.instance()).rejects.toMatchObject({ status: 429, code: 'rate_limit_exceeded' })
 })
 
-test('an instance that is away turns from reconnecting to disconnected after 5 minutes by the clock, and comes back', async () => {
+test('an instance without a connection is reconnecting for 5 minutes, then disconnected, and recovers', async () => {
   const service = await startService({})
   const { id, token } = await service.admin.createConnected()
   const instance = service.instance(id, token)

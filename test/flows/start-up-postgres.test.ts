@@ -114,7 +114,7 @@ describe('a failed start on PostgreSQL names the address, the reason and the rem
     expect(output).toMatch(/is version 13: Pombal needs 15 or later/)
   })
 
-  test('a server that only reads', async () => {
+  test('a read-only server', async () => {
     const url = await server.createDatabase()
     const name = new URL(url).pathname.slice(1)
     await queryPostgres(server.url, `alter database ${name} set default_transaction_read_only = on`)
@@ -133,11 +133,11 @@ describe.skipIf(!HAS_PGBOUNCER)('behind the real PgBouncer (skipped where it is 
     await expectItWorks(await serviceOn(await pool('session')).start())
   })
 
-  test('transaction mode is refused in a sentence', async () => {
+  test('transaction mode is refused with an explanation', async () => {
     expect(await startInVain(await pool('transaction'))).toMatch(/pool in session mode/)
   })
 
-  test('a pool that is too small is refused in a sentence', async () => {
+  test('a pool that is too small is refused with an explanation', async () => {
     const url = await pool('session', { default_pool_size: 3 })
     expect(await startInVain(url)).toMatch(/its pool has 9 connections for each node/)
   })

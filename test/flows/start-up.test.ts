@@ -30,7 +30,7 @@ function makeFolder(): string {
   return folder
 }
 
-/** A start that ends by itself. */
+/** Starts the service and waits until it exits. */
 async function startInVain(options: ServiceOptions): Promise<{ code: number | null; output: string; dataDir: string }> {
   const service = makeService(options)
   service.boot()
@@ -93,7 +93,7 @@ describe('a start', () => {
     }
   })
 
-  test('stops with exit 0 also in the middle of its start', async () => {
+  test('stops with exit 0 even during its start', async () => {
     const silent = createTcpServer()
     const reached = once(silent, 'connection')
     silent.listen(0, '127.0.0.1')
@@ -147,7 +147,7 @@ describe('a start', () => {
     expect(await service.exited()).toEqual({ code: 0, signal: null })
   })
 
-  test('with bad settings lists every problem, makes nothing and exits 1', async () => {
+  test('with bad settings lists every problem, creates nothing and exits 1', async () => {
     const dataDir = join(makeFolder(), 'data')
     const env = {
       PORT: '99999',
@@ -166,7 +166,7 @@ describe('a start', () => {
     expect(existsSync(dataDir)).toBe(false)
   })
 
-  test('with PostgreSQL but without the keys that nodes share exits 1', async () => {
+  test('with PostgreSQL but without the shared keys exits 1', async () => {
     const { code, output } = await startInVain({ env: { DATABASE_URL: 'postgres://127.0.0.1:1/none' } })
     expect(code).toBe(1)
     expect(output).toMatch(/ADMIN_KEY is required/)
@@ -195,7 +195,7 @@ describe('a start', () => {
     expect((await fetch(`${first.url}/readyz`)).status).toBe(200)
   })
 
-  test('on the folder of a killed process serves at once', async () => {
+  test('on the data folder of a killed process serves at once', async () => {
     const service = await makeService().start()
     const { id } = await service.admin.createInstance('whatsapp')
     await service.restart('SIGKILL')
@@ -211,7 +211,7 @@ describe('a start', () => {
     expect(open).toEqual([])
   })
 
-  test('with the sandbox off says so of its instances and accepts nothing for them; on again, they work', async () => {
+  test('with the sandbox off, sandbox instances are stopped and accept nothing; with the sandbox on again, they work', async () => {
     const dataDir = makeFolder()
     const on = await makeService({ dataDir }).start()
     const { id, token } = await on.admin.createInstance('sandbox')

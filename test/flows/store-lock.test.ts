@@ -7,7 +7,7 @@ const CALLS = 60
 /** Far less than the 5 s for which a lock is waited for, and enough for a busy machine. */
 const AT_ONCE_MS = 1_000
 
-test('another process that holds SQLite’s lock blocks no read, and waiting messages are accepted afterwards', async () => {
+test('while another process holds SQLite’s lock, reads work, and waiting messages are accepted afterwards', async () => {
   const service = await startService({ env: { RATE_LIMIT_PER_MINUTE: '100000' } })
   onTestFinished(() => service.dispose())
   const { id, token } = await service.admin.createConnected()

@@ -9,7 +9,7 @@ import { until } from '../until.ts'
 const CONTACT = '15005550003'
 const SECOND_MS = 1_000
 const DAY_MS = 24 * 60 * 60 * SECOND_MS
-/** What is left of a time while a test still looks. */
+/** The time before the end of a period at which a test still checks. */
 const LEFT_MS = 30 * SECOND_MS
 /** On SIGUSR2 the monotonic clock is so much further on. */
 const JUMP_MS = 29 * SECOND_MS
@@ -51,7 +51,7 @@ describe.each(STORES)('with the store on %s', store => {
   const age = (table: string, column: string, ms: number) =>
     database.run(`update ${table} set ${column} = ${column} - ${ms}`, service.dataDir)
 
-  test('an idempotency key counts for 24 h, and is free then', async () => {
+  test('an idempotency key is kept for 24 h, and can then be used again', async () => {
     const { id, token } = await service.admin.createConnected()
     const instance = service.instance(id, token)
     const first = await instance.send(CONTACT, 'first', 'key')
@@ -66,7 +66,7 @@ describe.each(STORES)('with the store on %s', store => {
     expect(await service.admin.listMessages(id)).toHaveLength(2)
   })
 
-  test('a replaced webhook secret signs beside the new one for 24 h', async () => {
+  test('a replaced webhook secret signs as well for 24 h', async () => {
     const receiver = await createReceiver()
     onTestFinished(() => receiver.close())
     const { id, token } = await service.admin.createConnected()

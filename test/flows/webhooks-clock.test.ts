@@ -50,7 +50,7 @@ async function leaseRenewed(url: string): Promise<void> {
 }
 
 test.each(STORES.flatMap(kind => [-TEN_MINUTES_MS, TEN_MINUTES_MS].map(shiftMs => ({ kind, shiftMs }))))(
-  'a retry keeps its moment when the clock is set by $shiftMs ms, on $kind',
+  'a retry keeps its due time when the clock is set by $shiftMs ms, on $kind',
   async ({ kind, shiftMs }) => {
     const { service, receiver } = await failOnce(kind, `0,${shiftMs}`)
     service.signal('SIGUSR2')
@@ -89,7 +89,7 @@ test(
 )
 
 test(
-  'a retry does not wait longer where the clock was set back before a restart',
+  'a clock that is set back before a restart does not delay a retry',
   async () => {
     const { service, receiver } = await failOnce('sqlite', `${TEN_MINUTES_MS}`)
     await service.kill('SIGTERM')

@@ -8,7 +8,7 @@ import { until } from '../until.ts'
 import { type HarnessSettings, WebhookHarness } from './webhooks-harness.ts'
 
 const NANOSECONDS = 1e6
-/** What is promised on an idle machine. */
+/** Holds on an idle machine. */
 const TOLERANCE_MS = 50
 
 const idOf = (request: ReceivedRequest) => String(request.headers['webhook-id'])
@@ -17,7 +17,7 @@ describe.each(STORES)('webhooks on %s', kind => {
   const openHarness = (settings?: Partial<HarnessSettings>) =>
     WebhookHarness.open(kind, inject('postgresUrl'), settings)
 
-  test('an event is posted at once, signed so that both kinds of receiver verify it', async () => {
+  test('an event is posted at once, with both valid signatures', async () => {
     await using harness = await openHarness()
     await using receiver = await createReceiver()
     const consumer = await harness.addInstance(receiver.url)
@@ -79,7 +79,7 @@ describe.each(STORES)('webhooks on %s', kind => {
     expect(event?.deliveries[0]?.log[5]).toMatchObject({ status: 503, responseExcerpt: 'later' })
   })
 
-  test('delivered and read are held until the one before them has ended, delivered or exhausted', async () => {
+  test('delivered and read events wait until the previous event is delivered or exhausted', async () => {
     await using harness = await openHarness({ retryDelaysMs: [60, 60] })
     await using receiver = await createReceiver()
     receiver.answerWith(request => ({
@@ -140,7 +140,7 @@ describe.each(STORES)('webhooks on %s', kind => {
     expect(before.events.some(({ data }) => data.id === early)).toBe(true)
   })
 
-  test('events made while no URL is set are kept and not posted', async () => {
+  test('events created while no URL is set are kept and not posted', async () => {
     await using harness = await openHarness()
     await using receiver = await createReceiver()
     const consumer = await harness.addInstance(receiver.url)
@@ -193,7 +193,7 @@ describe.each(STORES)('webhooks on %s', kind => {
     ])
   })
 
-  test('redirects, drips, floods and breaks are judged by their status line, and logged', async () => {
+  test('slow, endless and broken responses are judged by their status line, and logged', async () => {
     await using harness = await openHarness({ retryDelaysMs: [], timeoutMs: 1_000 })
     await using receiver = await createReceiver()
     const consumer = await harness.addInstance(receiver.url)

@@ -59,7 +59,7 @@ export class WebhookHarness {
     return harness
   }
 
-  /** As after a boot: every instance that is stored gets a lane. */
+  /** Gives every stored instance a lane, as at a start. */
   async start(): Promise<void> {
     const { url } = this.#database
     this.store = await openStore({
@@ -154,7 +154,7 @@ export class Consumer {
     this.secret = secret
   }
 
-  /** Somebody writes: one event that waits for nothing. */
+  /** Records an incoming message: one event that waits for no other. */
   async receive(text = 'hello'): Promise<string> {
     this.#received += 1
     const now = Date.now()

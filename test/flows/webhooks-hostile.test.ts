@@ -68,7 +68,7 @@ function drip(socket: Socket, text: string, everyMs = 10): void {
   socket.on('close', () => clearInterval(timer))
 }
 
-describe('a consumer’s head', () => {
+describe("the head of a consumer's response", () => {
   const heads: [string, (socket: Socket) => void][] = [
     ['drips for ever', socket => drip(socket, 'HTTP/1.1 200 OK\r\n')],
     [
@@ -111,7 +111,7 @@ describe('a consumer’s head', () => {
   })
 })
 
-describe('a consumer’s body', () => {
+describe("the body of a consumer's response", () => {
   const bomb = gzipSync(Buffer.alloc(50 * MEGABYTE))
   const head = (more: string) => `HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n${more}\r\n`
   const bodies: [string, (socket: Socket) => void][] = [
@@ -166,7 +166,7 @@ describe('a consumer’s body', () => {
     expect(tookMs).toBeLessThan(onThisMachine(ENDS_WITHIN_MS))
   })
 
-  test('of which more comes than 64 KiB is not read on', async () => {
+  test('is read up to 64 KiB', async () => {
     let written: () => number = () => 0
     const port = await answering(socket => {
       written = () => socket.bytesWritten
@@ -179,7 +179,7 @@ describe('a consumer’s body', () => {
   })
 })
 
-test('an answer too many is not taken for the answer to the next attempt', async () => {
+test('a second response is not used as the response to the next attempt', async () => {
   await using quiet = await createReceiver()
   const guard = createAddressGuard({ loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] })
   const poster = createPoster({ guard, timeoutMs: TIMEOUT_MS })
@@ -258,7 +258,7 @@ describe('over TLS', () => {
     expect(requests()).toBe(expected === 'answered' ? 1 : 0)
   })
 
-  test('is checked even where the environment says not to', async () => {
+  test('is checked even if the environment disables the check', async () => {
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
     onTestFinished(() => void delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'])
     const { port, requests } = await serveTls(stranger)
@@ -277,7 +277,7 @@ describe('over TLS', () => {
   })
 })
 
-test('forty names that hang hold up no consumer whose name is known', async () => {
+test('forty host names whose look-up hangs do not delay a consumer whose name is known', async () => {
   let laterMs = 0
   const resolver = new Resolver({
     clock: { ...systemClock, steady: () => systemClock.steady() + laterMs },
@@ -299,7 +299,7 @@ test('forty names that hang hold up no consumer whose name is known', async () =
       await consumer.receive()
     }
   }
-  // Longer than an answer counts as fresh: the name is looked up again, among those that hang.
+  // Longer than a DNS answer is fresh: the name is looked up again, together with those that hang.
   laterMs = 6_000
   const begunAt = performance.now()
   await friend.receive()

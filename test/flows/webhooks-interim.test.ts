@@ -20,7 +20,7 @@ async function slowestOf(calls: number, call: () => Promise<unknown>): Promise<n
 }
 
 test(
-  'a consumer that sends interim answers for ever slows no caller',
+  'a consumer that sends endless interim answers delays no caller',
   async () => {
     const flood = await startFloodConsumer()
     onTestFinished(async () => void (await flood.stop()))

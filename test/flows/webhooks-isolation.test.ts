@@ -9,7 +9,7 @@ const WAITING = 10_000
 const EVENTS = 40
 
 describe.each(STORES)('isolation on %s', kind => {
-  test('with 10,000 waiting for a consumer that hangs, another instance’s events arrive within a second', async () => {
+  test('while 10,000 deliveries wait for a consumer that hangs, another instance’s events arrive within a second', async () => {
     await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), {
       timeoutMs: 500,
       retryDelaysMs: [1_000, 5_000],
@@ -32,7 +32,7 @@ describe.each(STORES)('isolation on %s', kind => {
     expect(dead.mostOpen).toBeLessThanOrEqual(8)
   })
 
-  test('an instance has never more than 8 requests open, 6 of them first attempts', async () => {
+  test('an instance never has more than 8 open requests, 6 of them first attempts', async () => {
     await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), { retryDelaysMs: Array(5).fill(100) })
     await using receiver = await createReceiver()
     const consumer = await harness.addInstance(receiver.url)

@@ -14,7 +14,7 @@ const TOLERANCE_MS = 50
 
 describe('the contract’s own delays', () => {
   test.concurrent.each(STORES)(
-    '1 s, 5 s and 30 s after the end of the attempt before, on %s',
+    '1 s, 5 s and 30 s after the end of the previous attempt, on %s',
     async kind => {
       await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), { retryDelaysMs: RETRY_DELAYS_MS })
       await using receiver = await createReceiver()
@@ -37,7 +37,7 @@ describe('the contract’s own delays', () => {
   )
 })
 
-test.each(STORES)('a retry keeps its moment on a node with a shorter schedule, on %s', async kind => {
+test.each(STORES)('a retry keeps its due time on a node with a shorter schedule, on %s', async kind => {
   await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), { retryDelaysMs: [OTHER_DELAY_MS] })
   await using receiver = await createReceiver()
   receiver.answerWith({ kind: 'status', status: 500 })

@@ -1,17 +1,17 @@
 import { proto } from 'baileys'
 import { expect, test } from 'vitest'
 import { until } from '../until.ts'
-import { Stage } from './whatsapp-stage.ts'
+import { WhatsappHarness } from './whatsapp-harness.ts'
 
 const CONTACT = '5511987654321'
 const GROUP = '120363000000000777@g.us'
 
-test('a text to the instance is one event, with the number, the push name and the id of WhatsApp', async () => {
-  await using stage = await Stage.open()
-  const { id, phone } = await stage.link()
-  const sent = await stage.network.writeAs({ from: CONTACT, to: phone, text: 'hello', name: 'Ana' })
+test("a text to the instance is one event, with the sender's number, push name and WhatsApp's ID", async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, phone } = await harness.link()
+  const sent = await harness.network.writeAs({ from: CONTACT, to: phone, text: 'hello', name: 'Ana' })
   const [event] = await until('the event', async () => {
-    const events = await stage.received(id)
+    const events = await harness.received(id)
     return events.length > 0 && events
   })
   expect(event).toEqual({
@@ -28,28 +28,28 @@ test('a text to the instance is one event, with the number, the push name and th
   })
 })
 
-test('a text of 8 MB is stored whole; its event carries the beginning, and says so', async () => {
-  await using stage = await Stage.open()
-  const { id, phone } = await stage.link()
+test('a text of 8 MB is stored whole; its event carries the beginning, marked as truncated', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, phone } = await harness.link()
   const text = `${'x'.repeat(65_535)}👍${'y'.repeat(8_000_000)}`
-  await stage.network.writeAs({ from: CONTACT, to: phone, text })
+  await harness.network.writeAs({ from: CONTACT, to: phone, text })
   const [event] = await until('the event', async () => {
-    const events = await stage.received(id)
+    const events = await harness.received(id)
     return events.length > 0 && events
   })
   expect(event?.['text'] === 'x'.repeat(65_535)).toBe(true)
   expect(event?.['truncated']).toBe(true)
-  const stored = await stage.store.messages.findIncoming(id, String(event?.['messageId']))
+  const stored = await harness.store.messages.findIncoming(id, String(event?.['messageId']))
   expect(stored?.text === text).toBe(true)
 })
 
-test('a text in a group names the group and the number of who wrote it', async () => {
-  await using stage = await Stage.open()
-  const { id, phone } = await stage.link()
-  await stage.network.joinGroup(GROUP, [CONTACT, phone])
-  for (const text of ['one', 'two']) await stage.network.writeAs({ from: CONTACT, to: phone, text, group: GROUP })
+test("a text in a group names the group and the sender's number", async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, phone } = await harness.link()
+  await harness.network.joinGroup(GROUP, [CONTACT, phone])
+  for (const text of ['one', 'two']) await harness.network.writeAs({ from: CONTACT, to: phone, text, group: GROUP })
   const events = await until('both events', async () => {
-    const all = await stage.received(id)
+    const all = await harness.received(id)
     return all.length === 2 && all
   })
   expect(events).toMatchObject([
@@ -59,46 +59,46 @@ test('a text in a group names the group and the number of who wrote it', async (
 })
 
 test('messages that WhatsApp kept while the instance was away are events, each once, in order', async () => {
-  await using stage = await Stage.open()
-  const { id, phone, connection } = await stage.link()
-  await stage.stop(connection)
+  await using harness = await WhatsappHarness.open()
+  const { id, phone, connection } = await harness.link()
+  await harness.stop(connection)
   const texts = Array.from({ length: 40 }, (_, index) => `kept ${index}`)
-  for (const text of texts) await stage.network.writeAs({ from: CONTACT, to: phone, text })
-  await stage.connect(id)
+  for (const text of texts) await harness.network.writeAs({ from: CONTACT, to: phone, text })
+  await harness.connect(id)
   const events = await until('all events', async () => {
-    const all = await stage.received(id)
+    const all = await harness.received(id)
     return all.length >= texts.length && all
   })
   expect(events.map(({ text }) => text)).toEqual(texts)
 })
 
-test('an answer to a sent message arrives as an event', async () => {
-  await using stage = await Stage.open()
-  const { id } = await stage.link()
-  await stage.accept(id, '15005550005', 'say it again')
+test('a reply to a sent message is an event', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id } = await harness.link()
+  await harness.accept(id, '15005550005', 'say it again')
   const [event] = await until('the answer', async () => {
-    const all = await stage.received(id)
+    const all = await harness.received(id)
     return all.length > 0 && all
   })
   expect(event).toMatchObject({ from: '15005550005', text: 'say it again' })
 })
 
-test('a message is recorded before WhatsApp is notified: while the store refuses, WhatsApp keeps it', async () => {
-  await using stage = await Stage.open()
-  const { id, phone, connection } = await stage.link()
-  await stage.stop(connection)
-  const { events } = stage.store
-  const refusing = { ...stage.store, events: Object.assign(Object.create(events), { recordIncoming: refuse }) }
-  const second = await stage.connect(id, { store: refusing })
-  await stage.reaches(id, 'connected')
-  await stage.network.writeAs({ from: CONTACT, to: phone, text: 'held' })
-  await until('the refusal', () => stage.log.some(line => line.includes('not now')))
-  await stage.stop(second)
-  const before = stage.log.length
-  await stage.connect(id)
-  await until('the event', async () => (await stage.received(id)).length === 1)
+test('a message is recorded before it is acknowledged: while the store refuses, WhatsApp keeps it', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, phone, connection } = await harness.link()
+  await harness.stop(connection)
+  const { events } = harness.store
+  const refusing = { ...harness.store, events: Object.assign(Object.create(events), { recordIncoming: refuse }) }
+  const second = await harness.connect(id, { store: refusing })
+  await harness.reaches(id, 'connected')
+  await harness.network.writeAs({ from: CONTACT, to: phone, text: 'held' })
+  await until('the refusal', () => harness.log.some(line => line.includes('not now')))
+  await harness.stop(second)
+  const before = harness.log.length
+  await harness.connect(id)
+  await until('the event', async () => (await harness.received(id)).length === 1)
   // Its key was used up the first time: the content came from the journal, not from the sender a second time.
-  expect(stage.log.slice(before).join()).not.toContain('failed to decrypt')
+  expect(harness.log.slice(before).join()).not.toContain('failed to decrypt')
 })
 
 async function refuse(): Promise<never> {
@@ -106,21 +106,21 @@ async function refuse(): Promise<never> {
 }
 
 test('two linked clients write to each other', async () => {
-  await using stage = await Stage.open()
-  const a = await stage.link()
-  const b = await stage.link()
-  const { id: there } = await stage.accept(a.id, b.phone, 'ping')
-  await until('it to arrive', async () => (await stage.received(b.id)).some(({ text }) => text === 'ping'))
-  await stage.accept(b.id, a.phone, 'pong')
-  await until('the answer', async () => (await stage.received(a.id)).some(({ text }) => text === 'pong'))
-  await stage.becomes(a.id, there, 'read')
-  expect(await stage.eventsOf(a.id, there)).toEqual(['message.sent', 'message.delivered', 'message.read'])
+  await using harness = await WhatsappHarness.open()
+  const a = await harness.link()
+  const b = await harness.link()
+  const { id: there } = await harness.accept(a.id, b.phone, 'ping')
+  await until('it to arrive', async () => (await harness.received(b.id)).some(({ text }) => text === 'ping'))
+  await harness.accept(b.id, a.phone, 'pong')
+  await until('the answer', async () => (await harness.received(a.id)).some(({ text }) => text === 'pong'))
+  await harness.becomes(a.id, there, 'read')
+  expect(await harness.eventsOf(a.id, there)).toEqual(['message.sent', 'message.delivered', 'message.read'])
 })
 
-test('any content of a contact is an event of its type, with its caption or reaction; protocol messages are not', async () => {
-  await using stage = await Stage.open()
-  const { id, phone } = await stage.link()
-  const other = await stage.link()
+test('any content from a contact is an event of its type, with its caption or reaction; protocol messages are no event', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, phone } = await harness.link()
+  const other = await harness.link()
   const key = { remoteJid: `${phone}@s.whatsapp.net`, fromMe: true, id: 'ABC' }
   const contents: proto.IMessage[] = [
     { imageMessage: { caption: 'a caption' } },
@@ -136,16 +136,16 @@ test('any content of a contact is an event of its type, with its caption or reac
     { eventMessage: { name: 'a meeting' } },
     { conversation: 'the last' },
   ]
-  await stage.stop(other.connection)
-  const lease = await stage.lease(other.id)
+  await harness.stop(other.connection)
+  const lease = await harness.lease(other.id)
   for (const content of contents) {
-    const message = await stage.accept(other.id, phone, 'another program sends more than texts')
+    const message = await harness.accept(other.id, phone, 'another program sends more than texts')
     const prepared = { address: `${phone}@s.whatsapp.net`, content: proto.Message.encode(content).finish() }
-    await stage.store.messages.recordPrepared(lease, message.id, prepared)
+    await harness.store.messages.recordPrepared(lease, message.id, prepared)
   }
-  await stage.connect(other.id)
-  await until('the last', async () => (await stage.received(id)).some(({ text }) => text === 'the last'))
-  const told = (await stage.received(id)).map(({ type, text }) => (text === undefined ? type : `${type}: ${text}`))
+  await harness.connect(other.id)
+  await until('the last', async () => (await harness.received(id)).some(({ text }) => text === 'the last'))
+  const told = (await harness.received(id)).map(({ type, text }) => (text === undefined ? type : `${type}: ${text}`))
   expect(told).toEqual([
     'image: a caption',
     'video',
@@ -162,21 +162,21 @@ test('any content of a contact is an event of its type, with its caption or reac
 })
 
 test('two linked clients that write first at the same time decrypt each other at once', async () => {
-  await using stage = await Stage.open()
-  const [a, b] = await Promise.all([stage.link(), stage.link()])
+  await using harness = await WhatsappHarness.open()
+  const [a, b] = await Promise.all([harness.link(), harness.link()])
   const texts = ['one', 'two', 'three', 'four', 'five']
   const sent: [string, string][] = []
   for (const text of texts) {
-    const [there, back] = await Promise.all([stage.accept(a.id, b.phone, text), stage.accept(b.id, a.phone, text)])
+    const [there, back] = await Promise.all([harness.accept(a.id, b.phone, text), harness.accept(b.id, a.phone, text)])
     sent.push([a.id, there.id], [b.id, back.id])
   }
   for (const [id, message] of sent) {
-    await stage.becomes(id, message, 'read')
-    expect(await stage.eventsOf(id, message)).toEqual(['message.sent', 'message.delivered', 'message.read'])
+    await harness.becomes(id, message, 'read')
+    expect(await harness.eventsOf(id, message)).toEqual(['message.sent', 'message.delivered', 'message.read'])
   }
   for (const { id } of [a, b]) {
-    await until('all texts', async () => (await stage.receivedIds(id)).length >= texts.length)
-    expect((await stage.received(id)).map(({ text }) => text).sort()).toEqual([...texts].sort())
+    await until('all texts', async () => (await harness.receivedIds(id)).length >= texts.length)
+    expect((await harness.received(id)).map(({ text }) => text).sort()).toEqual([...texts].sort())
   }
-  expect(stage.log.join()).not.toContain('failed to decrypt')
+  expect(harness.log.join()).not.toContain('failed to decrypt')
 })

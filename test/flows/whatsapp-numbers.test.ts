@@ -1,8 +1,8 @@
 import type { Action, When } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
-import { Stage } from './whatsapp-stage.ts'
+import { WhatsappHarness } from './whatsapp-harness.ts'
 
-/** Whom WhatsApp is asked for, and how often; docs/whatsapp-situations.md lists these. */
+/** Which numbers and groups are looked up, and how often; docs/whatsapp-situations.md lists them. */
 
 const CONTACT = '5511987654321'
 const NOBODY = '15005550001'
@@ -12,92 +12,92 @@ const DAY_MS = 24 * HOUR_MS
 const QUERY = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' } } as const
 
 /** A linked instance whose clock can be moved forward, and a count of its number queries. */
-async function openStage() {
-  const stage = await Stage.open()
+async function openHarness() {
+  const harness = await WhatsappHarness.open()
   let aheadMs = 0
   const options = { settings: { messageTtlMs: 30 * DAY_MS }, now: () => Date.now() + aheadMs }
-  const linked = await stage.link(options)
+  const linked = await harness.link(options)
   const misbehave = async (when: When, action: Action) => {
-    const { rule } = await stage.network.misbehave({ kind: 'rule', rule: { when, do: action } })
+    const { rule } = await harness.network.misbehave({ kind: 'rule', rule: { when, do: action } })
     return rule
   }
   const counting = await misbehave(QUERY, { delayMs: 0 })
   return {
     ...linked,
-    stage,
+    harness,
     options,
     misbehave,
     putForward(ms: number) {
       aheadMs += ms
     },
     async queries() {
-      const { rules } = await stage.network.scenario()
+      const { rules } = await harness.network.scenario()
       return rules.find(({ id }) => id === counting)?.fitted ?? 0
     },
     async send(to: string, reached: 'read' | 'failed') {
-      const { id } = await stage.accept(linked.id, to, `to ${to}`)
-      return stage.becomes(linked.id, id, reached)
+      const { id } = await harness.accept(linked.id, to, `to ${to}`)
+      return harness.becomes(linked.id, id, reached)
     },
-    [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose](),
   }
 }
 
 describe.concurrent('a new recipient', () => {
   test('is looked up once, however many messages wait, and not again after a restart or for six days', async () => {
-    await using world = await openStage()
-    const { stage, id, connection } = world
-    const messages = await Promise.all(Array.from({ length: 5 }, (_, n) => stage.accept(id, CONTACT, `text ${n}`)))
-    for (const message of messages) await stage.becomes(id, message.id, 'read')
+    await using world = await openHarness()
+    const { harness, id, connection } = world
+    const messages = await Promise.all(Array.from({ length: 5 }, (_, n) => harness.accept(id, CONTACT, `text ${n}`)))
+    for (const message of messages) await harness.becomes(id, message.id, 'read')
     // The number's address, and its devices.
     expect(await world.queries()).toBe(2)
-    await stage.stop(connection)
-    await stage.connect(id, world.options)
+    await harness.stop(connection)
+    await harness.connect(id, world.options)
     world.putForward(6 * DAY_MS)
     await world.send(CONTACT, 'read')
     expect(await world.queries()).toBe(2)
   })
 
-  test('is looked up again after seven days, and written to where it is now', async () => {
-    await using world = await openStage()
-    const { stage } = world
+  test('is looked up again after seven days, and messages go to its new address', async () => {
+    await using world = await openHarness()
+    const { harness } = world
     await world.send(CONTACT, 'read')
     const found = CONTACT.replace('55119', '5511')
-    await stage.network.misbehave({ kind: 'look_up', number: CONTACT, finds: found })
+    await harness.network.misbehave({ kind: 'look_up', number: CONTACT, finds: found })
     world.putForward(7 * DAY_MS)
     await world.send(CONTACT, 'read')
-    expect(await stage.network.inbox(found)).toHaveLength(1)
+    expect(await harness.network.inbox(found)).toHaveLength(1)
   })
 
-  test('that was not found is not asked for again for an hour, and then it is', async () => {
-    await using world = await openStage()
-    const { stage } = world
+  test('that was not found is looked up again after an hour, and not before', async () => {
+    await using world = await openHarness()
+    const { harness } = world
     for (let n = 0; n < 3; n++) {
       expect((await world.send(NOBODY, 'failed')).failure?.code).toBe('recipient_not_on_whatsapp')
     }
     expect(await world.queries()).toBe(1)
-    await stage.network.misbehave({ kind: 'look_up', number: NOBODY, finds: CONTACT })
+    await harness.network.misbehave({ kind: 'look_up', number: NOBODY, finds: CONTACT })
     world.putForward(HOUR_MS)
     await world.send(NOBODY, 'read')
-    expect(await stage.network.inbox(CONTACT)).toHaveLength(1)
+    expect(await harness.network.inbox(CONTACT)).toHaveLength(1)
   })
 })
 
 describe.concurrent('a group', () => {
-  test('that the instance has left since fails with the code of that, and is asked for again next time', async () => {
-    await using world = await openStage()
-    const { stage, misbehave } = world
+  test('that the instance has left since fails with not_a_group_member, and is queried again the next time', async () => {
+    await using world = await openHarness()
+    const { harness, misbehave } = world
     await world.send(GROUP, 'read')
     await misbehave({ stanza: 'message', direction: 'in', times: 1 }, { error: '403' })
     await misbehave({ stanza: 'iq', direction: 'in', attrs: { xmlns: 'w:g2' } }, { error: '403' })
     for (let n = 0; n < 2; n++) {
       expect((await world.send(GROUP, 'failed')).failure?.code).toBe('not_a_group_member')
     }
-    await stage.network.misbehave({ kind: 'clear' })
+    await harness.network.misbehave({ kind: 'clear' })
     await world.send(GROUP, 'read')
   })
 
-  test('that refuses the message of a member: WhatsApp refused it', async () => {
-    await using world = await openStage()
+  test("that refuses a member's message fails it as rejected_by_whatsapp", async () => {
+    await using world = await openHarness()
     await world.send(GROUP, 'read')
     await world.misbehave({ stanza: 'message', direction: 'in', times: 1 }, { error: '403' })
     const { failure } = await world.send(GROUP, 'failed')

@@ -2,10 +2,10 @@ import type { Order } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
 import { ASSUMED_RESTRICTION_MS } from '../../src/domain/restriction.ts'
 import { until } from '../until.ts'
-import { Stage } from './whatsapp-stage.ts'
+import { WhatsappHarness } from './whatsapp-harness.ts'
 
 /**
- * WhatsApp does not let the account write to strangers (463). docs/whatsapp-situations.md lists what it reports of
+ * WhatsApp does not let the account write to strangers (463). docs/whatsapp-situations.md lists what it reports about
  * this.
  */
 
@@ -18,132 +18,132 @@ const GROUP = '120363000000000009@g.us'
 type Restrict = Omit<Extract<Order, { kind: 'restrict' }>, 'kind' | 'account'>
 
 /** A linked instance that has written to one contact and received a message from another. */
-async function openStage() {
-  const stage = await Stage.open()
-  const linked = await stage.link()
+async function openHarness() {
+  const harness = await WhatsappHarness.open()
+  const linked = await harness.link()
   const { id, phone } = linked
-  const { id: first } = await stage.accept(id, KNOWN, 'before')
-  await stage.becomes(id, first, 'read')
-  await stage.network.misbehave({ kind: 'write', from: WRITER, to: phone, text: 'hello', count: 1 })
-  await until('the message', async () => (await stage.receivedIds(id)).length === 1)
-  const restrict = (order: Restrict) => stage.network.misbehave({ kind: 'restrict', account: phone, ...order })
+  const { id: first } = await harness.accept(id, KNOWN, 'before')
+  await harness.becomes(id, first, 'read')
+  await harness.network.misbehave({ kind: 'write', from: WRITER, to: phone, text: 'hello', count: 1 })
+  await until('the message', async () => (await harness.receivedIds(id)).length === 1)
+  const restrict = (order: Restrict) => harness.network.misbehave({ kind: 'restrict', account: phone, ...order })
   const restricted = () =>
     until('the restriction to be told', async () => {
-      const record = await stage.store.connections.find(id)
+      const record = await harness.store.connections.find(id)
       return record?.cause === 'restricted' && record
     })
   const free = () =>
     until('the restriction to end', async () => {
-      const record = await stage.store.connections.find(id)
+      const record = await harness.store.connections.find(id)
       return record?.cause === 'connected' && record
     })
-  return { ...linked, stage, restrict, restricted, free, [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose]() }
+  return { ...linked, harness, restrict, restricted, free, [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose]() }
 }
 
 describe.concurrent('WhatsApp restricts the account', () => {
-  test('and says until when: strangers wait for it, everybody else gets messages', async () => {
-    await using world = await openStage()
-    const { stage, id, restrict, restricted, free } = world
+  test('with an end time: messages to strangers wait for it, all others are sent', async () => {
+    await using world = await openHarness()
+    const { harness, id, restrict, restricted, free } = world
     await restrict({ seconds: 3_600 })
     const told = await restricted()
     expect(told).toMatchObject({ state: 'connected', restriction: { reportedByWhatsapp: true } })
     const ends = new Date(told.restriction!.until).toISOString().slice(0, 16).replace('T', ' ')
     expect(told.reason).toContain(`write to new contacts until ${ends} UTC`)
-    const { id: waiting } = await stage.accept(id, STRANGER, 'later')
+    const { id: waiting } = await harness.accept(id, STRANGER, 'later')
     for (const to of [KNOWN, WRITER, GROUP]) {
-      const { id: message } = await stage.accept(id, to, 'now')
-      await stage.becomes(id, message, 'read')
+      const { id: message } = await harness.accept(id, to, 'now')
+      await harness.becomes(id, message, 'read')
     }
-    expect((await stage.store.messages.find(id, waiting))?.state).toBe('queued')
+    expect((await harness.store.messages.find(id, waiting))?.state).toBe('queued')
     await restrict({ seconds: 1 })
-    await stage.becomes(id, waiting, 'read')
-    expect(await stage.network.inbox(STRANGER)).toMatchObject([{ text: 'later', copies: 1 }])
+    await harness.becomes(id, waiting, 'read')
+    expect(await harness.network.inbox(STRANGER)).toMatchObject([{ text: 'later', copies: 1 }])
     expect((await free()).restriction).toBeNull()
   })
 
-  test('and lifts it early: who waited gets the messages at once, in order', async () => {
-    await using world = await openStage()
-    const { stage, id, restrict, restricted, free } = world
+  test('and lifts it early: the waiting messages are sent at once, in order', async () => {
+    await using world = await openHarness()
+    const { harness, id, restrict, restricted, free } = world
     await restrict({ seconds: 3_600 })
     await restricted()
     const texts = ['first', 'second', 'third']
     const messages = []
-    for (const text of texts) messages.push(await stage.accept(id, STRANGER, text))
+    for (const text of texts) messages.push(await harness.accept(id, STRANGER, text))
     await restrict({ seconds: null })
-    for (const message of messages) await stage.becomes(id, message.id, 'read')
-    expect((await stage.network.inbox(STRANGER)).map(({ text }) => text)).toEqual(texts)
+    for (const message of messages) await harness.becomes(id, message.id, 'read')
+    expect((await harness.network.inbox(STRANGER)).map(({ text }) => text)).toEqual(texts)
     await free()
   })
 
-  test('and a stranger writes: the message that waited for them is sent', async () => {
-    await using world = await openStage()
-    const { stage, id, phone, restrict, restricted } = world
+  test('and a stranger writes: the messages that waited for that stranger are sent', async () => {
+    await using world = await openHarness()
+    const { harness, id, phone, restrict, restricted } = world
     await restrict({ seconds: 3_600 })
     await restricted()
-    const { id: waiting } = await stage.accept(id, STRANGER, 'at last')
-    const { id: other } = await stage.accept(id, ANOTHER, 'never asked')
-    const { id: past } = await stage.accept(id, KNOWN, 'past them')
-    await stage.becomes(id, past, 'read')
-    await stage.network.misbehave({ kind: 'write', from: STRANGER, to: phone, text: 'hi', count: 1 })
-    await stage.becomes(id, waiting, 'read')
-    expect((await stage.store.messages.find(id, other))?.state).toBe('queued')
+    const { id: waiting } = await harness.accept(id, STRANGER, 'at last')
+    const { id: other } = await harness.accept(id, ANOTHER, 'never asked')
+    const { id: past } = await harness.accept(id, KNOWN, 'past them')
+    await harness.becomes(id, past, 'read')
+    await harness.network.misbehave({ kind: 'write', from: STRANGER, to: phone, text: 'hi', count: 1 })
+    await harness.becomes(id, waiting, 'read')
+    expect((await harness.store.messages.find(id, other))?.state).toBe('queued')
   })
 
-  test('and Pombal is started again meanwhile: strangers still wait', async () => {
-    await using world = await openStage()
-    const { stage, id, connection, restrict, restricted } = world
+  test('and Pombal is restarted meanwhile: messages to strangers still wait', async () => {
+    await using world = await openHarness()
+    const { harness, id, connection, restrict, restricted } = world
     await restrict({ seconds: 3_600 })
     const { restriction } = await restricted()
-    const { id: waiting } = await stage.accept(id, STRANGER, 'later')
-    await stage.stop(connection)
-    await stage.connect(id)
+    const { id: waiting } = await harness.accept(id, STRANGER, 'later')
+    await harness.stop(connection)
+    await harness.connect(id)
     expect((await restricted()).restriction).toEqual(restriction)
-    const { id: past } = await stage.accept(id, KNOWN, 'now')
-    await stage.becomes(id, past, 'read')
-    expect((await stage.store.messages.find(id, waiting))?.state).toBe('queued')
+    const { id: past } = await harness.accept(id, KNOWN, 'now')
+    await harness.becomes(id, past, 'read')
+    expect((await harness.store.messages.find(id, waiting))?.state).toBe('queued')
     await restrict({ seconds: null })
-    await stage.becomes(id, waiting, 'read')
+    await harness.becomes(id, waiting, 'read')
   })
 })
 
 describe.concurrent('WhatsApp refuses a message with 463', () => {
-  test('and, asked, says until when: that message has failed, those behind it wait until then', async () => {
-    await using world = await openStage()
-    const { stage, id, restrict, restricted } = world
+  test('and gives an end time on request: that message has failed, later ones to strangers wait until then', async () => {
+    await using world = await openHarness()
+    const { harness, id, restrict, restricted } = world
     await restrict({ seconds: 3_600, notify: false })
-    const { id: refused } = await stage.accept(id, STRANGER, 'refused')
-    const { failure } = await stage.becomes(id, refused, 'failed')
+    const { id: refused } = await harness.accept(id, STRANGER, 'refused')
+    const { failure } = await harness.becomes(id, refused, 'failed')
     expect(failure).toMatchObject({ code: 'rejected_by_whatsapp', message: expect.stringContaining('463') })
     await until('WhatsApp to say until when', async () => (await restricted()).restriction?.reportedByWhatsapp)
-    const { id: waiting } = await stage.accept(id, ANOTHER, 'later')
-    const { id: past } = await stage.accept(id, KNOWN, 'now')
-    await stage.becomes(id, past, 'read')
-    expect((await stage.store.messages.find(id, waiting))?.state).toBe('queued')
+    const { id: waiting } = await harness.accept(id, ANOTHER, 'later')
+    const { id: past } = await harness.accept(id, KNOWN, 'now')
+    await harness.becomes(id, past, 'read')
+    expect((await harness.store.messages.find(id, waiting))?.state).toBe('queued')
     await restrict({ seconds: 1 })
-    await stage.becomes(id, waiting, 'read')
-    expect(await stage.eventsOf(id, refused)).toEqual(['message.failed'])
-    expect(await stage.network.inbox(STRANGER)).toEqual([])
+    await harness.becomes(id, waiting, 'read')
+    expect(await harness.eventsOf(id, refused)).toEqual(['message.failed'])
+    expect(await harness.network.inbox(STRANGER)).toEqual([])
   })
 
-  test('and does not say until when: strangers wait for a while, also over a restart, and then go out', async () => {
-    await using world = await openStage()
-    const { stage, id, connection, restrict, restricted, free } = world
+  test('and gives no end time: messages to strangers wait for a while, across a restart too, and are then sent', async () => {
+    await using world = await openHarness()
+    const { harness, id, connection, restrict, restricted, free } = world
     const ack = { stanza: 'ack', direction: 'out', attrs: { class: 'message' }, contact: STRANGER } as const
-    await stage.network.misbehave({ kind: 'rule', rule: { when: ack, do: { error: '463' } } })
-    const { id: refused } = await stage.accept(id, STRANGER, 'refused')
-    await stage.becomes(id, refused, 'failed')
+    await harness.network.misbehave({ kind: 'rule', rule: { when: ack, do: { error: '463' } } })
+    const { id: refused } = await harness.accept(id, STRANGER, 'refused')
+    await harness.becomes(id, refused, 'failed')
     const { reason, restriction } = await restricted()
     expect(reason).toMatch(/new contacts for now \(Pombal tries again at .* UTC\)/)
     expect(restriction).toMatchObject({ until: restriction!.since + ASSUMED_RESTRICTION_MS, reportedByWhatsapp: false })
     // That there is no such lock does not make the refusal undone.
     await restrict({ seconds: null })
-    const { id: waiting } = await stage.accept(id, ANOTHER, 'later')
-    const { id: past } = await stage.accept(id, KNOWN, 'now')
-    await stage.becomes(id, past, 'read')
-    expect((await stage.store.messages.find(id, waiting))?.state).toBe('queued')
-    await stage.stop(connection)
-    await stage.connect(id, { now: () => Date.now() + ASSUMED_RESTRICTION_MS })
-    await stage.becomes(id, waiting, 'read')
+    const { id: waiting } = await harness.accept(id, ANOTHER, 'later')
+    const { id: past } = await harness.accept(id, KNOWN, 'now')
+    await harness.becomes(id, past, 'read')
+    expect((await harness.store.messages.find(id, waiting))?.state).toBe('queued')
+    await harness.stop(connection)
+    await harness.connect(id, { now: () => Date.now() + ASSUMED_RESTRICTION_MS })
+    await harness.becomes(id, waiting, 'read')
     expect((await free()).restriction).toBeNull()
   })
 })

@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest'
-import { runFrameKills } from '../crashes/frame-kills.ts'
+import { runStanzaKills } from '../crashes/stanza-kills.ts'
 import { createDatabase } from '../database.ts'
 import { newSeed } from '../rig/random.ts'
 
@@ -8,13 +8,13 @@ const KILLS = 20
 const PER_KILL_MS = 120_000
 
 test(
-  'kill -9 between any two stanzas: sent once, byte for byte; reported once; both ways work at once again',
+  'kill -9 between any two stanzas: each text is shown once, byte for byte, and reported once, and both directions work again at once',
   async () => {
     const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
     console.log(`kills between stanzas: CRASH_SEED=${seed}`)
     const database = await createDatabase('sqlite', inject('postgresUrl'))
     const said: string[] = []
-    const violations = await runFrameKills({ database, kills: KILLS, seed, say: line => said.push(line) })
+    const violations = await runStanzaKills({ database, kills: KILLS, seed, say: line => said.push(line) })
     expect(violations, said.join('\n')).toEqual([])
   },
   KILLS * PER_KILL_MS,

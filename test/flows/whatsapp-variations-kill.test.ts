@@ -1,6 +1,6 @@
 import type { Rule } from '@pombal/simulator'
 import { expect, inject, test } from 'vitest'
-import { runFrameKills } from '../crashes/frame-kills.ts'
+import { runStanzaKills } from '../crashes/stanza-kills.ts'
 import { createDatabase } from '../database.ts'
 import { newSeed } from '../rig/random.ts'
 
@@ -8,7 +8,7 @@ const KILLS = 4
 const PER_KILL_MS = 120_000
 
 /** Knows no LIDs, lists no devices, and acknowledges late and by the id alone. */
-const WAYS: readonly Rule[] = [
+const PERMANENT_RULES: readonly Rule[] = [
   { when: { stanza: 'iq', direction: 'out' }, do: { without: ['lid', 'device-list'] } },
   { when: { stanza: 'success' }, do: { without: ['lid'] } },
   { when: { stanza: 'message', direction: 'out' }, do: { address: 'pn', alternate: false } },
@@ -17,14 +17,14 @@ const WAYS: readonly Rule[] = [
 ]
 
 test(
-  'kill -9 on a network of another kind: sent once, byte for byte; reported once; both ways work at once again',
+  'kill -9 on a network of another kind: each text is shown once, byte for byte, and reported once, and both directions work again at once',
   async () => {
     const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
     console.log(`kills on a network of another kind: CRASH_SEED=${seed}`)
     const database = await createDatabase('sqlite', inject('postgresUrl'))
     const said: string[] = []
     const say = (line: string) => said.push(line)
-    const violations = await runFrameKills({ database, kills: KILLS, seed, ways: WAYS, say })
+    const violations = await runStanzaKills({ database, kills: KILLS, seed, permanentRules: PERMANENT_RULES, say })
     expect(violations, said.join('\n')).toEqual([])
   },
   KILLS * PER_KILL_MS,

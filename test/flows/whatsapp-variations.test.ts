@@ -2,10 +2,10 @@ import type { Action, StanzaText, When } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
 import type { ConnectionOptions } from '../../src/whatsapp/connection/connection.ts'
 import { until } from '../until.ts'
-import { Stage } from './whatsapp-stage.ts'
+import { WhatsappHarness } from './whatsapp-harness.ts'
 
 /**
- * Networks that are not like the simulator: they leave out, add, delay and reorder what the driver need not rely on. The
+ * Networks that differ from the simulator: they omit, add, delay and reorder details that the driver must not rely on. The
  * real one and other people's mock servers differ in just such things.
  */
 
@@ -26,20 +26,20 @@ const SETTINGS = { messageTtlMs: 86_400_000, queryTimeoutMs: 3_000 }
 
 type Rules = readonly (readonly [When, Action])[]
 
-async function misbehave(stage: Stage, rules: Rules): Promise<void> {
-  for (const [when, action] of rules) await stage.network.misbehave({ kind: 'rule', rule: { when, do: action } })
+async function misbehave(harness: WhatsappHarness, rules: Rules): Promise<void> {
+  for (const [when, action] of rules) await harness.network.misbehave({ kind: 'rule', rule: { when, do: action } })
 }
 
-async function openStage(rules: Rules = [], settings: ConnectionOptions['settings'] = SETTINGS) {
-  const stage = await Stage.open({ timings: TIMINGS })
-  const linked = await stage.link({ settings })
-  await misbehave(stage, rules)
-  return { ...linked, stage, [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose]() }
+async function openHarness(rules: Rules = [], settings: ConnectionOptions['settings'] = SETTINGS) {
+  const harness = await WhatsappHarness.open({ timings: TIMINGS })
+  const linked = await harness.link({ settings })
+  await misbehave(harness, rules)
+  return { ...linked, harness, [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose]() }
 }
 
-async function textsOf(stage: Stage, id: string, count: number): Promise<unknown[]> {
-  await until(`${count} events`, async () => (await stage.receivedIds(id)).length >= count)
-  return (await stage.received(id)).map(({ text }) => text)
+async function textsOf(harness: WhatsappHarness, id: string, count: number): Promise<unknown[]> {
+  await until(`${count} events`, async () => (await harness.receivedIds(id)).length >= count)
+  return (await harness.received(id)).map(({ text }) => text)
 }
 
 describe.concurrent('a network', () => {
@@ -72,25 +72,25 @@ describe.concurrent('a network', () => {
     ['that answers slowly', [[ANSWER, { delayMs: 150 }]]],
     ['that knows nothing of passive clients', [[{ ...QUERY, attrs: { xmlns: 'passive' }, nth: 2 }, { error: '501' }]]],
     ['that has lost our keys', [[{ ...QUERY, attrs: { xmlns: 'encrypt', type: 'get' }, times: 2 }, { error: '404' }]]],
-  ])('%s: what is sent is read, what comes is reported, each once, also after a restart', async (_, rules) => {
-    await using stage = await Stage.open({ timings: TIMINGS })
-    await misbehave(stage, rules)
-    const { id, phone, connection } = await stage.link({ settings: SETTINGS })
+  ])('%s: each sent text is read once and each incoming one reported once, also after a restart', async (_, rules) => {
+    await using harness = await WhatsappHarness.open({ timings: TIMINGS })
+    await misbehave(harness, rules)
+    const { id, phone, connection } = await harness.link({ settings: SETTINGS })
     const sendAndReceive = async (text: string) => {
-      const { id: message, whatsappId } = await stage.accept(id, CONTACT, text)
-      await stage.network.writeAs({ from: CONTACT, to: phone, text: `answer to ${text}` })
-      await stage.becomes(id, message, 'read')
-      expect(await stage.eventsOf(id, message)).toEqual(ALL_EVENTS)
+      const { id: message, whatsappId } = await harness.accept(id, CONTACT, text)
+      await harness.network.writeAs({ from: CONTACT, to: phone, text: `answer to ${text}` })
+      await harness.becomes(id, message, 'read')
+      expect(await harness.eventsOf(id, message)).toEqual(ALL_EVENTS)
       return { id: whatsappId, text, copies: 1 }
     }
     const sent = [await sendAndReceive('one'), await sendAndReceive('two')]
-    expect(await textsOf(stage, id, 2)).toEqual(['answer to one', 'answer to two'])
-    await stage.stop(connection)
-    await stage.connect(id, { settings: SETTINGS })
+    expect(await textsOf(harness, id, 2)).toEqual(['answer to one', 'answer to two'])
+    await harness.stop(connection)
+    await harness.connect(id, { settings: SETTINGS })
     sent.push(await sendAndReceive('three'))
-    expect(await stage.network.inbox(CONTACT)).toMatchObject(sent)
-    expect(await textsOf(stage, id, 3)).toHaveLength(3)
-    for (const event of await stage.received(id)) expect(event).toMatchObject({ from: CONTACT, type: 'text' })
+    expect(await harness.network.inbox(CONTACT)).toMatchObject(sent)
+    expect(await textsOf(harness, id, 3)).toHaveLength(3)
+    for (const event of await harness.received(id)) expect(event).toMatchObject({ from: CONTACT, type: 'text' })
   })
 })
 
@@ -105,18 +105,18 @@ describe.concurrent('a group', () => {
         [{ ...ANSWER, attrs: { type: 'set' } }, { without: ['lid'] }],
       ],
     ],
-  ])('%s: what is sent is read, what comes is reported', async (_, rules) => {
-    await using stage = await Stage.open({ timings: TIMINGS })
-    await misbehave(stage, rules)
-    const { id, phone } = await stage.link({ settings: SETTINGS })
-    await stage.network.joinGroup(GROUP, [CONTACT, phone])
+  ])('%s: sent texts are read, and incoming ones reported', async (_, rules) => {
+    await using harness = await WhatsappHarness.open({ timings: TIMINGS })
+    await misbehave(harness, rules)
+    const { id, phone } = await harness.link({ settings: SETTINGS })
+    await harness.network.joinGroup(GROUP, [CONTACT, phone])
     for (const text of ['one', 'two']) {
-      const { id: message } = await stage.accept(id, GROUP, text)
-      await stage.becomes(id, message, 'read')
-      await stage.network.writeAs({ from: CONTACT, to: phone, text: `answer to ${text}`, group: GROUP })
+      const { id: message } = await harness.accept(id, GROUP, text)
+      await harness.becomes(id, message, 'read')
+      await harness.network.writeAs({ from: CONTACT, to: phone, text: `answer to ${text}`, group: GROUP })
     }
-    expect(await textsOf(stage, id, 2)).toEqual(['answer to one', 'answer to two'])
-    for (const event of await stage.received(id)) expect(event).toMatchObject({ from: CONTACT, group: GROUP })
+    expect(await textsOf(harness, id, 2)).toEqual(['answer to one', 'answer to two'])
+    for (const event of await harness.received(id)) expect(event).toMatchObject({ from: CONTACT, group: GROUP })
   })
 })
 
@@ -124,30 +124,30 @@ describe.concurrent('a look-up', () => {
   test.each<[string, Rules]>([
     ['is not understood', [[{ ...USYNC, nth: 1 }, { error: '501' }]]],
     ['is not answered', [[{ ...USYNC, nth: 1 }, 'drop']]],
-  ])('that %s: who has a device is on WhatsApp', async (_, rules) => {
-    await using world = await openStage(rules, { ...SETTINGS, queryTimeoutMs: 1_000 })
-    const { stage, id } = world
-    const { id: message } = await stage.accept(id, CONTACT, 'x')
-    await stage.becomes(id, message, 'read')
-    expect(await stage.network.inbox(CONTACT)).toMatchObject([{ copies: 1 }])
+  ])('that %s: a number with a device is on WhatsApp', async (_, rules) => {
+    await using world = await openHarness(rules, { ...SETTINGS, queryTimeoutMs: 1_000 })
+    const { harness, id } = world
+    const { id: message } = await harness.accept(id, CONTACT, 'x')
+    await harness.becomes(id, message, 'read')
+    expect(await harness.network.inbox(CONTACT)).toMatchObject([{ copies: 1 }])
   })
 
-  test('that leaves the number out, twice: it is not on WhatsApp', async () => {
-    await using world = await openStage([[ANSWER, { without: ['user'] }]])
-    const { stage, id } = world
-    const { id: message } = await stage.accept(id, CONTACT, 'x')
-    expect((await stage.becomes(id, message, 'failed')).failure?.code).toBe('recipient_not_on_whatsapp')
+  test('that omits the number twice: the number is not on WhatsApp', async () => {
+    await using world = await openHarness([[ANSWER, { without: ['user'] }]])
+    const { harness, id } = world
+    const { id: message } = await harness.accept(id, CONTACT, 'x')
+    expect((await harness.becomes(id, message, 'failed')).failure?.code).toBe('recipient_not_on_whatsapp')
   })
 
-  test('without any answer fails no message: it waits for one', async () => {
-    await using world = await openStage([[ANSWER, { without: ['usync'] }]])
-    const { stage, id } = world
-    const { id: message } = await stage.accept(id, CONTACT, 'x')
-    await until('a second try', async () => ((await stage.network.scenario()).rules[0]?.applied ?? 0) > 2)
-    expect((await stage.store.messages.find(id, message))?.state).toBe('queued')
-    await stage.network.misbehave({ kind: 'clear' })
-    await stage.becomes(id, message, 'read')
-    expect(await stage.network.inbox(CONTACT)).toMatchObject([{ copies: 1 }])
+  test('without an answer fails no message: the message waits', async () => {
+    await using world = await openHarness([[ANSWER, { without: ['usync'] }]])
+    const { harness, id } = world
+    const { id: message } = await harness.accept(id, CONTACT, 'x')
+    await until('a second try', async () => ((await harness.network.scenario()).rules[0]?.applied ?? 0) > 2)
+    expect((await harness.store.messages.find(id, message))?.state).toBe('queued')
+    await harness.network.misbehave({ kind: 'clear' })
+    await harness.becomes(id, message, 'read')
+    expect(await harness.network.inbox(CONTACT)).toMatchObject([{ copies: 1 }])
   })
 })
 
@@ -156,36 +156,36 @@ describe.concurrent('receipts', () => {
 
   /** Three sent messages without receipts, and a way to send receipts for them. */
   async function openSent(to: string, ...rules: Rules) {
-    const world = await openStage(rules)
-    const { stage, id, phone } = world
-    if (to === GROUP) await stage.network.joinGroup(GROUP, [SILENT, phone])
+    const world = await openHarness(rules)
+    const { harness, id, phone } = world
+    if (to === GROUP) await harness.network.joinGroup(GROUP, [SILENT, phone])
     const sent = []
     for (const text of ['one', 'two', 'three']) {
-      const message = await stage.accept(id, to, text)
-      await stage.becomes(id, message.id, 'sent')
+      const message = await harness.accept(id, to, text)
+      await harness.becomes(id, message.id, 'sent')
       sent.push(message)
     }
     const tell = (attrs: Record<string, string>, content: readonly StanzaText[] = []) =>
-      stage.network.misbehave({ kind: 'stanza', account: phone, stanza: { tag: 'receipt', attrs, content } })
+      harness.network.misbehave({ kind: 'stanza', account: phone, stanza: { tag: 'receipt', attrs, content } })
     return { ...world, sent, tell }
   }
 
   test('for many messages at once', async () => {
     await using world = await openSent(SILENT)
-    const { stage, id, sent, tell } = world
+    const { harness, id, sent, tell } = world
     const [first, ...rest] = sent.map(({ whatsappId }) => whatsappId)
     const list = { tag: 'list', content: rest.map(one => ({ tag: 'item', attrs: { id: one } })) }
     await tell({ id: first ?? '', from, type: 'read', t: '1' }, [list])
     for (const { id: message } of sent) {
-      await stage.becomes(id, message, 'read')
-      expect(await stage.eventsOf(id, message)).toEqual(ALL_EVENTS)
+      await harness.becomes(id, message, 'read')
+      expect(await harness.eventsOf(id, message)).toEqual(ALL_EVENTS)
     }
   })
 
-  test('of a group for many members at once, by the message and not by the receipt', async () => {
-    // The members that the simulator adds would tell of it too.
+  test('of a group for many members at once count for each message', async () => {
+    // The members that the simulator adds would send receipts too.
     await using world = await openSent(GROUP, [DELIVERED, 'drop'], [READ, 'drop'])
-    const { stage, id, phone, sent, tell } = world
+    const { harness, id, phone, sent, tell } = world
     const [first, second, third] = sent
     const participants = (key: string | undefined, number: string) => ({
       tag: 'participants',
@@ -197,13 +197,13 @@ describe.concurrent('receipts', () => {
       participants(second?.whatsappId, phone),
       participants(third?.whatsappId, SILENT),
     ])
-    for (const one of [first, third]) await stage.becomes(id, one?.id ?? '', 'read')
-    expect((await stage.store.messages.find(id, second?.id ?? ''))?.state).toBe('sent')
+    for (const one of [first, third]) await harness.becomes(id, one?.id ?? '', 'read')
+    expect((await harness.store.messages.find(id, second?.id ?? ''))?.state).toBe('sent')
   })
 
-  test('of meaningless kinds, or that come from our own phone, change nothing', async () => {
+  test("of meaningless kinds, or from the instance's own phone, change nothing", async () => {
     await using world = await openSent(SILENT)
-    const { stage, id, phone, sent, tell } = world
+    const { harness, id, phone, sent, tell } = world
     const whatsappId = sent[0]?.whatsappId ?? ''
     const own = `${phone}@s.whatsapp.net`
     for (const type of ['server-error', 'peer_msg', 'hist_sync', 'enc_rekey_retry', 'never-heard-of']) {
@@ -212,22 +212,22 @@ describe.concurrent('receipts', () => {
     for (const type of ['sender', 'read-self', 'played-self']) await tell({ id: whatsappId, from: own, type })
     await tell({ id: whatsappId, from: own, recipient: from, type: 'read' })
     await tell({ id: sent[2]?.whatsappId ?? '', from, type: 'inactive' })
-    await stage.becomes(id, sent[2]?.id ?? '', 'delivered')
-    expect((await stage.store.messages.find(id, sent[0]?.id ?? ''))?.state).toBe('sent')
+    await harness.becomes(id, sent[2]?.id ?? '', 'delivered')
+    expect((await harness.store.messages.find(id, sent[0]?.id ?? ''))?.state).toBe('sent')
   })
 })
 
 describe.concurrent('the network', () => {
   test('refuses a message in words: it fails', async () => {
-    await using world = await openStage([[MESSAGE_ACK, { error: 'not-allowed' }]])
-    const { stage, id } = world
-    const { id: message } = await stage.accept(id, SILENT, 'x')
-    expect((await stage.becomes(id, message, 'failed')).failure?.code).toBe('rejected_by_whatsapp')
+    await using world = await openHarness([[MESSAGE_ACK, { error: 'not-allowed' }]])
+    const { harness, id } = world
+    const { id: message } = await harness.accept(id, SILENT, 'x')
+    expect((await harness.becomes(id, message, 'failed')).failure?.code).toBe('rejected_by_whatsapp')
   })
 
   test('sends unrequested stanzas, and leaves later ones unanswered: messages pass in both directions', async () => {
-    await using world = await openStage([[{ ...QUERY, attrs: { xmlns: 'w:sync:app:state' } }, 'drop']])
-    const { stage, id, phone } = world
+    await using world = await openHarness([[{ ...QUERY, attrs: { xmlns: 'w:sync:app:state' } }, 'drop']])
+    const { harness, id, phone } = world
     const contact = `${CONTACT}@s.whatsapp.net`
     const server = 's.whatsapp.net'
     const unasked = [
@@ -266,19 +266,19 @@ describe.concurrent('the network', () => {
       { tag: 'ack', attrs: { class: 'message', id: '3EB0FFFFFFFFFFFFFFFFFF', from: contact } },
       { tag: 'iq', attrs: { id: 'P1', from: server, type: 'get', xmlns: 'urn:xmpp:ping' }, content: [{ tag: 'ping' }] },
     ]
-    for (const stanza of unasked) await stage.network.misbehave({ kind: 'stanza', account: phone, stanza })
-    const { id: message } = await stage.accept(id, CONTACT, 'all the same')
-    await stage.network.writeAs({ from: CONTACT, to: phone, text: 'hello' })
-    await stage.becomes(id, message, 'read')
-    expect(await textsOf(stage, id, 1)).toEqual(['hello'])
-    await stage.network.misbehave({ kind: 'cut', account: phone })
-    await stage.network.writeAs({ from: CONTACT, to: phone, text: 'by the route told' })
-    expect(await textsOf(stage, id, 2)).toEqual(['hello', 'by the route told'])
+    for (const stanza of unasked) await harness.network.misbehave({ kind: 'stanza', account: phone, stanza })
+    const { id: message } = await harness.accept(id, CONTACT, 'all the same')
+    await harness.network.writeAs({ from: CONTACT, to: phone, text: 'hello' })
+    await harness.becomes(id, message, 'read')
+    expect(await textsOf(harness, id, 1)).toEqual(['hello'])
+    await harness.network.misbehave({ kind: 'cut', account: phone })
+    await harness.network.writeAs({ from: CONTACT, to: phone, text: 'by the route told' })
+    expect(await textsOf(harness, id, 2)).toEqual(['hello', 'by the route told'])
   })
 
   test('delivers stanzas without a message: no event reports them, and nothing waits for them', async () => {
-    await using world = await openStage()
-    const { stage, id, phone } = world
+    await using world = await openHarness()
+    const { harness, id, phone } = world
     const contact = `${CONTACT}@s.whatsapp.net`
     const message = (attrs: Record<string, string>, ...content: StanzaText[]) => ({
       tag: 'message',
@@ -294,16 +294,16 @@ describe.concurrent('the network', () => {
       message({ id: 'O5', from: '120363000000000123@newsletter' }, { tag: 'plaintext', content: 'x' }),
       message({ id: 'O6', from: `${phone}:3@s.whatsapp.net`, recipient: contact }, garbage),
     ]
-    for (const stanza of odd) await stage.network.misbehave({ kind: 'stanza', account: phone, stanza })
-    await stage.network.writeAs({ from: CONTACT, to: phone, text: 'a real one' })
-    expect(await textsOf(stage, id, 1)).toEqual(['a real one'])
+    for (const stanza of odd) await harness.network.misbehave({ kind: 'stanza', account: phone, stanza })
+    await harness.network.writeAs({ from: CONTACT, to: phone, text: 'a real one' })
+    expect(await textsOf(harness, id, 1)).toEqual(['a real one'])
   })
 })
 
-test('a text to one’s own number is on the phone once', async () => {
-  await using stage = await Stage.open({ timings: TIMINGS })
-  const { id, phone } = await stage.link()
-  const { id: message } = await stage.accept(id, phone, 'note to self')
-  await stage.becomes(id, message, 'sent')
-  expect(await stage.network.inbox(phone)).toMatchObject([{ text: 'note to self', copies: 1 }])
+test("a text to the instance's own number is on the phone once", async () => {
+  await using harness = await WhatsappHarness.open({ timings: TIMINGS })
+  const { id, phone } = await harness.link()
+  const { id: message } = await harness.accept(id, phone, 'note to self')
+  await harness.becomes(id, message, 'sent')
+  expect(await harness.network.inbox(phone)).toMatchObject([{ text: 'note to self', copies: 1 }])
 })

@@ -1,14 +1,14 @@
-/** What was seen from outside while the service was killed again and again: all that there is to judge by. */
+/** Everything that was observed from outside during a run. The judge uses nothing else. */
 export interface Facts {
   accepted: AcceptedText[]
   incoming: IncomingText[]
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   arrivals: Arrival[]
-  /** What each phone that was written to shows, by number. */
+  /** What the phone of each recipient shows, by number. */
   phones: ReadonlyMap<string, readonly PhoneEntry[]>
-  /** What `GET /v1/messages/{id}` says in the end, by message id. */
+  /** The state in `GET /v1/messages/{id}` at the end, by message ID. */
   states: ReadonlyMap<string, string>
-  /** Likewise, the whole text of each incoming message whose event carries its beginning only. */
+  /** The whole text of each incoming message whose event was truncated, by message ID. */
   wholeTexts: ReadonlyMap<string, string>
 }
 
@@ -17,60 +17,60 @@ export interface AcceptedText {
   instanceId: string
   messageId: string
   text: string
-  /** The phones on which it has to appear: one, or one of a group's members; empty: they cannot be looked at. */
+  /** The phones on which it must appear: the recipient's, or that of one group member. Empty if phones cannot be read. */
   phones: readonly string[]
-  /** Whom it was sent to, as the caller wrote it. */
+  /** The recipient as the caller wrote it. */
   to: string
-  /** Likewise, however it was written: the phone's own number, or the group. */
+  /** The chat, whatever the spelling: the phone's own number, or the group. */
   chat: string
-  /** `performance.now()` when it was offered first, and when its 202 was there. */
+  /** `performance.now()` at the first call and at its 202. */
   offeredAt: number
   acceptedAt: number
-  /** How far it gets: the phone of `15005550003` never confirms a message. */
+  /** The last state that it reaches: the phone of `15005550003` sends no receipts. */
   end: 'sent' | 'read'
 }
 
-/** A text that a contact wrote to an instance, or answered it with. No two have the same first line. */
+/** A text that a contact wrote to an instance, or a reply to one. No two have the same first line. */
 export interface OfferedIncoming {
   instanceId: string
   text: string
   /** The number of the contact. */
   from: string
   group?: string
-  /** Not known of an answer. */
+  /** Unknown for a reply. */
   whatsappId?: string
-  /** The instance could not read it before it had asked for it again: it stands where it became readable. */
+  /** The instance had to request it again. It is ordered by the moment at which it became readable. */
   undecryptable: boolean
 }
 
 export interface IncomingText extends OfferedIncoming {
-  /** How many WhatsApp had taken for the instance before it; null where that is not known. */
+  /** Its position among the texts that WhatsApp accepted for the instance. Null if unknown. */
   place: number | null
-  /** How often the instance asked for it again; also once it had it, where it came again. */
+  /** How often the instance requested it again, including after it was recorded. */
   askedFor?: number
 }
 
-/** One attempt as the receiver saw it. */
+/** A webhook attempt as the receiver saw it. */
 export interface Arrival {
   instanceId: string
   /** The header `webhook-id`. */
   eventId: string
   kind: string
-  /** The message's id, or the first line of an incoming one. */
+  /** The message's ID. For an incoming message, the first line of its text. */
   subject: string
   body: string
   /** Both signatures verify. */
   signed: boolean
   attemptNumber: number
-  /** After how many incidents it came; where nothing but kills happens, which run of the service posted it, from 1. */
+  /** The number of incidents before it. If the only incidents are kills: the run of the service that posted it, from 1. */
   boot: number
 }
 
 export interface PhoneEntry {
   id: string
   text: string
-  /** How often this id arrived; a phone shows it once. */
+  /** How often this ID arrived. A phone shows it once. */
   copies: number
-  /** How often the phone had to ask for it before it could read it. */
+  /** How often the phone requested it again before it could read it. */
   askedFor?: number
 }

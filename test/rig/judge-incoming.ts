@@ -1,8 +1,8 @@
 import type { Arrival, Facts, IncomingText } from './facts.ts'
 import { firstLineOf } from './texts.ts'
 
-/** UTF-16 units of text in one event, at most. */
-const MOST_UNITS = 65_536
+/** The limit of the text in an event, in UTF-16 units. */
+const MAX_EVENT_UNITS = 65_536
 
 /** The `data` of a `message.received`. */
 interface Reported {
@@ -22,9 +22,8 @@ export function lostIncoming({ incoming, arrivals }: Facts): string[] {
 }
 
 /**
- * The events of one chat come in the order in which WhatsApp took the texts, whatever it called their sender. The ids of
- * events say the order in which they were made; attempts of several are in flight at once. A text that nobody could
- * decrypt stands where it became readable.
+ * The events of one chat are in the order in which WhatsApp accepted the texts, under any name of their sender. The order of
+ * creation is that of the event IDs, because attempts run concurrently. Texts that were undecryptable are exempt.
  */
 export function incomingInOrder({ incoming, arrivals }: Facts): string[] {
   const byLine = byFirstLine(incoming)
@@ -42,13 +41,13 @@ export function incomingInOrder({ incoming, arrivals }: Facts): string[] {
     const chat = `${text.instanceId} ${text.group ?? text.from}`
     const before = latest.get(chat)
     if (before !== undefined && text.place < before.place)
-      violations.push(`The event of "${line}" was made after that of "${before.line}", which was written later.`)
+      violations.push(`The event of "${line}" was created after that of "${before.line}", which was written later.`)
     else latest.set(chat, { place: text.place, line })
   }
   return violations
 }
 
-/** Every event carries the text as it was written, or the beginning of it where it is long, and who wrote it. */
+/** Every event names its sender and carries the text as written, or the beginning of a long one. */
 export function incomingAsWritten({ incoming, arrivals, wholeTexts }: Facts): string[] {
   const byLine = byFirstLine(incoming)
   const judged = new Set<string>()
@@ -64,10 +63,12 @@ export function incomingAsWritten({ incoming, arrivals, wholeTexts }: Facts): st
 }
 
 function wrongText(reported: Reported, { text }: IncomingText, wholeTexts: Facts['wholeTexts']): string[] {
-  if (text.length <= MOST_UNITS) return reported.text === text && !reported.truncated ? [] : ['has another text']
+  if (text.length <= MAX_EVENT_UNITS) return reported.text === text && !reported.truncated ? [] : ['has another text']
   if (!reported.truncated) return [`carries ${reported.text.length} units`]
   const begins =
-    text.startsWith(reported.text) && reported.text.length <= MOST_UNITS && reported.text.length >= MOST_UNITS - 1
+    text.startsWith(reported.text) &&
+    reported.text.length <= MAX_EVENT_UNITS &&
+    reported.text.length >= MAX_EVENT_UNITS - 1
   return [
     ...(begins && reported.text.isWellFormed() ? [] : ['does not carry the beginning of the text']),
     ...(wholeTexts.get(reported.messageId ?? '') === text ? [] : ['names a message that has another text']),

@@ -11,16 +11,16 @@ function arrival(kind: string, subject: string, boot = 1, more: Partial<Arrival>
   return { instanceId: INSTANCE, eventId, kind, subject, body: eventId, signed: true, attemptNumber: 1, boot, ...more }
 }
 
-function way(subject: string, boot = 1): Arrival[] {
+function allEvents(subject: string, boot = 1): Arrival[] {
   return ['message.sent', 'message.delivered', 'message.read'].map(kind => arrival(kind, subject, boot))
 }
 
-/** Everything as it should be, but for `change`. */
+/** Facts in which every guarantee holds, apart from `change`. */
 function facts(change: Partial<Facts> = {}): Facts {
   return {
     accepted: [accepted('msg_1', 'one')],
     incoming: [incoming('IN1', 0)],
-    arrivals: [...way('msg_1'), arrivalOf('IN1')],
+    arrivals: [...allEvents('msg_1'), arrivalOf('IN1')],
     phones: new Map([[PHONE, [{ id: '3EB0', text: 'one', copies: 1 }]]]),
     states: new Map([['msg_1', 'read']]),
     wholeTexts: new Map(),
@@ -65,7 +65,7 @@ function accepted(messageId: string, text: string, more: Partial<AcceptedText> =
 }
 
 describe('the judge of a crash run', () => {
-  test('finds nothing where every promise held', () => {
+  test('finds nothing if every guarantee held', () => {
     expect(judge(facts())).toEqual({
       violations: [],
       lost: 0,
@@ -82,7 +82,7 @@ describe('the judge of a crash run', () => {
   })
 
   test('accepts an attempt that a kill repeated, and a copy that the phone does not show', () => {
-    const [sent, delivered, read] = way('msg_1') as [Arrival, Arrival, Arrival]
+    const [sent, delivered, read] = allEvents('msg_1') as [Arrival, Arrival, Arrival]
     const verdict = judge(
       facts({
         arrivals: [sent, { ...sent, boot: 2 }, { ...delivered, boot: 2 }, { ...read, boot: 2 }, received],
@@ -92,7 +92,7 @@ describe('the judge of a crash run', () => {
     expect(verdict).toMatchObject({ violations: [], repeatedAttempts: 1, mostRepeatedPerKill: 1, repeatedOnWire: 1 })
   })
 
-  test('expects no more of a text than the recipient reports', () => {
+  test('expects no more events of a text than its recipient sends receipts', () => {
     const quiet = {
       accepted: [accepted('msg_1', 'one', { end: 'sent' })],
       states: new Map([['msg_1', 'sent']]),
@@ -102,7 +102,7 @@ describe('the judge of a crash run', () => {
   })
 
   const entry = { id: '3EB0', text: 'one', copies: 1 }
-  const [sent, delivered, read] = way('msg_1') as [Arrival, Arrival, Arrival]
+  const [sent, delivered, read] = allEvents('msg_1') as [Arrival, Arrival, Arrival]
   const broken: [promise: string, change: Partial<Facts>, violation: RegExp][] = [
     ['a text that is on no phone', { phones: new Map() }, /msg_1 is 0 times on the phone/],
     [
@@ -125,14 +125,14 @@ describe('the judge of a crash run', () => {
     [
       'one change reported under two ids',
       { arrivals: [sent, { ...sent, eventId: 'evt_other', boot: 2 }, delivered, read, received] },
-      /under 2 event ids/,
+      /under 2 event IDs/,
     ],
     [
       'bytes that differ between attempts',
       { arrivals: [sent, { ...sent, body: 'other', boot: 2 }, delivered, read, received] },
       /different bytes/,
     ],
-    ['a bad signature', { arrivals: [{ ...sent, signed: false }, delivered, read, received] }, /not signed/],
+    ['a bad signature', { arrivals: [{ ...sent, signed: false }, delivered, read, received] }, /invalid signature/],
     ['a message stuck queued', { states: new Map([['msg_1', 'queued']]) }, /msg_1 is queued in the end/],
     ['a repeat without a kill', { arrivals: [sent, sent, delivered, read, received] }, /without a kill/],
     [
@@ -145,30 +145,30 @@ describe('the judge of a crash run', () => {
     ],
     [
       'an event of nothing',
-      { arrivals: [...facts().arrivals, ...way('msg_2')] },
-      /msg_2 inst_a was reported, and never/,
+      { arrivals: [...facts().arrivals, ...allEvents('msg_2')] },
+      /msg_2 inst_a was reported but never/,
     ],
   ]
 
   for (const [promise, change, violation] of broken) {
-    test(`sees ${promise}`, () => {
+    test(`finds ${promise}`, () => {
       expect(judge(facts(change)).violations.join('\n')).toMatch(violation)
     })
   }
 
-  test('sees more repeats of one kill than can have been in flight', () => {
+  test('finds more repeats after one kill than could have been in flight', () => {
     const ids = Array.from({ length: 9 }, (_, index) => `IN${index}`)
     const once = ids.map(id => arrivalOf(id))
     const verdict = judge(
       facts({
         incoming: ids.map((text, place) => incoming(text, place)),
-        arrivals: [...way('msg_1'), ...once, ...once.map(posted => ({ ...posted, boot: 2 }))],
+        arrivals: [...allEvents('msg_1'), ...once, ...once.map(posted => ({ ...posted, boot: 2 }))],
       }),
     )
     expect(verdict.violations).toEqual(['9 attempts were repeated for inst_a, kill 1.'])
   })
 
-  test('lets two texts that were offered at the same time be shown in any order', () => {
+  test('accepts any order of two texts that were sent at the same time', () => {
     const later = accepted('msg_2', 'two', { offeredAt: 1.5, acceptedAt: 3 })
     const shown = [{ ...entry, id: '3EB1', text: 'two' }, entry]
     const verdict = judge(facts({ accepted: [accepted('msg_1', 'one'), later], phones: new Map([[PHONE, shown]]) }))
@@ -177,7 +177,7 @@ describe('the judge of a crash run', () => {
 
   const OTHER_SPELLING = '551100000001'
 
-  test('takes two spellings of a number for one chat', () => {
+  test('treats two spellings of a number as one chat', () => {
     const later = accepted('msg_2', 'two', { to: OTHER_SPELLING, offeredAt: 3, acceptedAt: 4 })
     const shown = [{ ...entry, id: '3EB1', text: 'two' }, entry]
     const verdict = judge(facts({ accepted: [accepted('msg_1', 'one'), later], phones: new Map([[PHONE, shown]]) }))
@@ -185,7 +185,7 @@ describe('the judge of a crash run', () => {
   })
 
   test('lists incoming messages without an event separately', () => {
-    expect(judge(facts({ arrivals: way('msg_1') }))).toMatchObject({ violations: [], lostIncoming: ['IN1'] })
+    expect(judge(facts({ arrivals: allEvents('msg_1') }))).toMatchObject({ violations: [], lostIncoming: ['IN1'] })
   })
 
   describe('of incoming texts', () => {
@@ -197,7 +197,7 @@ describe('the judge of a crash run', () => {
       return judge(
         facts({
           incoming: [...texts],
-          arrivals: [...way('msg_1'), ...arrivals],
+          arrivals: [...allEvents('msg_1'), ...arrivals],
           wholeTexts: new Map([['msg_in', whole]]),
         }),
       )
@@ -206,7 +206,7 @@ describe('the judge of a crash run', () => {
     const [one, two] = [incoming('IN1', 0), incoming('IN2', 1)]
     const [first, second] = [{ eventId: 'evt_1' }, { eventId: 'evt_2' }]
 
-    test('sees events of one chat in another order than the texts, unless nobody could decrypt one at first', () => {
+    test('finds events of one chat in another order than the texts, unless one was undecryptable at first', () => {
       const arrivals = [arrivalOf('IN2', {}, first), arrivalOf('IN1', {}, second)]
       expect(judgeIncoming([one, two], arrivals)).toMatchObject({ outOfOrder: 1 })
       expect(judgeIncoming([{ ...one, askedFor: 1 }, two], arrivals)).toMatchObject({ outOfOrder: 1 })
@@ -215,12 +215,12 @@ describe('the judge of a crash run', () => {
       expect(judgeIncoming([{ ...one, group: 'other' }, two], arrivals)).toMatchObject({ outOfOrder: 0 })
     })
 
-    test('goes by the ids of events, not by which of two attempts in flight came first', () => {
+    test('uses the order of event IDs, not of the arrival of concurrent attempts', () => {
       const arrivals = [arrivalOf('IN2', {}, second), arrivalOf('IN1', {}, first)]
       expect(judgeIncoming([one, two], arrivals)).toMatchObject({ violations: [] })
     })
 
-    test('accepts the beginning of a long text whose whole is kept, and a sender named by LID', () => {
+    test('accepts the beginning of a long text whose full text can be read, and a sender named by LID', () => {
       expect(judgeIncoming([incoming(long, 0)], [arrivalOf(long, beginning)]).violations).toEqual([])
       const byLid = arrivalOf('IN1', { from: '99', addressing: 'lid' })
       expect(judgeIncoming([one], [byLid]).violations).toEqual([])
@@ -244,11 +244,11 @@ describe('the judge of a crash run', () => {
       ['another sender', one, arrivalOf('IN1', { from: '55' }), /names another sender/],
       ['another group', one, arrivalOf('IN1', { group: 'g' }), /names another group/],
       ['another id', one, arrivalOf('IN1', { id: 'other' }), /another WhatsApp id/],
-    ])('sees %s', (_, text, posted, violation) => {
+    ])('finds %s', (_, text, posted, violation) => {
       expect(judgeIncoming([text], [posted]).violations.join()).toMatch(violation)
     })
 
-    test('sees that the whole text of a long one is not kept', () => {
+    test('finds that the full text of a long one cannot be read', () => {
       expect(judgeIncoming([incoming(long, 0)], [arrivalOf(long, beginning)], cut).violations.join()).toMatch(
         /another text/,
       )

@@ -7,17 +7,17 @@ const IN_FLIGHT = 8
 const WAY: readonly string[] = ['message.sent', 'message.delivered', 'message.read']
 
 export interface Verdict {
-  /** One sentence per broken promise; empty: all held. */
+  /** One sentence per broken guarantee. Empty if all held. */
   violations: string[]
-  /** Of the violations: texts or events that are nowhere. */
+  /** Violations: texts or events that are missing. */
   lost: number
-  /** Texts shown, or changes reported, under more than one id. */
+  /** Violations: texts shown, or changes reported, under more than one ID. */
   doubled: number
-  /** Texts of one chat, either way, or events of one message, in the wrong order. */
+  /** Violations: texts of one chat in either direction, or events of one message, in the wrong order. */
   outOfOrder: number
   /** The first lines of incoming texts that no event reported. */
   lostIncoming: string[]
-  /** Attempts that repeated one which had arrived before. */
+  /** Attempts whose delivery had already arrived. */
   repeatedAttempts: number
   /** The most of them that one kill, or another incident, caused for one instance. */
   mostRepeatedPerKill: number
@@ -25,20 +25,20 @@ export interface Verdict {
   repeatedOnWire: number
   /** Texts that a phone could not read at first, and asked for again. */
   askedFor: number
-  /** Incoming texts that nobody could decrypt at first. */
+  /** Incoming texts that were made undecryptable. */
   undecryptable: number
-  /** Others that the instance asked for again all the same. */
+  /** Other incoming texts that the instance requested again. */
   incomingAskedFor: number
 }
 
 /**
- * Holds what was seen against what is promised: never lost, never shown twice, every change reported in order.
- * @param ordersIncoming whether the ids of events say in which order they were made: not where the clock jumps
+ * Compares the facts with the guarantees: nothing lost, nothing shown twice, every change reported in order.
+ * @param ordersIncoming whether event IDs reveal the order of creation. They do not if the clock jumps
  */
 export function judge(facts: Facts, { ordersIncoming = true } = {}): Verdict {
   const repeats = countRepeats(facts.arrivals)
   const shown = timesShown(facts)
-  const lost = [...shown.lost, ...lostEvents(facts)]
+  const lost = [...shown.lost, ...missingEvents(facts)]
   const doubled = [...shown.doubled, ...oneEventPerFact(facts)]
   const outOfOrder = [...inOrder(facts), ...shownInOrder(facts), ...(ordersIncoming ? incomingInOrder(facts) : [])]
   return {
@@ -93,13 +93,13 @@ function nothingElse({ accepted, incoming, arrivals, phones }: Facts): string[] 
   )
   const invented = arrivals
     .filter(({ subject }) => !subjects.has(subject))
-    .map(({ kind, subject, instanceId }) => `${kind} ${subject} ${instanceId} was reported, and never happened.`)
+    .map(({ kind, subject, instanceId }) => `${kind} ${subject} ${instanceId} was reported but never happened.`)
   return [...shown, ...new Set(invented)]
 }
 
 /**
- * What had its 202 before another was offered to the same chat, however the callers wrote its address, stands before it on
- * the phone.
+ * If one message had its 202 before the first call of another one to the same chat, the phone shows it first. All spellings of a
+ * number are one chat.
  */
 function shownInOrder({ accepted, phones }: Facts): string[] {
   const violations: string[] = []
@@ -112,14 +112,14 @@ function shownInOrder({ accepted, phones }: Facts): string[] {
       const lane = `${message.instanceId} ${message.chat}`
       const before = latest.get(lane)
       if (before !== undefined && message.acceptedAt < before.offeredAt)
-        violations.push(`${phone} shows ${message.messageId} after ${before.messageId}, which was offered later.`)
+        violations.push(`${phone} shows ${message.messageId} after ${before.messageId}, which was sent later.`)
       if (before === undefined || message.offeredAt > before.offeredAt) latest.set(lane, message)
     }
   }
   return violations
 }
 
-function lostEvents({ accepted, arrivals }: Facts): string[] {
+function missingEvents({ accepted, arrivals }: Facts): string[] {
   const seen = new Set(arrivals.map(({ kind, subject }) => `${kind} ${subject}`))
   return accepted.flatMap(({ messageId, end }) =>
     expectedKinds(end)
@@ -128,12 +128,12 @@ function lostEvents({ accepted, arrivals }: Facts): string[] {
   )
 }
 
-/** The events of a message that gets so far. */
+/** The events of a message whose last state is `end`. */
 export function expectedKinds(end: AcceptedText['end']): readonly string[] {
   return WAY.slice(0, WAY.indexOf(`message.${end}`) + 1)
 }
 
-/** A later event is only posted once the one before it is known to have arrived: so never again after it. */
+/** An event is posted only after its predecessor was delivered, so the predecessor never arrives after it. */
 function inOrder({ arrivals, accepted }: Facts): string[] {
   const bySubject = groupBy(arrivals, ({ subject }) => subject)
   return accepted.flatMap(({ messageId, end }) => {
@@ -149,7 +149,7 @@ function oneEventPerFact({ arrivals }: Facts): string[] {
   return [...groupBy(arrivals, ({ instanceId, kind, subject }) => `${kind} ${subject} ${instanceId}`)]
     .map(([fact, posted]) => ({ fact, ids: new Set(posted.map(({ eventId }) => eventId)) }))
     .filter(({ ids }) => ids.size > 1)
-    .map(({ fact, ids }) => `${fact} was reported under ${ids.size} event ids.`)
+    .map(({ fact, ids }) => `${fact} was reported under ${ids.size} event IDs.`)
 }
 
 function sameBytes(arrivals: readonly Arrival[]): string[] {
@@ -159,7 +159,7 @@ function sameBytes(arrivals: readonly Arrival[]): string[] {
 }
 
 function signed(arrivals: readonly Arrival[]): string[] {
-  return arrivals.filter(arrival => !arrival.signed).map(({ eventId }) => `${eventId} was not signed as it should be.`)
+  return arrivals.filter(arrival => !arrival.signed).map(({ eventId }) => `${eventId} has an invalid signature.`)
 }
 
 function finished({ accepted, states }: Facts): string[] {
@@ -171,9 +171,9 @@ function finished({ accepted, states }: Facts): string[] {
 
 interface Repeats {
   total: number
-  /** By instance and the run that was killed after it had posted. */
+  /** By instance and the run that was killed after posting. */
   byKill: Map<string, number>
-  /** Events posted twice by one and the same run to a receiver that answers. */
+  /** Events that one run posted twice, although the receiver answers. */
   withinOneRun: string[]
 }
 
@@ -197,7 +197,7 @@ function onlyInFlightRepeated({ byKill, withinOneRun }: Repeats): string[] {
     ...[...byKill]
       .filter(([, count]) => count > IN_FLIGHT)
       .map(([kill, count]) => `${count} attempts were repeated for ${kill}.`),
-    ...withinOneRun.map(eventId => `${eventId} was posted twice without a kill between.`),
+    ...withinOneRun.map(eventId => `${eventId} was posted twice without a kill in between.`),
   ]
 }
 

@@ -2,60 +2,60 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError, type InstanceClient } from '../api-client.ts'
 import type { Network } from '../network.ts'
+import { Contacts, ECHO, type Writer } from './contacts.ts'
 import type { AcceptedText, OfferedIncoming } from './facts.ts'
-import type { Hardship } from './hardship.ts'
-import { ECHO, People, type Writer } from './people.ts'
+import type { NetworkFaults } from './network-faults.ts'
 import type { Random } from './random.ts'
 import { lengthen } from './texts.ts'
 
-/** As much as one instance takes. */
+/** As fast as one instance accepts. */
 export const BUSY: Pace = { senders: 5, sendEveryMs: [0, 60], writeEveryMs: [100, 400] }
 const REPEAT_AFTER_MS = 25
 
 export interface Pace {
   /** Callers, each with one text at a time. */
   senders: number
-  /** From a 202 to the caller's next text, at least and at most. */
+  /** The range of the pause from a 202 to the caller's next text. */
   sendEveryMs: readonly [number, number]
-  /** Between what contacts write. */
+  /** The range of the pause between incoming texts. */
   writeEveryMs: readonly [number, number]
-  /** While more events than this are undelivered to an instance, on average, nobody writes: the machine is slower than the pace. */
-  mostUndelivered?: number
+  /** The load pauses while more events per instance are pending on average, because the machine is slower than the pace. */
+  maxPendingEvents?: number
 }
 
 export interface LoadOptions {
   instance: InstanceClient
   /** The instance's own number. */
   phone: string
-  /** Null: it cannot be reached but through the instance. */
+  /** Null if the network is inside the service. */
   network: Network | null
   random: Random
-  /** Null: everybody has one number, and nobody writes long texts. */
-  hardship: Hardship | null
-  /** Default: as much as one instance takes. */
+  /** Null: each contact has one number, and all texts are short. */
+  networkFaults: NetworkFaults | null
+  /** Default: `BUSY`. */
   pace?: Pace | undefined
-  /** Error codes after which a caller tries again, beside 503. */
-  passing?: readonly string[] | undefined
+  /** Error codes after which a caller retries, besides 503. */
+  retriedCodes?: readonly string[] | undefined
   /** Whether the service lags behind. */
   isBehind?(): boolean
-  /** Told of every 202. */
+  /** Called after every 202. */
   onAccepted(): void
 }
 
-/** A text with the key under which it is repeated until it has its 202. */
+/** A text with its idempotency key, under which the call is repeated until the 202. */
 interface Offered extends AcceptedText {
   idempotencyKey: string
 }
 
-/** Texts sent through one instance, and contacts that write to it, until it is stopped. */
+/** Sends texts through one instance and writes to it as its contacts, until it is stopped. */
 export class Load {
   readonly accepted: Offered[] = []
   readonly incoming: OfferedIncoming[] = []
-  /** Why it ended before it was stopped. */
+  /** The error that ended it early. */
   failure: unknown = null
   readonly #options: LoadOptions
   readonly #pace: Pace
-  readonly #people: People
+  readonly #contacts: Contacts
   readonly #work: Promise<void>
   #stopped = false
   #count = 0
@@ -64,21 +64,21 @@ export class Load {
     this.#options = options
     const { phone, random, network, pace = BUSY } = options
     this.#pace = pace
-    this.#people = new People(phone, options.hardship)
+    this.#contacts = new Contacts(phone, options.networkFaults)
     this.#work = this.#run(network, random)
-    // Whoever stops the load, or looks, is told.
+    // `stop` rejects with the error, and `failure` returns it.
     this.#work.catch(error => {
       this.failure = error
     })
   }
 
-  /** Resolves once everything offered is accepted. @throws whatever the service answered that it must not */
+  /** Resolves once every text is accepted. @throws the first unexpected response of the service */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#work
   }
 
-  /** Sends everything once more. @returns what was not answered with the first message's id */
+  /** Repeats every call. @returns one sentence per response that is not a replay of the first one */
   async replay(): Promise<string[]> {
     const wrong: string[] = []
     for (const { to, text, idempotencyKey, messageId } of this.accepted) {
@@ -89,9 +89,9 @@ export class Load {
   }
 
   async #run(network: Network | null, random: Random): Promise<void> {
-    const { group, members } = this.#people.groupMembers
+    const { group, members } = this.#contacts.groupMembers
     await network?.joinGroup(group, members)
-    await this.#people.settle()
+    await this.#contacts.registerSpellings()
     const work = Array.from({ length: this.#pace.senders }, () => this.#send(random.fork()))
     if (network) work.push(this.#write(network, random.fork()))
     await Promise.all(work)
@@ -100,7 +100,7 @@ export class Load {
   async #send(random: Random): Promise<void> {
     const { network, instance, onAccepted } = this.#options
     while (!this.#stopped) {
-      const { phones, ...recipient } = this.#people.pickRecipient(random)
+      const { phones, ...recipient } = this.#contacts.pickRecipient(random)
       const text = `${instance.id} text ${++this.#count}`
       const idempotencyKey = randomUUID()
       const offeredAt = performance.now()
@@ -114,13 +114,13 @@ export class Load {
   }
 
   async #sendUntilAccepted(to: string, text: string, idempotencyKey: string): Promise<string> {
-    const { instance, passing = [] } = this.#options
+    const { instance, retriedCodes = [] } = this.#options
     for (;;) {
       try {
         return (await instance.send(to, text, idempotencyKey)).id
       } catch (error) {
-        // A broken connection, or 503: whether it was accepted is unknown, so the same again.
-        if (error instanceof ApiError && error.status !== 503 && !passing.includes(error.code)) throw error
+        // After a broken connection or 503 the outcome is unknown, so the call is repeated.
+        if (error instanceof ApiError && error.status !== 503 && !retriedCodes.includes(error.code)) throw error
         await sleep(REPEAT_AFTER_MS)
       }
     }
@@ -133,25 +133,25 @@ export class Load {
 
   async #write(network: Network, random: Random): Promise<void> {
     for (let n = 1; !this.#stopped; n++) {
-      const writer = await this.#people.pickWriter(random)
+      const writer = await this.#contacts.pickWriter(random)
       const line = `${this.#options.instance.id} incoming ${n}`
-      const { hardship } = this.#options
-      const text = hardship === null ? line : lengthen(line, random)
-      const spoiled = hardship?.spoils(random)
+      const { networkFaults } = this.#options
+      const text = networkFaults === null ? line : lengthen(line, random)
+      const spoiled = networkFaults?.makesUndecryptable(random)
       await this.#writeAs(network, writer, text, spoiled && this.#keysKnown(writer))
       await this.#pause(random.between(...this.#pace.writeEveryMs))
     }
   }
 
-  /** The first text to a group brings the key of those after it: without it nobody could decrypt them either. */
+  /** The first text to a group carries the key for later ones, so it must not be undecryptable. */
   #keysKnown({ from, group }: Writer): boolean {
     return group === undefined || this.incoming.some(text => text.from === from && text.group === group)
   }
 
-  /** A last text to the instance, behind everything that WhatsApp has kept for it. */
+  /** Writes a last text to the instance, after everything that WhatsApp kept for it. */
   async writeLast(network: Network, random: Random): Promise<void> {
     const { instance } = this.#options
-    await this.#writeAs(network, await this.#people.pickWriter(random), `${instance.id} incoming at last`)
+    await this.#writeAs(network, await this.#contacts.pickWriter(random), `${instance.id} incoming at last`)
   }
 
   async #writeAs(network: Network, writer: Writer, text: string, undecryptable = false): Promise<void> {

@@ -1,8 +1,8 @@
-/** Random numbers that a seed repeats: mulberry32. */
+/** Reproducible random numbers (mulberry32). */
 export class Random {
   #state: number
 
-  /** @param seed a whole number of 32 bits */
+  /** @param seed a 32-bit integer */
   constructor(seed: number) {
     this.#state = seed >>> 0
   }
@@ -29,7 +29,7 @@ export class Random {
     return from[this.integer(0, from.length - 1)] as T
   }
 
-  /** Another sequence, which this one's later use does not change. */
+  /** A separate sequence that does not depend on later use of this one. */
   fork(): Random {
     return new Random(Math.floor(this.next() * 2 ** 32))
   }

@@ -3,17 +3,17 @@ import type { Arrival } from './facts.ts'
 import type { Random } from './random.ts'
 import { firstLineOf } from './texts.ts'
 
-/** An answer takes up to this long, so that a kill finds attempts in flight. */
+/** The longest delay of a response, so that kills interrupt attempts in flight. */
 const ANSWER_WITHIN_MS = 30
 
 export interface RecorderOptions {
-  /** How many incidents there were: starts of the service, and what else may have repeated an attempt. */
+  /** The number of incidents so far: starts of the service, and anything else that may repeat an attempt. */
   boot(): number
   random: Random
   onArrival(): void
 }
 
-/** A receiver that answers everything with 204 and writes down what came, in order. */
+/** A receiver that answers every request with 204 and records the arrivals in order. */
 export class Recorder {
   readonly arrivals: Arrival[] = []
   readonly #reported = new Set<string>()

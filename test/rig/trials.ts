@@ -1,21 +1,21 @@
 import { createDatabase, STORES, type StoreKind, type TestDatabase } from '../database.ts'
 import { startPostgres } from '../postgres.ts'
 
-/** What is tried on a new database. @returns whether every promise held */
+/** A test run on a new database. @returns whether every guarantee held */
 export type Trial = (database: TestDatabase, store: StoreKind) => Promise<boolean>
 
-/** What `--store` names: every store where it is not given, none where it is no store. */
-export function storesNamed(name: string | undefined): readonly StoreKind[] {
+/** The stores that `--store` selects: all without the option, none if the name is unknown. */
+export function parseStores(name: string | undefined): readonly StoreKind[] {
   return name === undefined ? STORES : STORES.filter(store => store === name)
 }
 
-/** Every trial on every store, one after the other. @returns whether every promise held */
-export async function tryOn(stores: readonly StoreKind[], trials: readonly Trial[]): Promise<boolean> {
+/** Runs every trial on every store, one after the other. @returns whether every guarantee held */
+export async function runTrials(stores: readonly StoreKind[], trials: readonly Trial[]): Promise<boolean> {
   const postgres = stores.includes('postgres') ? await startPostgres() : null
   let held = true
   try {
     for (const store of stores) {
-      for (const trial of trials) held = (await tryOnNew(store, postgres?.url ?? '', trial)) && held
+      for (const trial of trials) held = (await runTrial(store, postgres?.url ?? '', trial)) && held
     }
   } finally {
     await postgres?.stop()
@@ -23,7 +23,7 @@ export async function tryOn(stores: readonly StoreKind[], trials: readonly Trial
   return held
 }
 
-async function tryOnNew(store: StoreKind, postgresUrl: string, trial: Trial): Promise<boolean> {
+async function runTrial(store: StoreKind, postgresUrl: string, trial: Trial): Promise<boolean> {
   const database = await createDatabase(store, postgresUrl)
   try {
     return await trial(database, store)

@@ -1,24 +1,24 @@
 import { execFileSync } from 'node:child_process'
 
-/** So long a process is given to collect its garbage before it is weighed. */
+/** The time that a process gets to collect its garbage before its memory is read. */
 const COLLECTING_MS = 400
 const MINUTE_MS = 60_000
 
 export interface Sample {
-  /** Since the first one. */
+  /** Since the sampler was created. */
   atMs: number
   residentMb: number
 }
 
-/** Loaded into the process that is weighed: it collects its garbage when told to. */
-export const WEIGHED_NODE_OPTIONS = [
+/** Node options for the sampled process: it collects its garbage on SIGUSR2. */
+export const SAMPLED_NODE_OPTIONS = [
   '--expose-gc',
   '--import',
   import.meta.resolve('../../bench/processes/gc-on-signal.ts'),
 ]
 
-/** Weighs a process, started with `WEIGHED_NODE_OPTIONS`, now and then. */
-export class Scales {
+/** Samples the resident memory of a process that was started with `SAMPLED_NODE_OPTIONS`. */
+export class MemorySampler {
   readonly samples: Sample[] = []
   readonly #pid: number
   readonly #startedAt = performance.now()
@@ -27,8 +27,8 @@ export class Scales {
 
   constructor(pid: number, everyMs: number) {
     this.#pid = pid
-    this.#timer = setInterval(() => this.#weigh(), everyMs)
-    this.#weigh()
+    this.#timer = setInterval(() => this.#sample(), everyMs)
+    this.#sample()
   }
 
   get latest(): number {
@@ -40,7 +40,7 @@ export class Scales {
     clearTimeout(this.#collecting)
   }
 
-  #weigh(): void {
+  #sample(): void {
     process.kill(this.#pid, 'SIGUSR2')
     this.#collecting = setTimeout(() => {
       const residentKb = execFileSync('ps', ['-o', 'rss=', '-p', this.#pid.toString()], { encoding: 'utf8' })
@@ -49,7 +49,7 @@ export class Scales {
   }
 }
 
-/** How steeply the memory grows, in MB per minute: the line that fits the samples best. Not a number below two of them. */
+/** The growth of the memory in MB per minute, by linear regression. NaN for fewer than two samples. */
 export function slopeOf(samples: readonly Sample[]): number {
   const meanAt = mean(samples.map(({ atMs }) => atMs))
   const meanMb = mean(samples.map(({ residentMb }) => residentMb))

@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util'
 import type { StoreKind } from '../database.ts'
 import { newSeed } from '../rig/random.ts'
-import { storesNamed, type Trial, tryOn } from '../rig/trials.ts'
-import { breachesOf, runSoak, type SoakReport } from './soak-run.ts'
+import { parseStores, runTrials, type Trial } from '../rig/trials.ts'
+import { listViolations, runSoak, type SoakReport } from './soak-run.ts'
 
-/** Many instances at work for a while over a WhatsApp that misbehaves: `npm run test:soak -- --minutes 60 --store sqlite`. */
+/** Runs many instances over a WhatsApp that misbehaves: `npm run test:soak -- --minutes 60 --store sqlite`. */
 
 const USAGE = 'usage: npm run test:soak -- [--minutes 5] [--instances 50] [--seed N] [--store sqlite|postgres]'
 /** Breaches printed of each store; the rest is counted. */
@@ -17,7 +17,7 @@ interface Settings {
   stores: readonly StoreKind[]
 }
 
-/** Null where an argument is not as it should be. */
+/** Null if an argument is invalid. */
 function readSettings(): Settings | null {
   const { values } = parseArgs({
     options: {
@@ -27,7 +27,7 @@ function readSettings(): Settings | null {
       store: { type: 'string' },
     },
   })
-  const stores = storesNamed(values.store)
+  const stores = parseStores(values.store)
   const [durationMs, instances, seed] = [Number(values.minutes) * 60_000, Number(values.instances), Number(values.seed)]
   const areCounts = [instances, seed].every(count => Number.isSafeInteger(count) && count >= 0)
   const isRight = stores.length > 0 && durationMs > 0 && areCounts && instances > 0
@@ -46,10 +46,10 @@ function soak(settings: Settings): Trial {
 }
 
 function show(store: StoreKind, report: SoakReport): boolean {
-  const breaches = breachesOf(report)
-  for (const breach of breaches.slice(0, SHOWN)) console.log(`${store}: BROKEN ${breach}`)
-  console.table(tableOf(store, report, breaches.length))
-  return breaches.length === 0
+  const violations = listViolations(report)
+  for (const violation of violations.slice(0, SHOWN)) console.log(`${store}: BROKEN ${violation}`)
+  console.table(tableOf(store, report, violations.length))
+  return violations.length === 0
 }
 
 function tableOf(store: StoreKind, report: SoakReport, broken: number): Record<string, string | number> {
@@ -58,13 +58,13 @@ function tableOf(store: StoreKind, report: SoakReport, broken: number): Record<s
     store,
     ...Object.fromEntries([...report.faults].map(([kind, count]) => [`fault: ${kind}`, count])),
     'texts accepted': report.accepted,
-    'texts that came in': report.incoming,
+    'incoming texts': report.incoming,
     'webhook attempts': report.arrivals,
-    'of these repeated': report.repeatedAttempts,
+    'repeated webhook attempts': report.repeatedAttempts,
     'sent again under the same id': report.repeatedOnWire,
-    'a contact asked again': askedAgain.byContacts,
-    'we asked a contact again': askedAgain.byUs,
-    'lost coming in': report.lostIncoming.length,
+    'requested again by contacts': askedAgain.byContacts,
+    'requested again by Pombal': askedAgain.byUs,
+    'incoming texts lost': report.lostIncoming.length,
     'memory, MB': `${memoryMb.first.toFixed(0)} to ${memoryMb.last.toFixed(0)}`,
     'memory slope, MB per minute': report.memorySlopeMbPerMinute.toFixed(2),
     'all connected after the last fault, s': (report.connectedAfterMs / 1_000).toFixed(1),
@@ -79,4 +79,4 @@ if (settings === null) {
   process.exit(1)
 }
 console.log(`${settings.instances} instances; repeat with --seed ${settings.seed}`)
-if (!(await tryOn(settings.stores, [soak(settings)]))) process.exitCode = 1
+if (!(await runTrials(settings.stores, [soak(settings)]))) process.exitCode = 1

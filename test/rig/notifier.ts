@@ -1,14 +1,14 @@
-/** Something that happens again and again, to be waited for. */
-export class Moments {
+/** A repeated occurrence that others can wait for. */
+export class Notifier {
   #waiting: (() => void)[] = []
 
-  happened(): void {
+  notify(): void {
     const waiting = this.#waiting
     this.#waiting = []
-    for (const tell of waiting) tell()
+    for (const resolve of waiting) resolve()
   }
 
-  /** Resolves, within the same turn, when it happens next; or when `withinMs` have passed without. */
+  /** Resolves at the next `notify`, in the same turn of the event loop, or after `withinMs`. */
   next(withinMs: number): Promise<void> {
     return new Promise(resolve => {
       const timer = setTimeout(resolve, withinMs)

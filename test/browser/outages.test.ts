@@ -2,35 +2,35 @@ import { createServer } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { until } from '../until.ts'
-import { Stage } from './stage.ts'
+import { PanelHarness } from './harness.ts'
 
 const RECIPIENT = '5511987654321'
-/** The browser's own lines about a service that is away. */
+/** The browser's own console lines about a service that does not answer. */
 const NOT_REACHED = /net::ERR_|Failed to load resource|Failed to fetch dynamically imported module/
 
 describe('while deliveries fail', () => {
-  let stage: Stage
+  let harness: PanelHarness
   beforeAll(async () => {
-    stage = await Stage.start({ WEBHOOK_RETRY_DELAYS_MS: '100' })
+    harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '100' })
   })
-  afterAll(() => stage.dispose())
+  afterAll(() => harness.dispose())
 
-  /** An instance whose webhook has refused every event of one message, each until it was given up. */
+  /** An instance whose webhook has refused every event of one message until it was exhausted. */
   async function createRefused(name: string): Promise<string> {
-    const { id, token } = await stage.service.admin.createConnected(name)
-    const instance = stage.service.instance(id, token)
-    await instance.setWebhook(stage.receiver.url)
-    stage.receiver.answerWith({ kind: 'status', status: 500 })
+    const { id, token } = await harness.service.admin.createConnected(name)
+    const instance = harness.service.instance(id, token)
+    await instance.setWebhook(harness.receiver.url)
+    harness.receiver.answerWith({ kind: 'status', status: 500 })
     await instance.send(RECIPIENT, 'Hello')
     await until('three events given up', async () => {
-      return (await stage.service.admin.listEvents(id, '?state=exhausted')).length === 3
+      return (await harness.service.admin.listEvents(id, '?state=exhausted')).length === 3
     })
     return id
   }
 
-  test('the list and the overview warn of events that were given up, until they are delivered', async () => {
+  test('the list and the overview warn of exhausted events until they are delivered', async () => {
     const id = await createRefused('Refused')
-    const page = await stage.openSignedIn('/')
+    const page = await harness.openSignedIn('/')
     const row = page.getByRole('row').filter({ hasText: id })
     await row.getByText('Failing').waitFor()
     await row.getByText('3 events given up').waitFor()
@@ -43,7 +43,7 @@ describe('while deliveries fail', () => {
     await page.getByRole('navigation', { name: 'Sections' }).getByText('Messages').click()
     await page.getByRole('link', { name: 'Webhook: Failing' }).waitFor()
 
-    stage.receiver.answerWith({ kind: 'status', status: 200 })
+    harness.receiver.answerWith({ kind: 'status', status: 200 })
     await page.getByRole('link', { name: 'Webhook: Failing' }).click()
     await page.getByRole('button', { name: 'Redeliver…' }).click()
     await page.getByRole('button', { name: 'Redeliver 3 events' }).click()
@@ -54,22 +54,22 @@ describe('while deliveries fail', () => {
     await page.getByRole('link', { name: 'Instances', exact: true }).click()
     await row.getByText('last delivered').waitFor()
     expect(await row.getByText('Failing').count()).toBe(0)
-    expect(stage.complaints).toEqual([])
+    expect(harness.complaints).toEqual([])
   })
 
-  test('a webhook that works again still shows what was given up', async () => {
+  test('a webhook that works again still shows its missed events', async () => {
     const id = await createRefused('Works again')
-    stage.receiver.answerWith({ kind: 'status', status: 200 })
-    await stage.service.admin.writeAsContact(id, { from: RECIPIENT, text: 'Hello back' })
-    const page = await stage.openSignedIn(`/instances/${id}`)
+    harness.receiver.answerWith({ kind: 'status', status: 200 })
+    await harness.service.admin.writeAsContact(id, { from: RECIPIENT, text: 'Hello back' })
+    const page = await harness.openSignedIn(`/instances/${id}`)
     const warning = page.getByRole('alert').filter({ hasText: 'Your webhook has missed events' })
     await warning.getByText('3 events of the last 7 days were given up').waitFor()
     await warning.getByText('It last accepted an event').waitFor()
   })
 
-  test('the same in Portuguese', async () => {
+  test('the warning is shown in Portuguese too', async () => {
     const id = await createRefused('Loja')
-    const page = await stage.openSignedIn('/', { locale: 'pt-BR' })
+    const page = await harness.openSignedIn('/', { locale: 'pt-BR' })
     const row = page.getByRole('row').filter({ hasText: id })
     await row.getByText('Falhando').waitFor()
     await row.getByText('3 eventos abandonados').waitFor()
@@ -79,37 +79,37 @@ describe('while deliveries fail', () => {
 })
 
 describe('while the service is away', () => {
-  let stage: Stage
+  let harness: PanelHarness
   beforeAll(async () => {
-    stage = await Stage.start({ PORT: String(await freePort()) })
+    harness = await PanelHarness.start({ PORT: String(await freePort()) })
   })
-  afterAll(() => stage.dispose())
+  afterAll(() => harness.dispose())
 
-  /** Gone as after a crash; back on the same address at the end of the test. */
+  /** Kills the service. It is started again on the same address at the end of the test at the latest. */
   async function takeAway(): Promise<() => Promise<unknown>> {
-    await stage.service.kill('SIGKILL')
+    await harness.service.kill('SIGKILL')
     const comeBack = async () => {
-      if (stage.service.url === null) await stage.service.start()
+      if (harness.service.url === null) await harness.service.start()
     }
     onTestFinished(async () => {
       await comeBack()
-      expect(stage.complaints.filter(line => !NOT_REACHED.test(line))).toEqual([])
-      stage.complaints.length = 0
+      expect(harness.complaints.filter(line => !NOT_REACHED.test(line))).toEqual([])
+      harness.complaints.length = 0
     })
     return comeBack
   }
 
-  /** Nothing on the page says that all is well. */
+  /** The number of elements that say that all is well. */
   async function claimsOn(page: Page): Promise<number> {
     const claims = page.getByText('Messages are sent and received').or(page.getByText('Connected', { exact: true }))
     return (await claims.count()) + (await page.locator('main [data-tone="good"]').count())
   }
 
-  test('no page says that a number is connected, and all say since when nothing is known', async () => {
-    const { id } = await stage.service.admin.createConnected('Away')
-    const page = await stage.openSignedIn(`/instances/${id}`)
+  test('no page says that a number is connected, and every page says since when the service has not answered', async () => {
+    const { id } = await harness.service.admin.createConnected('Away')
+    const page = await harness.openSignedIn(`/instances/${id}`)
     await page.getByText('Messages are sent and received.').waitFor()
-    const list = await stage.openSignedIn('/')
+    const list = await harness.openSignedIn('/')
     const row = list.getByRole('row').filter({ hasText: id })
     await row.getByText('Connected', { exact: true }).waitFor()
     const comeBack = await takeAway()
@@ -128,23 +128,23 @@ describe('while the service is away', () => {
     for (const shown of [page, list]) await shown.getByText('No answer since').waitFor({ state: 'detached' })
   })
 
-  test('a service that hangs with its connections open is found out too', async () => {
-    const { id } = await stage.service.admin.createConnected('Hangs')
-    const page = await stage.openSignedIn(`/instances/${id}`, { locale: 'pt-BR' })
+  test('a service that hangs with open connections is detected too', async () => {
+    const { id } = await harness.service.admin.createConnected('Hangs')
+    const page = await harness.openSignedIn(`/instances/${id}`, { locale: 'pt-BR' })
     await page.getByText('As mensagens são enviadas e recebidas.').waitFor()
-    stage.service.signal('SIGSTOP')
-    onTestFinished(() => stage.service.signal('SIGCONT'))
+    harness.service.signal('SIGSTOP')
+    onTestFinished(() => harness.service.signal('SIGCONT'))
     await page.getByRole('alert').getByText('O serviço não responde').first().waitFor()
     await page.getByText('Último estado: Conectada').first().waitFor()
-    stage.service.signal('SIGCONT')
+    harness.service.signal('SIGCONT')
     await page.getByText('As mensagens são enviadas e recebidas.').waitFor()
   })
 
-  test('a message that gets no answer is said not to be tried again; sent again by hand, it goes out once', async () => {
-    const { id } = await stage.service.admin.createConnected('Unanswered')
-    const page = await stage.openSignedIn(`/instances/${id}`)
+  test('a message without an answer is not resent automatically; sent again by hand, it goes out once', async () => {
+    const { id } = await harness.service.admin.createConnected('Unanswered')
+    const page = await harness.openSignedIn(`/instances/${id}`)
     await page.getByLabel('Text', { exact: true }).fill('Only once')
-    // The service takes it, and the answer is lost.
+    // The service accepts the call, and the response is lost.
     let taken = 0
     await page.route(/\/messages$/, async route => {
       if (route.request().method() !== 'POST') return route.continue()
@@ -160,16 +160,16 @@ describe('while the service is away', () => {
     await page.unrouteAll({ behavior: 'wait' })
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     await page.getByText('The recipient has opened it.').waitFor()
-    expect(await stage.service.admin.listMessages(id)).toHaveLength(1)
-    stage.complaints.length = 0
+    expect(await harness.service.admin.listMessages(id)).toHaveLength(1)
+    harness.complaints.length = 0
   })
 
-  test('a section that is opened then keeps the panel, and shows itself once the service is back', async () => {
-    const { id } = await stage.service.admin.createConnected('Sections')
-    const page = await stage.openSignedIn('/sign-in')
-    // Nothing is read ahead: the section's script is not there yet.
+  test('a section that is opened meanwhile appears once the service is back', async () => {
+    const { id } = await harness.service.admin.createConnected('Sections')
+    const page = await harness.openSignedIn('/sign-in')
+    // The script of the section is not prefetched.
     await page.route(/\/assets\/webhook-/, route => route.abort('connectionrefused'))
-    await page.goto(`${stage.url}/instances/${id}`)
+    await page.goto(`${harness.url}/instances/${id}`)
     await page.getByText('Messages are sent and received.').waitFor()
     const comeBack = await takeAway()
     await page.getByRole('navigation', { name: 'Sections' }).getByText('Webhook').click()
@@ -180,28 +180,28 @@ describe('while the service is away', () => {
     await page.getByLabel('URL').waitFor()
   })
 
-  test('a page that is opened while the service cannot answer shows itself once it can', async () => {
-    const { id } = await stage.service.admin.createConnected('Opened early')
-    const page = await stage.openSignedIn('/')
+  test('a page that is opened meanwhile appears once the service is back', async () => {
+    const { id } = await harness.service.admin.createConnected('Opened early')
+    const page = await harness.openSignedIn('/')
     await page.route(/\/admin\/v1\//, route => route.abort('connectionrefused'))
-    await page.goto(`${stage.url}/instances/${id}`)
+    await page.goto(`${harness.url}/instances/${id}`)
     await page.getByText('The service does not answer').first().waitFor()
     await page.unrouteAll({ behavior: 'wait' })
     await page.getByText('Messages are sent and received.').waitFor()
-    stage.complaints.length = 0
+    harness.complaints.length = 0
   })
 
   test.each(['/instances', '/instances/', '/settings/', '/instances/inst_nowhere/'])(
     'the address %s, typed or reloaded, shows the panel',
     async path => {
-      const page = await stage.openSignedIn('/')
-      const response = await page.goto(stage.url + path)
+      const page = await harness.openSignedIn('/')
+      const response = await page.goto(harness.url + path)
       expect([response?.status(), response?.headers()['content-type']]).toEqual([200, 'text/html; charset=utf-8'])
       await page.locator('h1').waitFor()
       if (path.startsWith('/instances') && !path.includes('inst_')) {
         await page.getByRole('heading', { name: 'Instances' }).waitFor()
       }
-      expect(stage.complaints).toEqual([])
+      expect(harness.complaints).toEqual([])
     },
   )
 })

@@ -2,8 +2,8 @@ import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * All that services write in one run of the suite, and what they may not have written: one pair of files per process of
- * the suite, in the folder that the run has made. `log-setup.ts` reads them when the run is over.
+ * Collects the logs of all services of a test run, and the secrets that must not be in them: one pair of files per test
+ * process, in a folder of the run. `log-setup.ts` scans them at the end.
  */
 export const LOG_FOLDER_VARIABLE = 'POMBAL_TEST_LOGS'
 
@@ -13,29 +13,29 @@ export const logFileOf = (process: string) => `${process}${LOG_SUFFIX}`
 export const secretsFileOf = (process: string) => `${process}${SECRETS_SUFFIX}`
 export const processOf = (file: string) => (file.endsWith(LOG_SUFFIX) ? file.slice(0, -LOG_SUFFIX.length) : null)
 
-/** A QR code tells the secret with which a phone confirms the link. */
+/** Fields whose values are secrets. A QR code contains the secret with which a phone confirms the link. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set(['token', 'secret', 'qr', 'pairingCode', 'password'])
-/** Of a long text its beginning is looked for. */
-const LOOKED_FOR = 1_000
+/** Only the beginning of a long text is searched for. */
+const MAX_SEARCHED = 1_000
 const noted = new Set<string>()
 
-/** Keeps what was logged. Outside of the suite it does nothing. */
-export function keepLog(text: string): void {
+/** Collects log output. Does nothing outside a run of the suite. */
+export function captureLog(text: string): void {
   append(logFileOf, text)
 }
 
-/** A token, key or secret: it may not be found in the log, whatever it is printed as. */
+/** Registers a token, key or secret, which must not appear in the log in any encoding. */
 export function noteSecret(secret: string | undefined): void {
   if (secret) note(secret)
 }
 
-/** The same for a message's text. Texts that are told apart by a number at their end are looked for without it. */
+/** Registers a message's text. Many tests number their texts, so a number at the end is not part of the search. */
 export function noteText(text: string): void {
-  const withoutNumber = text.slice(0, LOOKED_FOR).replace(/[\d\s]+$/, '')
+  const withoutNumber = text.slice(0, MAX_SEARCHED).replace(/[\d\s]+$/, '')
   note(withoutNumber === '' ? text : withoutNumber)
 }
 
-/** What there is to note in the body of a request or an answer of the service. */
+/** Registers the secrets and texts in the body of a request or response. */
 export function noteBody(body: unknown): void {
   if (typeof body !== 'object' || body === null) return
   for (const [name, value] of Object.entries(body)) {

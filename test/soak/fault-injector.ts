@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdminClient } from '../api-client.ts'
 import type { Network } from '../network.ts'
+import type { LinkedInstance } from '../rig/harness.ts'
 import type { Random } from '../rig/random.ts'
-import type { Player } from '../rig/stage.ts'
-import { patiently } from './patiently.ts'
+import { retryOn503 } from './retry-on-503.ts'
 
-/** A fault that is ordered and not used for so long is forgotten. */
+/** A fault that has not occurred after this time is removed. */
 const WAITS_MS = 10_000
-/** How long a person takes to connect an instance again that was opened elsewhere. */
+/** The time after which a replaced instance is connected again, as a person would do. */
 const NOTICED_AFTER_MS = [500, 3_000] as const
-/** Of the receipts, this share is late, by so long. */
+/** The share of receipts that are late, and their delay. */
 const LATE_SHARE = 0.1
 const LATE_BY_MS = { delayMs: 300, jitterMs: 4_000 }
 
@@ -18,30 +18,30 @@ const KINDS = [
   'cut before a message is seen',
   'cut after a message is seen',
   'cut instead of an acknowledgement',
-  'answered 503',
-  'answered 503 and refused once',
+  'stream error 503',
+  'stream error 503, next login refused',
   'replaced',
 ] as const
-export type TroubleKind = (typeof KINDS)[number]
+export type FaultKind = (typeof KINDS)[number]
 
-export interface TroubleOptions {
+export interface FaultInjectorOptions {
   network: Network
   admin: AdminClient
-  players: readonly Player[]
+  linkedInstances: readonly LinkedInstance[]
   random: Random
-  /** Between two faults, whichever instance they befall. */
+  /** The pause between two faults of any instances. */
   everyMs: readonly [number, number]
 }
 
-/** What goes wrong between the service and WhatsApp: one instance after the other, until it is stopped. */
-export class Trouble {
-  readonly counts = new Map<TroubleKind, number>(KINDS.map(kind => [kind, 0]))
-  readonly #options: TroubleOptions
-  readonly #people = new Set<Promise<void>>()
+/** Causes random faults between the service and WhatsApp, for one instance at a time, until it is stopped. */
+export class FaultInjector {
+  readonly counts = new Map<FaultKind, number>(KINDS.map(kind => [kind, 0]))
+  readonly #options: FaultInjectorOptions
+  readonly #reconnections = new Set<Promise<void>>()
   #work: Promise<void> = Promise.resolve()
   #stopped = false
 
-  constructor(options: TroubleOptions) {
+  constructor(options: FaultInjectorOptions) {
     this.#options = options
   }
 
@@ -52,8 +52,8 @@ export class Trouble {
       kind: 'rule',
       rule: { when: { stanza: 'receipt', direction: 'out', probability: LATE_SHARE }, do: LATE_BY_MS },
     })
-    this.#work = this.#goOn()
-    // Whoever stops it is told.
+    this.#work = this.#run()
+    // `stop` rejects with the error.
     this.#work.catch(() => undefined)
   }
 
@@ -61,27 +61,27 @@ export class Trouble {
     return [...this.counts.values()].reduce((sum, count) => sum + count, 0)
   }
 
-  /** Resolves once WhatsApp behaves well, and whoever had to connect an instance again has done so. */
+  /** Ends all faults. Resolves once every replaced instance was connected again. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#work
     await this.#options.network.misbehave({ kind: 'clear' })
-    await Promise.all(this.#people)
+    await Promise.all(this.#reconnections)
   }
 
-  async #goOn(): Promise<void> {
-    const { random, players, everyMs } = this.#options
+  async #run(): Promise<void> {
+    const { random, linkedInstances, everyMs } = this.#options
     while (!this.#stopped) {
       await sleep(random.between(...everyMs))
       const kind = random.pick(KINDS)
-      await this.#cause(kind, random.pick(players as [Player, ...Player[]]))
+      await this.#inject(kind, random.pick(linkedInstances as [LinkedInstance, ...LinkedInstance[]]))
       this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1)
     }
   }
 
-  async #cause(kind: TroubleKind, player: Player): Promise<void> {
+  async #inject(kind: FaultKind, linkedInstance: LinkedInstance): Promise<void> {
     const { network } = this.#options
-    const account = player.phone
+    const account = linkedInstance.phone
     const once = (
       stanza: string,
       direction: 'in' | 'out',
@@ -101,25 +101,25 @@ export class Trouble {
         return void (await once('message', 'in', 'cut_after'))
       case 'cut instead of an acknowledgement':
         return void (await once('ack', 'out', 'cut', { class: 'message' }))
-      case 'answered 503 and refused once':
+      case 'stream error 503, next login refused':
         await network.misbehave({ kind: 'refuse_logins', reason: '503', count: 1, account })
         return void (await network.misbehave({ kind: 'stream_error', account, code: '503' }))
-      case 'answered 503':
+      case 'stream error 503':
         return void (await network.misbehave({ kind: 'stream_error', account, code: '503' }))
       case 'replaced':
         await network.misbehave({ kind: 'stream_error', account, conflict: 'replaced' })
-        return this.#noticedBySomebody(player)
+        return this.#reconnectLater(linkedInstance)
     }
   }
 
-  /** What was opened elsewhere stays stopped until a person connects it again. */
-  #noticedBySomebody({ client }: Player): void {
+  /** A replaced instance stays stopped until somebody connects it again. */
+  #reconnectLater({ client }: LinkedInstance): void {
     const { admin, random } = this.#options
     const noticedAfterMs = random.between(...NOTICED_AFTER_MS)
     const person = sleep(noticedAfterMs)
-      .then(() => patiently(() => admin.connect(client.id)))
+      .then(() => retryOn503(() => admin.connect(client.id)))
       .then(() => undefined)
-    person.finally(() => this.#people.delete(person)).catch(() => undefined)
-    this.#people.add(person)
+    person.finally(() => this.#reconnections.delete(person)).catch(() => undefined)
+    this.#reconnections.add(person)
   }
 }

@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Stage, signIn } from './stage.ts'
+import { PanelHarness, signIn } from './harness.ts'
 
-let stage: Stage
+let harness: PanelHarness
 beforeAll(async () => {
-  stage = await Stage.start()
+  harness = await PanelHarness.start()
 })
-afterAll(() => stage.dispose())
+afterAll(() => harness.dispose())
 
-test('from the sign-in to the first message.read with three clicks, and no reload', async () => {
-  const page = await stage.open('/')
+test('three clicks lead from the sign-in to the first message.read, without a reload', async () => {
+  const page = await harness.open('/')
   await page.getByText('cat data/admin.key').waitFor()
   await signIn(page)
   const marked = await page.evaluate(() => Object.assign(window, { stillHere: true }).stillHere)
   expect(marked).toBe(true)
 
   await page.getByRole('button', { name: 'Try the sandbox' }).click()
-  // It links by itself.
+  // The sandbox links automatically.
   await page.getByText('Messages are sent and received.').waitFor()
   await page.getByRole('button', { name: 'Send', exact: true }).click()
   await page.getByText('The recipient has opened it.').waitFor()
@@ -25,11 +25,11 @@ test('from the sign-in to the first message.read with three clicks, and no reloa
   await page.getByRole('navigation', { name: 'Sections' }).getByText('Events').click()
   await page.getByRole('table').getByText('message.read').waitFor()
   expect(await page.evaluate(() => 'stillHere' in window)).toBe(true)
-  expect(stage.complaints).toEqual([])
+  expect(harness.complaints).toEqual([])
 })
 
 test('the token is shown once, can be copied, and works', async () => {
-  const page = await stage.openSignedIn('/', { permissions: ['clipboard-read', 'clipboard-write'] })
+  const page = await harness.openSignedIn('/', { permissions: ['clipboard-read', 'clipboard-write'] })
   await page.getByRole('button', { name: 'New instance' }).click()
   await page.getByLabel('Name', { exact: true }).fill('By token')
   await page.getByRole('radio', { name: /Try the sandbox/ }).check()
@@ -42,7 +42,7 @@ test('the token is shown once, can be copied, and works', async () => {
   await page.getByText('Messages are sent and received.').waitFor()
   await page.getByRole('navigation', { name: 'Sections' }).getByText('Messages').click()
   await page.getByText('No messages yet').waitFor()
-  const response = await fetch(`${stage.url}/v1/messages/text`, {
+  const response = await fetch(`${harness.url}/v1/messages/text`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ to: '5511987654321', text: 'Sent by a program' }),
@@ -58,9 +58,9 @@ test('the token is shown once, can be copied, and works', async () => {
   expect(await page.getByText(token).count()).toBe(0)
 })
 
-test('a new token, a new name and the end of an instance each say what will happen', async () => {
-  const { id } = await stage.service.admin.createConnected('Short-lived')
-  const page = await stage.openSignedIn(`/instances/${id}/settings`)
+test('renaming, a new token, unlinking and deletion each say what will happen', async () => {
+  const { id } = await harness.service.admin.createConnected('Short-lived')
+  const page = await harness.openSignedIn(`/instances/${id}/settings`)
   await page.getByRole('textbox', { name: 'Name' }).fill('Renamed')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('heading', { level: 1, name: 'Renamed' }).waitFor()
@@ -82,24 +82,24 @@ test('a new token, a new name and the end of an instance each say what will happ
   await page.waitForURL(url => url.pathname === '/')
   await page.getByRole('table').waitFor()
   expect(await page.getByRole('row').filter({ hasText: id }).count()).toBe(0)
-  expect(stage.complaints).toEqual([])
+  expect(harness.complaints).toEqual([])
 })
 
 test('the sandbox phone shows what recipients see, writes back, and can be switched off', async () => {
-  const { id, token } = await stage.service.admin.createConnected('Phone')
-  const page = await stage.openSignedIn(`/instances/${id}/phone`)
+  const { id, token } = await harness.service.admin.createConnected('Phone')
+  const page = await harness.openSignedIn(`/instances/${id}/phone`)
   await page.getByText('No conversations yet').waitFor()
-  await stage.service.instance(id, token).send('5511987654321', 'Hello Ana')
+  await harness.service.instance(id, token).send('5511987654321', 'Hello Ana')
   await page.getByRole('link', { name: /^read/ }).waitFor()
   await page.getByPlaceholder('Write as this contact…').fill('Hello back')
   await page.getByRole('button', { name: 'Write', exact: true }).click()
   await page.getByRole('log').getByText('Hello back').waitFor()
-  await stage.service.admin.listEvents(id, '?kind=message.received').then(events => expect(events).toHaveLength(1))
+  await harness.service.admin.listEvents(id, '?kind=message.received').then(events => expect(events).toHaveLength(1))
 
   await page.getByRole('switch', { name: 'Phone is on' }).click()
   await page.getByText('The linked phone is off').waitFor()
   await page.getByText('Reconnecting').first().waitFor()
-  const written = stage.service.admin.writeAsContact(id, { from: '5511987654321', text: 'Are you there?' })
+  const written = harness.service.admin.writeAsContact(id, { from: '5511987654321', text: 'Are you there?' })
   await expect(written).rejects.toMatchObject({ status: 422, code: 'instance_not_connected' })
   await page.getByRole('switch', { name: 'Phone is off' }).click()
   await page.getByText('Connected').first().waitFor()

@@ -15,16 +15,16 @@ import type { Store } from '../../src/store/store.ts'
 import { silenceSignalConsole } from '../../src/whatsapp/baileys/signal/quiet-libsignal.ts'
 import { type Connection, type ConnectionOptions, createConnection } from '../../src/whatsapp/connection/connection.ts'
 import { createDatabase, type StoreKind } from '../database.ts'
-import { keepLog, noteText } from '../log-book.ts'
+import { captureLog, noteText } from '../log-capture.ts'
 import { until } from '../until.ts'
 
 const OWNER = 'test'
-/** Linking then costs no pre-keys. */
+/** The client then creates no pre-keys when it is linked. */
 const CLAIMED_PRE_KEYS = 500
 /** The first byte of a WebSocket message in one frame (RFC 6455, 5.2); short ones give their length in the second. */
 const FINAL_BINARY = 0x82
 
-/** The line between the driver and the network. It can be cut, and WhatsApp's stanzas can be held back. */
+/** The TCP connection between the driver and the network. It can be cut, and data from WhatsApp can be held back. */
 export class Line {
   readonly #server: Server
   readonly #pairs = new Set<{ client: Socket; network: Socket }>()
@@ -59,7 +59,7 @@ export class Line {
     }
   }
 
-  /** From now on nothing that WhatsApp says arrives, on this socket and the next ones. */
+  /** Holds back all data from WhatsApp, on this socket and later ones. */
   hold(): void {
     this.#held = true
     for (const { network } of this.#pairs) network.pause()
@@ -70,7 +70,7 @@ export class Line {
     for (const { network } of this.#pairs) network.resume()
   }
 
-  /** Somebody else speaks in WhatsApp's place: these bytes arrive as one message. */
+  /** Sends these bytes to the client as one message, as if they came from WhatsApp. */
   inject(data: Buffer): void {
     for (const { client } of this.#pairs) client.write(Buffer.concat([Buffer.of(FINAL_BINARY, data.length), data]))
   }
@@ -97,7 +97,7 @@ export class Line {
 }
 
 /** The real driver on a real store, against a simulated network on loopback. */
-export class Stage implements AsyncDisposable {
+export class WhatsappHarness implements AsyncDisposable {
   readonly store: Store
   readonly network: Simulator
   readonly line: Line
@@ -123,15 +123,15 @@ export class Stage implements AsyncDisposable {
     this.#disposeDatabase = disposeDatabase
   }
 
-  /** @param kind of the store; each stage has its own */
-  static async open(options: SimulatorOptions = {}, kind: StoreKind = 'sqlite'): Promise<Stage> {
+  /** @param kind of the store; each harness has its own */
+  static async open(options: SimulatorOptions = {}, kind: StoreKind = 'sqlite'): Promise<WhatsappHarness> {
     const dataDir = mkdtempSync(join(tmpdir(), 'pombal-whatsapp-'))
     const { url, dispose } = await createDatabase(kind, inject('postgresUrl'))
     const databaseUrl = url ?? undefined
     const store = await openStore({ dataDir, databaseUrl, masterKey: randomBytes(32), ratePerMinute: 1e9 })
     const network = await createSimulator({ claimedPreKeys: CLAIMED_PRE_KEYS, ...options })
     const line = await Line.open(new URL(network.url))
-    return new Stage(store, network, line, dataDir, dispose)
+    return new WhatsappHarness(store, network, line, dataDir, dispose)
   }
 
   /** A new instance without an owner. */
@@ -240,7 +240,7 @@ export class Stage implements AsyncDisposable {
 
   #keep(line: string): void {
     this.log.push(line)
-    keepLog(line)
+    captureLog(line)
   }
 
   async stop(connection: Connection): Promise<void> {

@@ -6,8 +6,8 @@ function endAll(): void {
   for (const child of children) child.kill('SIGKILL')
 }
 
-/** The process ends with this one, however that ends. */
-export function endWithUs(child: ChildProcess): void {
+/** Kills `child` when this process exits for any reason. */
+export function killOnExit(child: ChildProcess): void {
   if (children.size === 0) process.on('exit', endAll)
   children.add(child)
   child.once('exit', () => {

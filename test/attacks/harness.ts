@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { endWithUs } from '../end-with-us.ts'
+import { killOnExit } from '../kill-on-exit.ts'
 import { Service } from '../service.ts'
 import type { AttackName } from './attacks.ts'
 import { type Measured, measureCallers, residentMib } from './callers.ts'
@@ -9,8 +9,8 @@ import { type Measured, measureCallers, residentMib } from './callers.ts'
 const ATTACKER = join(import.meta.dirname, 'attacker.ts')
 const PASSWORD = 'a password that nobody guesses'
 
-/** A service with a caller, a password and a port for metrics; attacks come from processes of their own. */
-export class AttackStage {
+/** A service with one caller, a password and a metrics port. Attacks run in processes of their own. */
+export class AttackHarness {
   readonly service: Service
   readonly metricsUrl: string
   readonly #token: string
@@ -21,13 +21,13 @@ export class AttackStage {
     this.#token = token
   }
 
-  static async start(env: Record<string, string | undefined> = {}): Promise<AttackStage> {
+  static async start(env: Record<string, string | undefined> = {}): Promise<AttackHarness> {
     const settings = { SANDBOX: 'on', METRICS_PORT: '0', RATE_LIMIT_PER_MINUTE: '1000000', LOG_LEVEL: 'info', ...env }
     const service = await new Service({ env: settings }).start()
     const { token } = await service.admin.createConnected()
-    const stage = new AttackStage(service, token)
+    const harness = new AttackHarness(service, token)
     await service.admin.setPassword(PASSWORD)
-    return stage
+    return harness
   }
 
   post(path: string, body: object): Promise<Response> {
@@ -43,12 +43,12 @@ export class AttackStage {
     const beforeMib = residentMib(this.service.pid ?? 0)
     const ports = ['--port', portOf(this.service.url), '--metrics-port', portOf(this.metricsUrl)]
     const attacker = spawn(process.execPath, [ATTACKER, name, ...ports], { stdio: ['ignore', 'pipe', 'inherit'] })
-    endWithUs(attacker)
+    killOnExit(attacker)
     const ended = once(attacker, 'exit')
     try {
       const measured = this.measure(forMs)
       await Promise.race([once(attacker.stdout, 'data'), ended])
-      if (attacker.exitCode !== null) throw new Error(`The attack ended with ${attacker.exitCode}.`)
+      if (attacker.exitCode !== null) throw new Error(`The attack exited with ${attacker.exitCode}.`)
       await meanwhile()
       const figures = await measured
       return { ...figures, grewMib: figures.peakMib - beforeMib }

@@ -10,10 +10,10 @@ const ORDINARY = '5511987654321'
 const GROUP = '120363000000000042@g.us'
 const ECHO = '15005550005'
 const ALL_THREE = ['message.sent', 'message.delivered', 'message.read']
-/** Enough, to one recipient, that some still wait when the next call comes. */
+/** Enough messages to one recipient that some are still queued at the next call. */
 const BURST = 60
 
-/** What is sent, and all that is ever told of it. */
+/** The messages, and all events of each. */
 const MEANINGS: [to: string, events: string[], error?: { code: string; says: RegExp }][] = [
   [ORDINARY, ALL_THREE],
   ['15005550001', ['message.failed'], { code: 'recipient_not_on_whatsapp', says: /not on WhatsApp/ }],
@@ -112,7 +112,7 @@ describe.each(STORES)('the main job on %s', store => {
     expect(afterMs(readAt)).toBeLessThan(CONDITION_WITHIN_MS)
   })
 
-  test('the answer of the number that answers is received', async () => {
+  test("the echo number's reply is received", async () => {
     const { id } = await instance.send(ECHO, 'are you there?')
     const { data } = await untilReceived('are you there?')
     expect(data).toMatchObject({ from: ECHO, type: 'text' })
@@ -120,7 +120,7 @@ describe.each(STORES)('the main job on %s', store => {
     await untilTold(id, ALL_THREE)
   })
 
-  test('a group is read from, with who wrote it', async () => {
+  test('a group message is received with its sender', async () => {
     const written = { from: ORDINARY, text: 'hello, everybody', group: GROUP, name: 'Ana' }
     const { id } = await service.admin.writeAsContact(instance.id, written)
     const { data, timestamp } = await untilReceived(written.text)
@@ -167,7 +167,7 @@ describe.each(STORES)('the main job on %s', store => {
     for (const id of ids) await untilTold(id, ['sent or failed'])
     const failed = ids.flatMap(eventsOf).filter(({ event }) => event === 'message.failed')
     expect(failed.length).toBeGreaterThan(0)
-    // What was written and not acknowledged when the instance was deleted may have arrived.
+    // A message that was written but not acknowledged when the instance was deleted may have arrived.
     for (const { data } of failed)
       expect(['instance_deleted', 'unconfirmed']).toContain((data['error'] as { code: string }).code)
     await until('its rows to go', async () => (await database.countRowsOf(other.id, service.dataDir)) === 0)
@@ -193,7 +193,7 @@ describe.each(STORES)('the main job on %s', store => {
     expect(await other.send(ORDINARY, 'first', 'the-key')).toEqual({ id: replayable.id, replayed: true })
   })
 
-  test('everything that was posted was one event, signed twice over, once', async () => {
+  test('every event was posted once, with both signatures', async () => {
     const secrets = new Map([[instance.id, (await instance.webhook()).secret]])
     const own = receiver.requests.filter(request => eventOf(request).instanceId === instance.id)
     expect(own.length).toBeGreaterThan(BURST)

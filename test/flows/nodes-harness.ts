@@ -7,7 +7,7 @@ import { Receiver } from '../receiver.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
 
-/** A linked instance, and how each node is asked on its behalf. */
+/** A linked instance, and a client for it through each node. */
 export interface Linked {
   id: string
   phone: string
@@ -16,7 +16,7 @@ export interface Linked {
 }
 
 /** Several nodes on one PostgreSQL, one simulated WhatsApp in its own process, and a receiver. */
-export class NodesStage implements AsyncDisposable {
+export class NodesHarness implements AsyncDisposable {
   readonly nodes: Service[]
   readonly network: Network
   readonly receiver: Receiver
@@ -29,11 +29,11 @@ export class NodesStage implements AsyncDisposable {
     this.#database = database
   }
 
-  /** @param env on top of what nodes share, also by the node's place */
+  /** @param env further settings, for all nodes or by the index of the node */
   static async open(
     count: number,
     env: Record<string, string> | ((place: number) => Record<string, string>) = {},
-  ): Promise<NodesStage> {
+  ): Promise<NodesHarness> {
     const database = await createDatabase('postgres', inject('postgresUrl'))
     const network = await startNetwork(['--claimed-pre-keys', '500'])
     const receiver = await new Receiver().listen()
@@ -49,17 +49,17 @@ export class NodesStage implements AsyncDisposable {
           },
         }),
     )
-    const stage = new NodesStage(nodes, network, receiver, database)
+    const harness = new NodesHarness(nodes, network, receiver, database)
     try {
       await Promise.all(nodes.map(node => node.start()))
-      return stage
+      return harness
     } catch (error) {
-      await stage[Symbol.asyncDispose]()
+      await harness[Symbol.asyncDispose]()
       throw error
     }
   }
 
-  /** An instance linked by asking `node`; its webhook is the receiver. */
+  /** Links an instance through `node`. Its webhook is the receiver. */
   async link(node: Service): Promise<Linked> {
     const { id, token } = await node.admin.createInstance('whatsapp')
     const linked = { id, token, phone: '', through: (other: Service) => other.instance(id, token) }
@@ -71,7 +71,7 @@ export class NodesStage implements AsyncDisposable {
     return linked
   }
 
-  /** Null while no node runs it. */
+  /** The node that runs the instance, or null. */
   async ownerOf(instanceId: string): Promise<Service | null> {
     const [row] = await this.query<{ owner: string | null }>(
       `select owner from leases where instance_id = '${instanceId}' and owner is not null`,
@@ -79,7 +79,7 @@ export class NodesStage implements AsyncDisposable {
     return this.nodes.find(node => row?.owner?.includes(`-${node.pid}-`)) ?? null
   }
 
-  /** How many instances each node runs, in the order of the nodes. */
+  /** The number of instances of each node, in the order of `nodes`. */
   async spread(): Promise<number[]> {
     const rows = await this.query<{ owner: string }>('select owner from leases where owner is not null')
     return this.nodes.map(node => rows.filter(({ owner }) => owner.includes(`-${node.pid}-`)).length)
@@ -89,8 +89,8 @@ export class NodesStage implements AsyncDisposable {
     return queryPostgres<T>(this.#database.url ?? '', statement)
   }
 
-  /** The receiver has this event of the message. */
-  told(messageId: string, kind: string, withinMs?: number): Promise<unknown> {
+  /** Waits until the receiver has this event of the message. */
+  untilReported(messageId: string, kind: string, withinMs?: number): Promise<unknown> {
     return until(
       `${kind} of ${messageId}`,
       () => this.receiver.events.find(({ event, data }) => event === kind && data['id'] === messageId),

@@ -2,26 +2,26 @@ import type { Action, When } from '@pombal/simulator'
 import type { Network } from '../network.ts'
 import type { Random } from './random.ts'
 
-/** Of the messages to an instance, this share cannot be decrypted before it is asked for again. */
+/** The share of messages to an instance that cannot be decrypted until the instance requests them again. */
 const UNDECRYPTABLE = 0.05
-/** Of the receipts of an instance, and of its recipients, this share is lost: it is asked for, or given, again at a login. */
+/** The shares of an instance's and of its recipients' receipts that are lost. WhatsApp redelivers at the next login. */
 const RECEIPTS_LOST = 0.2
 const RECIPIENTS_RECEIPTS_LOST = 0.1
-/** Of the messages to an instance alone, this share names the sender by number instead of LID; a group names all by LID. */
+/** The share of direct messages to an instance that name the sender by number instead of LID. Groups always use the LID. */
 const NAMED_BY_NUMBER = 0.15
 
-export interface HardshipCounts {
-  /** Receipts of instances, and of recipients, that were lost. */
+export interface NetworkFaultCounts {
+  /** Lost receipts of instances and recipients. */
   receiptsLost: number
-  /** Contacts that WhatsApp named by LID alone for a while. */
+  /** Contacts that WhatsApp named by LID alone for some time. */
   hidden: number
 }
 
 /**
- * What WhatsApp does to all instances of a run: messages that cannot be decrypted at once, receipts that are lost, so that
- * messages are delivered again at the next login, and senders that are named now by number, now by LID.
+ * Faults of the simulated WhatsApp that affect all instances of a run: messages that cannot be decrypted at first, lost receipts,
+ * after which messages are redelivered at the next login, and senders named sometimes by number and sometimes by LID.
  */
-export class Hardship {
+export class NetworkFaults {
   readonly #network: Network
   readonly #receiptsLost: number[] = []
   readonly #others: number[] = []
@@ -32,27 +32,27 @@ export class Hardship {
     this.#network = network
   }
 
-  static async begin(network: Network, random: Random): Promise<Hardship> {
+  static async begin(network: Network, random: Random): Promise<NetworkFaults> {
     await network.misbehave({ kind: 'seed', seed: random.integer(0, 2 ** 31) })
-    const hardship = new Hardship(network)
+    const networkFaults = new NetworkFaults(network)
     const toOne = { stanza: 'message', direction: 'out', attrs: { participant: '' } } as const
-    hardship.#others.push(await hardship.#rule({ ...toOne, probability: NAMED_BY_NUMBER }, { address: 'pn' }))
-    for (const type of ['', 'inactive']) await hardship.#loseReceipts('in', type, RECEIPTS_LOST)
-    for (const type of ['', 'read']) await hardship.#loseReceipts('out', type, RECIPIENTS_RECEIPTS_LOST)
-    return hardship
+    networkFaults.#others.push(await networkFaults.#rule({ ...toOne, probability: NAMED_BY_NUMBER }, { address: 'pn' }))
+    for (const type of ['', 'inactive']) await networkFaults.#loseReceipts('in', type, RECEIPTS_LOST)
+    for (const type of ['', 'read']) await networkFaults.#loseReceipts('out', type, RECIPIENTS_RECEIPTS_LOST)
+    return networkFaults
   }
 
-  /** Whether the next message to an instance cannot be decrypted. */
-  spoils(random: Random): boolean {
+  /** Whether to make the next message to an instance undecryptable. */
+  makesUndecryptable(random: Random): boolean {
     return random.next() < UNDECRYPTABLE
   }
 
-  /** Whoever looks up `number` finds `phone`. */
-  async spellTwice(number: string, phone: string): Promise<void> {
+  /** A look-up of `number` finds `phone`. */
+  async addSpelling(number: string, phone: string): Promise<void> {
     await this.#network.misbehave({ kind: 'look_up', number, finds: phone })
   }
 
-  /** Messages of the contact name it by LID alone. */
+  /** From now on messages name the contact by LID alone. */
   async hideNumber(contact: string): Promise<void> {
     const rule = await this.#rule(
       { stanza: 'message', direction: 'out', contact },
@@ -62,15 +62,15 @@ export class Hardship {
     this.#hiddenCount += 1
   }
 
-  /** They name its number too. */
+  /** From now on messages contain the contact's number too. */
   async showNumber(contact: string): Promise<void> {
     const rule = this.#hidden.get(contact)
     if (rule !== undefined) await this.#network.misbehave({ kind: 'remove_rule', id: rule })
     this.#hidden.delete(contact)
   }
 
-  /** WhatsApp behaves well again; people keep their two numbers. @returns how often what happened */
-  async end(): Promise<HardshipCounts> {
+  /** Removes the faults, except the second spellings of numbers. @returns how often each fault occurred */
+  async end(): Promise<NetworkFaultCounts> {
     const { rules } = await this.#network.scenario()
     const applied = (ids: readonly number[]) =>
       rules.filter(({ id }) => ids.includes(id)).reduce((sum, rule) => sum + rule.applied, 0)
@@ -90,7 +90,7 @@ export class Hardship {
 
   async #rule(when: When, action: Action): Promise<number> {
     const { rule } = await this.#network.misbehave({ kind: 'rule', rule: { when, do: action } })
-    if (rule === undefined) throw new Error('The network has not set the rule.')
+    if (rule === undefined) throw new Error('The network did not set the rule.')
     return rule
   }
 }

@@ -7,48 +7,48 @@ import { Random } from '../rig/random.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
 
-/** A send to somebody new and an incoming message are some twenty stanzas; then nothing more is held. */
+/** A send to a new recipient and an incoming message take some twenty stanzas. */
 const MOST_STANZAS = 22
 const NEXT_STANZA_WITHIN_MS = 150
 const KNOWN = '5511987654321'
 
-export interface FrameKillOptions {
+export interface StanzaKillOptions {
   database: TestDatabase
   kills: number
   seed: number
-  /** What the network is like all the time. */
-  ways?: readonly Rule[]
+  /** Rules of the network that are always active. */
+  permanentRules?: readonly Rule[]
   say(line: string): void
 }
 
 /**
- * Kills the service between two stanzas of a send and of a receive, again and again: the network holds every stanza
- * and lets some go on.
- * @returns one sentence per broken promise; empty: all held
+ * Repeatedly kills the service between two stanzas of a send and of a receive: the network holds every stanza and releases
+ * some of them.
+ * @returns one sentence per broken guarantee
  */
-export async function runFrameKills(options: FrameKillOptions): Promise<string[]> {
-  const { database, kills, seed, ways = [], say } = options
+export async function runStanzaKills(options: StanzaKillOptions): Promise<string[]> {
+  const { database, kills, seed, permanentRules = [], say } = options
   const random = new Random(seed)
-  await using scene = await Scene.open(database, ways)
+  await using harness = await StanzaKillHarness.open(database, permanentRules)
   const violations: string[] = []
   for (let kill = 1; kill <= kills && violations.length === 0; kill++) {
     const contact = random.next() < 0.5 ? KNOWN : `55119${String(random.integer(0, 99_999_999)).padStart(8, '0')}`
     const stanzas = random.integer(0, MOST_STANZAS)
-    violations.push(...(await scene.kill(kill, contact, stanzas)))
+    violations.push(...(await harness.kill(kill, contact, stanzas)))
     say(`kill ${kill}/${kills} after ${stanzas} stanzas`)
   }
   return violations
 }
 
 /** One linked instance between a network in this process and a receiver. */
-class Scene implements AsyncDisposable {
+class StanzaKillHarness implements AsyncDisposable {
   readonly #database: TestDatabase
   readonly #network: Simulator
   readonly #service: Service
   readonly #receiver: Receiver
   readonly #instance: InstanceClient
   readonly #phone: string
-  readonly #ways: readonly Rule[]
+  readonly #permanentRules: readonly Rule[]
 
   private constructor(
     database: TestDatabase,
@@ -57,7 +57,7 @@ class Scene implements AsyncDisposable {
     receiver: Receiver,
     instance: InstanceClient,
     phone: string,
-    ways: readonly Rule[],
+    permanentRules: readonly Rule[],
   ) {
     this.#database = database
     this.#network = network
@@ -65,14 +65,14 @@ class Scene implements AsyncDisposable {
     this.#receiver = receiver
     this.#instance = instance
     this.#phone = phone
-    this.#ways = ways
+    this.#permanentRules = permanentRules
   }
 
-  static async open(database: TestDatabase, ways: readonly Rule[]): Promise<Scene> {
+  static async open(database: TestDatabase, permanentRules: readonly Rule[]): Promise<StanzaKillHarness> {
     await using ready = new AsyncDisposableStack()
     const network = await createSimulator({ claimedPreKeys: 500, timings: { deliveredAfterMs: 20, readAfterMs: 40 } })
     ready.defer(() => network.close())
-    for (const rule of ways) await network.misbehave({ kind: 'rule', rule })
+    for (const rule of permanentRules) await network.misbehave({ kind: 'rule', rule })
     const receiver = await new Receiver().listen()
     ready.defer(() => receiver.close())
     const env = { WHATSAPP_URL: network.url, RATE_LIMIT_PER_MINUTE: '100000', ...database.env }
@@ -86,7 +86,7 @@ class Scene implements AsyncDisposable {
     const instance = service.instance(id, token)
     await instance.setWebhook(receiver.url)
     ready.move()
-    return new Scene(database, network, service, receiver, instance, phone, ways)
+    return new StanzaKillHarness(database, network, service, receiver, instance, phone, permanentRules)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -95,7 +95,7 @@ class Scene implements AsyncDisposable {
     await this.#receiver.close()
   }
 
-  /** Lets so many stanzas through, kills, starts again. @returns what was not as promised */
+  /** Releases `stanzas` stanzas, kills the service and starts it again. @returns one sentence per broken guarantee */
   async kill(kill: number, contact: string, stanzas: number): Promise<string[]> {
     const [out, text] = [`out ${kill} ✓`, `in ${kill} ✓`]
     const where = `kill ${kill}, after ${stanzas} stanzas`
@@ -104,22 +104,24 @@ class Scene implements AsyncDisposable {
     const written = await this.#network.writeAs({ from: contact, to: this.#phone, text })
     for (let n = 0; n < stanzas && (await this.#hasHeld()); n++) await this.#order({ kind: 'release', count: 1 })
     await this.#service.kill('SIGKILL')
-    await this.#letGo()
+    await this.#clearRules()
     await this.#database.expireLeases()
     await this.#service.start()
     await until(`the text to be read (${where})`, () => this.#isRead(sending.id))
-    await until(`the message to be reported (${where})`, () => this.#timesReported(written.id) > 0)
+    await until(`the message to be reported (${where})`, () => this.#countEvents(written.id) > 0)
     const asked = await this.#exchange(contact, kill, where)
     const shown = (await this.#network.inbox(contact)).filter(message => message.text === out)
-    const reported = this.#timesReported(written.id)
+    const told = this.#countEvents(written.id)
     return [
       ...(shown.length === 1 && shown[0]?.from === this.#phone ? [] : [`Shown ${shown.length} times: ${where}.`]),
-      ...(reported === 1 ? [] : [`Reported under ${reported} event ids: ${where}.`]),
-      ...asked.filter(({ times }) => times > 1).map(({ way, times }) => `Asked ${times} times, ${way}: ${where}.`),
+      ...(told === 1 ? [] : [`Reported under ${told} event IDs: ${where}.`]),
+      ...asked
+        .filter(({ times }) => times > 1)
+        .map(({ way, times }) => `Requested again ${times} times, ${way}: ${where}.`),
     ]
   }
 
-  /** The next message each way arrives. @returns how often it was asked for again */
+  /** Exchanges one more message in each direction. @returns how often each was requested again */
   async #exchange(contact: string, kill: number, where: string): Promise<{ way: string; times: number }[]> {
     for (const direction of ['in', 'out'] as const) {
       const when = { stanza: 'receipt', direction, attrs: { type: 'retry' }, account: this.#phone }
@@ -128,17 +130,17 @@ class Scene implements AsyncDisposable {
     const next = await this.#instance.send(contact, `after the kill ${kill}`)
     const answer = await this.#network.writeAs({ from: contact, to: this.#phone, text: `answer ${kill}` })
     await until(`the next text to be read (${where})`, () => this.#isRead(next.id))
-    await until(`the answer to be reported (${where})`, () => this.#timesReported(answer.id) > 0)
+    await until(`the answer to be reported (${where})`, () => this.#countEvents(answer.id) > 0)
     const { rules } = await this.#network.scenario()
-    await this.#letGo()
+    await this.#clearRules()
     const requests = rules.filter(({ rule }) => rule.when.attrs?.['type'] === 'retry')
     return requests.map(({ rule, applied }) => ({ way: rule.when.direction ?? '', times: applied }))
   }
 
-  /** Nothing is held or watched any more. */
-  async #letGo(): Promise<void> {
+  /** Removes all rules except the permanent ones. */
+  async #clearRules(): Promise<void> {
     await this.#order({ kind: 'clear' })
-    for (const rule of this.#ways) await this.#order({ kind: 'rule', rule })
+    for (const rule of this.#permanentRules) await this.#order({ kind: 'rule', rule })
   }
 
   async #order(order: Order): Promise<void> {
@@ -158,8 +160,8 @@ class Scene implements AsyncDisposable {
     return (await this.#instance.message(id)).status === 'read'
   }
 
-  /** How many events there were for this incoming message; each may have been posted more than once. */
-  #timesReported(id: string): number {
+  /** The number of events of this incoming message. Each may have been posted more than once. */
+  #countEvents(id: string): number {
     const requests = this.#receiver.requests.filter(request => eventOf(request).data.id === id)
     return new Set(requests.map(({ headers }) => headers['webhook-id'])).size
   }

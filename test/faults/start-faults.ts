@@ -17,12 +17,12 @@ const INSTANCES = 20
 const PAGE_BYTES = 4_096
 const RECOVERS_WITHIN_MS = 20_000
 
-/** A report of what has no load: what is there has to be there in the end. */
+/** The report of a fault without load. */
 function reportOf(violations: readonly string[], recoveredMs: number): FaultReport {
   return { accepted: 0, lost: 0, doubled: 0, outOfOrder: 0, repeated: 0, recoveredMs, violations }
 }
 
-// ── Files that are not what they should be ─────────────────────────────────────────────────────────────────────────
+// ── Damaged and foreign files ─────────────────────────────────────────────────────────────────────────
 
 const DAMAGES: readonly { name: string; damage(file: string): void }[] = [
   { name: 'random bytes', damage: file => writeFileSync(file, randomBytes(64 * 1_024)) },
@@ -189,10 +189,10 @@ const rolling = underLoad({
     cleanUp.defer(() => previous.dispose())
     return {
       nodes: Array.from({ length: NODES }, () => ({ program: previous.program })),
-      strike: async ({ stage, say }) => {
+      strike: async ({ harness, say }) => {
         for (let index = 0; index < NODES; index++) {
-          await stage.nodes[index]!.kill('SIGTERM')
-          await (await stage.replaceNode(index, {})).start()
+          await harness.nodes[index]!.kill('SIGTERM')
+          await (await harness.replaceNode(index, {})).start()
           say(`node ${index + 1} runs the new version`)
         }
       },
@@ -200,4 +200,4 @@ const rolling = underLoad({
   },
 })
 
-export const FAULTS_OF_STARTS: readonly Fault[] = [badFiles, ...interrupted, atOnce, rolling]
+export const START_FAULTS: readonly Fault[] = [badFiles, ...interrupted, atOnce, rolling]

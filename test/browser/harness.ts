@@ -5,15 +5,15 @@ import { type Service, startService } from '../service.ts'
 import { launchBrowser } from './chromium.ts'
 
 export const ADMIN_KEY = 'an-admin-key-for-tests-of-the-panel-0001'
-/** The browser's own remark on an answer that says no; the panel deals with it. */
+/** The browser's own console line for a 4xx response, which the panel handles. */
 const REFUSED = /the server responded with a status of 4\d\d/
 
 /** A running service, a browser, and a receiver for its webhooks. */
-export class Stage {
+export class PanelHarness {
   readonly service: Service
   readonly receiver: Receiver
   readonly #browser: Browser
-  /** What the pages complained of: violations of the policy, errors, failed loads. */
+  /** Console errors of the pages: violations of the policy, exceptions, failed loads. */
   readonly complaints: string[] = []
 
   private constructor(service: Service, receiver: Receiver, browser: Browser) {
@@ -23,20 +23,20 @@ export class Stage {
   }
 
   /** @param nodeOptions for the service's Node */
-  static async start(env: Record<string, string> = {}, nodeOptions: readonly string[] = []): Promise<Stage> {
+  static async start(env: Record<string, string> = {}, nodeOptions: readonly string[] = []): Promise<PanelHarness> {
     const [service, receiver, browser] = await Promise.all([
       startService({ env: { ADMIN_KEY, LOG_LEVEL: 'warn', ...env }, nodeOptions }),
       new Receiver().listen(),
       launchBrowser(),
     ])
-    return new Stage(service, receiver, browser)
+    return new PanelHarness(service, receiver, browser)
   }
 
   get url(): string {
     return this.service.url!
   }
 
-  /** A page of a browser that has never been here. */
+  /** Opens a page in a new browser context, without cookies. */
   async open(path = '/', options: BrowserContextOptions = {}): Promise<Page> {
     const context = await this.#browser.newContext({
       locale: 'en-GB',
@@ -53,7 +53,7 @@ export class Stage {
     return page
   }
 
-  /** The same, signed in. */
+  /** Opens a page, signed in. */
   async openSignedIn(path = '/', options: BrowserContextOptions = {}): Promise<Page> {
     const page = await this.open('/sign-in', options)
     await signIn(page)

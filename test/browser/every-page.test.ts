@@ -3,27 +3,27 @@ import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { until } from '../until.ts'
-import { ADMIN_KEY, Stage } from './stage.ts'
+import { ADMIN_KEY, PanelHarness } from './harness.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-/** The text that the page suggests. */
+/** The text that the send form suggests. */
 const SENT_BY_KEYBOARD = 'Hello from Pombal!'
 const HOSTILE = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>{{7*7}}'--`
 
-let stage: Stage
+let harness: PanelHarness
 let instanceId: string
 let paths: string[]
 beforeAll(async () => {
-  stage = await Stage.start({ WEBHOOK_RETRY_DELAYS_MS: '100' })
-  const { id, token } = await stage.service.admin.createConnected(HOSTILE.slice(0, 90))
+  harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '100' })
+  const { id, token } = await harness.service.admin.createConnected(HOSTILE.slice(0, 90))
   instanceId = id
-  stage.receiver.answerWith({ kind: 'status', status: 500, body: HOSTILE })
-  const instance = stage.service.instance(id, token)
-  await instance.setWebhook(stage.receiver.url)
+  harness.receiver.answerWith({ kind: 'status', status: 500, body: HOSTILE })
+  const instance = harness.service.instance(id, token)
+  await instance.setWebhook(harness.receiver.url)
   const message = await instance.send('5511987654321', HOSTILE)
-  await stage.service.admin.writeAsContact(id, { from: '5511987654321', text: HOSTILE, name: HOSTILE.slice(0, 25) })
+  await harness.service.admin.writeAsContact(id, { from: '5511987654321', text: HOSTILE, name: HOSTILE.slice(0, 25) })
   const event = await until('an event given up', async () => {
-    return (await stage.service.admin.listEvents(id, '?state=exhausted')).find(
+    return (await harness.service.admin.listEvents(id, '?state=exhausted')).find(
       ({ messageId }) => messageId === message.id,
     )
   })
@@ -41,10 +41,10 @@ beforeAll(async () => {
     `${at}/settings`,
   ]
 })
-afterAll(() => stage.dispose())
+afterAll(() => harness.dispose())
 
-test('names, texts and responses that look like code stay text', async () => {
-  const page = await stage.openSignedIn('/')
+test('names, texts and responses that contain markup are shown as text', async () => {
+  const page = await harness.openSignedIn('/')
   for (const path of paths) {
     await show(page, path)
     const open = path.includes('open=') ? page.getByRole('dialog') : page
@@ -52,10 +52,10 @@ test('names, texts and responses that look like code stay text', async () => {
     expect(await page.evaluate(() => 'hacked' in window), path).toBe(false)
     expect(await page.locator('img[src="x"]').count(), path).toBe(0)
   }
-  expect(stage.complaints).toEqual([])
+  expect(harness.complaints).toEqual([])
 })
 
-/** What opens over a page, by the button that opens it. */
+/** The dialogs, by page and by the button that opens them. */
 const DIALOGS: readonly (readonly [path: string, button: string])[] = [
   ['/', 'New instance'],
   ['/messages', 'Send a message'],
@@ -67,8 +67,8 @@ const DIALOGS: readonly (readonly [path: string, button: string])[] = [
 ]
 
 describe.each(['light', 'dark'] as const)('%s', colorScheme => {
-  test('axe finds nothing serious on any page', async () => {
-    const page = await stage.openSignedIn('/', { colorScheme, reducedMotion: 'reduce' })
+  test('axe finds no serious problem on any page or dialog', async () => {
+    const page = await harness.openSignedIn('/', { colorScheme, reducedMotion: 'reduce' })
     const problems: string[] = []
     const judge = async (what: string) => {
       for (const problem of await seriousProblems(page)) problems.push(`${what} ${problem}`)
@@ -88,15 +88,15 @@ describe.each(['light', 'dark'] as const)('%s', colorScheme => {
 })
 
 test.each(['en-GB', 'pt-BR'])('%s: no page is wider than a screen of 360 pixels', async locale => {
-  const page = await stage.openSignedIn('/', { locale, viewport: { width: 360, height: 740 } })
+  const page = await harness.openSignedIn('/', { locale, viewport: { width: 360, height: 740 } })
   for (const path of paths) {
     await show(page, path)
     expect(await page.evaluate(() => document.documentElement.scrollWidth), path).toBeLessThanOrEqual(360)
   }
 })
 
-test('both languages, as the browser asks for and as somebody chooses', async () => {
-  const page = await stage.openSignedIn('/', { locale: 'pt-BR' })
+test("the language is the browser's, until somebody chooses another one", async () => {
+  const page = await harness.openSignedIn('/', { locale: 'pt-BR' })
   await page.getByRole('heading', { name: 'Instâncias' }).waitFor()
   expect(await page.locator('html').getAttribute('lang')).toBe('pt-BR')
   await page.getByRole('button', { name: 'Idioma' }).click()
@@ -107,8 +107,8 @@ test('both languages, as the browser asks for and as somebody chooses', async ()
   expect(await page.locator('html').getAttribute('lang')).toBe('en')
 })
 
-test('a wait longer than a moment is announced in words', async () => {
-  const page = await stage.openSignedIn('/')
+test('a page that is loading says so in words', async () => {
+  const page = await harness.openSignedIn('/')
   let release = () => {}
   const gate = () => new Promise<void>(resolve => (release = resolve))
   for (const path of paths) {
@@ -118,7 +118,7 @@ test('a wait longer than a moment is announced in words', async () => {
       await held
       await route.continue().catch(() => undefined)
     })
-    await page.goto(stage.url + path)
+    await page.goto(harness.url + path)
     await page.getByText('Loading…').first().waitFor()
     const wordless = await page.locator('.mantine-Loader-root').evaluateAll(loaders => {
       return loaders.filter(loader => !loader.parentElement?.textContent?.trim()).length
@@ -130,8 +130,8 @@ test('a wait longer than a moment is announced in words', async () => {
   }
 })
 
-test('times are in the zone of the reader, with the exact UTC beside', async () => {
-  const page = await stage.openSignedIn(`/instances/${instanceId}/messages`, { timezoneId: 'America/Sao_Paulo' })
+test("times are shown in the reader's time zone, with the exact UTC time in the tooltip", async () => {
+  const page = await harness.openSignedIn(`/instances/${instanceId}/messages`, { timezoneId: 'America/Sao_Paulo' })
   const time = page.getByRole('row').nth(1).locator('time')
   await time.waitFor()
   const at = new Date((await time.getAttribute('datetime'))!)
@@ -140,8 +140,8 @@ test('times are in the zone of the reader, with the exact UTC beside', async () 
   expect(await time.getAttribute('title')).toBe(`${at.toISOString().replace('T', ' ').replace('Z', '')} UTC`)
 })
 
-test('with the keyboard alone: sign in, send a message, see it read', async () => {
-  const page = await stage.open('/sign-in')
+test('the keyboard alone is enough to sign in, send a message and see it read', async () => {
+  const page = await harness.open('/sign-in')
   await page.locator('input[type="password"]:focus').waitFor()
   await page.keyboard.type(ADMIN_KEY)
   await page.keyboard.press('Enter')
@@ -160,10 +160,10 @@ test('with the keyboard alone: sign in, send a message, see it read', async () =
   await page.getByRole('dialog').waitFor()
 })
 
-test('in Portuguese nothing is said in English, also where the service says why something failed', async () => {
-  const { admin } = stage.service
+test('the Portuguese panel contains no English, not even in the reason for a failure', async () => {
+  const { admin } = harness.service
   const { id, token } = await admin.createConnected('Loja')
-  const instance = stage.service.instance(id, token)
+  const instance = harness.service.instance(id, token)
   await instance.setWebhook('http://127.0.0.1:1/nobody')
   await instance.send('15005550001', 'Bom dia')
   await instance.send('15005550004', 'Bom dia')
@@ -172,7 +172,7 @@ test('in Portuguese nothing is said in English, also where the service says why 
     return events.length === 2 && events
   })
   const at = `/instances/${id}`
-  const page = await stage.openSignedIn('/', { locale: 'pt-BR' })
+  const page = await harness.openSignedIn('/', { locale: 'pt-BR' })
   const more = given.flatMap(({ id: event, messageId }) => [
     `${at}/events?open=${event}`,
     `${at}/messages?open=${messageId}`,
@@ -197,8 +197,8 @@ test('in Portuguese nothing is said in English, also where the service says why 
 })
 
 test('an empty page says what to do next', async () => {
-  const { id } = await stage.service.admin.createInstance('whatsapp', 'Empty')
-  const page = await stage.openSignedIn(`/instances/${id}`)
+  const { id } = await harness.service.admin.createInstance('whatsapp', 'Empty')
+  const page = await harness.openSignedIn(`/instances/${id}`)
   await page.getByRole('button', { name: 'Link a number' }).waitFor()
   await page.getByRole('link', { name: 'Set a URL' }).waitFor()
   await show(page, `/instances/${id}/messages`)
@@ -216,13 +216,13 @@ test('an empty page says what to do next', async () => {
 })
 
 async function show(page: Page, path: string): Promise<void> {
-  await page.goto(stage.url + path)
+  await page.goto(harness.url + path)
   await page.locator('h1').waitFor()
   if (path.includes('open=')) await page.getByRole('dialog').getByRole('listitem').first().waitFor()
   await page.getByText('Loading…').waitFor({ state: 'detached' })
 }
 
-/** Words that Portuguese does not have, in any text that the panel itself says: not in code, nor in what people wrote. */
+/** The panel's own texts that contain English words. Code and message texts are left out. */
 function englishOn(page: Page): Promise<string[]> {
   return page.evaluate(written => {
     const english = /\b(the|and|not|was|were|with|is|are|to|of|from|this|that|your|has|have|been|will|you|it)\b/i
@@ -247,9 +247,9 @@ async function tabTo(page: Page, selector: string): Promise<void> {
   throw new Error(`The keyboard does not reach ${selector}.`)
 }
 
-/** Which rules are broken, and where. */
+/** The violated rules and their elements. */
 async function seriousProblems(page: Page): Promise<string[]> {
-  // Evaluated by the debugger, which no policy of the page binds.
+  // Evaluated by the debugger, which the policy of the page does not restrict.
   await page.evaluate(AXE)
   return page.evaluate(async () => {
     const { axe } = window as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } }

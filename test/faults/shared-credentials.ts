@@ -13,10 +13,10 @@ const TEXTS = 20
 const SETTLED_WITHIN_MS = 30_000
 
 /**
- * A copy of the data folder is started beside the original: two programs with one account's credentials. WhatsApp lets
- * one of them stay, and the other one must not fight for the place; what both have queued is shown once.
+ * Starts a copy of the data folder next to the original: two processes with one account's credentials. WhatsApp keeps one of
+ * them connected, and the other one must not compete. Messages that both have queued are shown once.
  */
-export const oneAccount: Fault = {
+export const sharedCredentials: Fault = {
   name: 'two processes with one account’s credentials',
   store: 'sqlite',
   async run({ say }) {
@@ -51,7 +51,8 @@ export const oneAccount: Fault = {
       async () => (await network.inbox(TO)).some(({ text }) => text === last),
       SETTLED_WITHIN_MS,
     )
-    if ((await findWinner([first, second], id)) !== winner) throw new Error('They fight for the place.')
+    if ((await findWinner([first, second], id)) !== winner)
+      throw new Error('The two processes compete for the connection.')
     return count(await network.inbox(TO), [...texts, last], recoveredMs)
   },
 }
@@ -64,7 +65,7 @@ async function link({ admin }: Service, network: Network) {
   return instance
 }
 
-/** Accepted, and on the way to a WhatsApp that answers nothing. */
+/** Sends texts while WhatsApp answers nothing, so they are accepted and stay queued. */
 async function queueWhileSilent(client: InstanceClient, network: Network): Promise<string[]> {
   await client.send(TO, `${client.id} first`)
   await until('a first text', async () => (await network.inbox(TO)).length > 0)
@@ -74,7 +75,7 @@ async function queueWhileSilent(client: InstanceClient, network: Network): Promi
   return [`${client.id} first`, ...texts]
 }
 
-/** Null until one is connected and the other one has given up. */
+/** Null until one is connected and the other one is stopped. */
 async function findWinner(services: readonly [Service, Service], id: string): Promise<Service | null> {
   const states = await Promise.all(services.map(async ({ admin }) => (await admin.connection(id)).state))
   const [first, second] = services

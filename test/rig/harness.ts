@@ -3,75 +3,75 @@ import type { TestDatabase } from '../database.ts'
 import { type Network, startNetwork } from '../network.ts'
 import { Service, ServiceDown, type ServiceOptions } from '../service.ts'
 import { until } from '../until.ts'
-import { collectFacts, type Player } from './collect-facts.ts'
-import { eachOf } from './each-of.ts'
+import { collectFacts, type LinkedInstance } from './collect-facts.ts'
 import type { Facts } from './facts.ts'
-import { Hardship, type HardshipCounts } from './hardship.ts'
+import { forEachConcurrently } from './for-each-concurrently.ts'
 import { expectedKinds } from './judge.ts'
 import { Load, type LoadOptions } from './load.ts'
-import { Moments } from './moments.ts'
+import { type NetworkFaultCounts, NetworkFaults } from './network-faults.ts'
+import { Notifier } from './notifier.ts'
 import { Random } from './random.ts'
 import { Recorder } from './recorder.ts'
 
-/** Nothing new for longer than a lease lasts: what has not come by then will not come. */
+/** Much longer than a lease: if nothing arrives for this long, nothing more will. */
 const SILENCE_MS = 120_000
-/** Long enough to see an attempt that is one too many. */
+/** Long enough to receive an attempt that should not happen. */
 const AFTERMATH_MS = 1_000
-/** A caller waits so long for a node that hangs, then asks the next one; where there is one only, it waits. */
+/** With several nodes: how long a caller waits for one before it calls the next. */
 const CALL_TIMEOUT_MS = 4_000
-const COUNT_UNDELIVERED_EVERY_MS = 500
+const COUNT_PENDING_EVERY_MS = 500
 const LINKED_AT_ONCE = 4
-/** Causes of `unlinked` after which linking goes on only when it is asked for again. */
+/** Causes of `unlinked` after which linking has to be requested again. */
 const INTERRUPTED: ReadonlySet<string | null> = new Set(['linking_interrupted', 'code_expired'])
 
-export interface StageOptions {
+export interface LoadHarnessOptions {
   database: TestDatabase
   instances: number
-  /** The instances are linked to the network inside the service, which is killed with it. */
+  /** Uses sandbox instances, whose network is inside the service and is killed with it. */
   sandbox?: boolean
   seed: number
-  /** What the instances have to do; default: as much as they can. */
-  load?: Pick<LoadOptions, 'pace' | 'passing'>
-  /** WhatsApp loses receipts, sends what cannot be decrypted, and names people now so, now so. */
-  hardship?: boolean
+  /** Default: as fast as the instances accept. */
+  load?: Pick<LoadOptions, 'pace' | 'retriedCodes'>
+  /** Whether WhatsApp misbehaves: see `NetworkFaults`. */
+  networkFaults?: boolean
   /** Options for Node itself, in the service's processes. */
   nodeOptions?: readonly string[]
   /** More options of the simulator's program. */
   networkOptions?: readonly string[]
-  /** What each node is started with beside that; default: one node, and nothing more. */
+  /** The options of each node. Default: one node without any. */
   nodes?: readonly NodeOptions[]
 }
 
 export type NodeOptions = Pick<ServiceOptions, 'env' | 'nodeOptions' | 'program'>
 
-export type { Player }
+export type { LinkedInstance }
 
 /**
- * The service on a store of its own, between a simulated WhatsApp in another process, a receiver, and callers that
- * repeat until they have their 202. Whoever makes one disposes of it.
+ * Runs the service on a new store, with a simulated WhatsApp in another process, a receiver, and callers that repeat each call
+ * until its 202. The creator disposes of it.
  */
-export class Stage {
+export class LoadHarness {
   readonly recorder: Recorder
-  /** Those that are, or could be, running. */
+  /** All nodes, running or not. */
   readonly nodes: Service[]
   readonly network: Network | null
-  readonly #options: StageOptions
+  readonly #options: LoadHarnessOptions
   readonly #random: Random
-  readonly #onAccepted = new Moments()
-  readonly #onArrival = new Moments()
-  readonly players: Player[] = []
-  #hardship: Hardship | null = null
-  /** How often WhatsApp did what; null before the load has ended. */
-  hardships: HardshipCounts | null = null
-  /** Boots of nodes that were replaced, and what else may have repeated an attempt. */
+  readonly #onAccepted = new Notifier()
+  readonly #onArrival = new Notifier()
+  readonly linkedInstances: LinkedInstance[] = []
+  #networkFaults: NetworkFaults | null = null
+  /** How often each network fault occurred. Null until the load has ended. */
+  networkFaultCounts: NetworkFaultCounts | null = null
+  /** Boots of replaced nodes, and other incidents that may repeat an attempt. */
   #incidents = 0
   #calls = 0
-  #undeliveredLately = 0
-  #undeliveredAt = Number.NEGATIVE_INFINITY
-  /** How long the first start took. */
+  #lastPendingEvents = 0
+  #pendingEventsCountedAt = Number.NEGATIVE_INFINITY
+  /** The mean duration of the first start of a node. */
   startUpMs = 0
 
-  private constructor(options: StageOptions, network: Network | null) {
+  private constructor(options: LoadHarnessOptions, network: Network | null) {
     this.#options = options
     this.#random = new Random(options.seed)
     this.network = network
@@ -79,34 +79,35 @@ export class Stage {
     this.recorder = new Recorder({
       boot: () => this.nodes.reduce((sum, { boots }) => sum + boots, this.#incidents),
       random: this.#random.fork(),
-      onArrival: () => this.#onArrival.happened(),
+      onArrival: () => this.#onArrival.notify(),
     })
   }
 
-  /** Every instance is linked and connected, and has its webhook. */
-  static async open(options: StageOptions): Promise<Stage> {
-    const stage = new Stage(options, options.sandbox ? null : await startNetwork(options.networkOptions))
+  /** Links and connects every instance and sets its webhook. */
+  static async open(options: LoadHarnessOptions): Promise<LoadHarness> {
+    const harness = new LoadHarness(options, options.sandbox ? null : await startNetwork(options.networkOptions))
     try {
-      await stage.recorder.listen()
+      await harness.recorder.listen()
       const startedAt = performance.now()
-      for (const node of stage.nodes) await node.start()
-      stage.startUpMs = (performance.now() - startedAt) / stage.nodes.length
+      for (const node of harness.nodes) await node.start()
+      harness.startUpMs = (performance.now() - startedAt) / harness.nodes.length
       const numbers = Array.from({ length: options.instances }, (_, n) => n)
-      await eachOf(numbers, LINKED_AT_ONCE, () => stage.#addPlayer())
-      if (options.hardship && stage.network) stage.#hardship = await Hardship.begin(stage.network, stage.random)
-      return stage
+      await forEachConcurrently(numbers, LINKED_AT_ONCE, () => harness.#addInstance())
+      if (options.networkFaults && harness.network)
+        harness.#networkFaults = await NetworkFaults.begin(harness.network, harness.random)
+      return harness
     } catch (error) {
-      await stage.dispose()
+      await harness.dispose()
       throw error
     }
   }
 
-  /** The first node, where there is but one. */
+  /** The first node. */
   get service(): Service {
     return this.nodes[0]!
   }
 
-  /** Through whichever node is up. */
+  /** Calls the running nodes in turn. */
   get admin(): AdminClient {
     return adminClient(() => this.#nextUrl(), this.service.adminKey)
   }
@@ -115,12 +116,12 @@ export class Stage {
     return this.#options.database
   }
 
-  /** What is repeated from now on is put down to what happens now. */
+  /** Attributes attempts that are repeated from now on to an incident now. */
   noteIncident(): void {
     this.#incidents += 1
   }
 
-  /** Puts another one, not started yet, into the place of a node that has ended. */
+  /** Replaces a node that has ended with a new one, which is not started yet. */
   async replaceNode(index: number, options: NodeOptions): Promise<Service> {
     const before = this.nodes[index]!
     this.#incidents += before.boots
@@ -144,7 +145,7 @@ export class Stage {
     })
   }
 
-  /** In turn, as a load balancer would that has not noticed yet that a node hangs. */
+  /** The next node in turn, like a load balancer that has not noticed yet that a node hangs. */
   #nextUrl(): string {
     const urls = this.nodes.map(({ url }) => url).filter(url => url !== null)
     this.#calls += 1
@@ -153,32 +154,32 @@ export class Stage {
     return url
   }
 
-  /** A random sequence for whoever directs the run. */
+  /** A random sequence for the code that controls the run. */
   get random(): Random {
     return this.#random.fork()
   }
 
   startLoad(): void {
-    for (const player of this.players) {
-      player.load = new Load({
-        instance: player.client,
-        phone: player.phone,
+    for (const linkedInstance of this.linkedInstances) {
+      linkedInstance.load = new Load({
+        instance: linkedInstance.client,
+        phone: linkedInstance.phone,
         network: this.network,
         random: this.#random.fork(),
-        hardship: this.#hardship,
+        networkFaults: this.#networkFaults,
         ...this.#options.load,
         isBehind: () => this.#isBehind(),
-        onAccepted: () => this.#onAccepted.happened(),
+        onAccepted: () => this.#onAccepted.notify(),
       })
     }
   }
 
-  /** Resolves once everything offered has its 202. WhatsApp then behaves well, and delivers again what was not confirmed. */
+  /** Resolves once every text has its 202. Then ends the network faults, and cuts each connection so that WhatsApp redelivers. */
   async stopLoad(): Promise<void> {
     await Promise.all(this.loads.map(load => load.stop()))
-    if (this.#hardship === null || this.network === null) return
-    this.hardships = await this.#hardship.end()
-    for (const { phone, load } of this.players) {
+    if (this.#networkFaults === null || this.network === null) return
+    this.networkFaultCounts = await this.#networkFaults.end()
+    for (const { phone, load } of this.linkedInstances) {
       await this.network.misbehave({ kind: 'cut', account: phone })
       await load?.writeLast(this.network, this.random)
     }
@@ -193,8 +194,8 @@ export class Stage {
   }
 
   /**
-   * Waits until every instance has reported a message accepted after this call. @returns after how many milliseconds
-   * @throws when that takes too long
+   * Waits until every instance has reported a message that was accepted after this call. @returns the duration in milliseconds
+   * @throws after `withinMs`
    */
   async untilRecovered(withinMs: number): Promise<number> {
     const startedAt = performance.now()
@@ -207,11 +208,11 @@ export class Stage {
     return performance.now() - startedAt
   }
 
-  /** Waits until WhatsApp has let every instance in. */
+  /** Waits until every instance is logged in to WhatsApp. */
   async untilConnected(withinMs: number): Promise<void> {
     const { network } = this
     if (network === null) return
-    const phones = this.players.map(({ phone }) => phone)
+    const phones = this.linkedInstances.map(({ phone }) => phone)
     const look = async () => {
       const accounts = await network.accounts()
       return phones.every(phone => accounts.some(account => account.phone === phone && account.online))
@@ -219,7 +220,7 @@ export class Stage {
     await until('every instance to log in', look, withinMs)
   }
 
-  /** WhatsApp answers nothing until it is resumed. */
+  /** WhatsApp answers nothing until `resumeWhatsapp`. */
   pauseWhatsapp(): void {
     this.network?.pause()
   }
@@ -228,7 +229,7 @@ export class Stage {
     this.network?.resume()
   }
 
-  /** Resolves once every event has arrived, or none has for a long while. */
+  /** Resolves once every expected event has arrived, or no event has arrived for a long time. */
   async untilQuiet(): Promise<void> {
     let arrived = 0
     let since = performance.now()
@@ -239,28 +240,28 @@ export class Stage {
         if (length > arrived) since = performance.now()
         arrived = length
         const quietMs = performance.now() - since
-        return quietMs > SILENCE_MS || (quietMs > AFTERMATH_MS && this.#undelivered <= 0)
+        return quietMs > SILENCE_MS || (quietMs > AFTERMATH_MS && this.#pendingEvents <= 0)
       },
       10 * 60_000,
     )
   }
 
   collectFacts(): Promise<Facts> {
-    return collectFacts(this.players, this.network, this.recorder.arrivals)
+    return collectFacts(this.linkedInstances, this.network, this.recorder.arrivals)
   }
 
-  /** Everything accepted is offered again. @returns what was not answered as a replay */
+  /** Repeats every accepted call. @returns one sentence per response that is not a replay */
   async replay(): Promise<string[]> {
     return (await Promise.all(this.loads.map(load => load.replay()))).flat()
   }
 
-  /** Deliveries that are still undelivered, each as a sentence. */
+  /** Deliveries that are not delivered, each as a sentence. */
   async listUndelivered(): Promise<string[]> {
     const undelivered: string[] = []
-    for (const { client } of this.players) {
+    for (const { client } of this.linkedInstances) {
       for (const state of ['pending', 'blocked', 'exhausted']) {
         const events = await this.admin.listEvents(client.id, `?state=${state}`)
-        undelivered.push(...events.map(({ id }) => `${id} is ${state} in the end.`))
+        undelivered.push(...events.map(({ id }) => `${id} is ${state} at the end.`))
       }
     }
     return undelivered
@@ -273,21 +274,21 @@ export class Stage {
   }
 
   get loads(): Load[] {
-    return this.players.map(({ load }) => load).filter(load => load !== null)
+    return this.linkedInstances.map(({ load }) => load).filter(load => load !== null)
   }
 
   #isBehind(): boolean {
-    const { mostUndelivered } = this.#options.load?.pace ?? {}
-    if (mostUndelivered === undefined) return false
-    if (performance.now() - this.#undeliveredAt > COUNT_UNDELIVERED_EVERY_MS) {
-      this.#undeliveredAt = performance.now()
-      this.#undeliveredLately = this.#undelivered
+    const { maxPendingEvents } = this.#options.load?.pace ?? {}
+    if (maxPendingEvents === undefined) return false
+    if (performance.now() - this.#pendingEventsCountedAt > COUNT_PENDING_EVERY_MS) {
+      this.#pendingEventsCountedAt = performance.now()
+      this.#lastPendingEvents = this.#pendingEvents
     }
-    return this.#undeliveredLately > mostUndelivered * this.players.length
+    return this.#lastPendingEvents > maxPendingEvents * this.linkedInstances.length
   }
 
   /** Events that have not arrived yet. */
-  get #undelivered(): number {
+  get #pendingEvents(): number {
     const expected = this.loads
       .flatMap(load => load.accepted)
       .reduce((sum, { end }) => sum + expectedKinds(end).length, 0)
@@ -295,16 +296,16 @@ export class Stage {
     return expected + received - new Set(this.recorder.arrivals.map(({ eventId }) => eventId)).size
   }
 
-  /** Scans what is on show, as a person would: a code may be out of date when an instance changes its node. */
+  /** Scans the current QR code. It may be stale when the instance changes its node. */
   async #scan(id: string): Promise<boolean> {
     const { state, cause, qr } = await this.admin.connection(id)
     if (qr !== null) await this.network?.scanQr(qr).catch(() => undefined)
-    // Linking that was interrupted rests until it is asked for again; one that waits for its code would begin anew.
+    // Request linking again only if it was interrupted: a request while it waits for a code would restart it.
     else if (state === 'unlinked' && INTERRUPTED.has(cause)) await this.admin.connect(id).catch(() => undefined)
     return state === 'connecting' || state === 'connected'
   }
 
-  async #addPlayer(): Promise<void> {
+  async #addInstance(): Promise<void> {
     const { admin } = this
     const { id, token } = await admin.createInstance(this.network ? 'whatsapp' : 'sandbox')
     if (this.network) {
@@ -315,7 +316,7 @@ export class Stage {
     const client = instanceClient(() => this.#nextUrl(), id, token, this.nodes.length > 1 ? CALL_TIMEOUT_MS : undefined)
     const { secret } = await client.setWebhook(this.recorder.url)
     this.recorder.expect(id, secret)
-    if (phone === null) throw new Error(`${id} is connected, and its number is not known.`)
-    this.players.push({ client, phone, load: null })
+    if (phone === null) throw new Error(`${id} is connected, but its number is unknown.`)
+    this.linkedInstances.push({ client, phone, load: null })
   }
 }

@@ -6,27 +6,27 @@ import { newSeed, Random } from '../rig/random.ts'
 import { until } from '../until.ts'
 
 const TRIES = 4
-/** From the scan to the first login; and from the call to the last row. */
+/** The range of the kill: from the scan to the first login, or from the call to the last erased row. */
 const WITHIN_MS = 400
 const BURST = 20
 const TO = '5511987654321'
 
-describe('kill -9 at the turning points of an instance', () => {
+describe('kill -9 while an instance changes', () => {
   const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
   const random = new Random(seed)
-  let stage: LinkedHarness
+  let harness: LinkedHarness
 
   beforeAll(async () => {
-    console.log(`turning points: CRASH_SEED=${seed}`)
-    stage = await LinkedHarness.open('sqlite', { networkOptions: [] })
+    console.log(`lifecycle: CRASH_SEED=${seed}`)
+    harness = await LinkedHarness.open('sqlite', { networkOptions: [] })
   })
 
-  afterAll(() => stage?.[Symbol.asyncDispose]())
+  afterAll(() => harness?.[Symbol.asyncDispose]())
 
-  /** Scans whatever is on show, as a person would: right after a kill that may still be the code of a dead socket. */
+  /** Scans the current QR code. Right after a kill it may still be the code of a dead socket. */
   async function isLinked(id: string): Promise<boolean> {
-    const { state, qr } = await stage.service.admin.connection(id)
-    if (qr !== null) await stage.network.scanQr(qr).catch(() => undefined)
+    const { state, qr } = await harness.service.admin.connection(id)
+    if (qr !== null) await harness.network.scanQr(qr).catch(() => undefined)
     return state === 'connecting' || state === 'connected'
   }
 
@@ -34,27 +34,27 @@ describe('kill -9 at the turning points of an instance', () => {
   async function killAfter(asked: Promise<unknown>): Promise<void> {
     const answered = asked.catch(() => undefined)
     await sleep(random.between(0, WITHIN_MS))
-    await stage.service.restart('SIGKILL')
+    await harness.service.restart('SIGKILL')
     await answered
   }
 
-  /** What was told of each message, once something was told of all. */
-  async function untilAllTold(ids: readonly string[]) {
-    const told = () => Map.groupBy(stage.receiver.events, ({ data }) => data.id)
+  /** The events of each message, once every message has at least one. */
+  async function untilAllReported(ids: readonly string[]) {
+    const told = () => Map.groupBy(harness.receiver.events, ({ data }) => data.id)
     await until('every message to be sent or failed', () => ids.every(id => told().has(id)))
     return ids.map(id => told().get(id) ?? [])
   }
 
   test(
-    'while a number is linked: it is linked, or shows a new QR code, and sends in the end',
+    'during linking: the number is linked or a new QR code is shown, and it sends in the end',
     async () => {
       for (let n = 0; n < TRIES; n++) {
-        const { id, token } = await stage.service.admin.createInstance('whatsapp')
-        await stage.service.admin.connect(id)
-        await killAfter(stage.network.scanQr(await stage.showQr(id)))
+        const { id, token } = await harness.service.admin.createInstance('whatsapp')
+        await harness.service.admin.connect(id)
+        await killAfter(harness.network.scanQr(await harness.showQr(id)))
         await until('a link', () => isLinked(id))
-        await stage.service.admin.untilState(id, 'connected')
-        const instance = stage.service.instance(id, token)
+        await harness.service.admin.untilState(id, 'connected')
+        const instance = harness.service.instance(id, token)
         const sent = await instance.send(TO, `${id} is linked`)
         await until('the text to be read', async () => (await instance.message(sent.id)).status === 'read')
       }
@@ -63,21 +63,21 @@ describe('kill -9 at the turning points of an instance', () => {
   )
 
   test(
-    'while an instance is deleted: what was queued is reported once, then the rows go',
+    'during deletion: each queued message is reported as sent or failed, then all rows are erased',
     async () => {
       for (let n = 0; n < TRIES; n++) {
-        const { instance } = await stage.link()
+        const { instance } = await harness.link()
         const ids: string[] = []
         for (let m = 0; m < BURST; m++) ids.push((await instance.send(TO, `${instance.id} burst ${m}`)).id)
-        await stage.service.admin.deleteInstance(instance.id)
+        await harness.service.admin.deleteInstance(instance.id)
         await killAfter(Promise.resolve())
-        for (const events of await untilAllTold(ids)) {
+        for (const events of await untilAllReported(ids)) {
           const kinds = new Set(events.map(({ event }) => event))
           expect(kinds.has('message.sent') && kinds.has('message.failed')).toBe(false)
         }
         await until(
           'its rows to go',
-          async () => (await stage.database.countRowsOf(instance.id, stage.service.dataDir)) === 0,
+          async () => (await harness.database.countRowsOf(instance.id, harness.service.dataDir)) === 0,
         )
       }
     },
@@ -85,19 +85,19 @@ describe('kill -9 at the turning points of an instance', () => {
   )
 
   test(
-    'while a number is logged out: what was queued fails or was sent, and the instance can be linked again',
+    'during logout: each queued message is sent or failed, and the instance can be linked again',
     async () => {
       for (let n = 0; n < TRIES; n++) {
-        const { instance } = await stage.link()
+        const { instance } = await harness.link()
         const ids: string[] = []
         for (let m = 0; m < BURST; m++) ids.push((await instance.send(TO, `${instance.id} burst ${m}`)).id)
-        await stage.service.admin.logout(instance.id)
+        await harness.service.admin.logout(instance.id)
         await killAfter(Promise.resolve())
-        await stage.service.admin.untilState(instance.id, 'logged_out')
-        await untilAllTold(ids)
-        await stage.service.admin.connect(instance.id)
-        await stage.network.scanQr(await stage.showQr(instance.id))
-        await stage.service.admin.untilState(instance.id, 'connected')
+        await harness.service.admin.untilState(instance.id, 'logged_out')
+        await untilAllReported(ids)
+        await harness.service.admin.connect(instance.id)
+        await harness.network.scanQr(await harness.showQr(instance.id))
+        await harness.service.admin.untilState(instance.id, 'connected')
         const sent = await instance.send(TO, `${instance.id} is back`)
         await until('the text to be read', async () => (await instance.message(sent.id)).status === 'read')
       }

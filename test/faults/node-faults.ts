@@ -2,46 +2,46 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { STORES } from '../database.ts'
-import type { NodeOptions } from '../rig/stage.ts'
+import type { NodeOptions } from '../rig/harness.ts'
 import { TcpProxy } from '../tcp-proxy.ts'
-import { type Fault, type Scene, underLoad } from './fault.ts'
-import { pickOwner } from './nodes.ts'
+import { type Fault, type StrikeContext, underLoad } from './fault.ts'
+import { pickOwner } from './pick-owner.ts'
 
-/** A killed node's instances run elsewhere by then: a lease of 15 s, and a node that looks every 5 s. */
+/** By then another node runs a killed node's instances: a lease of 15 s, and a poll every 5 s. */
 const TAKEOVER_WITHIN_MS = 20_000
-/** A start, and linked again. */
+/** A start and a login. */
 const RESTART_WITHIN_MS = 15_000
-/** After a stop in good order. */
+/** After a graceful stop. */
 const AT_ONCE_MS = 5_000
-/** What is done again and again while something is away has pauses of some seconds between. */
+/** Retries during an outage have pauses of some seconds. */
 const OUTAGE_OVER_WITHIN_MS = 20_000
 /** Longer than a lease of 15 s. */
 const FROZEN_MS = 20_000
-const DEAF_MS = 30_000
+const CUT_MS = 30_000
 const POSTGRES_AWAY_MS = [200, 8_000] as const
 const LATER_MS = [2_000, 6_000] as const
 const IDLE_TRANSACTION_MS = 30_000
 const SHIFT_MS = 300_000
-/** On SQLite nobody else has a clock to go by, and receivers refuse what is signed 5 minutes off. */
+/** On SQLite only the machine has a clock, and receivers refuse signatures that are 5 minutes off. */
 const ALONE_SHIFT_MS = 280_000
 const SHIFTED_CLOCK = join(import.meta.dirname, 'shifted-clock.ts')
-/** What a killed node had sent is there before what is posted after it. */
+/** The time in which requests that a node sent before the fault arrive. */
 const ARRIVED_MS = 1_000
 
-/** `kill -9` of a node; where it is one of several, it stays away until the others have taken over. */
+/** `kill -9` of a node. With several nodes it does not come back. */
 const killed = STORES.map(store =>
   underLoad({
     name: 'kill -9',
     store,
     recoversWithinMs: TAKEOVER_WITHIN_MS,
     arrange: () => ({
-      strike: async ({ stage, random, since }) => {
-        const node = await pickOwner(stage, random)
+      strike: async ({ harness, random, since }) => {
+        const node = await pickOwner(harness, random)
         since(performance.now())
         await node.kill('SIGKILL')
-        if (stage.nodes.length === 1) return void (await node.start())
+        if (harness.nodes.length === 1) return void (await node.start())
         await sleep(ARRIVED_MS)
-        stage.noteIncident()
+        harness.noteIncident()
       },
     }),
   }),
@@ -53,11 +53,11 @@ const frozen = STORES.map(store =>
     store,
     recoversWithinMs: OUTAGE_OVER_WITHIN_MS,
     arrange: () => ({
-      strike: async ({ stage, random }) => {
-        const node = await pickOwner(stage, random)
+      strike: async ({ harness, random }) => {
+        const node = await pickOwner(harness, random)
         node.signal('SIGSTOP')
         await sleep(ARRIVED_MS)
-        stage.noteIncident()
+        harness.noteIncident()
         await sleep(FROZEN_MS)
         node.signal('SIGCONT')
       },
@@ -72,11 +72,11 @@ const stopped = STORES.map(store =>
     recoversWithinMs: store === 'sqlite' ? RESTART_WITHIN_MS : AT_ONCE_MS,
     repeats: 'none',
     arrange: () => ({
-      strike: async ({ stage, random }) => {
-        const node = await pickOwner(stage, random)
+      strike: async ({ harness, random }) => {
+        const node = await pickOwner(harness, random)
         const { code } = await node.kill('SIGTERM')
         if (code !== 0) throw new Error(`The node ended with ${code} after SIGTERM.`)
-        if (stage.nodes.length === 1) await node.start()
+        if (harness.nodes.length === 1) await node.start()
       },
     }),
   }),
@@ -87,21 +87,21 @@ const databaseKilled = underLoad({
   store: 'postgres',
   recoversWithinMs: OUTAGE_OVER_WITHIN_MS,
   arrange: () => ({
-    strike: async ({ stage, random, postgres }) => {
+    strike: async ({ harness, random, postgres }) => {
       await postgres.crash()
-      stage.noteIncident()
+      harness.noteIncident()
       await sleep(random.between(...POSTGRES_AWAY_MS))
       await postgres.restart()
     },
   }),
 })
 
-/** A proxy before the database for each node. */
-async function proxied(scene: ProxyOptions): Promise<TcpProxy[]> {
+/** Creates a proxy between the database and each node. */
+async function proxied(options: ProxyOptions): Promise<TcpProxy[]> {
   const proxies: TcpProxy[] = []
-  for (let n = 0; n < scene.nodes; n++) {
-    const proxy = await TcpProxy.listen(scene.url, { dropNotifications: scene.dropNotifications ?? false })
-    scene.cleanUp.defer(() => proxy.close())
+  for (let n = 0; n < options.nodes; n++) {
+    const proxy = await TcpProxy.listen(options.url, { dropNotifications: options.dropNotifications ?? false })
+    options.cleanUp.defer(() => proxy.close())
     proxies.push(proxy)
   }
   return proxies
@@ -114,7 +114,10 @@ interface ProxyOptions {
   cleanUp: AsyncDisposableStack
 }
 
-function deaf(name: string, whose: (proxies: readonly TcpProxy[], scene: Scene) => readonly TcpProxy[]): Fault {
+function connectionsCut(
+  name: string,
+  whose: (proxies: readonly TcpProxy[], context: StrikeContext) => readonly TcpProxy[],
+): Fault {
   return underLoad({
     name,
     store: 'postgres',
@@ -123,14 +126,14 @@ function deaf(name: string, whose: (proxies: readonly TcpProxy[], scene: Scene) 
       const proxies = await proxied({ url: url!, nodes: 3, cleanUp })
       return {
         nodes: proxies.map(proxy => ({ env: { DATABASE_URL: proxy.url } })),
-        strike: async scene => {
-          const struck = whose(proxies, scene)
-          for (const proxy of struck) proxy.goDeaf()
+        strike: async context => {
+          const struck = whose(proxies, context)
+          for (const proxy of struck) proxy.blackhole()
           await sleep(ARRIVED_MS)
-          scene.stage.noteIncident()
-          await sleep(DEAF_MS)
-          scene.stage.noteIncident()
-          for (const proxy of struck) proxy.hear()
+          context.harness.noteIncident()
+          await sleep(CUT_MS)
+          context.harness.noteIncident()
+          for (const proxy of struck) proxy.restore()
         },
       }
     },
@@ -168,9 +171,9 @@ const clocks = STORES.map(store =>
         store === 'sqlite'
           ? [clockOff(0, -ALONE_SHIFT_MS, ALONE_SHIFT_MS, 0)]
           : [clockOff(SHIFT_MS, 0, -SHIFT_MS, SHIFT_MS), clockOff(-SHIFT_MS, SHIFT_MS, 0, -SHIFT_MS), {}],
-      strike: async ({ stage, random }) => {
+      strike: async ({ harness, random }) => {
         for (let jump = 0; jump < 3; jump++) {
-          for (const node of stage.nodes.slice(0, 2)) node.signal('SIGUSR2')
+          for (const node of harness.nodes.slice(0, 2)) node.signal('SIGUSR2')
           await sleep(random.between(...LATER_MS))
         }
       },
@@ -183,8 +186,8 @@ const idleTransaction = underLoad({
   store: 'postgres',
   recoversWithinMs: OUTAGE_OVER_WITHIN_MS,
   arrange: () => ({
-    strike: async ({ stage }) => {
-      const client = new pg.Client(stage.database.url!)
+    strike: async ({ harness }) => {
+      const client = new pg.Client(harness.database.url!)
       await client.connect()
       await client.query('begin isolation level repeatable read')
       await client.query('select count(*) from deliveries')
@@ -194,13 +197,15 @@ const idleTransaction = underLoad({
   }),
 })
 
-export const FAULTS_OF_NODES: readonly Fault[] = [
+export const NODE_FAULTS: readonly Fault[] = [
   ...killed,
   ...frozen,
   ...stopped,
   databaseKilled,
-  deaf('connections of one node cut silently for 30 s', (proxies, { random }) => [proxies[random.integer(0, 2)]!]),
-  deaf('connections of all nodes cut silently for 30 s', proxies => proxies),
+  connectionsCut('connections of one node cut silently for 30 s', (proxies, { random }) => [
+    proxies[random.integer(0, 2)]!,
+  ]),
+  connectionsCut('connections of all nodes cut silently for 30 s', proxies => proxies),
   notifyLost,
   ...clocks,
   idleTransaction,
