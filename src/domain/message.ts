@@ -70,7 +70,7 @@ export function messageFailure(code: FailureCode, whatsappCode?: number): Messag
   }
 }
 
-/** What a caller sends. Another type of message extends it. */
+/** What a caller sends: a text. A second type makes this a union with a `type` (CONTRIBUTING.md). */
 export interface MessageContent {
   text: string
 }

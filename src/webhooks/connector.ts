@@ -13,7 +13,7 @@ import type { Lookup } from './resolver.ts'
  * shorter time here, a request never meets a connection that its consumer is closing, which would fail the attempt.
  */
 const KEEP_ALIVE_MS = 1_000
-/** No `maxSockets`: a request that waits for a socket uses up its timeout. `ConcurrencyLimit` limits the requests before. */
+/** No `maxSockets`: a request that waits for a socket uses up its timeout. `ConcurrencyLimit` limits attempts before. */
 const KEEP_ALIVE: HttpAgentOptions = { keepAlive: true, timeout: KEEP_ALIVE_MS }
 /** Explicit, so that neither NODE_TLS_REJECT_UNAUTHORIZED nor Node's command line can weaken it. */
 const TLS: HttpsAgentOptions = { rejectUnauthorized: true, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] }
