@@ -46,7 +46,7 @@ test('a pairing code is shown for the number typed in, and links it once it is t
   await page.getByText('Pairing code').click()
   await page.getByLabel('Your number').fill('12')
   await page.getByRole('button', { name: 'Get a pairing code' }).click()
-  await page.getByText('Digits only, with the country code').waitFor()
+  await page.getByText('Enter 7 to 15 digits, with the country code').waitFor()
   await page.getByLabel('Your number').fill('+55 11 98765-4321')
   await page.getByRole('button', { name: 'Get a pairing code' }).click()
   const shown = await page.getByText(/^[A-Z0-9]{4}-[A-Z0-9]{4}$/).textContent()
