@@ -6,6 +6,17 @@ import { Receiver } from './receiver.ts'
 import { Service } from './service.ts'
 import { until } from './until.ts'
 
+/** With it, every commit that would record an event fails, and no other. */
+export const REFUSE_EVENTS: Record<StoreKind, string> = {
+  sqlite: "create trigger refuse before insert on events begin select raise(abort, 'not now'); end",
+  postgres: `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
+    create trigger refuse before insert on events for each row execute function refuse()`,
+}
+export const ALLOW_EVENTS: Record<StoreKind, string> = {
+  sqlite: 'drop trigger refuse',
+  postgres: 'drop trigger refuse on events',
+}
+
 const CONTACT = '5511987654321'
 
 /** A number that a simulated phone has linked. */

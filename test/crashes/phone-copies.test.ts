@@ -1,23 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { STORES, type StoreKind } from '../database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
-import { LinkedHarness } from '../linked-harness.ts'
+import { ALLOW_EVENTS, LinkedHarness, REFUSE_EVENTS } from '../linked-harness.ts'
 import { until } from '../until.ts'
 
 const CONTACT = '5511987654321'
 const GROUP = '120363000000000777@g.us'
 const ACKNOWLEDGEMENT = { stanza: 'ack', direction: 'in', attrs: { class: 'message' } } as const
-
-/** The commit that would record an event fails; all others do not. */
-const REFUSE: Record<StoreKind, string> = {
-  sqlite: "create trigger refuse before insert on events begin select raise(abort, 'not now'); end",
-  postgres: `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
-    create trigger refuse before insert on events for each row execute function refuse()`,
-}
-const ALLOW: Record<StoreKind, string> = {
-  sqlite: 'drop trigger refuse',
-  postgres: 'drop trigger refuse on events',
-}
 
 /** A linked number, on a phone that sends copies of messages that WhatsApp delivers without content. */
 async function openHarness(store: StoreKind) {
@@ -50,13 +39,13 @@ describe('a message that WhatsApp delivers without content and the phone sends a
       await using harness = await openHarness(store)
       const { network, service, phone } = harness
       await network.joinGroup(GROUP, [CONTACT, phone])
-      await harness.run(REFUSE)
+      await harness.run(REFUSE_EVENTS)
       const alone = await network.writeAs({ from: CONTACT, to: phone, text: 'alone', unavailable: true })
       const group = { from: CONTACT, to: phone, text: 'in a group', group: GROUP, unavailable: true }
       const written = [alone, await network.writeAs(group)]
       await until('the refusal', () => service.output.includes('not now'))
       await harness.kill()
-      await harness.run(ALLOW)
+      await harness.run(ALLOW_EVENTS)
       await harness.start()
       for (const { id } of written) await until('the event', () => harness.events(id).length > 0)
       expect(harness.events(alone.id)[0]?.data).toMatchObject({ from: CONTACT, chat: CONTACT, text: 'alone' })
