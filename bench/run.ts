@@ -5,7 +5,8 @@
  *
  *   --only NAME     one scenario; may be repeated
  *   --store KIND    sqlite or postgres alone
- *   --quick         fewer rounds and smaller sizes, under two minutes: checks that it runs, not how fast it is
+ *   --quick         fewer rounds and smaller sizes, under three minutes: checks that it runs, not how fast it is
+ *   --long          more and longer rounds, where a scenario has them
  *   --out FILE      the JSON file; default: results/latest.local.json next to this file
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -17,6 +18,7 @@ import { describeMachine, type Machine } from './harness/machine.ts'
 import { tableOf } from './harness/report.ts'
 import type { Scenario } from './harness/scenario.ts'
 import { accept } from './scenarios/accept.ts'
+import { busy } from './scenarios/busy.ts'
 import { idle } from './scenarios/idle.ts'
 import { lanes } from './scenarios/lanes.ts'
 import { memory } from './scenarios/memory.ts'
@@ -24,13 +26,14 @@ import { nodes } from './scenarios/nodes.ts'
 import { texts } from './scenarios/texts.ts'
 import { webhooks } from './scenarios/webhooks.ts'
 
-const SCENARIOS: readonly Scenario[] = [accept, webhooks, texts, memory, idle, lanes, nodes]
+const SCENARIOS: readonly Scenario[] = [accept, busy, webhooks, texts, memory, idle, lanes, nodes]
 const STORES: readonly StoreKind[] = ['sqlite', 'postgres']
 
 interface Choice {
   scenarios: readonly Scenario[]
   stores: readonly StoreKind[]
   quick: boolean
+  long: boolean
   out: string
 }
 
@@ -40,12 +43,16 @@ function readChoice(): Choice {
       only: { type: 'string', multiple: true },
       store: { type: 'string' },
       quick: { type: 'boolean', default: false },
+      long: { type: 'boolean', default: false },
       out: { type: 'string', default: join(import.meta.dirname, 'results/latest.local.json') },
     },
   })
-  const scenarios = values.only?.map(name => oneOf(SCENARIOS, name, scenario => scenario.name)) ?? SCENARIOS
+  const scenarios =
+    values.only?.map(name => oneOf(SCENARIOS, name, scenario => scenario.name)) ??
+    SCENARIOS.filter(({ onlyIfNamed }) => !onlyIfNamed)
   const stores = values.store === undefined ? STORES : [oneOf(STORES, values.store, kind => kind)]
-  return { scenarios, stores, quick: values.quick, out: resolve(values.out) }
+  const { quick, long, out } = values
+  return { scenarios, stores, quick, long, out: resolve(out) }
 }
 
 function oneOf<T>(all: readonly T[], name: string, nameOf: (one: T) => string): T {
@@ -61,12 +68,12 @@ function say(line: string): void {
   process.stderr.write(`${seconds} s  ${line}\n`)
 }
 
-async function measure(scenario: Scenario, store: StoreKind, quick: boolean): Promise<Figure[]> {
+async function measure(scenario: Scenario, store: StoreKind, { quick, long }: Choice): Promise<Figure[]> {
   await using cleanUp = new AsyncDisposableStack()
   const name = `${scenario.name}, ${store}`
   say(name)
   const createDatabase = await openDatabases(store, cleanUp)
-  return await scenario.measure({ store, quick, createDatabase, say: line => say(`${name}: ${line}`) }, cleanUp)
+  return await scenario.measure({ store, quick, long, createDatabase, say: line => say(`${name}: ${line}`) }, cleanUp)
 }
 
 function write(file: string, machine: Machine, quick: boolean, figures: readonly Figure[]): void {
@@ -78,7 +85,8 @@ function write(file: string, machine: Machine, quick: boolean, figures: readonly
 // Child processes end with this process, however it ends.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
-const { scenarios, stores, quick, out } = readChoice()
+const choice = readChoice()
+const { scenarios, stores, quick, out } = choice
 const machine = describeMachine()
 const figures: Figure[] = []
 const failures: string[] = []
@@ -86,7 +94,7 @@ const failures: string[] = []
 for (const scenario of scenarios) {
   for (const store of scenario.stores.filter(kind => stores.includes(kind))) {
     try {
-      figures.push(...(await measure(scenario, store, quick)))
+      figures.push(...(await measure(scenario, store, choice)))
     } catch (error) {
       failures.push(`${scenario.name}, ${store}: ${(error as Error).stack}`)
       say(failures.at(-1)!)

@@ -4,8 +4,11 @@ export type StoreKind = 'sqlite' | 'postgres'
 
 export type Unit = 'per second' | 'MB' | 'ms' | 's'
 
-/** The target of a ratio; shown, not enforced. */
-export type Floor = { kind: 'at least'; ratio: number } | { kind: 'at most'; ratio: number }
+/** The target of a ratio, or a limit of our own value; shown, not enforced. */
+export type Floor =
+  | { kind: 'at least'; ratio: number }
+  | { kind: 'at most'; ratio: number }
+  | { kind: 'limit'; value: number }
 
 /** One measured ratio with all its rounds, or a plain number if there is no reference. */
 export interface Figure {
@@ -45,9 +48,14 @@ export function figureOf({ name, store, unit, against, reference, ours, floor, n
     ratio,
     noise: spread(reference),
     floor: floor ?? null,
-    met: floor === undefined ? null : floor.kind === 'at least' ? ratio >= floor.ratio : ratio <= floor.ratio,
+    met: floor === undefined ? null : isMet(floor, ratio, median(ours)),
     notes,
   }
+}
+
+function isMet(floor: Floor, ratio: number, ours: number): boolean {
+  if (floor.kind === 'limit') return ours <= floor.value
+  return floor.kind === 'at least' ? ratio >= floor.ratio : ratio <= floor.ratio
 }
 
 /** A number with or without a limit. */

@@ -11,6 +11,8 @@ export interface SimulatedNetwork {
   url: string
   scanQr(qr: string): Promise<void>
   countOnline(): Promise<number>
+  /** The texts of all clients that it has acknowledged so far. */
+  countAcknowledged(): Promise<number>
   /**
    * Ends every client's socket at once, and observes the network for `watchMs`.
    * @returns for each client that came back, after how many ms, in order
@@ -27,6 +29,7 @@ export async function startNetwork(cleanUp: AsyncDisposableStack): Promise<Simul
     url: await simulator.call('listen'),
     scanQr: qr => simulator.call('scanQr', qr),
     countOnline: () => simulator.call('countOnline'),
+    countAcknowledged: () => simulator.call('countAcknowledged'),
     cutAll: watchMs => simulator.call('cutAll', watchMs),
     fallSilent: () => void process.kill(simulator.pid, 'SIGSTOP'),
     goOn: () => void process.kill(simulator.pid, 'SIGCONT'),

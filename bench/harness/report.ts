@@ -1,4 +1,4 @@
-import { type Figure, type Floor, short } from './figure.ts'
+import { type Figure, type Floor, short, type Unit } from './figure.ts'
 
 const HEADINGS = ['', 'what', 'store', 'reference', 'ours', 'unit', 'ratio', 'floor', 'noise']
 
@@ -23,11 +23,12 @@ function rowOf({ name, store, unit, reference, ours, ratio, floor, met, noise }:
     short(ours.median),
     unit,
     ratio?.toFixed(2) ?? '',
-    floor === null ? '' : floorText(floor),
+    floor === null ? '' : floorText(floor, unit),
     noise === null ? '' : `±${Math.round(noise * 50)} %`,
   ]
 }
 
-function floorText({ kind, ratio }: Floor): string {
-  return `${kind === 'at least' ? '≥' : '≤'} ${ratio.toFixed(2)}`
+function floorText(floor: Floor, unit: Unit): string {
+  if (floor.kind === 'limit') return `≤ ${short(floor.value)} ${unit}`
+  return `${floor.kind === 'at least' ? '≥' : '≤'} ${floor.ratio.toFixed(2)}`
 }

@@ -6,6 +6,8 @@ export interface Bench {
   store: StoreKind
   /** Fewer rounds and smaller sizes. Checks that the scenario runs; do not quote its results. */
   quick: boolean
+  /** More and longer rounds. */
+  long: boolean
   /** An empty database, dropped when the scenario ends. */
   createDatabase(): Promise<BenchDatabase>
   say(line: string): void
@@ -14,6 +16,8 @@ export interface Bench {
 export interface Scenario {
   name: string
   stores: readonly StoreKind[]
+  /** Too long for a run of everything: it runs only if it is named with `--only`. */
+  onlyIfNamed?: boolean
   /** @throws if the measurement failed */
   measure(bench: Bench, cleanUp: AsyncDisposableStack): Promise<Figure[]>
 }

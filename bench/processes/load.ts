@@ -1,15 +1,19 @@
 /**
- * Posts the next request as soon as the last one is answered, on each connection. Uses plain sockets, because a full HTTP
- * client would use as much processor time as the server.
+ * Posts the next request as soon as the last one is answered, on each connection (`run`, `post`); or at fixed times, however
+ * long the answers take (`pace`).
  */
-import { connect, type Socket } from 'node:net'
+import { Caller, type PostRequest, requestBytes } from '../harness/caller.ts'
+import { monotonicMs } from '../harness/clock.ts'
+import { runPaced } from '../harness/paced.ts'
 import { serve } from '../harness/remote.ts'
 import { quantile } from '../harness/statistics.ts'
 
 export interface Target {
   url: string
-  /** One connection each; the same bytes are posted repeatedly. */
-  requests: { path: string; token: string; body: object }[]
+  /** The same bytes are posted repeatedly. */
+  requests: PostRequest[]
+  /** Each posts its share of the requests in turn. Default: one connection for each request. */
+  connections?: number
   expectedStatus: number
 }
 
@@ -19,105 +23,38 @@ export interface TimedLoad extends Target {
   durationMs: number
 }
 
-export interface LoadResult {
+export interface PacedLoad extends Target {
   perSecond: number
-  /** The latency of a request. The load's duration if no request was answered. */
+  durationMs: number
+}
+
+/** The latency of a request. The load's duration if no request was answered. */
+export interface Latencies {
   medianMs: number
+  p95Ms: number
   p99Ms: number
 }
 
-const HEAD_END = Buffer.from('\r\n\r\n')
-
-class Caller {
-  readonly #mayPost: () => boolean
-  readonly #answered: (latencyMs: number) => void
-  readonly #request: Buffer
-  readonly #expected: string
-  readonly #fail: (error: Error) => void
-  readonly #socket: Socket
-  #startedAt = 0
-  #received: Buffer = Buffer.alloc(0)
-  #closed = false
-
-  /** @param mayPost asked before every request */
-  constructor(
-    target: Target,
-    index: number,
-    mayPost: () => boolean,
-    answered: (latencyMs: number) => void,
-    fail: (error: Error) => void,
-  ) {
-    const { hostname, port, host } = new URL(target.url)
-    const { path, token, body } = target.requests[index]!
-    const bytes = Buffer.from(JSON.stringify(body))
-    const head = [
-      `POST ${path} HTTP/1.1`,
-      `Host: ${host}`,
-      `Authorization: Bearer ${token}`,
-      'Content-Type: application/json',
-      `Content-Length: ${bytes.length}`,
-    ]
-    this.#request = Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), bytes])
-    this.#expected = `HTTP/1.1 ${target.expectedStatus} `
-    this.#mayPost = mayPost
-    this.#answered = answered
-    this.#fail = fail
-    this.#socket = connect(Number(port), hostname, () => this.#post())
-    this.#socket.setNoDelay(true)
-    this.#socket.on('data', chunk => this.#receive(chunk))
-    this.#socket.on('error', fail)
-    this.#socket.on('close', () => this.#closed || fail(new Error('The server closed a connection.')))
-  }
-
-  close(): void {
-    this.#closed = true
-    this.#socket.destroy()
-  }
-
-  #post(): void {
-    if (!this.#mayPost()) return
-    this.#startedAt = performance.now()
-    this.#socket.write(this.#request)
-  }
-
-  #receive(chunk: Buffer): void {
-    this.#received = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk])
-    const headEnd = this.#received.indexOf(HEAD_END)
-    if (headEnd < 0) return
-    const head = this.#received.toString('latin1', 0, headEnd)
-    const length = Number(/content-length: (\d+)/i.exec(head)?.[1])
-    const end = headEnd + HEAD_END.length + length
-    if (this.#received.length < end) return
-    if (this.#received.length > end || !head.startsWith(this.#expected)) {
-      this.#fail(new Error(`Unexpected answer: ${this.#received.toString('latin1')}`))
-      return
-    }
-    this.#received = Buffer.alloc(0)
-    this.#answered(performance.now() - this.#startedAt)
-    this.#post()
-  }
+export interface LoadResult extends Latencies {
+  perSecond: number
 }
 
 async function run(load: TimedLoad): Promise<LoadResult> {
   const latencies: number[] = []
   const failed = Promise.withResolvers<never>()
   const pass = (ms: number) => Promise.race([new Promise(resolve => setTimeout(resolve, ms)), failed.promise])
-  const always = () => true
-  const callers = load.requests.map(
-    (_, index) => new Caller(load, index, always, latencyMs => latencies.push(latencyMs), failed.reject),
-  )
+  const callers = shares(load).map(requests => {
+    let turn = 0
+    const next = () => requests[turn++ % requests.length]!
+    return new Caller({ ...load, next, answered: latencyMs => latencies.push(latencyMs), failed: failed.reject })
+  })
   try {
     await pass(load.warmUpMs)
     latencies.length = 0
     const startedAt = performance.now()
     await pass(load.durationMs)
     const seconds = (performance.now() - startedAt) / 1000
-    if (latencies.length === 0) return { perSecond: 0, medianMs: load.durationMs, p99Ms: load.durationMs }
-    return {
-      perSecond: latencies.length / seconds,
-      medianMs: quantile(latencies, 0.5),
-      p99Ms: quantile(latencies, 0.99),
-    }
+    return { perSecond: latencies.length / seconds, ...summaryOf(latencies, load.durationMs) }
   } finally {
     for (const caller of callers) caller.close()
   }
@@ -127,12 +64,15 @@ async function post({ count, ...target }: Target & { count: number }): Promise<v
   const done = Promise.withResolvers<void>()
   let posted = 0
   let answered = 0
-  const mayPost = () => posted++ < count
   const onAnswer = () => {
     answered += 1
     if (answered === count) done.resolve()
   }
-  const callers = target.requests.map((_, index) => new Caller(target, index, mayPost, onAnswer, done.reject))
+  const callers = shares(target).map(requests => {
+    let turn = 0
+    const next = () => (posted++ < count ? requests[turn++ % requests.length]! : null)
+    return new Caller({ ...target, next, answered: onAnswer, failed: done.reject })
+  })
   try {
     await done.promise
   } finally {
@@ -140,6 +80,52 @@ async function post({ count, ...target }: Target & { count: number }): Promise<v
   }
 }
 
-const methods = { run, post }
+/** Any free connection posts the next request. Latencies count from the scheduled moment. */
+async function pace({ perSecond, durationMs, ...target }: PacedLoad): Promise<Latencies> {
+  const requests = target.requests.map(request => requestBytes(target.url, request))
+  const count = Math.round((perSecond * durationMs) / 1_000)
+  const latencies: number[] = []
+  /** The scheduled moments of calls that wait for a free connection. */
+  const due: number[] = []
+  const done = Promise.withResolvers<void>()
+  let posted = 0
+  const callers = Array.from({ length: target.connections ?? requests.length }, () => {
+    let scheduledAt = 0
+    const next = () => {
+      const first = due.shift()
+      if (first === undefined) return null
+      scheduledAt = first
+      return requests[posted++ % requests.length]!
+    }
+    const answered = () => {
+      latencies.push(monotonicMs() - scheduledAt)
+      if (latencies.length === count) done.resolve()
+    }
+    return new Caller({ ...target, next, answered, failed: done.reject })
+  })
+  void runPaced(perSecond, count, (_index, at) => {
+    due.push(at)
+    for (const caller of callers) caller.wake()
+  })
+  try {
+    await done.promise
+    return summaryOf(latencies, durationMs)
+  } finally {
+    for (const caller of callers) caller.close()
+  }
+}
+
+/** The requests of each connection. */
+function shares({ url, requests, connections = requests.length }: Target): Buffer[][] {
+  const all = requests.map(request => requestBytes(url, request))
+  return Array.from({ length: connections }, (_, own) => all.filter((_, index) => index % connections === own))
+}
+
+function summaryOf(latencies: readonly number[], durationMs: number): Latencies {
+  const values = latencies.length === 0 ? [durationMs] : latencies
+  return { medianMs: quantile(values, 0.5), p95Ms: quantile(values, 0.95), p99Ms: quantile(values, 0.99) }
+}
+
+const methods = { run, post, pace }
 export type LoadProcess = typeof methods
 serve(methods)

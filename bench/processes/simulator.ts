@@ -1,6 +1,7 @@
 /** The simulated WhatsApp network in its own process. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSimulator, type Simulator } from '@pombal/simulator'
+import { observed } from '../harness/observed-network.ts'
 import { serve } from '../harness/remote.ts'
 
 /** Enough that no client creates one-time keys. Linking 200 of them then takes seconds. */
@@ -39,6 +40,8 @@ async function cutAll(watchMs: number): Promise<number[]> {
   return backAfterMs
 }
 
-const methods = { listen, scanQr, countOnline, cutAll }
+const countAcknowledged = () => observed.acknowledged
+
+const methods = { listen, scanQr, countOnline, countAcknowledged, cutAll }
 export type SimulatorProcess = typeof methods
 serve(methods)
