@@ -44,3 +44,30 @@ test('hundreds of requests of unknown callers at once hardly delay a known calle
   expect(handled.indexOf('/known')).toBeLessThan(50)
   expect(new Set(handled).size).toBe(301)
 })
+
+test('what a closed connection had sent is not parsed any more', async () => {
+  let parsed = 0
+  await listen(() => undefined)
+  server.on('request', () => {
+    parsed += 1
+  })
+  const socket = open()
+  const closed = once(socket, 'close')
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2_000))
+  await closed
+  expect(parsed).toBe(65)
+})
+
+test('a connection that is closed with its requests does not affect the next one', async () => {
+  await listen((_request, response) => response.end('answered'))
+  for (let n = 0; n < 20; n += 1) {
+    const socket = open()
+    const closed = once(socket, 'close')
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2_000))
+    await closed
+  }
+  const socket = open()
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  const [answer] = await once(socket, 'data')
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 200 OK\r\n.*answered$/s)
+})
