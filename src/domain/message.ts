@@ -70,10 +70,8 @@ export function messageFailure(code: FailureCode, whatsappCode?: number): Messag
   }
 }
 
-/** What a caller sends: a text. A second type makes this a union with a `type` (CONTRIBUTING.md). */
-export interface MessageContent {
-  text: string
-}
+/** What a caller sends: a text. With a second type this is a union, with a `type` in each member (CONTRIBUTING.md). */
+export type MessageContent = { text: string }
 
 /**
  * Why a queued message is not sent any more; null while it may be sent.
@@ -87,7 +85,7 @@ export function expiryFailure(
 }
 
 /** A sent message. Times are milliseconds since 1970, null for states that it has not reached. */
-export interface Message extends MessageContent {
+export type Message = MessageContent & {
   id: MessageId
   state: MessageState
   /** The recipient as the caller wrote it. */

@@ -6,7 +6,7 @@ import type { DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Lease } from '../leases/leases.ts'
 
-export interface NewMessage extends MessageContent {
+export type NewMessage = MessageContent & {
   /** Created by `newMessageId` at acceptance. Lists and retention use the time in it. */
   id: MessageId
   instanceId: InstanceId
@@ -31,7 +31,7 @@ export interface MessageReference {
   whatsappId: string
 }
 
-export interface QueuedMessage extends MessageContent {
+export type QueuedMessage = MessageContent & {
   /** Increases in the order of acceptance. */
   seq: number
   id: MessageId
