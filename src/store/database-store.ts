@@ -71,8 +71,8 @@ export class DatabaseStore implements Store {
     const fence = new Fence(statements)
     this.#probe = new Probe(statements)
     this.#writer = new Writer(backend, fence, backend.commitsAtOnce)
-    const isAlone = statements.kind === 'sqlite'
-    this.#commonWriter = isAlone ? this.#writer : new Writer(backend, fence)
+    const { isShared } = statements.dialect
+    this.#commonWriter = isShared ? new Writer(backend, fence) : this.#writer
     const core: Core = {
       statements,
       sealing,
@@ -87,8 +87,7 @@ export class DatabaseStore implements Store {
       },
     }
     const recorder = new EventRecorder(statements)
-    this.admission =
-      statements.kind === 'sqlite' ? new LocalAdmission(core, ratePerMinute) : new SharedAdmission(core, ratePerMinute)
+    this.admission = isShared ? new SharedAdmission(core, ratePerMinute) : new LocalAdmission(core, ratePerMinute)
     this.instances = new StoredInstances(core, id => this.admission.forgetToken(id))
     this.connections = new StoredConnections(core)
     this.messages = new StoredMessages(core, new Progress(statements, recorder))

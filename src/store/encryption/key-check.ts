@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { tableExists } from '../engine/migrations/table-exists.ts'
+import { listTables } from '../engine/migrations/list-tables.ts'
 import type { Database, DatabaseKind } from '../engine/schema/database.ts'
 import { KeyRotationUnfinished, WrongMasterKey } from '../errors.ts'
 import type { Sealing } from './sealing.ts'
@@ -24,7 +24,7 @@ export class KeyCheck {
 
   /** @throws WrongMasterKey or KeyRotationUnfinished; never for an empty database */
   async verify(db: Kysely<Database>, kind: DatabaseKind): Promise<void> {
-    if (!(await tableExists(db, kind, 'meta'))) return
+    if (!(await listTables(db, kind)).includes('meta')) return
     if ((await find(db, ROTATION_KEY)) !== null) throw new KeyRotationUnfinished()
     if (!isSealedBy(this.#sealing, await find(db, KEY))) throw new WrongMasterKey()
   }

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { Kysely, PostgresDialect } from 'kysely'
 import type { Backend } from '../engine/backend.ts'
 import type { StoreLogger } from '../engine/logger.ts'
+import { listTables } from '../engine/migrations/list-tables.ts'
 import { refuseIncompatible } from '../engine/migrations/migrate.ts'
-import { tableExists } from '../engine/migrations/table-exists.ts'
 import { createMigrationPool, reach } from '../engine/postgres/pools.ts'
 import { PostgresBackend } from '../engine/postgres/postgres-backend.ts'
 import { refuseTransactionPooler } from '../engine/postgres/refuse-transaction-pooler.ts'
@@ -99,7 +99,7 @@ interface Rotation extends RotationOptions {
 async function rotate(rotation: Rotation): Promise<RotationOutcome> {
   const { kind, db, currentKey, nextKey, adopt } = rotation
   await refuseIncompatible(db, kind)
-  if (!(await tableExists(db, kind, 'meta'))) throw new NoDataYet()
+  if (!(await listTables(db, kind)).includes('meta')) throw new NoDataYet()
   const record = new RotationRecord(db)
   const current = new Sealing(currentKey)
   if (isAdopted(await record.read(current, null))) {

@@ -26,8 +26,7 @@ export class PostFailed extends Error {
 }
 
 /**
- * One database: connections, transactions, errors. What differs in SQL is in `Statements`, in `Flavour` for table definitions,
- * and where the subjects of the store branch on `DatabaseKind`.
+ * One database: connections, transactions, errors. What differs in SQL is in `Dialect`, and in `Flavour` for table definitions.
  */
 export interface Backend {
   /** Reads committed data. */

@@ -1,31 +1,16 @@
 import {
   type Compilable,
   type CompiledQuery,
-  DummyDriver,
   type InsertQueryBuilder,
   type InsertResult,
-  Kysely,
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
+  type Kysely,
   type QueryCreator,
   type RawBuilder,
   type SelectType,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
   sql,
 } from 'kysely'
+import { type Columns, type ColumnTypes, DIALECTS, type Dialect, Parameter } from './dialect.ts'
 import type { Database, DatabaseKind } from './schema/database.ts'
-
-/** A parameter of a compiled query. Each run supplies its value by name. */
-class Parameter {
-  readonly name: string
-
-  constructor(name: string) {
-    this.name = name
-  }
-}
 
 /** A query compiled once and run often. */
 export interface Statement<I, O> {
@@ -43,23 +28,11 @@ export interface RowsStatement<I, O> extends Statement<I, O> {
   readonly takesRows: true
 }
 
-interface ColumnTypes {
-  text: string
-  integer: number
-  blob: Uint8Array
-  'text?': string | null
-  'integer?': number | null
-  'blob?': Uint8Array | null
-}
-
-type Columns = Record<string, keyof ColumnTypes>
 /** Columns of one table. */
 type ColumnsOf<T extends keyof Database, C> = Columns & {
   [K in keyof C]: K extends keyof Database[T] ? unknown : never
 }
 type RowOf<C extends Columns> = { [K in keyof C]: ColumnTypes[C[K]] }
-
-const ARRAY_TYPES: Record<string, string> = { text: 'text[]', integer: 'bigint[]', blob: 'bytea[]' }
 
 interface InsertOptions<T extends keyof Database, O> {
   /** Columns that have the same value in every row. */
@@ -82,19 +55,16 @@ type LockMode = 'update' | 'share' | 'key share'
 
 /** Builds the queries of one database. Nothing here runs them. */
 export class Statements {
-  readonly kind: DatabaseKind
   readonly db: Kysely<Database>
   /** The database's clock, in milliseconds since 1970. */
   readonly now: RawBuilder<number>
+  readonly dialect: Dialect
   #count = 0
 
   constructor(kind: DatabaseKind) {
-    this.kind = kind
-    this.db = kind === 'sqlite' ? sqliteBuilder() : postgresBuilder()
-    this.now =
-      kind === 'sqlite'
-        ? sql<number>`cast(unixepoch('subsec') * 1000 as integer)`
-        : sql<number>`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`
+    this.dialect = DIALECTS[kind]
+    this.db = this.dialect.builder
+    this.now = this.dialect.now
   }
 
   /** A query whose parameters are the fields of `values`. */
@@ -108,7 +78,7 @@ export class Statements {
     columns: C,
     build: (db: QueryCreator<Database & { input: RowOf<C> }>) => Compilable<O>,
   ): RowsStatement<RowOf<C>, O> {
-    const input = this.#input(columns)
+    const input = this.dialect.input(columns)
     const db = this.db.with('input', () => input) as unknown as QueryCreator<Database & { input: RowOf<C> }>
     return { ...this.#statement<RowOf<C>, O>(build(db).compile()), takesRows: true }
   }
@@ -173,22 +143,18 @@ export class Statements {
     )
   }
 
-  /** Locks the rows of `table` that a query finds until the transaction ends. SQLite has a single writer and needs no row locks. */
+  /** Locks the rows of `table` that a query finds until the transaction ends. */
   locking<Q extends { modifyEnd(modifier: RawBuilder<unknown>): unknown }>(query: Q, mode: LockMode, table: string): Q {
     return query.modifyEnd(this.#lockClause(mode, table)) as Q
   }
 
   #lockClause(mode: LockMode, table: string): RawBuilder<unknown> {
-    return this.kind === 'sqlite' ? sql`` : sql`for ${sql.raw(mode)} of ${sql.ref(table)}`
+    return this.dialect.lock(sql`for ${sql.raw(mode)} of ${sql.ref(table)}`)
   }
 
   #rawRows<C extends Columns, O>(columns: C, query: RawBuilder<unknown>): RowsStatement<RowOf<C>, O> {
-    const compiled = sql<O>`with input as ${this.#input(columns)} ${query}`.compile(this.db)
+    const compiled = sql<O>`with input as ${this.dialect.input(columns)} ${query}`.compile(this.db)
     return { ...this.#statement<RowOf<C>, O>(compiled), takesRows: true }
-  }
-
-  #input(columns: Columns): RawBuilder<object> {
-    return this.kind === 'sqlite' ? sqliteInput(Object.keys(columns)) : postgresInput(columns)
   }
 
   #statement<I, O>(compiled: CompiledQuery<O>): Statement<I, O> {
@@ -213,38 +179,4 @@ export function fillColumns(statement: RowsStatement<never, unknown>, rows: read
 function same(table: string, columns: Columns): RawBuilder<unknown> {
   const equal = Object.keys(columns).map(name => sql`${sql.ref(`${table}.${name}`)} = ${sql.ref(`input.${name}`)}`)
   return sql.join(equal, sql` and `)
-}
-
-function sqliteInput(names: readonly string[]): RawBuilder<object> {
-  return sql`(select ${sql.join(names.map(name => sql`${new Parameter(name)} as ${sql.id(name)}`))})`
-}
-
-function postgresInput(columns: Columns): RawBuilder<object> {
-  const arrays = Object.entries(columns).map(([name, type]) => {
-    const arrayType = ARRAY_TYPES[type.replace('?', '')]!
-    return sql`${new Parameter(name)}::${sql.raw(arrayType)}`
-  })
-  return sql`(select * from unnest(${sql.join(arrays)}) as rows(${sql.join(Object.keys(columns).map(name => sql.id(name)))}))`
-}
-
-function sqliteBuilder(): Kysely<Database> {
-  return new Kysely({
-    dialect: {
-      createAdapter: () => new SqliteAdapter(),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: db => new SqliteIntrospector(db),
-      createQueryCompiler: () => new SqliteQueryCompiler(),
-    },
-  })
-}
-
-function postgresBuilder(): Kysely<Database> {
-  return new Kysely({
-    dialect: {
-      createAdapter: () => new PostgresAdapter(),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: db => new PostgresIntrospector(db),
-      createQueryCompiler: () => new PostgresQueryCompiler(),
-    },
-  })
 }

@@ -71,8 +71,8 @@ export class Erasure {
       const rows = await tx.query({ compile: () => removal.compile(this.#core.statements.db) })
       if (rows.length > 0) return 'more'
     }
-    const { db, kind } = this.#core.statements
-    if (kind === 'postgres') await tx.query(db.deleteFrom('rate_windows').where('instance_id', '=', instanceId))
+    const { db, dialect } = this.#core.statements
+    if (dialect.isShared) await tx.query(db.deleteFrom('rate_windows').where('instance_id', '=', instanceId))
     await tx.query(db.deleteFrom('connections').where('instance_id', '=', instanceId))
     await tx.query(db.deleteFrom('leases').where('instance_id', '=', instanceId))
     await tx.query(db.deleteFrom('instances').where('id', '=', instanceId))

@@ -172,7 +172,7 @@ interface WebhookRow {
 }
 
 function operations(core: Core) {
-  const { db, kind, now } = core.statements
+  const { db, dialect, now } = core.statements
 
   return {
     create: oneByOne(
@@ -244,7 +244,7 @@ function operations(core: Core) {
       (input: { id: InstanceId; now: number }) => input.id,
       async (tx: Transaction, { id, now: deletedAt }): Promise<boolean> => {
         // These locks wait for running writes and block later ones until the commit.
-        const lock = kind === 'postgres' ? sql`for update` : sql``
+        const lock = dialect.lock(sql`for update`)
         await tx.query(db.selectFrom('leases').select('epoch').where('instance_id', '=', id).modifyEnd(lock))
         await tx.query(db.selectFrom('instances').select('id').where('id', '=', id).modifyEnd(lock))
         const [marked] = await tx.query(

@@ -67,11 +67,11 @@ export class StoredLeases implements Leases {
   }
 }
 
-function operations({ db, now, kind }: Statements) {
+function operations({ db, now, dialect }: Statements) {
   const until = sql<number>`${now} + ${sql.lit(LEASE_MS)}`
   const seenUntil = sql<number>`${now} + ${sql.lit(NODE_SEEN_MS)}`
   /** Skips rows that another transaction is writing. */
-  const free = kind === 'postgres' ? sql`for update skip locked` : sql``
+  const free = dialect.lock(sql`for update skip locked`)
 
   /** A subquery, because SQLite returns columns of the changed table only. */
   const kindOf = sql<InstanceKind>`(select i.kind from instances as i where i.id = leases.instance_id)`.as('kind')

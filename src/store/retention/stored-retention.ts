@@ -50,9 +50,9 @@ export class StoredRetention implements Retention {
 }
 
 /** Idempotency keys expire by the store's clock, look-ups of numbers by the caller's clock. */
-function eraseExpiredOperation({ db, now, kind }: Statements): Operation<{ now: number }, number> {
+function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ now: number }, number> {
   // Skips rows that another node is erasing.
-  const lock = sql.raw(kind === 'postgres' ? 'for update skip locked' : '')
+  const lock = dialect.lock(sql`for update skip locked`)
   const erase = async (tx: Transaction, table: string, column: string, at: unknown) => {
     const key = sql`instance_id, ${sql.ref(column)}`
     const removal = sql`with expired as (select ${key} from ${sql.table(table)} where expires_at <= ${at}

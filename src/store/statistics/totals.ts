@@ -4,12 +4,12 @@ import type { Core } from '../engine/core.ts'
 import { MAX_TOTAL, type StoreTotals } from './statistics.ts'
 
 export async function readTotals({ statements, reader }: Core): Promise<StoreTotals> {
-  const { db, now, kind } = statements
+  const { db, now, dialect } = statements
   const read = <O>(query: RawBuilder<O>) => reader.query<O>({ compile: () => query.compile(db) })
   const [[waiting], states, [size]] = await Promise.all([
     read(waitingQuery(now)),
     read(connectionsQuery(now)),
-    read(kind === 'sqlite' ? SQLITE_BYTES : POSTGRES_BYTES),
+    read(dialect.bytes),
   ])
   const age = (at: number | null | undefined) => (at == null ? 0 : Math.max(0, Number(waiting!.now) - at))
   return {
@@ -26,11 +26,6 @@ export async function readTotals({ statements, reader }: Core): Promise<StoreTot
     bytes: Number(size?.bytes ?? 0),
   }
 }
-
-/** The size of `pombal.db` without its log, which is written back at 64 MiB. */
-const SQLITE_BYTES = sql<{ bytes: number }>`
-  select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()`
-const POSTGRES_BYTES = sql<{ bytes: number }>`select pg_database_size(current_database()) as bytes`
 
 interface WaitingRow {
   now: number

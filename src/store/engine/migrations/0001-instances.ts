@@ -1,6 +1,20 @@
+import type { DatabaseKind } from '../schema/database.ts'
 import type { Flavour } from './flavour.ts'
 
 export function instancesTables({ kind, id, integer, blob, seq, key, rows, clustered }: Flavour): string[] {
+  const only: Record<DatabaseKind, string[]> = {
+    sqlite: [],
+    postgres: [
+      'create index instances_seq on instances (seq)',
+      // Unlogged: a crash of the database resets the windows.
+      `create unlogged table rate_windows (
+        instance_id ${id} not null,
+        opened_at ${integer} not null,
+        calls ${integer} not null,
+        primary key (instance_id)
+      ) with (fillfactor = 50)`,
+    ],
+  }
   return [
     `create table instances (
       seq ${seq},
@@ -16,7 +30,6 @@ export function instancesTables({ kind, id, integer, blob, seq, key, rows, clust
       deleted_at ${integer},
       ${key} (id)
     ) ${rows}`,
-    ...(kind === 'postgres' ? ['create index instances_seq on instances (seq)'] : []),
     'create index instances_deleted on instances (id) where deleted_at is not null',
     `create table connections (
       instance_id ${id} not null,
@@ -41,16 +54,6 @@ export function instancesTables({ kind, id, integer, blob, seq, key, rows, clust
       primary key (instance_id)
     ) ${clustered}`,
     'create index leases_owner on leases (owner)',
-    // Unlogged: a crash of the database resets the windows.
-    ...(kind === 'postgres'
-      ? [
-          `create unlogged table rate_windows (
-            instance_id ${id} not null,
-            opened_at ${integer} not null,
-            calls ${integer} not null,
-            primary key (instance_id)
-          ) with (fillfactor = 50)`,
-        ]
-      : []),
+    ...only[kind],
   ]
 }

@@ -1,7 +1,6 @@
-import { busy, type Flavour } from './flavour.ts'
+import type { Flavour } from './flavour.ts'
 
-export function eventsTables(flavour: Flavour): string[] {
-  const { id, integer, blob, seq, key, clustered } = flavour
+export function eventsTables({ id, integer, blob, seq, key, clustered, busy }: Flavour): string[] {
   return [
     `create table events (
       instance_id ${id} not null,
@@ -29,7 +28,7 @@ export function eventsTables(flavour: Flavour): string[] {
       due_at ${integer} not null,
       redelivery ${integer} not null,
       ${key} (instance_id, event_id)
-    ) ${busy(flavour)}`,
+    ) ${busy}`,
     `create index deliveries_first on deliveries (instance_id, seq) where readiness = 'first'`,
     `create index deliveries_retry on deliveries (instance_id, due_at, seq) where readiness = 'retry'`,
     `create index deliveries_blocked on deliveries (instance_id, event_id) where readiness = 'blocked'`,

@@ -1,4 +1,8 @@
+import type { DatabaseKind } from '../schema/database.ts'
 import type { Flavour } from './flavour.ts'
+
+/** On PostgreSQL the table is unlogged: a crash of the database resets the counts. */
+const CREATE: Record<DatabaseKind, string> = { sqlite: 'create', postgres: 'create unlogged' }
 
 /** Tables for communication and shared counts between nodes. */
 export function betweenNodesTables({ kind, id, integer, clustered }: Flavour): string[] {
@@ -11,8 +15,7 @@ export function betweenNodesTables({ kind, id, integer, clustered }: Flavour): s
       answer text,
       primary key (instance_id, id)
     ) ${clustered}`,
-    // Unlogged: a crash of the database resets the counts.
-    `create ${kind === 'postgres' ? 'unlogged' : ''} table wrong_keys (
+    `${CREATE[kind]} table wrong_keys (
       address ${id} not null,
       ends_at ${integer} not null,
       count ${integer} not null,

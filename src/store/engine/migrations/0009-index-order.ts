@@ -1,3 +1,4 @@
+import type { DatabaseKind } from '../schema/database.ts'
 import type { Flavour } from './flavour.ts'
 
 /**
@@ -6,10 +7,14 @@ import type { Flavour } from './flavour.ts'
  * The new index begins with another column.
  */
 export function indexOrder({ kind }: Flavour): string[] {
-  if (kind === 'sqlite') return []
-  return [
+  return STATEMENTS[kind]
+}
+
+const STATEMENTS: Record<DatabaseKind, string[]> = {
+  sqlite: [],
+  postgres: [
     // The strongest lock first: upgrading to it later can deadlock with running nodes.
     'drop index messages_whatsapp_id',
     'create unique index messages_by_whatsapp_id on messages (whatsapp_id, instance_id)',
-  ]
+  ],
 }

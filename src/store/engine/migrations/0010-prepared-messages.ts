@@ -1,4 +1,11 @@
+import type { DatabaseKind } from '../schema/database.ts'
 import type { Flavour } from './flavour.ts'
+
+/** Migration 0009 renamed the index on PostgreSQL only. */
+const INDEXES: Record<DatabaseKind, string> = {
+  sqlite: 'messages_whatsapp_id',
+  postgres: 'messages_by_whatsapp_id',
+}
 
 /**
  * A message is found by its WhatsApp ID only after its preparation, so the index leaves out earlier messages. WhatsApp IDs are
@@ -7,7 +14,7 @@ import type { Flavour } from './flavour.ts'
 export function preparedMessages({ kind }: Flavour): string[] {
   return [
     // The strongest lock first: upgrading to it later can deadlock with running nodes.
-    kind === 'postgres' ? 'drop index messages_by_whatsapp_id' : 'drop index messages_whatsapp_id',
+    `drop index ${INDEXES[kind]}`,
     'create unique index messages_prepared on messages (whatsapp_id, instance_id) where address is not null',
   ]
 }

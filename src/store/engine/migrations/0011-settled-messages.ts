@@ -1,3 +1,4 @@
+import type { DatabaseKind } from '../schema/database.ts'
 import type { Flavour } from './flavour.ts'
 
 /**
@@ -6,7 +7,8 @@ import type { Flavour } from './flavour.ts'
  * of its own, which on SQLite was nearly half of each commit.
  */
 export function settledMessages({ kind }: Flavour): string[] {
-  return kind === 'postgres' ? onPostgres() : onSqlite()
+  const statements: Record<DatabaseKind, () => string[]> = { sqlite: onSqlite, postgres: onPostgres }
+  return statements[kind]()
 }
 
 function onPostgres(): string[] {

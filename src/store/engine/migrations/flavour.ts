@@ -1,6 +1,6 @@
 import type { DatabaseKind } from '../schema/database.ts'
 
-/** The SQL of the table definitions that differs between the two databases. */
+/** The SQL of the table definitions that differs between the databases. */
 export interface Flavour {
   kind: DatabaseKind
   integer: string
@@ -15,6 +15,8 @@ export interface Flavour {
   rows: string
   /** Ends the definition of a table without a `seq`. SQLite stores its rows in the order of the primary key. */
   clustered: string
+  /** Ends the definition of a table with a `seq` whose rows are inserted and deleted constantly. */
+  busy: string
 }
 
 export const FLAVOURS: Record<DatabaseKind, Flavour> = {
@@ -27,6 +29,7 @@ export const FLAVOURS: Record<DatabaseKind, Flavour> = {
     key: 'unique',
     rows: 'strict',
     clustered: 'strict, without rowid',
+    busy: 'strict',
   },
   postgres: {
     kind: 'postgres',
@@ -37,12 +40,6 @@ export const FLAVOURS: Record<DatabaseKind, Flavour> = {
     key: 'primary key',
     rows: '',
     clustered: '',
+    busy: 'with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0)',
   },
-}
-
-/** PostgreSQL storage settings for a table whose rows are inserted and deleted constantly. */
-export function busy(flavour: Flavour): string {
-  return flavour.kind === 'postgres'
-    ? 'with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0)'
-    : flavour.rows
 }

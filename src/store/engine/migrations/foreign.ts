@@ -1,12 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 import { ForeignDatabase } from '../../errors.ts'
 import type { Database, DatabaseKind } from '../schema/database.ts'
+import { listTables } from './list-tables.ts'
 
-/**
- * Refuses a database with tables of another application: any table on SQLite, since the file is Pombal's own; on PostgreSQL
- * only tables whose names Pombal needs.
- * @throws ForeignDatabase
- */
+/** @throws ForeignDatabase if the database has tables of another application */
 export async function refuseForeign(
   db: Kysely<Database>,
   kind: DatabaseKind,
@@ -16,7 +13,7 @@ export async function refuseForeign(
   if (tables.includes(ours.table)) {
     const { rows } = await sql<{ name: string }>`select name from ${sql.table(ours.table)} limit 1000`.execute(db)
     if (rows.length > 0 && !rows.some(({ name }) => name === ours.first)) throw new ForeignDatabase()
-  } else if (kind === 'sqlite' ? tables.length > 0 : tables.some(name => NEEDED.includes(name))) {
+  } else if (tables.some(IS_FOREIGN[kind])) {
     throw new ForeignDatabase()
   }
 }
@@ -24,12 +21,8 @@ export async function refuseForeign(
 /** Tables of the first migrations. */
 const NEEDED: readonly string[] = ['instances', 'connections', 'leases', 'messages', 'events', 'deliveries', 'meta']
 
-async function listTables(db: Kysely<Database>, kind: DatabaseKind): Promise<string[]> {
-  const query =
-    kind === 'postgres'
-      ? sql<{ name: string }>`select tablename as name from pg_tables where schemaname = current_schema()`
-      : sql<{
-          name: string
-        }>`select name from sqlite_master where type = 'table' and name not like 'sqlite\\_%' escape '\\'`
-  return (await query.execute(db)).rows.map(({ name }) => name)
+/** Without a table of migrations: any table on SQLite, whose file is Pombal's own; on PostgreSQL only a name that Pombal needs. */
+const IS_FOREIGN: Record<DatabaseKind, (name: string) => boolean> = {
+  sqlite: () => true,
+  postgres: name => NEEDED.includes(name),
 }

@@ -18,7 +18,7 @@ import { incomingMessages } from './0012-incoming-messages.ts'
 import { nodesDiffer } from './0014-nodes-differ.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
 import { refuseForeign } from './foreign.ts'
-import { tableExists } from './table-exists.ts'
+import { listTables } from './list-tables.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
 
@@ -77,7 +77,7 @@ export async function refuseIncompatible(db: Kysely<Database>, kind: DatabaseKin
 }
 
 async function refuseNewerSchema(db: Kysely<Database>, kind: DatabaseKind): Promise<void> {
-  if (!(await tableExists(db, kind, MIGRATION_TABLE))) return
+  if (!(await listTables(db, kind)).includes(MIGRATION_TABLE)) return
   const { rows } = await sql<{ name: string }>`select name from ${sql.table(MIGRATION_TABLE)}`.execute(db)
   const unknown = rows.map(row => row.name).filter(name => !(name in STEPS))
   if (unknown.length > 0) throw new NewerSchema(unknown)

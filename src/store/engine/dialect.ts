@@ -1,0 +1,94 @@
+import {
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type RawBuilder,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  sql,
+} from 'kysely'
+import type { Database, DatabaseKind } from './schema/database.ts'
+
+/** A parameter of a compiled query. Each run supplies its value by name. */
+export class Parameter {
+  readonly name: string
+
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
+export interface ColumnTypes {
+  text: string
+  integer: number
+  blob: Uint8Array
+  'text?': string | null
+  'integer?': number | null
+  'blob?': Uint8Array | null
+}
+
+export type Columns = Record<string, keyof ColumnTypes>
+
+/** The SQL of queries that differs between the databases. The SQL of table definitions is in `Flavour`. */
+export interface Dialect {
+  /** Builds queries and runs none. */
+  builder: Kysely<Database>
+  /** The database's clock, in milliseconds since 1970. */
+  now: RawBuilder<number>
+  /** The table `input`: the rows that a statement is run for. */
+  input(columns: Columns): RawBuilder<object>
+  /** `clause`, or nothing on a database with one transaction at a time, which needs no row locks. */
+  lock(clause: RawBuilder<unknown>): RawBuilder<unknown>
+  /** The size of the data. */
+  bytes: RawBuilder<{ bytes: number }>
+  /** Whether several nodes may use the database. The counts of calls are then rows. */
+  isShared: boolean
+}
+
+export const DIALECTS: Record<DatabaseKind, Dialect> = {
+  sqlite: {
+    builder: new Kysely({
+      dialect: {
+        createAdapter: () => new SqliteAdapter(),
+        createDriver: () => new DummyDriver(),
+        createIntrospector: db => new SqliteIntrospector(db),
+        createQueryCompiler: () => new SqliteQueryCompiler(),
+      },
+    }),
+    now: sql`cast(unixepoch('subsec') * 1000 as integer)`,
+    input: columns =>
+      sql`(select ${sql.join(Object.keys(columns).map(name => sql`${new Parameter(name)} as ${sql.id(name)}`))})`,
+    lock: () => sql``,
+    // `pombal.db` without its log, which is written back at 64 MiB.
+    bytes: sql`select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()`,
+    isShared: false,
+  },
+  postgres: {
+    builder: new Kysely({
+      dialect: {
+        createAdapter: () => new PostgresAdapter(),
+        createDriver: () => new DummyDriver(),
+        createIntrospector: db => new PostgresIntrospector(db),
+        createQueryCompiler: () => new PostgresQueryCompiler(),
+      },
+    }),
+    now: sql`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`,
+    input: postgresInput,
+    lock: clause => clause,
+    bytes: sql`select pg_database_size(current_database()) as bytes`,
+    isShared: true,
+  },
+}
+
+const ARRAY_TYPES: Record<string, string> = { text: 'text[]', integer: 'bigint[]', blob: 'bytea[]' }
+
+function postgresInput(columns: Columns): RawBuilder<object> {
+  const arrays = Object.entries(columns).map(([name, type]) => {
+    const arrayType = ARRAY_TYPES[type.replace('?', '')]!
+    return sql`${new Parameter(name)}::${sql.raw(arrayType)}`
+  })
+  return sql`(select * from unnest(${sql.join(arrays)}) as rows(${sql.join(Object.keys(columns).map(name => sql.id(name)))}))`
+}
