@@ -12,6 +12,7 @@ import type { ConnectionRecord } from '../../src/store/connections/connections.t
 import type { Lease } from '../../src/store/leases/leases.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
+import { passKeysAsObjects } from '../../src/whatsapp/baileys/signal/keys-as-objects.ts'
 import { silenceSignalConsole } from '../../src/whatsapp/baileys/signal/quiet-libsignal.ts'
 import { type Connection, type ConnectionOptions, createConnection } from '../../src/whatsapp/connection/connection.ts'
 import { createDatabase, type StoreKind } from '../database.ts'
@@ -121,6 +122,8 @@ export class WhatsappHarness implements AsyncDisposable {
     this.log = []
     this.#dataDir = dataDir
     this.#disposeDatabase = disposeDatabase
+    // As in the service. Stays for the other tests of the file.
+    passKeysAsObjects()
   }
 
   /** @param kind of the store; each harness has its own */
