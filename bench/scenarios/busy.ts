@@ -29,8 +29,9 @@ import type { Latencies, LoadProcess } from '../processes/load.ts'
 const SENDING = [1, 8, 64]
 const CALLERS = 16
 const CONTACTS = Array.from({ length: 16 }, (_, index) => `55119876600${10 + index}`)
-/** For each contact, before the first round. */
-const BACKLOG = 20
+/** Before the first round, posted to the silent network: otherwise texts could be sent faster than they are accepted. */
+const BACKLOG = 20_000
+const QUICK_BACKLOG = 5_000
 /** So many connections that a call waits for none, unless its answer takes over 1 s. */
 const PACE = { perSecond: 100, connections: 100 }
 /** For one instance. */
@@ -94,7 +95,9 @@ async function measureSending(
     const latencies = await load.call('pace', { ...target, ...PACE, durationMs: openMs })
     return { ...PACE, ...latencies }
   }
-  await load.call('post', { ...target, count: requests.length * BACKLOG })
+  network.fallSilent()
+  await load.call('post', { ...target, count: bench.quick ? QUICK_BACKLOG : BACKLOG })
+  network.goOn()
   await load.call('run', { ...target, warmUpMs: 0, durationMs: WARM_UP_MS })
 
   async function alternateRounds(post: Post, figureIn: (round: Round) => number) {
