@@ -11,6 +11,7 @@ import { openKeys } from '../../src/keys.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import { acceptPrepared, createConnected } from '../contract/fixture.ts'
 import { onThisMachine } from '../deadlines.ts'
+import { listeningPorts } from '../listening-ports.ts'
 import { Receiver } from '../receiver.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
@@ -229,6 +230,26 @@ test("with nothing set webhooks reach this machine, but neither Pombal's own por
   await service.admin.writeAsContact(id, { from: CONTACT, text: 'hello again' })
   await receiver.waitFor(1)
 })
+
+test.runIf(process.platform === 'linux')(
+  "webhooks never reach the port of the sandbox's network, by address or by name",
+  async () => {
+    const service = await startService({ WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8, ::1/128' })
+    const { id, token } = await service.admin.createConnected()
+    const instance = service.instance(id, token)
+    const ports = listeningPorts(service.pid!).filter(port => port !== Number(new URL(service.url!).port))
+    expect(ports).toHaveLength(1)
+    for (const host of ['127.0.0.1', '127.0.0.2', '0.0.0.0', '[::ffff:127.0.0.1]']) {
+      const refused = instance.setWebhook(`http://${host}:${ports[0]}/`)
+      await expect(refused).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
+    }
+    await instance.setWebhook(`http://localhost:${ports[0]}/`)
+    await service.admin.writeAsContact(id, { from: CONTACT, text: 'hello' })
+    const event = await until('the event', async () => (await service.admin.listEvents(id))[0])
+    const attempt = await until('an attempt', async () => (await attemptsOf(service, id, event.id)).attempts[0])
+    expect(attempt.error).toBe('blocked_address')
+  },
+)
 
 test('while HOST is not loopback, webhooks cannot reach this machine, by address or by name', async () => {
   const receiver = await startReceiver()
