@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { RETRY_DELAYS_MS } from './domain/delivery.ts'
+import { MAX_RETRIES, MAX_RETRY_DELAY_MS, RETRY_DELAYS_MS } from './domain/delivery.ts'
 
 const MASTER_KEY_BYTES = 32
 const MIN_ADMIN_KEY_LENGTH = 32
@@ -9,8 +9,6 @@ const MIN_ADMIN_KEY_LENGTH = 32
 const MAX_ADMIN_KEY_LENGTH = 1_024
 /** The required format of an admin key. */
 export const ADMIN_KEY_FORMAT = `${MIN_ADMIN_KEY_LENGTH} to ${MAX_ADMIN_KEY_LENGTH} visible ASCII characters`
-const MAX_TIMER_MS = 2 ** 31 - 1
-const MAX_RETRIES = 20
 /** The largest part of a version that WhatsApp's handshake can carry. */
 const MAX_UINT32 = 2 ** 32 - 1
 /** A stop takes at most 10 s, including work in flight. */
@@ -201,7 +199,7 @@ export function parseMasterKey(text: string): Buffer | undefined {
 }
 
 function parseDelays(text: string): readonly number[] | undefined {
-  const delays = text.split(',').map(part => integerIn(0, MAX_TIMER_MS)(part.trim()))
+  const delays = text.split(',').map(part => integerIn(0, MAX_RETRY_DELAY_MS)(part.trim()))
   return delays.length <= MAX_RETRIES && delays.every(delay => delay !== undefined) ? delays : undefined
 }
 

@@ -4,6 +4,10 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number]
 /** Milliseconds between the end of a failed attempt and the start of the next (the default of contract §5). */
 export const RETRY_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
+/** The bounds of a retry schedule. A timer of Node waits at most `MAX_RETRY_DELAY_MS`. */
+export const MAX_RETRIES = 20
+export const MAX_RETRY_DELAY_MS = 2 ** 31 - 1
+
 /** The consequence of an attempt. The caller handles every kind. */
 export type AfterAttempt =
   | { kind: 'delivered' }
