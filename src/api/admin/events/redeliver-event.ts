@@ -23,7 +23,7 @@ export function redeliverEvent(api: Api, { store, now, settings }: ApiContext): 
         summary: 'Deliver an event again',
         description:
           'Posts the same bytes under the same `webhook-id` to the current URL with the current secret, outside the order ' +
-          `and with up to ${attempts} attempts. The event must be delivered or exhausted.`,
+          `and with up to ${attempts} attempts. The event must be delivered, exhausted or never posted.`,
         tags: ['Event log'],
         params: eventParams,
         response: { 202: dataOf(Type.Object({ eventId: eventIdSchema }), 'Queued again.') },
