@@ -57,7 +57,8 @@ interface AttemptToSign {
   now: number
 }
 
-export type PostOutcome =
+/** The outcome of a test event's request. */
+export type TestOutcome =
   | { kind: 'answered'; status: number; excerpt: string | null }
   | { kind: 'failed'; error: string }
 
@@ -80,7 +81,7 @@ export interface ApiOptions {
     /** The headers of one attempt, signed. */
     headersOf(attempt: AttemptToSign): Record<string, string>
     /** Makes one request to an allowed address; never rejects. */
-    post(request: { url: string; headers: Record<string, string>; body: Uint8Array }): Promise<PostOutcome>
+    post(request: { url: string; headers: Record<string, string>; body: Uint8Array }): Promise<TestOutcome>
   }
   panelDir: string
   version: string

@@ -77,7 +77,7 @@ describe('the judge of a crash run', () => {
       repeatedOnWire: 0,
       askedFor: 0,
       undecryptable: 0,
-      incomingAskedFor: 0,
+      incomingRequestedAgain: 0,
     })
   })
 

@@ -28,7 +28,7 @@ export interface Verdict {
   /** Incoming texts that were made undecryptable. */
   undecryptable: number
   /** Other incoming texts that the instance requested again. */
-  incomingAskedFor: number
+  incomingRequestedAgain: number
 }
 
 /**
@@ -62,7 +62,7 @@ export function judge(facts: Facts, { ordersIncoming = true } = {}): Verdict {
     repeatedOnWire: [...facts.phones.values()].flat().filter(entry => entry.copies > 1).length,
     askedFor: [...facts.phones.values()].flat().filter(entry => entry.askedFor !== undefined).length,
     undecryptable: facts.incoming.filter(({ undecryptable }) => undecryptable).length,
-    incomingAskedFor: facts.incoming.filter(text => text.askedFor !== undefined && !text.undecryptable).length,
+    incomingRequestedAgain: facts.incoming.filter(text => text.askedFor !== undefined && !text.undecryptable).length,
   }
 }
 
