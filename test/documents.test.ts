@@ -20,7 +20,7 @@ const DOCUMENTS = [
 ]
 /** How many paths a working search finds at least in the documents that name the most. */
 const LEAST_PATHS: Readonly<Record<string, number>> = {
-  'CONTRIBUTING.md': 3,
+  'CONTRIBUTING.md': 100,
   'docs/architecture.md': 20,
   'docs/glossary.md': 50,
   'docs/limits.md': 10,

@@ -8,7 +8,7 @@ export type ConsumerSpeed = 'unknown' | 'fast' | 'slow'
 
 /** A lane, which requests permits for its attempts. */
 export interface LimitedUser {
-  /** `unknown` at first, then set by the limit. */
+  /** The speed of the lane's consumer, as seen by this lane. `unknown` at first, then set by the limit. */
   speed: ConsumerSpeed
   /** A permit may be free now. The user acquires it at once or leaves it to the next user. */
   onPermit(): void

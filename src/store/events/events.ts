@@ -26,6 +26,8 @@ export interface EventDetail extends EventRecord {
 }
 
 export interface Events {
+  // Implemented beside the messages, in `messages/incoming.ts`, because the event and the row of the message are one write.
+
   /** Stores the message with its event and delivery in one commit. Does nothing if one of its `incomingKeys` is known. */
   recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'>
   /** True if `recordIncoming` would do nothing. */
