@@ -99,7 +99,8 @@ describe('a slow caller', () => {
     const begunAt = performance.now()
     expect((await api.call({ path: '/healthz' })).status).toBe(200)
     expect((await api.send(instance, { to: '5511987654321', text: 'x' })).status).toBe(202)
-    expect(performance.now() - begunAt).toBeLessThan(onThisMachine(3_000))
+    // Before the silent connections are cut off, after 15 s.
+    expect(performance.now() - begunAt).toBeLessThan(12_000)
     for (const socket of sockets) socket.destroy()
   })
 

@@ -9,7 +9,7 @@ import { until } from '../until.ts'
 import { kindsOfBaileys, malformed, STANZAS } from './hostile-stanzas.ts'
 
 const COUNT = { sqlite: 500, postgres: 100 }
-/** The time from sending to reading a text of the unaffected number, on two busy cores. */
+/** The time from sending to reading a text of the unaffected number, or 20 times what is usual in this run. */
 const NOTICED_MS = 10_000
 /** Beside a stanza. */
 const FATES = ['nothing', 'nothing', 'error', 'unanswered', 'cut', 'cut late'] as const
@@ -36,7 +36,7 @@ test.each(STORES)(
     let over = false
     const others = (async () => {
       while (!over) {
-        noticed.push(await harness.sendAndRead(other))
+        noticed.push(await harness.sendAndRead(other, { withinMs: CONDITION_WITHIN_MS }))
         // The pace of a caller, not a wait for anything.
         await sleep(100)
       }
@@ -67,7 +67,8 @@ test.each(STORES)(
     expect(harness.service.pid).toBe(pid)
     expect(harness.service.boots).toBe(1)
     expect(harness.endsOf(other)).toBe(endsBefore)
-    expect(Math.max(...noticed)).toBeLessThan(NOTICED_MS)
+    const usual = noticed.toSorted((a, b) => a - b)[Math.floor(noticed.length / 2)]!
+    expect(Math.max(...noticed)).toBeLessThan(Math.max(NOTICED_MS, 20 * usual))
     // Over a socket that no query was lost on.
     await harness.network.misbehave({ kind: 'cut', account: victim.phone })
     await harness.sendAndRead(await online(harness, victim), { withinMs: CONDITION_WITHIN_MS })

