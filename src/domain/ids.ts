@@ -25,13 +25,9 @@ function drawRandom(count: number): Buffer {
   return pool.subarray(drawn - count, drawn)
 }
 
-function randomDigits(count: number): number[] {
-  return Array.from(drawRandom(count), byte => byte & 31)
-}
-
-function toCharacters(digits: readonly number[]): string {
+function randomCharacters(count: number): string {
   let text = ''
-  for (const digit of digits) text += ALPHABET[digit]
+  for (const byte of drawRandom(count)) text += ALPHABET[byte & 31]
   return text
 }
 
@@ -47,31 +43,29 @@ function timeCharacters(at: number): string {
 /** The largest time that fits into `TIME_CHARACTERS`. */
 const LAST_MOMENT = 32 ** TIME_CHARACTERS - 1
 
-let latest: { at: number; digits: number[] } | null = null
+let latest: { at: number; random: string } | null = null
 
 /**
  * 48 bits of milliseconds and 80 random bits (the layout of a ULID): unique and sorted by time. Within one millisecond
  * the IDs of a process sort in the order of their creation.
  */
 function timeOrderedId(now: number): string {
-  const digits = latest?.at === now ? successor(latest.digits) : randomDigits(RANDOM_CHARACTERS)
-  latest = { at: now, digits }
-  return timeCharacters(now) + toCharacters(digits)
+  const random = latest?.at === now ? successor(latest.random) : randomCharacters(RANDOM_CHARACTERS)
+  latest = { at: now, random }
+  return timeCharacters(now) + random
 }
 
 /** The next number in base 32; wraps around after the last. */
-function successor(digits: readonly number[]): number[] {
-  const next = [...digits]
-  for (let index = next.length - 1; index >= 0; index -= 1) {
-    next[index] = (next[index]! + 1) & 31
-    if (next[index] !== 0) break
-  }
-  return next
+function successor(text: string): string {
+  const rest = text.slice(0, -1)
+  const next = ALPHABET[ALPHABET.indexOf(text.slice(-1)) + 1]
+  if (next !== undefined) return rest + next
+  return rest === '' ? '0' : `${successor(rest)}0`
 }
 
 /** `inst_` and 12 characters (contract §6). */
 export function newInstanceId(): InstanceId {
-  return `inst_${toCharacters(randomDigits(INSTANCE_CHARACTERS))}`
+  return `inst_${randomCharacters(INSTANCE_CHARACTERS)}`
 }
 
 export function newMessageId(now: number): MessageId {

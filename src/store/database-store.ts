@@ -6,7 +6,6 @@ import { StoredDeliveries } from './deliveries/stored-deliveries.ts'
 import type { Sealing } from './encryption/sealing.ts'
 import type { Backend } from './engine/backend.ts'
 import type { Core } from './engine/core.ts'
-import type { Operation } from './engine/operation.ts'
 import { Probe } from './engine/probe.ts'
 import { GuardedReader } from './engine/reader.ts'
 import type { Statements } from './engine/statement.ts'
@@ -20,7 +19,7 @@ import { StoredLeases } from './leases/stored-leases.ts'
 import { Progress } from './messages/progress.ts'
 import { StoredMessages } from './messages/stored-messages.ts'
 import { StoredNumbers } from './numbers/stored-numbers.ts'
-import { observeWrite, type StoreObserver } from './observer.ts'
+import { endOf, type StoreObserver } from './observer.ts'
 import { StoredRetention } from './retention/stored-retention.ts'
 import { StoredPhoneOrders } from './sandbox/stored-phone-orders.ts'
 import { StoredSandbox } from './sandbox/stored-sandbox.ts'
@@ -79,11 +78,18 @@ export class DatabaseStore implements Store {
       hints: this.hints,
       traces: new Traces(backend),
       reader: new GuardedReader(backend),
-      write: (operation, input) => {
-        const written = this.#writerOf(operation, input).write(operation, input)
-        written.catch(error => this.#probe.noteFailure(error))
-        if (observer !== null) observeWrite(observer, operation.name, written)
-        return written
+      write: async (operation, input) => {
+        const writer = operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
+        const startedAt = performance.now()
+        try {
+          const outcome = await writer.write(operation, input)
+          observer?.onWrite(operation.name, performance.now() - startedAt, 'committed')
+          return outcome
+        } catch (error) {
+          this.#probe.noteFailure(error)
+          observer?.onWrite(operation.name, performance.now() - startedAt, endOf(error))
+          throw error
+        }
       },
     }
     const recorder = new EventRecorder(statements)
@@ -105,10 +111,6 @@ export class DatabaseStore implements Store {
 
   ping(): Promise<void> {
     return this.#probe.run((operation, value) => this.#commonWriter.write(operation, value))
-  }
-
-  #writerOf<I>(operation: Operation<I, unknown>, input: I): Writer {
-    return operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
   }
 
   close(): Promise<void> {

@@ -51,12 +51,8 @@ export class LocalHints implements Hints {
     }
   }
 
-  publish(topic: HintTopic, instanceId: InstanceId, about?: string): void {
-    this.notify(topic, instanceId, 'here', about)
-  }
-
   /** @returns whether this process has a listener for just this instance, which means that it owns it */
-  protected notify(topic: HintTopic, instanceId: InstanceId, origin: HintOrigin, about?: string): boolean {
+  publish(topic: HintTopic, instanceId: InstanceId, about?: string, origin: HintOrigin = 'here'): boolean {
     const byInstance = this.#listeners.get(topic)
     const its = byInstance?.get(instanceId)
     for (const listeners of [its, byInstance?.get(EVERY)]) {

@@ -9,13 +9,8 @@ export interface StoreObserver {
   onWrite(operation: string, durationMs: number, end: WriteEnd): void
 }
 
-/** Reports the end of `write` to `observer`. Does not affect `write`. */
-export function observeWrite(observer: StoreObserver, operation: string, write: Promise<unknown>): void {
-  const startedAt = performance.now()
-  const report = (end: WriteEnd) => observer.onWrite(operation, performance.now() - startedAt, end)
-  write.then(
-    () => report('committed'),
-    error =>
-      report(error instanceof LeaseLost ? 'fenced' : error instanceof StoreUnavailable ? 'unavailable' : 'failed'),
-  )
+/** How a write ended that failed with `error`. */
+export function endOf(error: unknown): WriteEnd {
+  if (error instanceof LeaseLost) return 'fenced'
+  return error instanceof StoreUnavailable ? 'unavailable' : 'failed'
 }

@@ -65,7 +65,6 @@ function setOperation({ statements }: Core): Operation<SetInput, void> {
   return {
     name: 'credentials.set',
     ...fenced,
-    keys: ({ changes }) => changes.map(({ type, id }) => `${type}/${id}`),
     async run(tx, inputs) {
       // The last of several changes to one row wins.
       const rows = new Map<string, { instance_id: string; type: string; id: string; value: Uint8Array | null }>()
@@ -75,12 +74,15 @@ function setOperation({ statements }: Core): Operation<SetInput, void> {
           rows.set(`${instance_id}/${type}/${id}`, { instance_id, type, id, value: sealed })
         }
       }
-      const all = [...rows.values()]
-      const written = all.flatMap(row => (row.value === null ? [] : [{ ...row, value: row.value }]))
-      const removed = all.flatMap(({ value, ...key }) => (value === null ? [key] : []))
+      const written: { instance_id: string; type: string; id: string; value: Uint8Array }[] = []
+      const removed: { instance_id: string; type: string; id: string }[] = []
+      for (const row of rows.values()) {
+        if (row.value === null) removed.push(row)
+        else written.push({ ...row, value: row.value })
+      }
       if (written.length > 0) tx.post(put, written)
       if (removed.length > 0) tx.post(remove, removed)
-      return inputs.map(() => undefined)
+      return []
     },
   }
 }

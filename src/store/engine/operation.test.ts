@@ -21,7 +21,8 @@ const clear = operation('clear')
 
 function unit(of: Operation<Input, void>, instanceId: string, label: string, keys?: string[]): Unit {
   const input: Input = { instanceId, label, ...(keys && { keys }) }
-  return { operation: of as Operation<unknown, unknown>, input, resolve: () => undefined, reject: () => undefined }
+  const settle = { resolve: () => undefined, reject: () => undefined }
+  return { operation: of as Operation<unknown, unknown>, input, instanceId, lease: undefined, ...settle }
 }
 
 function labels(units: Unit[]): string[] {

@@ -14,7 +14,7 @@ export interface Operation<I, O> {
   readonly isRare?: boolean
   /** Goes to the front of the queue and is never refused. */
   readonly urgent?: boolean
-  /** @returns one outcome per input, in the same order */
+  /** @returns one outcome per input, in the same order; an empty list if the inputs have no outcomes */
   run(tx: Transaction, inputs: readonly I[]): Promise<O[]>
   /** An alternative to `run` for a single statement that needs no transaction. Its inputs may have keys in common. */
   runAlone?(session: Session, inputs: readonly I[]): Promise<O[]>
@@ -61,6 +61,8 @@ export function fencedOneByOne<I extends { lease: Lease }, O>(
 export interface Unit {
   readonly operation: Operation<unknown, unknown>
   readonly input: unknown
+  readonly instanceId: InstanceId
+  readonly lease: Lease | undefined
   resolve(outcome: unknown): void
   reject(error: unknown): void
 }
@@ -79,8 +81,7 @@ export function arrange(units: readonly Unit[]): Group[] {
   const latestOfInstance = new Map<InstanceId, number>()
   const latestOfOperation = new Map<object, number>()
   for (const unit of units) {
-    const { operation, input } = unit
-    const instanceId = operation.instanceId(input)
+    const { operation, input, instanceId } = unit
     const keys = operation.keys?.(input).map(key => `${instanceId}/${key}`) ?? []
     let at = latestOfOperation.get(operation)
     const joins =

@@ -32,7 +32,8 @@ export interface RowsStatement<I, O> extends Statement<I, O> {
 type ColumnsOf<T extends keyof Database, C> = Columns & {
   [K in keyof C]: K extends keyof Database[T] ? unknown : never
 }
-type RowOf<C extends Columns> = { [K in keyof C]: ColumnTypes[C[K]] }
+/** The rows that a statement over these columns takes. */
+export type RowOf<C extends Columns> = { [K in keyof C]: ColumnTypes[C[K]] }
 
 interface InsertOptions<T extends keyof Database, O> {
   /** Columns that have the same value in every row. */
@@ -164,8 +165,11 @@ export class Statements {
 }
 
 export function fill(statement: Statement<never, unknown>, input: object): unknown[] {
-  const values = input as Record<string, unknown>
-  return statement.parameters.map(parameter => (parameter instanceof Parameter ? values[parameter.name] : parameter))
+  const values: unknown[] = []
+  for (const parameter of statement.parameters) {
+    values.push(parameter instanceof Parameter ? (input as Record<string, unknown>)[parameter.name] : parameter)
+  }
+  return values
 }
 
 /** The parameters of one run over many rows: an array for each column. */

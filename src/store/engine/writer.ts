@@ -45,31 +45,23 @@ export class Writer {
 
   write<I, O>(operation: Operation<I, O>, input: I): Promise<O> {
     const urgent = operation.urgent === true
+    const instanceId = operation.instanceId(input)
     if (this.#closed !== null) return Promise.reject(new StoreUnavailable('The store is closing.'))
-    if (!urgent && this.#isOverloaded(operation.instanceId(input)))
+    if (!urgent && this.#isOverloaded(instanceId))
       return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
-    return new Promise<O>((resolve, reject) => {
-      const unit: Unit = {
-        operation: operation as Operation<unknown, unknown>,
-        input,
-        resolve: resolve as (outcome: unknown) => void,
-        reject,
-      }
-      if (urgent) this.#waiting.unshift(unit)
-      else this.#waiting.push(unit)
-      this.#startSoon()
-    })
+    const { promise, resolve, reject } = Promise.withResolvers<O>()
+    const unit = { operation, input, instanceId, lease: operation.lease?.(input), resolve, reject } as Unit
+    if (urgent) this.#waiting.unshift(unit)
+    else this.#waiting.push(unit)
+    this.#startSoon()
+    return promise
   }
 
   /** Resolves when all accepted units are settled. */
   close(): Promise<void> {
     this.#closed ??= Promise.withResolvers()
-    if (this.#isIdle) this.#closed.resolve()
+    if (this.#waiting.length === 0 && this.#begunAt.length === 0) this.#closed.resolve()
     return this.#closed.promise
-  }
-
-  get #isIdle(): boolean {
-    return this.#waiting.length === 0 && this.#begunAt.length === 0
   }
 
   #isOverloaded(instanceId: InstanceId): boolean {
@@ -85,23 +77,21 @@ export class Writer {
   #startSoon(): void {
     if (this.#startScheduled || !this.#canStart) return
     this.#startScheduled = true
-    setImmediate(() => {
-      this.#startScheduled = false
-      this.#startCommits()
-    })
+    setImmediate(this.#startCommits)
   }
 
-  #startCommits(): void {
+  readonly #startCommits = (): void => {
+    this.#startScheduled = false
     clearTimeout(this.#timer)
     while (this.#waiting.length > 0 && this.#canStart) {
       const waitMs = this.#joinMs
       if (waitMs > 0) {
-        this.#timer = setTimeout(() => this.#startCommits(), waitMs)
+        this.#timer = setTimeout(this.#startCommits, waitMs)
         return
       }
       const units = this.#take(MAX_UNITS_PER_COMMIT)
       if (units.length === 0) return
-      this.#start(units)
+      void this.#start(units)
     }
   }
 
@@ -118,7 +108,7 @@ export class Writer {
     const units: Unit[] = []
     const left: Unit[] = []
     for (const unit of this.#waiting) {
-      const isFree = !this.#busy.has(unit.operation.instanceId(unit.input))
+      const isFree = !this.#busy.has(unit.instanceId)
       if (isFree && units.length < atMost) units.push(unit)
       else left.push(unit)
     }
@@ -126,23 +116,24 @@ export class Writer {
     return units
   }
 
-  #start(units: readonly Unit[]): void {
+  async #start(units: readonly Unit[]): Promise<void> {
     const begunAt = this.#monotonicNow()
-    const instances = new Set(units.map(({ operation, input }) => operation.instanceId(input)))
     this.#begunAt.push(begunAt)
-    for (const instanceId of instances) this.#busy.set(instanceId, begunAt)
-    this.#settle(units).finally(() => {
-      this.#begunAt.splice(this.#begunAt.indexOf(begunAt), 1)
-      for (const instanceId of instances) this.#busy.delete(instanceId)
-      if (this.#waiting.length > 0) this.#startSoon()
-      else if (this.#isIdle) this.#closed?.resolve()
-    })
+    for (const { instanceId } of units) this.#busy.set(instanceId, begunAt)
+    await this.#settle(units)
+    this.#begunAt.splice(this.#begunAt.indexOf(begunAt), 1)
+    for (const { instanceId } of units) this.#busy.delete(instanceId)
+    if (this.#waiting.length > 0) this.#startSoon()
+    else if (this.#begunAt.length === 0) this.#closed?.resolve()
   }
 
   async #settle(units: readonly Unit[], conflicts = 0): Promise<void> {
     try {
-      const settlements = await this.#commit(units)
-      for (const settle of settlements) settle()
+      const outcomes = await this.#commit(units)
+      for (const unit of units) {
+        if (outcomes.has(unit)) unit.resolve(outcomes.get(unit))
+        else unit.reject(new LeaseLost(unit.instanceId))
+      }
     } catch (error) {
       const meaning = error instanceof StoreUnavailable ? 'unavailable' : this.#backend.classify(error)
       if (meaning === 'unavailable') {
@@ -161,18 +152,19 @@ export class Writer {
     }
   }
 
-  /** @returns functions that settle the units' promises */
-  async #commit(units: readonly Unit[]): Promise<(() => void)[]> {
+  /** @returns the outcomes of the units, except those whose lease was lost */
+  async #commit(units: readonly Unit[]): Promise<Outcomes> {
     const { autocommit } = this.#backend
     const { operation } = units[0]!
     if (autocommit !== null && operation.runAlone && units.every(unit => unit.operation === operation)) {
       const inputs = units.map(unit => unit.input)
-      return settlementsOf(units, await operation.runAlone(autocommit, inputs))
+      const results = await operation.runAlone(autocommit, inputs)
+      return new Map(units.map((unit, index) => [unit, results[index]]))
     }
     const tx = await this.#backend.begin()
-    let settlements: (() => void)[]
+    let outcomes: Outcomes
     try {
-      settlements = await this.#run(tx, units)
+      outcomes = await this.#run(tx, units)
     } catch (error) {
       await tx.rollback()
       throw error
@@ -184,33 +176,31 @@ export class Writer {
       if (error instanceof PostFailed) throw error.cause
       throw new StoreUnavailable('The commit failed.', { cause: error })
     }
-    return settlements
+    return outcomes
   }
 
-  async #run(tx: Transaction, units: readonly Unit[]): Promise<(() => void)[]> {
-    const settlements: (() => void)[] = []
-    const leases = units.flatMap(({ operation, input }) => operation.lease?.(input) ?? [])
-    let held = await this.#fence.held(tx, leases)
+  async #run(tx: Transaction, units: readonly Unit[]): Promise<Outcomes> {
+    const outcomes = new Map<Unit, unknown>()
+    let held = await this.#fence.held(tx, units)
     for (const { operation, units: members } of arrange(units)) {
       const granted: Unit[] = []
+      const inputs: unknown[] = []
       for (const unit of members) {
-        const lease = operation.lease?.(unit.input)
-        if (lease === undefined || held.has(leaseKey(lease))) granted.push(unit)
-        else settlements.push(() => unit.reject(new LeaseLost(lease.instanceId)))
+        if (unit.lease !== undefined && !held.has(leaseKey(unit.lease))) continue
+        granted.push(unit)
+        inputs.push(unit.input)
       }
       if (granted.length === 0) continue
-      const inputs = granted.map(unit => unit.input)
-      settlements.push(...settlementsOf(granted, await operation.run(tx, inputs)))
+      const results = await operation.run(tx, inputs)
+      for (const [index, unit] of granted.entries()) outcomes.set(unit, results[index])
       // The leases are locked until the commit, so only this transaction can move them.
-      if (operation.isRare) held = await this.#fence.held(tx, leases)
+      if (operation.isRare) held = await this.#fence.held(tx, units)
     }
-    return settlements
+    return outcomes
   }
 }
 
-function settlementsOf(units: readonly Unit[], outcomes: readonly unknown[]): (() => void)[] {
-  return units.map((unit, index) => () => unit.resolve(outcomes[index]))
-}
+type Outcomes = ReadonlyMap<Unit, unknown>
 
 /** Finds the leases that are still held, and locks them until the transaction ends. */
 export class Fence {
@@ -222,14 +212,18 @@ export class Fence {
     this.#find = statements.find('leases', columns, ['instance_id', 'owner', 'epoch'], { lock: 'key share' })
   }
 
-  async held(tx: Transaction, leases: readonly Lease[]): Promise<Set<string>> {
-    if (leases.length === 0) return new Set()
-    const distinct = new Map(leases.map(lease => [leaseKey(lease), lease]))
-    const rows = await tx.each(
-      this.#find,
-      [...distinct.values()].map(({ instanceId, owner, epoch }) => ({ instance_id: instanceId, owner, epoch })),
-    )
-    return new Set(rows.map(row => leaseKey({ instanceId: row.instance_id, owner: row.owner!, epoch: row.epoch })))
+  /** @returns the keys of the leases of these units that are still held */
+  async held(tx: Transaction, units: readonly Unit[]): Promise<Set<string>> {
+    const leases = new Map<string, { instance_id: string; owner: string; epoch: number }>()
+    for (const { lease } of units) {
+      if (lease) leases.set(leaseKey(lease), { instance_id: lease.instanceId, owner: lease.owner, epoch: lease.epoch })
+    }
+    const held = new Set<string>()
+    if (leases.size === 0) return held
+    for (const { instance_id: instanceId, owner, epoch } of await tx.each(this.#find, [...leases.values()])) {
+      held.add(leaseKey({ instanceId, owner: owner!, epoch }))
+    }
+    return held
   }
 }
 

@@ -2,18 +2,21 @@ import { sql } from 'kysely'
 import type { EventKind } from '../../domain/event.ts'
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
-import type { Statements } from '../engine/statement.ts'
+import type { RowOf, Statements } from '../engine/statement.ts'
 
-export interface NewEvent {
-  instanceId: InstanceId
-  id: EventId
-  kind: EventKind
-  timestamp: number
-  createdAt: number
-  messageId: MessageId | null
-  incomingDigest: Uint8Array | null
-  body: string
-}
+const EVENT = {
+  instance_id: 'text',
+  id: 'text',
+  kind: 'text',
+  timestamp: 'integer',
+  created_at: 'integer',
+  message_id: 'text?',
+  incoming_digest: 'blob?',
+  body: 'text',
+} as const
+
+/** A row of `events`. */
+export type NewEvent = RowOf<typeof EVENT> & { kind: EventKind }
 
 interface RecordedEvents {
   /** The events that were not recorded before. */
@@ -42,65 +45,56 @@ export class EventRecorder {
 
   /** @param events the events of each message in their order */
   async record(tx: Transaction, events: readonly NewEvent[]): Promise<RecordedEvents> {
-    const [recorded, urls] = await Promise.all([this.#insertEvents(tx, events), this.#urls(tx, events)])
-    const posted = recorded.filter(event => urls.has(event.instanceId))
+    const [inserted, urls] = await Promise.all([tx.each(this.#statements.insertEvent, events), this.#urls(tx, events)])
+    const recorded = new Set<EventId>()
+    for (const { id } of inserted) recorded.add(id)
+    const posted: NewEvent[] = []
+    for (const event of events) if (recorded.has(event.id) && urls.has(event.instance_id)) posted.push(event)
     const latest = await this.#latestUnfinished(tx, posted)
     const deliveries: NewDelivery[] = []
     const deliverable = new Set<InstanceId>()
     for (const event of posted) {
-      const { instanceId: instance_id, id: event_id } = event
+      const { instance_id, id: event_id, created_at: due_at } = event
+      const url = urls.get(instance_id)!
       const message_id = chainOf(event)
       const key = `${instance_id}/${message_id}`
       const blocked_by = message_id === null ? null : (latest.get(key) ?? null)
       if (message_id !== null) latest.set(key, event_id)
       if (blocked_by === null) deliverable.add(instance_id)
       const readiness = blocked_by === null ? 'first' : 'blocked'
-      const url = urls.get(instance_id)!
-      deliveries.push({ instance_id, event_id, message_id, url, readiness, blocked_by, due_at: event.createdAt })
+      deliveries.push({ instance_id, event_id, message_id, url, readiness, blocked_by, due_at })
     }
     if (deliveries.length > 0) tx.post(this.#statements.insertDelivery, deliveries)
-    return { events: new Set(recorded.map(event => event.id)), deliverable }
-  }
-
-  async #insertEvents(tx: Transaction, events: readonly NewEvent[]): Promise<NewEvent[]> {
-    const rows = events.map(event => ({
-      instance_id: event.instanceId,
-      id: event.id,
-      kind: event.kind,
-      timestamp: event.timestamp,
-      created_at: event.createdAt,
-      message_id: event.messageId,
-      incoming_digest: event.incomingDigest,
-      body: event.body,
-    }))
-    const inserted = await tx.each(this.#statements.insertEvent, rows)
-    const ids = new Set(inserted.map(row => row.id))
-    return events.filter(event => ids.has(event.id))
+    return { events: recorded, deliverable }
   }
 
   /** The current webhook URLs, locked until the commit. */
   async #urls(tx: Transaction, events: readonly NewEvent[]): Promise<Map<InstanceId, string>> {
-    const ids = new Set(events.map(event => event.instanceId))
-    if (ids.size === 0) return new Map()
-    const rows = await tx.each(
-      this.#statements.findUrl,
-      [...ids].map(id => ({ id })),
-    )
-    return new Map(rows.flatMap(({ id, webhook_url }) => (webhook_url === null ? [] : [[id, webhook_url] as const])))
+    const asked = new Map<InstanceId, { id: InstanceId }>()
+    for (const { instance_id: id } of events) asked.set(id, { id })
+    const urls = new Map<InstanceId, string>()
+    if (asked.size === 0) return urls
+    for (const { id, webhook_url } of await tx.each(this.#statements.findUrl, [...asked.values()])) {
+      if (webhook_url !== null) urls.set(id, webhook_url)
+    }
+    return urls
   }
 
   /** By message: the event whose delivery blocks the next one. The delivery is locked until the commit. */
   async #latestUnfinished(tx: Transaction, events: readonly NewEvent[]): Promise<Map<string, EventId>> {
     const messages = new Map<string, { instance_id: InstanceId; message_id: MessageId }>()
     for (const event of events) {
-      const { instanceId: instance_id } = event
       const message_id = chainOf(event)
-      if (message_id !== null) messages.set(`${instance_id}/${message_id}`, { instance_id, message_id })
+      if (message_id === null) continue
+      const { instance_id } = event
+      messages.set(`${instance_id}/${message_id}`, { instance_id, message_id })
     }
-    if (messages.size === 0) return new Map()
+    const latest = new Map<string, EventId>()
+    if (messages.size === 0) return latest
     const rows = await tx.each(this.#statements.findUnfinished, [...messages.values()])
     rows.sort((a, b) => a.seq - b.seq)
-    return new Map(rows.map(row => [`${row.instance_id}/${row.message_id}`, row.event_id]))
+    for (const { instance_id, message_id, event_id } of rows) latest.set(`${instance_id}/${message_id}`, event_id)
+    return latest
   }
 }
 
@@ -114,33 +108,20 @@ const WAITS: Record<EventKind, boolean> = {
 }
 
 /** The message whose earlier events block this one; null if nothing blocks it. */
-function chainOf({ kind, messageId }: NewEvent): MessageId | null {
-  return WAITS[kind] ? messageId : null
+function chainOf({ kind, message_id }: NewEvent): MessageId | null {
+  return WAITS[kind] ? message_id : null
 }
 
 function prepare(statements: Statements) {
   return {
-    insertEvent: statements.insert(
-      'events',
-      {
-        instance_id: 'text',
-        id: 'text',
-        kind: 'text',
-        timestamp: 'integer',
-        created_at: 'integer',
-        message_id: 'text?',
-        incoming_digest: 'blob?',
-        body: 'text',
-      },
-      {
-        finish: query =>
-          query
-            .onConflict(oc =>
-              oc.columns(['instance_id', 'incoming_digest']).where('incoming_digest', 'is not', null).doNothing(),
-            )
-            .returning('id'),
-      },
-    ),
+    insertEvent: statements.insert('events', EVENT, {
+      finish: query =>
+        query
+          .onConflict(oc =>
+            oc.columns(['instance_id', 'incoming_digest']).where('incoming_digest', 'is not', null).doNothing(),
+          )
+          .returning('id'),
+    }),
 
     findUrl: statements.find('instances', { id: 'text' }, ['id', 'webhook_url'], { lock: 'share' }),
 

@@ -1,17 +1,40 @@
 import { sql } from 'kysely'
 import { acceptsMessages, currentState } from '../../domain/connection.ts'
+import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
-import type { Statements } from '../engine/statement.ts'
+import type { RowOf, Statements } from '../engine/statement.ts'
 import type { AcceptOutcome, NewMessage } from './messages.ts'
 
 /** How long an idempotency key is valid (contract §3). */
 const KEY_MS = 24 * 60 * 60_000
 
-type Acceptance = { message: NewMessage; now: number }
-type KeyedMessage = NewMessage & { idempotency: { key: string; digest: Uint8Array } }
+const MESSAGE = {
+  instance_id: 'text',
+  id: 'text',
+  recipient: 'text',
+  text: 'text',
+  whatsapp_id: 'text',
+  created_at: 'integer',
+} as const
+
+interface Acceptance {
+  message: NewMessage
+  now: number
+}
+
+/** A row of `idempotency_keys`. */
+interface Key {
+  instance_id: InstanceId
+  key: string
+  digest: Uint8Array
+  message_id: MessageId
+}
+
+/** By `keyId`. */
+type Keys = ReadonlyMap<string, Key>
 
 /** Checks the instance, the idempotency key and the connection, in this order, then inserts. */
 export function acceptOperation({ statements }: Core): Operation<Acceptance, AcceptOutcome> {
@@ -21,105 +44,84 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
     instanceId: ({ message }) => message.instanceId,
     keys: ({ message }) => (message.idempotency === undefined ? [] : [message.idempotency.key]),
     async run(tx, inputs) {
-      const messages = inputs.map(input => input.message)
-      const acceptance = await findAcceptance(tx, messages)
-      const keyed = messages.filter(isKeyed)
-      const known = await findKnownKeys(tx, keyed)
-      const refusals = messages.map((message): AcceptOutcome | null => {
-        const accepts = acceptance.get(message.instanceId)
-        if (accepts === undefined) return { kind: 'no_instance' }
-        const repeat = isKeyed(message) ? known.get(keyId(message)) : undefined
-        if (repeat !== undefined && isKeyed(message)) return replay(message, repeat)
-        return accepts ? null : { kind: 'not_connected' }
-      })
-      const accepted = inputs.filter((_, index) => refusals[index] === null)
-      const taken = await takeKeys(tx, accepted.map(({ message }) => message).filter(isKeyed))
-      const inserted = accepted.filter(({ message }) => !isKeyed(message) || !taken.has(keyId(message)))
-      insert(tx, inserted)
-      return messages.map((message, index): AcceptOutcome => {
-        const winner = isKeyed(message) ? taken.get(keyId(message)) : undefined
-        if (refusals[index] !== null) return refusals[index]!
-        return winner !== undefined && isKeyed(message) ? replay(message, winner) : { kind: 'accepted', id: message.id }
-      })
+      const accepting = await findAccepting(tx, inputs)
+      const known = await findKeys(tx, keysOf(inputs))
+      const outcomes = new Map<Acceptance, AcceptOutcome>()
+      const accepted: Acceptance[] = []
+      for (const input of inputs) {
+        const outcome = decide(input.message, accepting.get(input.message.instanceId), known)
+        outcomes.set(input, outcome)
+        if (outcome.kind === 'accepted') accepted.push(input)
+      }
+      const taken = await takeKeys(tx, keysOf(accepted))
+      const rows: RowOf<typeof MESSAGE>[] = []
+      for (const input of accepted) {
+        const { message, now } = input
+        const outcome = decide(message, true, taken)
+        outcomes.set(input, outcome)
+        if (outcome.kind !== 'accepted') continue
+        const { id, instanceId: instance_id, to: recipient, text, whatsappId: whatsapp_id } = message
+        rows.push({ instance_id, id, recipient, text, whatsapp_id, created_at: now })
+      }
+      if (rows.length > 0) tx.post(queries.insertMessage, rows)
+      return [...outcomes.values()]
     },
   }
 
   /** Whether each existing instance accepts messages now. */
-  async function findAcceptance(tx: Transaction, messages: readonly NewMessage[]) {
-    const ids = new Set(messages.map(message => message.instanceId))
-    const rows = await tx.each(
-      queries.findConnection,
-      [...ids].map(instance_id => ({ instance_id })),
-    )
-    return new Map(
-      rows.map(row => {
-        const stored = { state: row.state, lastConnectedAt: row.last_connected_at }
-        const state = currentState(stored, row.lease_until > row.now, row.now)
-        return [row.id, acceptsMessages(state)]
-      }),
-    )
+  async function findAccepting(tx: Transaction, inputs: readonly Acceptance[]): Promise<Map<InstanceId, boolean>> {
+    const asked = new Map<InstanceId, { instance_id: InstanceId }>()
+    for (const { message } of inputs) asked.set(message.instanceId, { instance_id: message.instanceId })
+    const accepting = new Map<InstanceId, boolean>()
+    for (const row of await tx.each(queries.findConnection, [...asked.values()])) {
+      const stored = { state: row.state, lastConnectedAt: row.last_connected_at }
+      accepting.set(row.id, acceptsMessages(currentState(stored, row.lease_until > row.now, row.now)))
+    }
+    return accepting
   }
 
-  async function findKnownKeys(tx: Transaction, messages: readonly KeyedMessage[]) {
-    if (messages.length === 0) return new Map<string, KnownKey>()
-    const rows = await tx.each(
-      queries.findKey,
-      messages.map(({ instanceId, idempotency }) => ({ instance_id: instanceId, key: idempotency.key })),
-    )
-    return new Map(rows.map(row => [`${row.instance_id}/${row.key}`, row]))
+  /** The stored rows of these keys. */
+  async function findKeys(tx: Transaction, keys: readonly Key[]): Promise<Keys> {
+    const rows = keys.length === 0 ? [] : await tx.each(queries.findKey, keys)
+    return new Map(rows.map(row => [keyId(row.instance_id, row.key), row]))
   }
 
-  /** @returns the keys that another node took since `findKnownKeys` */
-  async function takeKeys(tx: Transaction, messages: readonly KeyedMessage[]) {
-    if (messages.length === 0) return new Map<string, KnownKey>()
-    const rows = messages.map(({ instanceId, id, idempotency }) => ({
-      instance_id: instanceId,
-      key: idempotency.key,
-      digest: idempotency.digest,
-      message_id: id,
-    }))
+  /** @returns the keys that another node took since `findKeys` */
+  async function takeKeys(tx: Transaction, keys: readonly Key[]): Promise<Keys> {
+    if (keys.length === 0) return new Map()
     // All nodes lock rows in the same order, which prevents deadlocks.
-    rows.sort((a, b) => (a.instance_id + a.key < b.instance_id + b.key ? -1 : 1))
-    const got = await tx.each(queries.takeKey, rows)
-    const ours = new Set(got.map(row => `${row.instance_id}/${row.key}`))
-    return findKnownKeys(
+    const sorted = keys.toSorted((a, b) => (a.instance_id + a.key < b.instance_id + b.key ? -1 : 1))
+    const ours = new Set((await tx.each(queries.takeKey, sorted)).map(row => keyId(row.instance_id, row.key)))
+    return findKeys(
       tx,
-      messages.filter(message => !ours.has(keyId(message))),
+      keys.filter(({ instance_id, key }) => !ours.has(keyId(instance_id, key))),
     )
   }
+}
 
-  function insert(tx: Transaction, accepted: readonly Acceptance[]): void {
-    if (accepted.length === 0) return
-    const rows = accepted.map(({ message, now }) => ({
-      instance_id: message.instanceId,
-      id: message.id,
-      recipient: message.to,
-      text: message.text,
-      whatsapp_id: message.whatsappId,
-      created_at: now,
-    }))
-    tx.post(queries.insertMessage, rows)
+/** @param accepts undefined if there is no such instance */
+function decide(message: NewMessage, accepts: boolean | undefined, known: Keys): AcceptOutcome {
+  const { id, instanceId, idempotency } = message
+  if (accepts === undefined) return { kind: 'no_instance' }
+  const first = idempotency && known.get(keyId(instanceId, idempotency.key))
+  if (first) {
+    const same = Buffer.compare(first.digest, idempotency.digest) === 0
+    return same ? { kind: 'replayed', id: first.message_id } : { kind: 'key_reused' }
   }
+  return accepts ? { kind: 'accepted', id } : { kind: 'not_connected' }
 }
 
-interface KnownKey {
-  instance_id: string
-  key: string
-  digest: Uint8Array
-  message_id: string
+function keysOf(inputs: readonly Acceptance[]): Key[] {
+  const keys: Key[] = []
+  for (const { message } of inputs) {
+    const { id: message_id, instanceId: instance_id, idempotency } = message
+    if (idempotency) keys.push({ instance_id, ...idempotency, message_id })
+  }
+  return keys
 }
 
-function isKeyed(message: NewMessage): message is KeyedMessage {
-  return message.idempotency !== undefined
-}
-
-function keyId({ instanceId, idempotency }: KeyedMessage): string {
-  return `${instanceId}/${idempotency.key}`
-}
-
-function replay(message: KeyedMessage, known: KnownKey): AcceptOutcome {
-  const same = Buffer.compare(known.digest, message.idempotency.digest) === 0
-  return same ? { kind: 'replayed', id: known.message_id } : { kind: 'key_reused' }
+function keyId(instanceId: InstanceId, key: string): string {
+  return `${instanceId}/${key}`
 }
 
 function prepare(statements: Statements) {
@@ -168,17 +170,6 @@ function prepare(statements: Statements) {
       },
     ),
 
-    insertMessage: statements.insert(
-      'messages',
-      {
-        instance_id: 'text',
-        id: 'text',
-        recipient: 'text',
-        text: 'text',
-        whatsapp_id: 'text',
-        created_at: 'integer',
-      },
-      { fixed: { state: sql.lit<MessageState>('queued') } },
-    ),
+    insertMessage: statements.insert('messages', MESSAGE, { fixed: { state: sql.lit<MessageState>('queued') } }),
   }
 }

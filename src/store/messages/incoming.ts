@@ -49,27 +49,16 @@ export function incomingOperation(
     async run(tx, inputs) {
       const known = await knownOf(tx, inputs)
       const made = new Map(inputs.filter(input => !known.has(input)).map(input => [input, makeIds(input.now)]))
-      const events = Array.from(
-        made,
-        ([
-          {
-            lease: { instanceId },
-            message,
-            digests,
-            now,
-          },
-          { eventId, messageId },
-        ]) => ({
-          instanceId,
-          id: eventId,
-          kind: 'message.received' as const,
-          timestamp: message.sentAt,
-          createdAt: now,
-          messageId,
-          incomingDigest: digests[0]!,
-          body: incomingBody(instanceId, messageId, message),
-        }),
-      )
+      const events = Array.from(made, ([{ lease, message, digests, now }, { eventId, messageId }]) => ({
+        instance_id: lease.instanceId,
+        id: eventId,
+        kind: 'message.received' as const,
+        timestamp: message.sentAt,
+        created_at: now,
+        message_id: messageId,
+        incoming_digest: digests[0]!,
+        body: incomingBody(lease.instanceId, messageId, message),
+      }))
       const written = await recorder.record(tx, events)
       const rows = Array.from(made).filter(([, { eventId }]) => written.events.has(eventId))
       if (rows.length > 0)

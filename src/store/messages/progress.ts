@@ -18,7 +18,14 @@ import type { Lease } from '../leases/leases.ts'
 import { Contacts } from '../numbers/stored-numbers.ts'
 import type { ProgressOutcome } from './messages.ts'
 
-type Move = { state: MessageProgress } | { state: 'failed'; failure: MessageFailure }
+/** The state that a message reaches, or why it fails. */
+type Move = MessageProgress | MessageFailure
+
+interface Change {
+  message: MovingMessage
+  moves: readonly Move[]
+  now: number
+}
 
 /** The columns that progress reads and changes. */
 const MOVING = [
@@ -45,8 +52,7 @@ export interface ProgressInput {
   /** If set, the message need not be prepared. */
   id?: MessageId | undefined
   whatsappId: string
-  /** The state it reached, or why it failed. */
-  news: MessageProgress | MessageFailure
+  news: Move
   now: number
   /** Addresses of the reporting party, unless that is WhatsApp or this service. */
   from?: readonly string[] | undefined
@@ -77,69 +83,70 @@ export class Progress {
     this.#recorder = recorder
     this.#contacts = new Contacts(statements)
     this.#statements = prepare(statements)
-    this.record = {
-      name: 'messages.progress',
-      ...fenced,
-      keys: ({ whatsappId }) => [whatsappId],
-      run: (tx, inputs) => this.#record(tx, inputs),
-    }
+    this.record = this.#recordOperation()
     this.failQueue = fencedOneByOne('messages.failQueue', (tx, input) => this.#failQueue(tx, input))
   }
 
-  async #record(tx: Transaction, inputs: readonly ProgressInput[]): Promise<Progressed[]> {
-    const messages = await this.#find(tx, inputs)
-    const found = inputs.map(({ lease, whatsappId, news, now, from }) => {
-      const message = messages.get(`${lease.instanceId}/${whatsappId}`)
-      if (message === undefined) return null
-      const foreign = from !== undefined && !from.includes(message.address ?? '')
-      return { message, foreign, moves: foreign ? [] : movesOf(message.state, news), now }
-    })
-    const deliverable = await this.#advance(
-      tx,
-      found.filter(change => change !== null && change.moves.length > 0).map(change => change!),
-    )
-    this.#contacts.note(
-      tx,
-      found
-        .filter(change => change?.moves.some(({ state }) => state === 'sent'))
-        .map(change => ({ instanceId: change!.message.instance_id, with: change!.message.recipient })),
-    )
-    return found.map((change): Progressed => {
-      if (change === null) return { outcome: 'unknown_message', deliverable: false }
-      if (change.foreign) return { outcome: 'foreign', deliverable: false }
-      if (change.moves.length === 0) return { outcome: 'unchanged', deliverable: false }
-      return { outcome: 'recorded', deliverable: deliverable.has(change.message.instance_id) }
-    })
+  #recordOperation(): Operation<ProgressInput, Progressed> {
+    return {
+      name: 'messages.progress',
+      ...fenced,
+      keys: ({ whatsappId }) => [whatsappId],
+      run: async (tx, inputs) => {
+        const messages = await this.#find(tx, inputs)
+        const recorded: Progressed[] = []
+        const changes: Change[] = []
+        const newContacts: { instanceId: InstanceId; with: string }[] = []
+        for (const { lease, whatsappId, news, now, from } of inputs) {
+          const message = messages.get(`${lease.instanceId}/${whatsappId}`)
+          const isForeign = message !== undefined && from !== undefined && !from.includes(message.address ?? '')
+          const moves = message === undefined || isForeign ? [] : movesOf(message.state, news)
+          const outcome = isForeign ? 'foreign' : moves.length > 0 ? 'recorded' : 'unchanged'
+          recorded.push({ outcome: message === undefined ? 'unknown_message' : outcome, deliverable: false })
+          if (message === undefined || moves.length === 0) continue
+          changes.push({ message, moves, now })
+          if (moves[0] === 'sent') newContacts.push({ instanceId: lease.instanceId, with: message.recipient })
+        }
+        const deliverable = await this.#advance(tx, changes)
+        this.#contacts.note(tx, newContacts)
+        for (const [index, progressed] of recorded.entries()) {
+          const { instanceId } = inputs[index]!.lease
+          progressed.deliverable = progressed.outcome === 'recorded' && deliverable.has(instanceId)
+        }
+        return recorded
+      },
+    }
   }
 
   /** @returns the messages by instance and WhatsApp ID */
   async #find(tx: Transaction, inputs: readonly ProgressInput[]): Promise<ReadonlyMap<string, MovingMessage>> {
-    const byId = inputs.flatMap(({ lease, id }) => (id === undefined ? [] : [{ instance_id: lease.instanceId, id }]))
-    const byWhatsappId = inputs
-      .filter(({ id }) => id === undefined)
-      .map(({ lease, whatsappId }) => ({ instance_id: lease.instanceId, whatsapp_id: whatsappId }))
+    const byId: { instance_id: InstanceId; id: MessageId }[] = []
+    const byWhatsappId: { instance_id: InstanceId; whatsapp_id: string }[] = []
+    for (const { lease, id, whatsappId: whatsapp_id } of inputs) {
+      const { instanceId: instance_id } = lease
+      if (id === undefined) byWhatsappId.push({ instance_id, whatsapp_id })
+      else byId.push({ instance_id, id })
+    }
     const rows: MovingMessage[] = []
     if (byWhatsappId.length > 0) rows.push(...(await tx.each(this.#statements.findPrepared, byWhatsappId)))
     if (byId.length > 0) rows.push(...(await tx.each(this.#statements.find, byId)))
-    return new Map(rows.map(row => [`${row.instance_id}/${row.whatsapp_id}`, row]))
+    const found = new Map<string, MovingMessage>()
+    for (const row of rows) found.set(`${row.instance_id}/${row.whatsapp_id}`, row)
+    return found
   }
 
   async #failQueue(tx: Transaction, { lease, failure, now, limit }: QueueFailure) {
     const queued = await tx.run(this.#statements.findQueued, { instanceId: lease.instanceId, limit })
-    const unwritten: Move[] = [{ state: 'failed', failure }]
-    const written: Move[] = [{ state: 'failed', failure: messageFailure('unconfirmed') }]
+    const written = messageFailure('unconfirmed')
     const deliverable = await this.#advance(
       tx,
-      queued.map(message => ({ message, moves: message.address === null ? unwritten : written, now })),
+      queued.map(message => ({ message, moves: [message.address === null ? failure : written], now })),
     )
     return { count: queued.length, deliverable: deliverable.size > 0 }
   }
 
   /** @returns the instances with a new delivery that may start now */
-  async #advance(
-    tx: Transaction,
-    changes: readonly { message: MovingMessage; moves: readonly Move[]; now: number }[],
-  ): Promise<ReadonlySet<InstanceId>> {
+  async #advance(tx: Transaction, changes: readonly Change[]): Promise<ReadonlySet<InstanceId>> {
     if (changes.length === 0) return new Set()
     const events: NewEvent[] = []
     const messages: MovingMessage[] = []
@@ -157,33 +164,33 @@ export class Progress {
   }
 }
 
-function movesOf(state: MessageState, news: MessageProgress | MessageFailure): readonly Move[] {
-  if (typeof news === 'string') return movesTo(state, news).map(reached => ({ state: reached }))
-  return canFail(state) ? [{ state: 'failed', failure: news }] : []
+function movesOf(state: MessageState, news: Move): readonly Move[] {
+  if (typeof news === 'string') return movesTo(state, news)
+  return canFail(state) ? [news] : []
 }
 
 function after(message: MovingMessage, move: Move, now: number): MovingMessage {
   const at = Math.max(now, message.last_event_at ?? 0)
-  const failure =
-    move.state === 'failed' ? { failure_code: move.failure.code, failure_message: move.failure.message } : {}
-  return { ...message, ...failure, state: move.state, [STAMP[move.state]]: at, last_event_at: at }
+  const reached =
+    typeof move === 'string'
+      ? { state: move }
+      : { state: 'failed' as const, failure_code: move.code, failure_message: move.message }
+  return { ...message, ...reached, [STAMP[reached.state]]: at, last_event_at: at }
 }
 
 function eventOf(message: MovingMessage, move: Move, now: number): NewEvent {
-  const subject = { instanceId: message.instance_id, messageId: message.id, to: message.recipient }
+  const { instance_id, id: message_id, recipient: to } = message
+  const subject = { instanceId: instance_id, messageId: message_id, to }
   const timestamp = message.last_event_at!
   return {
-    instanceId: message.instance_id,
+    instance_id,
     id: newEventId(now),
-    kind: `message.${move.state}`,
+    kind: `message.${typeof move === 'string' ? move : 'failed'}`,
     timestamp,
-    createdAt: now,
-    messageId: message.id,
-    incomingDigest: null,
-    body:
-      move.state === 'failed'
-        ? failureBody(subject, move.failure, timestamp)
-        : progressBody(subject, move.state, timestamp),
+    created_at: now,
+    message_id,
+    incoming_digest: null,
+    body: typeof move === 'string' ? progressBody(subject, move, timestamp) : failureBody(subject, move, timestamp),
   }
 }
 

@@ -232,16 +232,19 @@ function prepareOperation({ statements }: Core): Operation<PrepareInput, Prepare
     ...fenced,
     keys: ({ id }) => [id],
     async run(tx, inputs) {
-      const rows = await tx.each(
-        fix,
-        inputs.map(({ lease, id, prepared }) => ({ instance_id: lease.instanceId, id, ...prepared })),
-      )
-      const fixed = new Map(rows.map(row => [`${row.instance_id}/${row.id}`, row]))
-      return inputs.map(({ lease, id }) => {
-        const row = fixed.get(`${lease.instanceId}/${id}`)
-        if (row === undefined) throw new Error(`There is no message ${id} to prepare.`)
-        return { address: row.address!, content: row.content! }
-      })
+      const rows: { instance_id: InstanceId; id: MessageId; address: string; content: Uint8Array }[] = []
+      for (const { lease, id, prepared } of inputs) rows.push({ instance_id: lease.instanceId, id, ...prepared })
+      const stored = new Map<string, PreparedMessage>()
+      for (const { instance_id, id, address, content } of await tx.each(fix, rows)) {
+        stored.set(`${instance_id}/${id}`, { address: address!, content: content! })
+      }
+      const outcomes: PreparedMessage[] = []
+      for (const { lease, id } of inputs) {
+        const prepared = stored.get(`${lease.instanceId}/${id}`)
+        if (prepared === undefined) throw new Error(`There is no message ${id} to prepare.`)
+        outcomes.push(prepared)
+      }
+      return outcomes
     },
   }
 }

@@ -43,19 +43,22 @@ function writeOperation({ statements }: Core): Operation<WriteInput, void> {
   return {
     name: 'sandbox.write',
     ...fenced,
-    keys: ({ changes }) => changes.map(({ key }) => key),
     async run(tx, inputs) {
+      // The last of several changes to one row wins.
       const rows = new Map<string, { instance_id: string; key: string; value: Uint8Array | null }>()
       for (const { lease, changes } of inputs) {
         const { instanceId } = lease
         for (const { key, value } of changes) rows.set(`${instanceId}/${key}`, { instance_id: instanceId, key, value })
       }
-      const all = [...rows.values()]
-      const written = all.flatMap(row => (row.value === null ? [] : [{ ...row, value: row.value }]))
-      const removed = all.flatMap(({ value, ...key }) => (value === null ? [key] : []))
+      const written: { instance_id: string; key: string; value: Uint8Array }[] = []
+      const removed: { instance_id: string; key: string }[] = []
+      for (const row of rows.values()) {
+        if (row.value === null) removed.push(row)
+        else written.push({ ...row, value: row.value })
+      }
       if (written.length > 0) await tx.each(put, written)
       if (removed.length > 0) await tx.each(remove, removed)
-      return inputs.map(() => undefined)
+      return []
     },
   }
 }

@@ -52,17 +52,18 @@ export class SharedHints extends LocalHints {
     await this.#connect()
   }
 
-  override publish(topic: HintTopic, instanceId: InstanceId, about?: string): void {
-    const ownerKnows = this.notify(topic, instanceId, 'here', about)
-    if (this.#client === null || (ownerKnows && OWNERS_ONLY.has(topic))) return
+  override publish(topic: HintTopic, instanceId: InstanceId, about?: string): boolean {
+    const ownerKnows = super.publish(topic, instanceId, about)
+    if (this.#client === null || (ownerKnows && OWNERS_ONLY.has(topic))) return ownerKnows
     if (topic === 'log') {
       this.#changedLogs.add(instanceId)
       this.#logTimer ??= setTimeout(() => this.#sendLogs(), BATCH_LOG_MS)
-      return
+      return ownerKnows
     }
     const ids = this.#waiting.get(topic) ?? new Set()
     this.#waiting.set(topic, ids.add(instanceId))
     this.#send()
+    return ownerKnows
   }
 
   override async close(): Promise<void> {
@@ -178,7 +179,7 @@ export class SharedHints extends LocalHints {
 
   #receive(payload: string): void {
     for (const [topic, ids] of Object.entries(parsePayload(payload))) {
-      for (const instanceId of ids) this.notify(topic as HintTopic, instanceId, 'elsewhere')
+      for (const instanceId of ids) super.publish(topic as HintTopic, instanceId, undefined, 'elsewhere')
     }
   }
 }

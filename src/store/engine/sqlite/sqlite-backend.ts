@@ -63,6 +63,7 @@ export class SqliteBackend implements Backend {
   readonly commitsAtOnce = 1
   readonly #writing: Sqlite.Database
   readonly #reading: Sqlite.Database
+  readonly #begin: Sqlite.Statement
   readonly #transaction: SqliteTransaction
   readonly #log: number
   readonly #path: string
@@ -75,11 +76,12 @@ export class SqliteBackend implements Backend {
     this.reader = new SqliteSession(this.#reading)
     this.#log = openLog(this.#writing, path)
     this.#writing.pragma('synchronous = NORMAL')
+    this.#begin = this.#writing.prepare('begin immediate')
     this.#transaction = new SqliteTransaction(this.#writing, this.#log, syncFile)
   }
 
   async begin(): Promise<Transaction> {
-    await this.#transaction.begin()
+    await retryWhileBusy(() => this.#begin.run())
     return this.#transaction
   }
 
@@ -151,14 +153,14 @@ class SqliteSession implements Session {
   }
 
   async run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
-    return retryWhileBusy(() => execute<O>(this.#prepare(statement.sql), fill(statement, values)))
+    return retryWhileBusy(() => this.executeAll(statement, [values]))
   }
 
   async each<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): Promise<O[]> {
     return retryWhileBusy(() => this.executeAll(statement, rows))
   }
 
-  protected executeAll<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): O[] {
+  protected executeAll<I extends object, O>(statement: Statement<I, O>, rows: readonly I[]): O[] {
     const prepared = this.#prepare(statement.sql)
     const answers: O[] = []
     for (const row of rows) {
@@ -176,7 +178,6 @@ class SqliteSession implements Session {
 }
 
 class SqliteTransaction extends SqliteSession implements Transaction {
-  readonly #begin: Sqlite.Statement
   readonly #commit: Sqlite.Statement
   readonly #log: number
   readonly #syncFile: SyncFile
@@ -185,12 +186,7 @@ class SqliteTransaction extends SqliteSession implements Transaction {
     super(db)
     this.#log = log
     this.#syncFile = syncFile
-    this.#begin = db.prepare('begin immediate')
     this.#commit = db.prepare('commit')
-  }
-
-  async begin(): Promise<void> {
-    await retryWhileBusy(() => this.#begin.run())
   }
 
   /** Runs the statement synchronously, so an error is thrown here. */
