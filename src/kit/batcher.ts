@@ -5,36 +5,30 @@
  */
 export class Batcher {
   readonly #windowMs: number
-  #pending: (() => void)[] = []
+  #waiting: (() => void)[] = []
   #timer: NodeJS.Timeout | undefined
 
   constructor(windowMs: number) {
     this.#windowMs = windowMs
   }
 
-  run(work: () => void): void {
-    if (this.#timer) {
-      this.#pending.push(work)
-      return
+  /** Resolves at once, or at the end of the current window. */
+  turn(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    if (this.#timer) this.#waiting.push(resolve)
+    else {
+      this.#timer = setTimeout(this.#close, this.#windowMs)
+      resolve()
     }
-    this.#open()
-    work()
+    return promise
   }
 
-  runAsync<T>(work: () => Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => this.run(() => work().then(resolve, reject)))
-  }
-
-  #open(): void {
-    this.#timer = setTimeout(() => this.#close(), this.#windowMs)
-  }
-
-  #close(): void {
+  readonly #close = (): void => {
     this.#timer = undefined
-    const batch = this.#pending
+    const batch = this.#waiting
     if (batch.length === 0) return
-    this.#pending = []
-    this.#open()
-    for (const work of batch) work()
+    this.#waiting = []
+    this.#timer = setTimeout(this.#close, this.#windowMs)
+    for (const start of batch) start()
   }
 }

@@ -8,26 +8,19 @@ const STARTS_PER_TURN = 4
 export class EventLoopBudget {
   readonly #startsPerTurn: number
   #waiting: (() => void)[] = []
-  #scheduled = false
 
   constructor(startsPerTurn = STARTS_PER_TURN) {
     this.#startsPerTurn = startsPerTurn
   }
 
   take(): Promise<void> {
-    return new Promise(resolve => {
-      this.#waiting.push(resolve)
-      this.#schedule()
-    })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    if (this.#waiting.push(resolve) === 1) setImmediate(this.#startNext)
+    return promise
   }
 
-  #schedule(): void {
-    if (this.#scheduled) return
-    this.#scheduled = true
-    setImmediate(() => {
-      this.#scheduled = false
-      for (const start of this.#waiting.splice(0, this.#startsPerTurn)) start()
-      if (this.#waiting.length > 0) this.#schedule()
-    })
+  readonly #startNext = (): void => {
+    for (const start of this.#waiting.splice(0, this.#startsPerTurn)) start()
+    if (this.#waiting.length > 0) setImmediate(this.#startNext)
   }
 }

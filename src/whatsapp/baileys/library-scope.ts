@@ -52,7 +52,7 @@ export function outsideLibrary<T extends object>(object: T): T {
     get(target, name) {
       const value: unknown = Reflect.get(target, name)
       if (typeof value !== 'function') return value
-      return (...args: unknown[]) => current.run(undefined, () => value.apply(target, args))
+      return (...args: unknown[]) => current.run(undefined, Reflect.apply, value, target, args)
     },
   })
 }

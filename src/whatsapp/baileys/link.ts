@@ -147,18 +147,18 @@ export class Link {
     this.#acknowledgements.expect(whatsappId)
     const relay = { socket: this.#socket, devices: this.#options.devices, self: this.self }
     await this.#calls.orClosed(() =>
-      sending.run({ link: this, recorded }, () =>
-        this.#socket.authState.keys.transaction(
-          () => relayToDevices(relay, address, decodeContent(content), whatsappId),
-          `send ${address}`,
-        ),
+      sending.run(
+        { link: this, recorded },
+        this.#socket.authState.keys.transaction<void>,
+        () => relayToDevices(relay, address, decodeContent(content), whatsappId),
+        `send ${address}`,
       ),
     )
     this.#calls.inBackground('token', () => noteToken(this.#socket, this.#options.credentials, address))
   }
 
   lookUp(number: string): Promise<LookUp> {
-    return this.#calls.orClosed(() => lookUp(number, node => this.#socket.query(node)))
+    return this.#calls.orClosed(() => lookUp(number, this.#socket.query))
   }
 
   /** @throws Boom with WhatsApp's error code in `data` */

@@ -1,4 +1,12 @@
-import { type BinaryNode, isJidGroup, jidDecode, jidNormalizedUser, type proto, type WASocket } from 'baileys'
+import {
+  type BinaryNode,
+  getBinaryNodeChild,
+  isJidGroup,
+  jidDecode,
+  jidNormalizedUser,
+  type proto,
+  type WASocket,
+} from 'baileys'
 import { isSelf, lidOf, numberOf, type Self } from './addresses.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
 import type { DeviceCache } from './signal/device-cache.ts'
@@ -34,27 +42,27 @@ export async function relayToDevices(
     await write()
     return
   }
-  const undo = await ensureDevices(relay, address)
+  const added = await ensureDevices(relay, address)
   try {
     await write().catch(async error => {
       if (!isNotEncrypted(error) || !(await leaveOutUnreachable(relay, address))) throw error
       return write()
     })
   } finally {
-    await undo()
+    if (added !== undefined) await relay.devices.del(added)
   }
 }
 
 /**
  * Adds the recipient's phone to the cache if no device is listed.
- * @returns removes it again after the message
+ * @returns the recipient's user if its phone was added. It must be removed after the message.
  */
-async function ensureDevices(relay: Relay, address: string): Promise<() => Promise<void>> {
+async function ensureDevices(relay: Relay, address: string): Promise<string | undefined> {
   const { recipients } = await listDevices(relay, address)
   const { user, server } = jidDecode(address) ?? {}
-  if (recipients.length > 0 || !user) return async () => undefined
+  if (recipients.length > 0 || !user) return undefined
   await relay.devices.set(user, [{ user, server, device: PHONE }])
-  return () => relay.devices.del(user)
+  return user
 }
 
 /** Leaves out devices without keys for an hour. @returns false if that would not help */
@@ -85,11 +93,7 @@ function isNotEncrypted(error: unknown): boolean {
 export function dropKeyErrors({ tag, attrs, content }: BinaryNode): void {
   const [list] = tag === 'iq' && attrs['type'] === 'result' && Array.isArray(content) ? content : []
   if (list?.tag !== 'list' || !Array.isArray(list.content)) return
-  list.content = list.content.filter(user => user.tag !== 'user' || !hasError(user))
-}
-
-function hasError({ content }: BinaryNode): boolean {
-  return Array.isArray(content) && content.some(({ tag }) => tag === 'error')
+  list.content = list.content.filter(user => user.tag !== 'user' || !getBinaryNodeChild(user, 'error'))
 }
 
 /**

@@ -82,7 +82,6 @@ export class Connection {
   readonly #health: HealthLog
   readonly #links: LinkManager
   readonly #stopped = new AbortController()
-  #sender: Sender
   /** Every change of the mode runs in this chain, one step at a time. */
   #steps: Promise<void> = Promise.resolve()
   /** Version of the goal that is pursued or reached. Null: the goal has to be read and pursued. */
@@ -108,7 +107,7 @@ export class Connection {
       now: this.#now,
       askWhatsapp: async () => this.#links.openLink?.askRestriction(),
       onChanged: () => {
-        this.#sender.restrictionChanged()
+        this.#links.sender.restrictionChanged()
         this.#step(() => this.#recordRestriction())
       },
     })
@@ -118,7 +117,7 @@ export class Connection {
       pacing: options.pacing ?? new ConnectionPacing(),
       status: this.#status,
       windingUp: this.#windingUp,
-      sender: () => this.#sender,
+      sender: this.#createSender(),
       recorder: this.#recorder,
       groups: this.#groups,
       restriction: this.#restriction,
@@ -127,7 +126,6 @@ export class Connection {
       onRest: next => this.#rest(next),
       onLoggedOut: () => this.#windUp({ cause: 'logged_out_by_phone', reason: 'Logged out from the phone.' }),
     })
-    this.#sender = this.#createSender()
   }
 
   /** Converges on the stored goal, and follows its changes. */
@@ -135,7 +133,7 @@ export class Connection {
     const checkGoal = () => this.#step(() => this.#checkGoal())
     this.#unsubscribe = this.#options.store.hints.on('goal', checkGoal, this.#instanceId)
     this.#poll = setInterval(checkGoal, POLL_INTERVAL_MS)
-    this.#sender.start()
+    this.#links.sender.start()
     this.#health.start()
     checkGoal()
   }
@@ -163,7 +161,7 @@ export class Connection {
     await this.#links.settled().catch(() => undefined)
     this.#links.close()
     this.#restriction.stop()
-    await Promise.all([this.#sender.stop(), this.#recorder.drained(), this.#steps, this.#health.stop()])
+    await Promise.all([this.#links.sender.stop(), this.#recorder.drained(), this.#steps, this.#health.stop()])
     // A step that was under way may have opened another link.
     this.#links.close()
     if (!recordReconnecting) return
@@ -192,7 +190,7 @@ export class Connection {
       messageTtlMs: settings.messageTtlMs,
       ackTimeoutMs: settings.ackTimeoutMs,
       restriction: this.#restriction,
-      onAcknowledged: latencyMs => this.#health.acknowledged(latencyMs),
+      health: this.#health,
       logger,
       now: this.#now,
       onFailed: error => this.#failed(error),
@@ -262,8 +260,8 @@ export class Connection {
     }
     if (!this.#links.openLink) await this.#links.openForLogout()
     // Written messages may still be acknowledged; no other message is started.
-    this.#sender.detach()
-    await waitAtMost(LOGOUT_DRAIN_MS, this.#sender.drained())
+    this.#links.sender.detach()
+    await waitAtMost(LOGOUT_DRAIN_MS, this.#links.sender.drained())
     await this.#links.logOut()
     await this.#windUp({ cause: 'logged_out_as_asked', reason: 'Logged out on request.' })
   }
@@ -286,10 +284,10 @@ export class Connection {
 
   /** The messages in its memory were accepted for the previous number. */
   async #replaceSender(): Promise<void> {
-    await this.#sender.drained()
-    await this.#sender.stop()
-    this.#sender = this.#createSender()
-    if (!this.#stopped.signal.aborted) this.#sender.start()
+    await this.#links.sender.drained()
+    await this.#links.sender.stop()
+    this.#links.sender = this.#createSender()
+    if (!this.#stopped.signal.aborted) this.#links.sender.start()
   }
 
   /** The stored credentials are already erased. With a link, `stop({ logOut })` follows. */
@@ -322,7 +320,7 @@ export class Connection {
   #leaseGone(): void {
     if (this.#leaseLost) return
     this.#leaseLost = true
-    this.#sender.detach()
+    this.#links.sender.detach()
     if (!this.#stopped.signal.aborted) this.#options.onLeaseLost()
     this.#links.abandon(async () => {
       const record = await this.#options.store.connections.find(this.#instanceId)

@@ -59,7 +59,7 @@ export interface LinkManagerOptions {
   status: Status
   windingUp: WindingUp
   /** The sender of the account that is linked now. */
-  sender: () => Sender
+  sender: Sender
   recorder: IncomingRecorder
   groups: GroupDirectory
   restriction: RestrictionWatch
@@ -89,11 +89,14 @@ export class LinkManager {
   /** Null unless the link has no credentials. */
   #codes: Codes | null = null
   #openedAt: number | null = null
+  /** The sender of the account that is linked now. */
+  sender: Sender
   /** True until the account that is linked has connected once. */
   isFirstLogin = false
 
   constructor(options: LinkManagerOptions) {
     this.#options = options
+    this.sender = options.sender
     this.#devices = new DeviceCache(options.now)
   }
 
@@ -127,7 +130,7 @@ export class LinkManager {
   }
 
   close(): void {
-    this.#options.sender().detach()
+    this.sender.detach()
     this.#link?.close()
     this.#credentials?.close()
     this.#link = null
@@ -201,7 +204,7 @@ export class LinkManager {
   }
 
   #createLink(network: Network, credentials: CredentialStore): Link {
-    const { lease, store, settings, mayAct, groups, recorder, restriction, health, sender, runStep } = this.#options
+    const { lease, store, settings, mayAct, groups, recorder, restriction, health, runStep } = this.#options
     const link: Link = new Link({
       network,
       version: settings.version,
@@ -223,14 +226,14 @@ export class LinkManager {
         acknowledged: ack => {
           // The restriction must be known before the sender starts another message.
           if (ack.error === RESTRICTED) restriction.onRefusal()
-          sender().acknowledged(ack)
+          this.sender.acknowledged(ack)
         },
         receipt: async receipt => {
-          sender().noteReceipt(await recorder.recordReceipt(receipt, link.closed))
+          this.sender.noteReceipt(await recorder.recordReceipt(receipt, link.closed))
         },
         received: async message => {
           await recorder.recordIncoming(message, link.closed)
-          sender().noteContact(message.from)
+          this.sender.noteContact(message.from)
         },
         isRecorded: message => recorder.isRecorded(message, link.closed),
         frame: () => health.frame(),
@@ -277,7 +280,7 @@ export class LinkManager {
   }
 
   async #noteOpened(link: Link): Promise<void> {
-    const { windingUp, restriction, status, sender } = this.#options
+    const { windingUp, restriction, status } = this.#options
     if (link !== this.#link || !link.isOpen) return
     // Messages are accepted only for a number that is recorded as connected, so queued ones belong to the previous number.
     if (this.isFirstLogin) await windingUp.failLeftOver()
@@ -287,7 +290,7 @@ export class LinkManager {
     const phone = numberOf(link.self.id) ?? null
     const restricted = { ...restriction.describe(), restriction: restriction.restriction }
     await status.record({ ...NO_CODES, state: 'connected', phone, ...restricted })
-    sender().attach(link)
+    this.sender.attach(link)
     restriction.ask()
   }
 

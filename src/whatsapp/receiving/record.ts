@@ -32,7 +32,7 @@ export class IncomingRecorder {
    * @returns WhatsApp IDs of the messages whose recipient sent the receipt
    */
   recordReceipt(receipt: SentReceipt, closed: AbortSignal): Promise<readonly string[]> {
-    return this.#track(this.#options.batcher.runAsync(() => this.#recordReceipt(receipt, closed)))
+    return this.#track(this.#recordReceipt(receipt, closed))
   }
 
   recordIncoming(message: IncomingMessage, closed: AbortSignal): Promise<void> {
@@ -50,7 +50,8 @@ export class IncomingRecorder {
   }
 
   async #recordReceipt(receipt: SentReceipt, closed: AbortSignal): Promise<readonly string[]> {
-    const { store, lease, logger, now } = this.#options
+    const { store, lease, logger, now, batcher } = this.#options
+    await batcher.turn()
     const { whatsappIds, reached, from } = receipt
     const record = (whatsappId: string, addresses: readonly string[]) =>
       untilStored(() => store.messages.recordProgress(lease, whatsappId, reached, now(), addresses), closed)

@@ -67,13 +67,16 @@ export class AddressBook {
 
   async #findNumber(number: string, link: Pick<Link, 'lookUp'>): Promise<FoundAddress> {
     const { numbers, lease, now, signal } = this.#options
-    const known = await this.#recall(number)
-    if (known) return toFound(known.address)
-    const answer = await link.lookUp(number).catch(() => ({ kind: 'silent' as const }))
-    if (answer.kind === 'silent') return { kind: 'unanswered', why: 'look_up' }
-    const address = answer.kind === 'found' ? answer.address : null
-    await untilStored(() => numbers.record(lease, number, address, now()), signal)
-    return toFound(address)
+    let known: { address: string | null } | null = await this.#recall(number)
+    if (!known) {
+      const answer = await link.lookUp(number).catch(() => ({ kind: 'silent' as const }))
+      if (answer.kind === 'silent') return { kind: 'unanswered', why: 'look_up' }
+      const address = answer.kind === 'found' ? answer.address : null
+      await untilStored(() => numbers.record(lease, number, address, now()), signal)
+      known = { address }
+    }
+    if (known.address === null) return { kind: 'refused', failure: messageFailure('recipient_not_on_whatsapp') }
+    return { kind: 'found', address: known.address }
   }
 
   /** WhatsApp's last answer, unless it has expired. */
@@ -85,10 +88,4 @@ export class AddressBook {
     if (found) this.#cache.set(number, found)
     return found
   }
-}
-
-function toFound(address: string | null): FoundAddress {
-  return address === null
-    ? { kind: 'refused', failure: messageFailure('recipient_not_on_whatsapp') }
-    : { kind: 'found', address }
 }

@@ -19,11 +19,15 @@ function setUp(onRead: () => void = () => undefined) {
   const readTimes: number[] = []
   const sendQueue = new SendQueue()
   const reader = new Claims({
+    lease: { instanceId: 'inst_0', owner: 'node', epoch: 1 },
+    signal: new AbortController().signal,
     sendQueue,
-    async readPage(limit, afterSeq) {
-      reads.push(afterSeq)
-      readTimes.push(performance.now())
-      return queue.filter(({ seq }) => seq > afterSeq).slice(0, limit)
+    messages: {
+      async listQueued(_, limit, afterSeq = 0) {
+        reads.push(afterSeq)
+        readTimes.push(performance.now())
+        return queue.filter(({ seq }) => seq > afterSeq).slice(0, limit)
+      },
     },
     canSend: () => true,
     onRead,

@@ -1,5 +1,7 @@
 import { backoffMs } from '../../kit/backoff.ts'
-import type { QueuedMessage } from '../../store/messages/messages.ts'
+import type { Lease } from '../../store/leases/leases.ts'
+import type { Messages, QueuedMessage } from '../../store/messages/messages.ts'
+import { untilStored } from '../../store/until-stored.ts'
 import type { ReadFrom, SendQueue } from './send-queue.ts'
 
 const FIRST_RETRY_MS = 2_000
@@ -22,9 +24,11 @@ const MAX_SENDS = 512
 const NEVER = Number.POSITIVE_INFINITY
 
 interface ClaimsOptions {
+  lease: Lease
+  messages: Pick<Messages, 'listQueued'>
+  /** Ends the retries while the store is unavailable. */
+  signal: AbortSignal
   sendQueue: SendQueue
-  /** The next messages of the queue above `afterSeq`, at most `limit`. */
-  readPage(limit: number, afterSeq: number): Promise<QueuedMessage[]>
   /** Nothing is read while this is false. */
   canSend(): boolean
   /** A page was added to the send queue. */
@@ -45,8 +49,8 @@ export class Claims {
   #reading: Promise<void> | null = null
   #timer: NodeJS.Timeout | undefined
   #readAt = Number.NEGATIVE_INFINITY
-  /** Reads in a row that led to no claim. */
-  #idleReads = 0
+  /** From one read to the next. */
+  #readIntervalMs = MIN_READ_INTERVAL_MS
   #pollsSinceRead = 0
   #stopped = false
 
@@ -84,7 +88,7 @@ export class Claims {
     this.#queue.unclaim(message)
     if (!this.#queue.chatOf(message)) {
       // The chat ran empty in memory and may have more rows.
-      this.#idleReads = 0
+      this.#readIntervalMs = MIN_READ_INTERVAL_MS
       clearTimeout(this.#timer)
       this.#timer = undefined
     }
@@ -127,8 +131,7 @@ export class Claims {
   read(): void {
     const { canSend, onFailed } = this.#options
     if (this.#reading || this.#timer || this.#stopped || !this.#queue.wantsMore || !canSend()) return
-    const intervalMs = backoffMs(this.#idleReads, MIN_READ_INTERVAL_MS, MAX_READ_INTERVAL_MS)
-    const waitMs = this.#readAt + intervalMs - performance.now()
+    const waitMs = this.#readAt + this.#readIntervalMs - performance.now()
     if (waitMs > 0) {
       this.#timer = setTimeout(() => {
         this.#timer = undefined
@@ -137,7 +140,7 @@ export class Claims {
       return
     }
     this.#readAt = performance.now()
-    this.#reading = this.#readOn().catch(onFailed)
+    this.#reading = this.#readPages().catch(onFailed)
   }
 
   /** Resolves when nothing is being read. */
@@ -147,29 +150,27 @@ export class Claims {
     await this.#reading
   }
 
-  async #readOn(): Promise<void> {
-    const countBefore = this.#count
-    try {
-      await this.#readPages()
-    } finally {
-      this.#reading = null
-      this.#options.onRead()
-      this.#idleReads = this.#count === countBefore && this.#queue.size > 0 ? this.#idleReads + 1 : 0
-      this.read()
-    }
-  }
-
   /** Reads to the end of the queue, or until memory is full. */
   async #readPages(): Promise<void> {
-    const { readPage, canSend, onRead } = this.#options
-    let rows: QueuedMessage[]
-    this.#queue.rewind()
-    do {
-      this.#queue.beginRead()
-      rows = await readPage(PAGE, this.#queue.scannedTo)
-      this.#queue.endRead(rows, rows.length < PAGE, performance.now())
+    const { lease, messages, signal, canSend, onRead } = this.#options
+    const queue = this.#queue
+    const countBefore = this.#count
+    try {
+      let rows: QueuedMessage[]
+      queue.rewind()
+      do {
+        queue.beginRead()
+        rows = await untilStored(() => messages.listQueued(lease.instanceId, PAGE, queue.scannedTo), signal)
+        queue.endRead(rows, rows.length < PAGE, performance.now())
+        onRead()
+      } while (rows.length === PAGE && queue.wantsMore && canSend())
+    } finally {
+      this.#reading = null
       onRead()
-    } while (rows.length === PAGE && this.#queue.wantsMore && canSend())
+      const isIdle = this.#count === countBefore && queue.size > 0
+      this.#readIntervalMs = isIdle ? Math.min(2 * this.#readIntervalMs, MAX_READ_INTERVAL_MS) : MIN_READ_INTERVAL_MS
+      this.read()
+    }
   }
 }
 

@@ -46,9 +46,9 @@ export class QueuedChat {
 
   /** Call before writing the message. @returns false if another message of this chat goes first */
   beginWrite({ id, seq }: QueuedMessage): boolean {
-    const isFirst = this.messages.every(other => other.id === id || other.seq > seq)
-    const mayOvertake = this.overflowFrom !== null && this.overflowFrom < seq
-    if (!isFirst || mayOvertake || [...this.#written].some(other => other !== id)) return false
+    for (const other of this.messages) if (other.id !== id && other.seq <= seq) return false
+    for (const other of this.#written) if (other !== id) return false
+    if (this.overflowFrom !== null && this.overflowFrom < seq) return false
     this.#written.add(id)
     return true
   }

@@ -41,15 +41,8 @@ export class OutcomeRecorder {
     return this.#inFlight.has(whatsappId)
   }
 
-  /** Outcomes within the same batch window share a commit. */
   record(message: QueuedMessage, outcome: FinalOutcome): void {
-    const { batcher, onRecorded, onFailed } = this.#options
-    const recorded = batcher
-      .runAsync(() => this.#record(message, outcome))
-      .finally(() => this.#inFlight.delete(message.whatsappId))
-      .then(() => onRecorded(message))
-      .catch(onFailed)
-    this.#inFlight.set(message.whatsappId, recorded)
+    this.#inFlight.set(message.whatsappId, this.#recordInBatch(message, outcome))
   }
 
   /** An acknowledgement after the timeout still counts. A refusal fails the message, even if it is already `sent`. */
@@ -61,6 +54,18 @@ export class OutcomeRecorder {
   /** Resolves when nothing is being recorded. */
   async drained(): Promise<void> {
     await Promise.all(this.#inFlight.values())
+  }
+
+  /** Outcomes within the same batch window share a commit. */
+  async #recordInBatch(message: QueuedMessage, outcome: FinalOutcome): Promise<void> {
+    const { batcher, onRecorded, onFailed } = this.#options
+    try {
+      await batcher.turn()
+      await this.#record(message, outcome).finally(() => this.#inFlight.delete(message.whatsappId))
+      onRecorded(message)
+    } catch (error) {
+      onFailed(error)
+    }
   }
 
   #record(message: MessageReference, outcome: FinalOutcome): Promise<unknown> {

@@ -36,10 +36,6 @@ interface Reading {
   reopened: Map<string, number>
 }
 
-function newReading(): Reading {
-  return { removed: new Set(), readAgain: false, reopened: new Map() }
-}
-
 /**
  * The part of the send queue that is in memory: chats with their next messages. It is a cache of the queued rows, read in
  * order. A deferred chat keeps nothing in memory, so it takes no space from the others.
@@ -127,17 +123,19 @@ export class SendQueue {
   }
 
   beginRead(): void {
-    this.#reading = newReading()
+    this.#reading = { removed: new Set(), readAgain: false, reopened: new Map() }
   }
 
   /** Adds a page of rows. `isLast`: no rows follow. */
   endRead(rows: readonly QueuedMessage[], isLast: boolean, now: number): void {
-    const { removed, readAgain, reopened } = this.#reading ?? newReading()
+    const { removed, readAgain, reopened } = this.#reading!
     this.#reading = null
     for (const message of rows) {
       this.#scannedTo = Math.max(this.#scannedTo, message.seq)
       if (removed.has(message.id) || this.#known.has(message.id)) continue
-      this.#joinAll(message)
+      for (const address of [message.foundAddress, message.prepared?.address]) {
+        if (address) this.#join(message.to, address)
+      }
       const hasGap = message.seq >= (reopened.get(this.#keyOf(message.to)) ?? Number.POSITIVE_INFINITY)
       if (!hasGap) this.#add(message, now)
       const chat = this.chatOf(message)
@@ -257,10 +255,6 @@ export class SendQueue {
     let key = chatKeyOf(to)
     for (let next = this.#joined.get(key); next !== undefined; next = this.#joined.get(key)) key = next
     return key
-  }
-
-  #joinAll({ to, foundAddress, prepared }: QueuedMessage): void {
-    for (const address of [foundAddress, prepared?.address]) if (address) this.#join(to, address)
   }
 
   #join(to: string, address: string): void {

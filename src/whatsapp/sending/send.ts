@@ -31,15 +31,12 @@ export type SendOutcome =
   /** Not written: the account is restricted and the recipient is a stranger, who may write from one of `numbers`. */
   | { kind: 'restricted'; numbers: readonly string[] }
 
-/** The address and encoded content of a message, or the reason why it has none. */
-type Prepared = { kind: 'ready'; prepared: PreparedMessage } | Extract<SendOutcome, { kind: 'unanswered' | 'refused' }>
-
 export type SendingLink = Pick<
   Link,
   'isOpen' | 'closed' | 'self' | 'write' | 'lookUp' | 'queryGroup' | 'forgetDevices' | 'shareKeyAgain'
 >
 
-interface TransmitterOptions {
+export interface TransmitterOptions {
   lease: Lease
   store: Pick<Store, 'messages'>
   addresses: AddressBook
@@ -50,8 +47,8 @@ interface TransmitterOptions {
   ackTimeoutMs?: number | undefined
   /** Whether WhatsApp does not let the account write to strangers. */
   restriction: { readonly isInForce: boolean }
-  /** @param latencyMs from the write to WhatsApp's acknowledgement */
-  onAcknowledged?: ((latencyMs: number) => void) | undefined
+  /** Is told the time from each write to WhatsApp's acknowledgement. */
+  health?: { acknowledged(latencyMs: number): void } | undefined
   now: () => number
   /** Ends the retries while the store is unavailable. */
   signal: AbortSignal
@@ -73,7 +70,7 @@ export class Transmitter {
   }
 
   async send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
-    const { eventLoopBudget, messageTtlMs, restriction, addresses, queue, onAcknowledged, now } = this.#options
+    const { eventLoopBudget, messageTtlMs, restriction, addresses, queue, health, now, onFailed } = this.#options
     await eventLoopBudget.take()
     // An earlier attempt may have been written without reaching the group, so the sender key is sent again.
     if (message.prepared) shareKeyAgain(message.prepared.address, link)
@@ -83,14 +80,18 @@ export class Transmitter {
       const { known, numbers } = await addresses.findContactStatus(message.to)
       if (!known) return { kind: 'restricted', numbers }
     }
-    const ready = message.prepared
-      ? { kind: 'ready' as const, prepared: message.prepared }
-      : await this.#prepare(message, link)
-    if (ready.kind !== 'ready') return ready
-    const { prepared } = ready
+    let { prepared } = message
+    if (!prepared) {
+      const found = await addresses.find(message.to, link)
+      if (found.kind !== 'found') return found
+      prepared = { address: found.address, content: encodeContent(message) }
+    }
     const { address, content } = prepared
     if (!queue.beginWrite(message, address)) return { kind: 'not_next' }
     const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
+    recorded.catch(error => {
+      if (!(error instanceof PreparedBefore)) onFailed(error)
+    })
     // Listen before the write: the acknowledgement may arrive before `write` returns.
     const answer = this.#waitForAnswer(message.whatsappId, link.closed)
     const writtenAt = performance.now()
@@ -104,7 +105,7 @@ export class Transmitter {
     }
     const ack = await answer
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
-    onAcknowledged?.(Math.round(performance.now() - writtenAt))
+    health?.acknowledged(Math.round(performance.now() - writtenAt))
     // A write that is still running would later record that the group has the key.
     if (ack.error !== undefined) await written.catch(() => undefined)
     return this.#toOutcome(message, prepared, ack, link)
@@ -117,25 +118,12 @@ export class Transmitter {
     return settle !== undefined
   }
 
-  async #prepare(message: QueuedMessage, link: SendingLink): Promise<Prepared> {
-    const found = await this.#options.addresses.find(message.to, link)
-    if (found.kind !== 'found') return found
-    return { kind: 'ready', prepared: { address: found.address, content: encodeContent(message) } }
-  }
-
   /** Resolves once this content is stored and may be written to the socket. @throws PreparedBefore */
-  #recordPrepared(message: QueuedMessage, prepared: PreparedMessage): Promise<void> {
-    const { store, lease, signal, onFailed } = this.#options
-    const write = () => store.messages.recordPrepared(lease, message.id, prepared)
-    const recorded = untilStored(write, signal).then(inForce => {
-      message.prepared = inForce
-      // An earlier attempt stored other content. The next attempt sends that.
-      if (!Buffer.from(inForce.content).equals(prepared.content)) throw new PreparedBefore()
-    })
-    recorded.catch(error => {
-      if (!(error instanceof PreparedBefore)) onFailed(error)
-    })
-    return recorded
+  async #recordPrepared(message: QueuedMessage, prepared: PreparedMessage): Promise<void> {
+    const { store, lease, signal } = this.#options
+    message.prepared = await untilStored(() => store.messages.recordPrepared(lease, message.id, prepared), signal)
+    // An earlier attempt stored other content. The next attempt sends that.
+    if (!Buffer.from(message.prepared.content).equals(prepared.content)) throw new PreparedBefore()
   }
 
   /** @returns null after the timeout or when the link closes */

@@ -4,14 +4,13 @@ import type { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import type { Store } from '../../store/store.ts'
-import { untilStored } from '../../store/until-stored.ts'
 import type { Acknowledgement } from '../baileys/link.ts'
 import { AddressBook } from './address-book.ts'
 import { Claims, ConcurrencyLimit, type Permit } from './claim.ts'
 import { Expiry } from './expiry.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import { OutcomeRecorder } from './record.ts'
-import { type SendingLink, type SendOutcome, STALE_DEVICES, Transmitter } from './send.ts'
+import { type SendingLink, type SendOutcome, STALE_DEVICES, Transmitter, type TransmitterOptions } from './send.ts'
 import { SendQueue } from './send-queue.ts'
 
 /** Finds new rows whose hint was lost. */
@@ -27,8 +26,7 @@ export interface SenderOptions {
   ackTimeoutMs?: number | undefined
   /** In force while WhatsApp does not let the account write to strangers. */
   restriction: { readonly isInForce: boolean }
-  /** @param latencyMs from the write to WhatsApp's acknowledgement */
-  onAcknowledged?: (latencyMs: number) => void
+  health?: TransmitterOptions['health']
   logger: Logger
   now: () => number
   /** A write was refused by the fence, or an unexpected error occurred. */
@@ -67,9 +65,10 @@ export class Sender {
     const onFailed = (error: unknown) => this.#failed(error)
     this.#addresses = new AddressBook({ lease, numbers: store.numbers, groups, now, signal })
     this.#claims = new Claims({
+      lease,
+      messages: store.messages,
+      signal,
       sendQueue: this.#queue,
-      readPage: (limit, afterSeq) =>
-        untilStored(() => store.messages.listQueued(lease.instanceId, limit, afterSeq), signal),
       canSend: () => this.#link?.isOpen === true,
       onRead: () => this.#claim(),
       onFailed,
@@ -171,13 +170,12 @@ export class Sender {
   // ── Claim, send, record ───────────────────────────────────────────────────────────────────────────────────────
 
   /** Claims within the same batch window are made together. */
-  #claimSoon(): void {
+  async #claimSoon(): Promise<void> {
     if (this.#claimRequested) return
     this.#claimRequested = true
-    this.#options.batcher.run(() => {
-      this.#claimRequested = false
-      this.#claim()
-    })
+    await this.#options.batcher.turn()
+    this.#claimRequested = false
+    this.#claim()
   }
 
   #claim(): void {

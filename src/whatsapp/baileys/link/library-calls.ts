@@ -32,17 +32,17 @@ export class LibraryCalls {
    * Baileys never settles some calls when a socket ends, and rejects others with a bare number.
    * @throws LinkClosed when the link ends first; otherwise what `work` threw
    */
-  orClosed<T>(work: () => Promise<T>): Promise<T> {
+  async orClosed<T>(work: () => Promise<T>): Promise<T> {
     const { closed } = this
-    return new Promise((resolve, reject) => {
-      const onClose = () => reject(new LinkClosed())
-      closed.addEventListener('abort', onClose, { once: true })
-      if (closed.aborted) onClose()
-      this.scope
-        .run(work)
-        .then(resolve, reject)
-        .finally(() => closed.removeEventListener('abort', onClose))
-    })
+    const { promise: ended, reject } = Promise.withResolvers<never>()
+    const onClose = () => reject(new LinkClosed())
+    closed.addEventListener('abort', onClose, { once: true })
+    if (closed.aborted) onClose()
+    try {
+      return await Promise.race([ended, this.scope.run(work)])
+    } finally {
+      closed.removeEventListener('abort', onClose)
+    }
   }
 
   /** Runs `work` without waiting for it. A failure is logged under the name of the step. */

@@ -94,11 +94,11 @@ export class CredentialStore {
       return found
     },
     set: async (data: SignalDataSet) => {
-      const written = this.write(
-        Object.entries(data).flatMap(([type, rows]) =>
-          Object.entries(rows).map(([id, value]) => ({ type: type as RowType, id, value: value ?? null })),
-        ),
-      )
+      const rows: Row[] = []
+      for (const [type, values] of Object.entries(data)) {
+        for (const [id, value] of Object.entries(values)) rows.push({ type: type as RowType, id, value: value ?? null })
+      }
+      const written = this.write(rows)
       // Baileys uploads the public halves next. Everything else that depends on a change waits for `settled`.
       if (data['pre-key']) await written
     },
@@ -179,10 +179,12 @@ export class CredentialStore {
     if (this.#broken) throw new Error('An earlier change of the keys could not be stored.')
     this.#committing = this.#pending
     this.#pending = new Map()
-    const changes: Row[] = [...this.#committing.values()]
-    if (this.#credsChanged) changes.push({ ...CREDS, value: this.creds })
+    const rows: { type: RowType; id: string; value: Uint8Array | null }[] = []
+    for (const { type, id, value } of this.#committing.values()) {
+      rows.push({ type, id, value: value === null ? null : encode(value) })
+    }
+    if (this.#credsChanged) rows.push({ ...CREDS, value: encode(this.creds) })
     this.#credsChanged = false
-    const rows = changes.map(({ type, id, value }) => ({ type, id, value: value === null ? null : encode(value) }))
     const { credentials, lease, onBroken } = this.#options
     try {
       await untilStored(() => credentials.set(lease, rows), this.#closed.signal, STORE_WITHIN_MS)

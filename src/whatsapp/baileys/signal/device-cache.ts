@@ -43,7 +43,8 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
   }
 
   async mget<T>(users: string[]): Promise<Record<string, T | undefined>> {
-    const missing = users.filter(user => !this.#memory.has(user))
+    const missing: string[] = []
+    for (const user of users) if (!this.#memory.has(user)) missing.push(user)
     if (missing.length > 0) {
       const rows = await this.#rows?.read('devices', missing)
       for (const user of missing)
@@ -62,9 +63,13 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
   }
 
   async mset<T>(lists: { key: string; value: T }[]): Promise<void> {
-    const entries = lists.map(({ key, value }) => ({ id: key, value: { at: this.#now(), devices: value } }))
-    for (const { id, value } of entries) this.#memory.set(id, value)
-    await this.#rows?.write(entries.map(entry => ({ type: 'devices', ...entry })))
+    const rows: Parameters<DeviceRows['write']>[0][number][] = []
+    for (const { key: id, value: devices } of lists) {
+      const value = { at: this.#now(), devices }
+      this.#memory.set(id, value)
+      rows.push({ type: 'devices', id, value })
+    }
+    await this.#rows?.write(rows)
   }
 
   async del(user: string): Promise<void> {

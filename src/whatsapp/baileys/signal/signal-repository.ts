@@ -14,6 +14,7 @@ import { keepSenderKeysWhole } from './sender-key-states.ts'
 import { restoreFailedSessions } from './session-attempts.ts'
 
 type LIDMappingStore = SignalRepositoryWithLIDStore['lidMapping']
+type Outside = <T>(work: () => T) => T
 type PnToLid = Parameters<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>[2]
 
 const CONTACTS_WITHOUT_LID = 1_000
@@ -41,7 +42,7 @@ interface SignalService {
   onClose(): void
 }
 
-/** Runs `work` once earlier work for the same key has ended. */
+/** Runs `work` outside the caller's transaction, once earlier work for the same key has ended. */
 type Alone = <T>(key: string, work: () => Promise<T>) => Promise<T>
 
 /**
@@ -68,11 +69,8 @@ export function createSignalRepository(
   const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid && cachingMisses(pnToLid))
   const keys = auth.keys as SignalKeyStoreWithTransaction
   const outside = AsyncLocalStorage.snapshot()
-  const lock = createLock()
-  const mapping = mappingOutside(base.lidMapping, outside)
-
-  /** Runs `work` outside the caller's transaction, one call at a time for each key. */
-  const alone: Alone = (key, work) => lock(key, () => outside(work))
+  const alone = createLock(outside)
+  const mapping = mappingOutside(base.lidMapping)
   const once = createDecryption(service, keys, alone, outside)
 
   /** The lock key of a contact: the same for its number and its LID, which share a session in Baileys. */
@@ -105,10 +103,10 @@ export function createSignalRepository(
     getSenderKeyDistributionMessage(message) {
       return alone(message.group, () => base.getSenderKeyDistributionMessage(message))
     },
-    validateSession: jid => outside(() => base.validateSession(jid)),
-    getSessionInfo: jid => outside(() => base.getSessionInfo(jid)),
-    hasSenderKey: message => outside(() => base.hasSenderKey(message)),
-    deleteSession: jids => outside(() => base.deleteSession(jids)),
+    validateSession: AsyncLocalStorage.bind(base.validateSession),
+    getSessionInfo: AsyncLocalStorage.bind(base.getSessionInfo),
+    hasSenderKey: AsyncLocalStorage.bind(base.hasSenderKey),
+    deleteSession: AsyncLocalStorage.bind(base.deleteSession),
     async migrateSession(from, to) {
       return alone(await contactOf(to), () => base.migrateSession(from, to))
     },
@@ -119,10 +117,10 @@ export function createSignalRepository(
   }
 }
 
-function createLock(): Alone {
+function createLock(outside: Outside): Alone {
   const locks = new Map<string, Promise<unknown>>()
   return (key, work) => {
-    const turn = (locks.get(key) ?? Promise.resolve()).then(work)
+    const turn = (locks.get(key) ?? Promise.resolve()).then(() => outside(work))
     const settled = turn.catch(() => undefined)
     locks.set(key, settled)
     void settled.then(() => locks.get(key) === settled && locks.delete(key))
@@ -135,7 +133,7 @@ function createDecryption(
   service: SignalService,
   keys: SignalKeyStoreWithTransaction,
   alone: Alone,
-  outside: <T>(work: () => T) => T,
+  outside: Outside,
 ): (key: string, ciphertext: Uint8Array, decrypt: () => Promise<Uint8Array>) => Promise<Uint8Array> {
   return async (key, ciphertext, decrypt) => {
     let plaintext = await outside(() => service.journal.find(ciphertext))
@@ -190,13 +188,10 @@ function cachingMisses(pnToLid: NonNullable<PnToLid>): NonNullable<PnToLid> {
  * Runs the methods of the mapping outside any transaction: a learned pair is stored even if the send that queried it fails.
  * Baileys also creates a timer of three days for each pair, which would retain the transaction that long.
  */
-function mappingOutside<M extends SignalRepositoryWithLIDStore['lidMapping']>(
-  mapping: M,
-  outside: <T>(work: () => T) => T,
-): M {
-  const { storeLIDPNMappings, getLIDsForPNs, getPNsForLIDs } = mapping
-  mapping.storeLIDPNMappings = pairs => outside(() => storeLIDPNMappings.call(mapping, pairs))
-  mapping.getLIDsForPNs = numbers => outside(() => getLIDsForPNs.call(mapping, numbers))
-  mapping.getPNsForLIDs = lids => outside(() => getPNsForLIDs.call(mapping, lids))
+function mappingOutside(mapping: LIDMappingStore): LIDMappingStore {
+  const { bind } = AsyncLocalStorage
+  mapping.storeLIDPNMappings = bind(mapping.storeLIDPNMappings.bind(mapping))
+  mapping.getLIDsForPNs = bind(mapping.getLIDsForPNs.bind(mapping))
+  mapping.getPNsForLIDs = bind(mapping.getPNsForLIDs.bind(mapping))
   return mapping
 }
