@@ -1,6 +1,7 @@
 import type { InstanceId } from '../domain/ids.ts'
 import type { Deliveries, DueDelivery } from '../store/deliveries/deliveries.ts'
 import type { Clock } from './clock.ts'
+import type { ConsumerSpeed } from './concurrency-limit.ts'
 import { FirstAttempts } from './first-attempts.ts'
 import { Retries } from './retries.ts'
 
@@ -17,8 +18,8 @@ interface ClaimsOptions {
   instanceId: InstanceId
   deliveries: Pick<Deliveries, 'listFirst' | 'listRetries'>
   clock: Clock
-  /** True unless the consumer is known to answer fast. Smaller pages are then read ahead. */
-  isSlow(): boolean
+  /** Smaller pages are read ahead unless the consumer is known to answer fast. */
+  consumer: { readonly speed: ConsumerSpeed }
 }
 
 /** The outcome of a claim: the delivery's next attempt, `none`, or `unknown` when only the database knows. */
@@ -94,8 +95,9 @@ export class Claims {
 
   /** The next time after `now` at which a retry becomes due or must be read; Infinity if there is none. */
   nextWakeAt(now: number): number {
-    const times = [this.#isReading ? NEVER : this.#retries.readAt, this.#retries.peek()?.dueAt ?? NEVER]
-    return Math.min(...times.map(at => (at > now ? at : NEVER)))
+    const readAt = this.#isReading ? NEVER : this.#retries.readAt
+    const dueAt = this.#retries.peek()?.dueAt ?? NEVER
+    return Math.min(readAt > now ? readAt : NEVER, dueAt > now ? dueAt : NEVER)
   }
 
   /**
@@ -118,16 +120,17 @@ export class Claims {
 
   #nextPage(now = this.#options.clock.steady()): 'retries' | 'firsts' | null {
     if (this.#retries.readAt <= now) return 'retries'
-    if (this.#firsts.stale ? this.#mayClaim('first') : this.#firsts.runsLow(this.#options.isSlow())) return 'firsts'
+    if (this.#firsts.stale ? this.#mayClaim('first') : this.#firsts.runsLow(this.#options.consumer.speed))
+      return 'firsts'
     return null
   }
 
   async #readFirsts(): Promise<void> {
-    const { deliveries, instanceId, isSlow } = this.#options
-    const query = this.#firsts.beginRead(this.#claimedFirsts, isSlow())
+    const { deliveries, instanceId, consumer } = this.#options
+    const query = this.#firsts.beginRead(this.#claimedFirsts, consumer.speed)
     try {
       const page = await deliveries.listFirst(instanceId, query.afterSeq, query.limit)
-      this.#firsts.endRead(query, page, id => this.#wasClaimed(id))
+      this.#firsts.endRead(query, page, new Set([...this.#claimed, ...this.#releasedWhileReading]))
     } catch (error) {
       this.#firsts.failRead()
       throw error
@@ -139,15 +142,11 @@ export class Claims {
     const limit = this.#retries.beginRead(this.#claimed.size - this.#claimedFirsts)
     try {
       const page = await deliveries.listRetries(instanceId, FROM_THE_START, WHENEVER_DUE, limit)
-      this.#retries.endRead(limit, page, id => this.#wasClaimed(id), clock.steady())
+      this.#retries.endRead(limit, page, new Set([...this.#claimed, ...this.#releasedWhileReading]), clock.steady())
     } catch (error) {
       this.#retries.invalidate()
       throw error
     }
-  }
-
-  #wasClaimed(id: string): boolean {
-    return this.#claimed.has(id) || this.#releasedWhileReading.has(id)
   }
 }
 

@@ -18,13 +18,16 @@ function page(count: number): DueDelivery[] {
 }
 
 test.each([
-  { consumer: 'fast', isSlow: false, pageSize: 32, low: 8 },
-  { consumer: 'slow', isSlow: true, pageSize: 8, low: 1 },
-])('for a $consumer consumer, $pageSize rows are read when fewer than $low are left', ({ isSlow, pageSize, low }) => {
-  const firsts = new FirstAttempts()
-  const query = firsts.beginRead(2, isSlow)
-  expect(query).toEqual({ afterSeq: 0, limit: pageSize + 2 })
-  firsts.endRead(query, page(pageSize + 2), () => false)
-  while (!firsts.runsLow(isSlow)) firsts.shift()
-  expect(firsts.peek()?.seq).toBe(low === 1 ? undefined : pageSize + 2 - (low - 2))
-})
+  { consumer: 'fast', pageSize: 32, low: 8 },
+  { consumer: 'slow', pageSize: 8, low: 1 },
+] as const)(
+  'for a $consumer consumer, $pageSize rows are read when fewer than $low are left',
+  ({ consumer, pageSize, low }) => {
+    const firsts = new FirstAttempts()
+    const query = firsts.beginRead(2, consumer)
+    expect(query).toEqual({ afterSeq: 0, limit: pageSize + 2 })
+    firsts.endRead(query, page(pageSize + 2), new Set())
+    while (!firsts.runsLow(consumer)) firsts.shift()
+    expect(firsts.peek()?.seq).toBe(low === 1 ? undefined : pageSize + 2 - (low - 2))
+  },
+)

@@ -1,4 +1,5 @@
 import type { DueDelivery } from '../store/deliveries/deliveries.ts'
+import type { ConsumerSpeed } from './concurrency-limit.ts'
 
 /** `page`: rows in one read. `low`: with fewer deliveries in memory, the next page is read. */
 const FAST_CONSUMER = { page: 32, low: 8 }
@@ -23,8 +24,8 @@ export class FirstAttempts {
     return this.#stale || this.#isRereading
   }
 
-  runsLow(slow: boolean): boolean {
-    return this.#mayHaveMore && this.#waiting.length < (slow ? SLOW_CONSUMER : FAST_CONSUMER).low
+  runsLow(speed: ConsumerSpeed): boolean {
+    return this.#mayHaveMore && this.#waiting.length < (speed === 'fast' ? FAST_CONSUMER : SLOW_CONSUMER).low
   }
 
   invalidate(): void {
@@ -48,24 +49,24 @@ export class FirstAttempts {
    * The page to read next. A hint that comes after this call makes the window stale again.
    * @param inFlight first attempts in flight, which the page contains too
    */
-  beginRead(inFlight: number, slow: boolean): { afterSeq: number; limit: number } {
+  beginRead(inFlight: number, speed: ConsumerSpeed): { afterSeq: number; limit: number } {
     if (this.#stale) {
       this.#stale = false
       this.#isRereading = true
       this.#readUpTo = 0
     }
-    return { afterSeq: this.#readUpTo, limit: (slow ? SLOW_CONSUMER : FAST_CONSUMER).page + inFlight }
+    return { afterSeq: this.#readUpTo, limit: (speed === 'fast' ? FAST_CONSUMER : SLOW_CONSUMER).page + inFlight }
   }
 
-  /** @param wasClaimed whether a row is claimed, or was claimed while the page was read */
+  /** @param claimed the rows that are claimed, or were while the page was read */
   endRead(
     query: { afterSeq: number; limit: number },
     page: readonly DueDelivery[],
-    wasClaimed: (id: string) => boolean,
+    claimed: ReadonlySet<string>,
   ): void {
     if (query.afterSeq === 0) this.#waiting = []
     this.#isRereading = false
-    this.#waiting.push(...page.filter(delivery => !wasClaimed(delivery.id)))
+    for (const delivery of page) if (!claimed.has(delivery.id)) this.#waiting.push(delivery)
     this.#mayHaveMore = page.length === query.limit
     this.#readUpTo = page.at(-1)?.seq ?? this.#readUpTo
   }

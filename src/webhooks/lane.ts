@@ -63,7 +63,7 @@ export class Lane implements LimitedUser {
     const { instanceId } = lease
     this.#instanceId = instanceId
     this.#options = options
-    this.#claims = new Claims({ instanceId, deliveries: store.deliveries, clock, isSlow: () => this.speed !== 'fast' })
+    this.#claims = new Claims({ instanceId, deliveries: store.deliveries, clock, consumer: this })
     this.#recorder = new AttemptRecorder(lease, {
       deliveries: store.deliveries,
       clock,
@@ -170,20 +170,17 @@ export class Lane implements LimitedUser {
   }
 
   async #deliver(delivery: DueDelivery, permit: Permit): Promise<NextAttempt> {
-    const ended = await this.#attempt(delivery, permit)
+    let ended: EndedAttempt
+    try {
+      ended = await makeAttempt(delivery, await this.#secrets.get(), this.#abort.signal, this.#options)
+    } finally {
+      permit.release()
+    }
     // An aborted attempt has no outcome.
     if (this.#phase === 'ended') return 'none'
     logAttempt(ended, this.#options.logger)
     this.#options.onEnded?.(ended)
     return this.#record(ended)
-  }
-
-  async #attempt(delivery: DueDelivery, permit: Permit): Promise<EndedAttempt> {
-    try {
-      return await makeAttempt(delivery, await this.#secrets.get(), this.#abort.signal, this.#options)
-    } finally {
-      permit.release()
-    }
   }
 
   async #record(ended: EndedAttempt): Promise<NextAttempt> {

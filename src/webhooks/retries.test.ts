@@ -56,7 +56,7 @@ class Table {
     this.reads += 1
     const limit = this.retries.beginRead(0)
     const page = [...this.rows.values()].sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq).slice(0, limit)
-    this.retries.endRead(limit, page, () => false, this.now)
+    this.retries.endRead(limit, page, new Set(), this.now)
   }
 }
 
@@ -104,7 +104,7 @@ describe('retries', () => {
       table.rows.set(row.id, row)
       table.retries.add(row, START)
     }
-    table.retries.endRead(limit, page, () => false, START)
+    table.retries.endRead(limit, page, new Set(), START)
     for (let ms = 0; ms < 1_000; ms += 1) table.tick(10)
     expect(table.order).toHaveLength(120)
     expect(Math.max(...table.lateMs)).toBe(0)

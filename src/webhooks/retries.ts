@@ -57,14 +57,14 @@ export class Retries {
     this.#unreadFrom = Number.NEGATIVE_INFINITY
   }
 
-  /** @param wasClaimed whether a row is claimed, or was claimed while the page was read */
-  endRead(limit: number, page: readonly DueDelivery[], wasClaimed: (id: string) => boolean, now: number): void {
+  /** @param claimed the rows that are claimed, or were while the page was read */
+  endRead(limit: number, page: readonly DueDelivery[], claimed: ReadonlySet<string>, now: number): void {
     const rows = page.map(row => withoutClockSkew(row, now))
     const known = new Set(this.#waiting.map(({ id }) => id))
     const last = rows.at(-1)
     if (last && rows.length === limit) this.#unreadFrom = Math.min(this.#unreadFrom, last.dueAt)
     for (const row of rows) {
-      if (wasClaimed(row.id) || known.has(row.id)) continue
+      if (claimed.has(row.id) || known.has(row.id)) continue
       if (row.dueAt <= now + READ_AHEAD_MS) this.#insert(row)
       else this.#unreadFrom = Math.min(this.#unreadFrom, row.dueAt)
     }
