@@ -140,7 +140,7 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
     adminKey: keys.adminKey,
     adminKeyPlace: keys.adminKeyPlace,
     async drain(signal) {
-      readiness.drain()
+      readiness.isDraining = true
       await sleep(settings.drainMs, undefined, { signal }).catch(() => undefined)
     },
     close: () => closeAll(context),
@@ -306,7 +306,7 @@ function createApi(
     version: settings.version,
     metrics: renderMetrics,
     isReady: () => readiness.check(),
-    isDraining: () => readiness.isDraining,
+    node: readiness,
   })
 }
 

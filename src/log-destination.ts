@@ -64,9 +64,11 @@ export class LogFile {
       this.#dropped += lines.length
       return
     }
-    if (this.#dropped > 0) this.#buffer(lineAboutDropped(this.#dropped))
+    const aboutDropped = this.#dropped > 0 ? lineAboutDropped(this.#dropped) : ''
     this.#dropped = 0
-    this.#buffer(lines.join(''))
+    const bytes = Buffer.from(aboutDropped + lines.join(''))
+    this.#buffered.push(bytes)
+    this.#bufferedBytes += bytes.length
     // While the reader is slow, only the timer writes.
     if (this.#timer === undefined) this.#writeBuffered()
   }
@@ -80,12 +82,6 @@ export class LogFile {
       if (this.#bufferedBytes === 0 || waitedMs >= END_TIMEOUT_MS) return
       Atomics.wait(clock, 0, 0, RETRY_MS)
     }
-  }
-
-  #buffer(text: string): void {
-    const bytes = Buffer.from(text)
-    this.#buffered.push(bytes)
-    this.#bufferedBytes += bytes.length
   }
 
   #writeBuffered(): void {

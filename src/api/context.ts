@@ -89,8 +89,8 @@ export interface ApiOptions {
   metrics(): Promise<{ contentType: string; text: string }>
   /** Whether the service can accept and deliver. */
   isReady(): boolean | Promise<boolean>
-  /** Whether the node is about to stop and callers should not reuse their connections. Default: never. */
-  isDraining?: () => boolean
+  /** `isDraining`: the node is about to stop, and callers should not reuse their connections. Default: never. */
+  node?: { readonly isDraining: boolean }
   /** Milliseconds since 1970. */
   now?: () => number
 }

@@ -50,7 +50,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     bodyLimit: MAX_BODY_BYTES,
     return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
-    rewriteUrl: request => readableTarget(request.url ?? '/'),
+    rewriteUrl: readableTarget,
     serverFactory: handle =>
       createOneAtATimeServer(
         {
@@ -61,14 +61,14 @@ export async function createServer(options: ApiOptions): Promise<Api> {
           // Node answers a missing Host without a body; `checkHost` answers with an error body.
           requireHostHeader: false,
         },
-        request => callers.has(request),
+        callers,
         handle,
       ),
     clientErrorHandler: createClientErrorHandler(newRequestId),
     frameworkErrors: answerError,
   })
-  const { isDraining = () => false } = options
-  const context: ApiContext = { now: Date.now, ...options, isDraining, closing: drainOnClose(api, isDraining) }
+  const { node = { isDraining: false } } = options
+  const context: ApiContext = { now: Date.now, ...options, node, closing: drainOnClose(api, node) }
   answerOddRequests(api.server, newRequestId)
   acceptJsonBodies(api)
   api.setValidatorCompiler(compileValidator)

@@ -131,8 +131,8 @@ export class Supervisor {
 
   /** The age of the leases, by the clock that moved further. */
   #unrenewedMs(): number {
-    const { steady, now } = this.#readClock()
-    return Math.max(steady - this.#renewedAt.steady, now - this.#renewedAt.now)
+    const { steady, now } = this.#renewedAt
+    return Math.max(this.#clock.steady() - steady, this.#clock.now() - now)
   }
 
   #requestStep(): void {

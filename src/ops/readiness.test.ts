@@ -32,7 +32,7 @@ describe('a node is ready', () => {
     const answer = Promise.withResolvers<void>()
     const readiness = new Readiness({ ...WORKING, ping: () => answer.promise })
     const asked = readiness.check()
-    readiness.drain()
+    readiness.isDraining = true
     answer.resolve()
     expect(await asked).toBe(false)
     expect(await readiness.check()).toBe(false)

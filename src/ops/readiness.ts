@@ -16,29 +16,21 @@ export interface ReadinessSources {
 
 /** Whether this node should receive API calls. */
 export class Readiness {
+  /** Whether this node is about to stop. It still accepts calls, but new ones should go to other nodes. */
+  isDraining = false
   readonly #sources: ReadinessSources
   readonly #now: () => number
   #wroteAt = Number.NEGATIVE_INFINITY
-  #isDraining = false
 
   constructor(sources: ReadinessSources) {
     this.#sources = sources
     this.#now = sources.now ?? (() => performance.now())
   }
 
-  /** Whether this node is about to stop. It still accepts calls, but new ones should go to other nodes. */
-  get isDraining(): boolean {
-    return this.#isDraining
-  }
-
-  drain(): void {
-    this.#isDraining = true
-  }
-
   /** Whether this node can accept and send messages, and is not about to stop. Never rejects. */
   async check(): Promise<boolean> {
     const { isRunning, ping } = this.#sources
-    if (this.#isDraining || !isRunning()) return false
+    if (this.isDraining || !isRunning()) return false
     if (this.#now() - this.#wroteAt < FRESH_MS) return true
     try {
       await withDeadline(PING_TIMEOUT_MS, ping())
@@ -46,6 +38,6 @@ export class Readiness {
       return false
     }
     this.#wroteAt = this.#now()
-    return !this.#isDraining
+    return !this.isDraining
   }
 }

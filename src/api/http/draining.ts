@@ -7,10 +7,10 @@ const DRAIN_MS = 4_000
 /**
  * Closes the server without waiting for keep-alive connections: idle ones are closed at once, the rest after `DRAIN_MS`.
  * (`server.close()` closes only the connections that are idle when it is called.) Answers carry `Connection: close` as
- * soon as `isDraining`, so that callers do not send another request.
+ * soon as the node drains, so that callers do not send another request.
  * @returns a signal that is aborted when the closing begins
  */
-export function drainOnClose(api: Api, isDraining: () => boolean): AbortSignal {
+export function drainOnClose(api: Api, node: { readonly isDraining: boolean }): AbortSignal {
   const closing = new AbortController()
   let sweep: NodeJS.Timeout | undefined
   let deadline: NodeJS.Timeout | undefined
@@ -20,7 +20,7 @@ export function drainOnClose(api: Api, isDraining: () => boolean): AbortSignal {
     deadline = setTimeout(() => api.server.closeAllConnections(), DRAIN_MS)
   })
   api.addHook('onSend', (request, reply, _payload, done) => {
-    if (!closing.signal.aborted && !isDraining()) return done()
+    if (!closing.signal.aborted && !node.isDraining) return done()
     // Later, when a body that came with the headers has been read. Closing in the middle of a body could lose the answer.
     setImmediate(() => {
       if (request.raw.complete) reply.header('connection', 'close')

@@ -13,7 +13,7 @@ afterEach(() => {
 
 /** Requests for `/known` are of a known caller. */
 async function listen(handle: RequestListener): Promise<void> {
-  server = createOneAtATimeServer({}, request => request.url === '/known', handle)
+  server = createOneAtATimeServer({}, { has: request => request.url === '/known' }, handle)
   await once(server.listen(0, '127.0.0.1'), 'listening')
 }
 

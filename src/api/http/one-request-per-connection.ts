@@ -28,7 +28,7 @@ const connections = new WeakMap<Socket, Connection>()
  */
 export function createOneAtATimeServer(
   options: ServerOptions,
-  isKnown: (request: IncomingMessage) => boolean,
+  knownCallers: { has(request: IncomingMessage): boolean },
   handle: RequestListener,
 ): Server {
   const unknownCallers = new EventLoopBudget()
@@ -46,7 +46,7 @@ export function createOneAtATimeServer(
       // Let other connections proceed between two requests of this one.
       if (connection.waiting.length > 0) setImmediate(begin, connection)
     })
-    if (isKnown(request)) {
+    if (knownCallers.has(request)) {
       handle(request, response)
       return
     }

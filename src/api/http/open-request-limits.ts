@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Api, Budget } from '../context.ts'
@@ -25,46 +25,38 @@ export function refuseWhenBusy(
   const open: Record<Budget, number> = { known: 0, strangers: 0 }
   api.decorateRequest('budget', null)
 
-  function release(request: FastifyRequest): void {
+  /** Counts the request against this budget instead of its current one. @returns false beyond the limit */
+  function count(request: FastifyRequest, budget: Budget | null): boolean {
     if (request.budget !== null) open[request.budget] -= 1
-    request.budget = null
-  }
-
-  /** @returns false beyond the limit */
-  function count(request: FastifyRequest, budget: Budget): boolean {
-    release(request)
     request.budget = budget
+    if (budget === null) return true
     open[budget] += 1
     return open[budget] <= limits[budget] || request.routeOptions.config.quiet === true
   }
 
   api.addHook('onRequest', (request, reply, done) => {
     // 'close' covers callers that disconnect before the answer.
-    for (const end of ['prefinish', 'close']) reply.raw.once(end, () => release(request))
-    done(count(request, callers.has(request) ? 'known' : 'strangers') ? undefined : unavailable())
+    for (const end of ['prefinish', 'close']) reply.raw.once(end, () => count(request, null))
+    done(count(request, callers.has(request.raw) ? 'known' : 'strangers') ? undefined : unavailable())
   })
   // By now every key has been checked, except those in a body.
   api.addHook('preParsing', (request, _reply, payload, done) => {
     if (request.hasKey) count(request, 'known')
-    else if (request.budget === 'strangers') release(request)
+    else if (request.budget === 'strangers') count(request, null)
     done(null, payload)
   })
   api.addHook('preValidation', (request, _reply, done) => {
     done(request.budget !== null || count(request, 'strangers') ? undefined : unavailable())
   })
   api.addHook('onSend', (request, _reply, payload, done) => {
-    if (request.budget === 'strangers') release(request)
+    if (request.budget === 'strangers') count(request, null)
     done(null, payload)
   })
   api.addHook('onResponse', (request, reply, done) => {
-    if (request.hasKey) callers.add(request)
-    else if (reply.statusCode === 401) callers.forget(request)
+    if (request.hasKey) callers.add(request.raw)
+    else if (reply.statusCode === 401) callers.forget(request.raw)
     done()
   })
-}
-
-interface WithHeaders {
-  headers: IncomingHttpHeaders
 }
 
 /**
@@ -72,26 +64,33 @@ interface WithHeaders {
  * against before its key is checked, so that other callers cannot exhaust the budget of callers with a key.
  */
 export class KnownCallers {
-  readonly #digests = new BoundedMap<string, true>(MAX_CALLERS)
+  readonly #known = new BoundedMap<string, true>(MAX_CALLERS)
+  /** Each request is looked up several times and hashed once. */
+  readonly #digests = new WeakMap<IncomingMessage, string | null>()
 
-  has(request: WithHeaders): boolean {
-    const digest = digestOf(request)
-    return digest !== null && this.#digests.has(digest)
+  has(request: IncomingMessage): boolean {
+    const digest = this.#digestOf(request)
+    return digest !== null && this.#known.has(digest)
   }
 
-  add(request: WithHeaders): void {
-    const digest = digestOf(request)
-    if (digest !== null) this.#digests.set(digest, true)
+  add(request: IncomingMessage): void {
+    const digest = this.#digestOf(request)
+    if (digest !== null) this.#known.set(digest, true)
   }
 
-  forget(request: WithHeaders): void {
-    const digest = digestOf(request)
-    if (digest !== null) this.#digests.delete(digest)
+  forget(request: IncomingMessage): void {
+    const digest = this.#digestOf(request)
+    if (digest !== null) this.#known.delete(digest)
   }
-}
 
-/** The digest of the headers that can carry a key; null without them. */
-function digestOf({ headers: { authorization, cookie } }: WithHeaders): string | null {
-  if (authorization === undefined && cookie === undefined) return null
-  return hash('sha256', `${authorization ?? ''}\n${cookie ?? ''}`, 'base64')
+  /** The digest of the headers that can carry a key; null without them. */
+  #digestOf(request: IncomingMessage): string | null {
+    const known = this.#digests.get(request)
+    if (known !== undefined) return known
+    const { authorization, cookie } = request.headers
+    const isEmpty = authorization === undefined && cookie === undefined
+    const digest = isEmpty ? null : hash('sha256', `${authorization ?? ''}\n${cookie ?? ''}`, 'base64')
+    this.#digests.set(request, digest)
+    return digest
+  }
 }

@@ -14,14 +14,14 @@ describe('readableTarget', () => {
     ['http://host?x', '/?x'],
     ['*', '*'],
   ])('%s is read as %s', (target, path) => {
-    expect(readableTarget(target)).toBe(path)
+    expect(readableTarget({ url: target })).toBe(path)
   })
 
   test('the router can decode every path, and a path that is already decodable is unchanged', () => {
     fc.assert(
       fc.property(fc.string(), text => {
         const path = `/${text.replaceAll(/[?#]/g, '_')}`
-        const readable = readableTarget(path)
+        const readable = readableTarget({ url: path })
         expect(() => decodeURIComponent(readable)).not.toThrow()
         expect(readable === path || decodeURIComponent(readable) === path).toBe(true)
       }),

@@ -7,7 +7,7 @@ const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*\/?/i
  * The request target as a path for the router. The absolute form (RFC 9112 §3.2.2) loses its authority. A path with
  * invalid percent-encoding is taken literally, so that it leads to a 404.
  */
-export function readableTarget(target: string): string {
+export function readableTarget({ url: target = '/' }: { url?: string | undefined }): string {
   const local = target.startsWith('/') ? target : target.replace(ABSOLUTE_FORM, '/')
   if (!local.includes('%')) return local
   const end = local.search(/[?#]/)
