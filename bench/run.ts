@@ -7,6 +7,8 @@
  *   --store KIND    sqlite or postgres alone
  *   --quick         fewer rounds and smaller sizes, under three minutes: checks that it runs, not how fast it is
  *   --long          more and longer rounds, where a scenario has them
+ *   --seconds N     how long `whole` sustains its load; default: 120
+ *   --instances N   the number of instances of `fleet`; default: 2000
  *   --out FILE      the JSON file; default: results/latest.local.json next to this file
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -19,14 +21,29 @@ import { tableOf } from './harness/report.ts'
 import type { Scenario } from './harness/scenario.ts'
 import { accept } from './scenarios/accept.ts'
 import { busy } from './scenarios/busy.ts'
+import { fleet } from './scenarios/fleet.ts'
 import { idle } from './scenarios/idle.ts'
 import { lanes } from './scenarios/lanes.ts'
+import { latency } from './scenarios/latency.ts'
 import { memory } from './scenarios/memory.ts'
 import { nodes } from './scenarios/nodes.ts'
 import { texts } from './scenarios/texts.ts'
 import { webhooks } from './scenarios/webhooks.ts'
+import { whole } from './scenarios/whole.ts'
 
-const SCENARIOS: readonly Scenario[] = [accept, busy, webhooks, texts, memory, idle, lanes, nodes]
+const SCENARIOS: readonly Scenario[] = [
+  accept,
+  busy,
+  webhooks,
+  texts,
+  memory,
+  idle,
+  lanes,
+  nodes,
+  latency,
+  whole,
+  fleet,
+]
 const STORES: readonly StoreKind[] = ['sqlite', 'postgres']
 
 interface Choice {
@@ -34,6 +51,8 @@ interface Choice {
   stores: readonly StoreKind[]
   quick: boolean
   long: boolean
+  seconds?: number
+  instances?: number
   out: string
 }
 
@@ -44,6 +63,8 @@ function readChoice(): Choice {
       store: { type: 'string' },
       quick: { type: 'boolean', default: false },
       long: { type: 'boolean', default: false },
+      seconds: { type: 'string' },
+      instances: { type: 'string' },
       out: { type: 'string', default: join(import.meta.dirname, 'results/latest.local.json') },
     },
   })
@@ -52,13 +73,27 @@ function readChoice(): Choice {
     SCENARIOS.filter(({ onlyIfNamed }) => !onlyIfNamed)
   const stores = values.store === undefined ? STORES : [oneOf(STORES, values.store, kind => kind)]
   const { quick, long, out } = values
-  return { scenarios, stores, quick, long, out: resolve(out) }
+  return {
+    scenarios,
+    stores,
+    quick,
+    long,
+    out: resolve(out),
+    ...(values.seconds !== undefined && { seconds: positive(values.seconds) }),
+    ...(values.instances !== undefined && { instances: positive(values.instances) }),
+  }
 }
 
 function oneOf<T>(all: readonly T[], name: string, nameOf: (one: T) => string): T {
   const found = all.find(one => nameOf(one) === name)
   if (found === undefined) throw new Error(`"${name}" is not one of ${all.map(nameOf).join(', ')}.`)
   return found
+}
+
+function positive(text: string): number {
+  const value = Number(text)
+  if (!Number.isInteger(value) || value < 1) throw new Error(`"${text}" is not a positive whole number.`)
+  return value
 }
 
 const startedAt = performance.now()
@@ -68,12 +103,12 @@ function say(line: string): void {
   process.stderr.write(`${seconds} s  ${line}\n`)
 }
 
-async function measure(scenario: Scenario, store: StoreKind, { quick, long }: Choice): Promise<Figure[]> {
+async function measure(scenario: Scenario, store: StoreKind, choice: Choice): Promise<Figure[]> {
   await using cleanUp = new AsyncDisposableStack()
   const name = `${scenario.name}, ${store}`
   say(name)
   const createDatabase = await openDatabases(store, cleanUp)
-  return await scenario.measure({ store, quick, long, createDatabase, say: line => say(`${name}: ${line}`) }, cleanUp)
+  return await scenario.measure({ ...choice, store, createDatabase, say: line => say(`${name}: ${line}`) }, cleanUp)
 }
 
 function write(file: string, machine: Machine, quick: boolean, figures: readonly Figure[]): void {

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 export interface PostRequest {
   path: string
   token: string
-  body: object
+  body: { to: string; text: string }
 }
 
 interface CallerOptions {

@@ -1,6 +1,6 @@
 import type { AdminClient, NewInstance } from '../../test/api-client.ts'
 import { until } from '../../test/until.ts'
-import type { SimulatorProcess } from '../processes/simulator.ts'
+import type { Chat, SimulatorProcess } from '../processes/simulator.ts'
 import { startProcess } from './remote.ts'
 import type { RunningService } from './service.ts'
 
@@ -9,7 +9,8 @@ const LINK_WITHIN_MS = 120_000
 
 export interface SimulatedNetwork {
   url: string
-  scanQr(qr: string): Promise<void>
+  /** @returns the number of the account that was linked */
+  scanQr(qr: string): Promise<string>
   countOnline(): Promise<number>
   /** The texts of all clients that it has acknowledged so far. */
   countAcknowledged(): Promise<number>
@@ -18,6 +19,12 @@ export interface SimulatedNetwork {
    * @returns for each client that came back, after how many ms, in order
    */
   cutAll(watchMs: number): Promise<number[]>
+  /** Contacts write at fixed times. @returns when each message left the network, by WhatsApp's ID */
+  write(chats: Chat[], perSecond: number, count: number): Promise<[string, number][]>
+  /** From now on, records when texts arrive on phones. */
+  observeTimes(): Promise<void>
+  /** When each text arrived on a phone since `observeTimes`, once `count` have arrived. */
+  inboxTimes(count: number, withinMs: number): Promise<[string, number][]>
   /** Stops its process: sockets stay open, and nothing is answered any more. */
   fallSilent(): void
   goOn(): void
@@ -31,6 +38,9 @@ export async function startNetwork(cleanUp: AsyncDisposableStack): Promise<Simul
     countOnline: () => simulator.call('countOnline'),
     countAcknowledged: () => simulator.call('countAcknowledged'),
     cutAll: watchMs => simulator.call('cutAll', watchMs),
+    write: (chats, perSecond, count) => simulator.call('write', chats, perSecond, count),
+    observeTimes: () => simulator.call('observeTimes'),
+    inboxTimes: (count, withinMs) => simulator.call('inboxTimes', count, withinMs),
     fallSilent: () => void process.kill(simulator.pid, 'SIGSTOP'),
     goOn: () => void process.kill(simulator.pid, 'SIGCONT'),
   }

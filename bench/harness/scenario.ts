@@ -8,6 +8,10 @@ export interface Bench {
   quick: boolean
   /** More and longer rounds. */
   long: boolean
+  /** How long a load is sustained, in place of the scenario's own. */
+  seconds?: number
+  /** The number of instances, in place of the scenario's own. */
+  instances?: number
   /** An empty database, dropped when the scenario ends. */
   createDatabase(): Promise<BenchDatabase>
   say(line: string): void

@@ -1,94 +1,6 @@
 /** Bare Baileys with its default options. Credentials and Signal keys are in memory, and nothing is recorded. */
-import {
-  type AuthenticationState,
-  type BinaryNode,
-  generateMessageIDV2,
-  initAuthCreds,
-  makeWASocket,
-  type SignalDataTypeMap,
-  type WASocket,
-} from 'baileys'
+import { link, linked, open, sendText } from '../harness/bare-sockets.ts'
 import { serve } from '../harness/remote.ts'
-
-const RESTART_REQUIRED = 515
-/** libsignal prints whole sessions. */
-const mute = () => undefined
-Object.assign(console, { log: mute, info: mute, warn: mute, error: mute })
-
-const silent = { level: 'silent', child: () => silent, trace: mute, debug: mute, info: mute, warn: mute, error: mute }
-
-const open: WASocket[] = []
-/** Resolved by WhatsApp's acknowledgement of the message with that ID. */
-const unacknowledged = new Map<string, () => void>()
-
-function memoryAuth(): AuthenticationState {
-  const kept = new Map<string, unknown>()
-  return {
-    creds: initAuthCreds(),
-    keys: {
-      get<T extends keyof SignalDataTypeMap>(type: T, ids: string[]) {
-        const found: Record<string, SignalDataTypeMap[T]> = {}
-        for (const id of ids) {
-          const value = kept.get(`${type}/${id}`)
-          if (value !== undefined) found[id] = value as SignalDataTypeMap[T]
-        }
-        return found
-      },
-      set(changes) {
-        for (const [type, byId] of Object.entries(changes)) {
-          for (const [id, value] of Object.entries(byId)) {
-            if (value === null) kept.delete(`${type}/${id}`)
-            else kept.set(`${type}/${id}`, value)
-          }
-        }
-      },
-    },
-  }
-}
-
-function openSocket(url: string, auth: AuthenticationState): WASocket {
-  const socket = makeWASocket({ waWebSocketUrl: url, auth, logger: silent, fireInitQueries: false })
-  socket.ev.on('creds.update', update => Object.assign(auth.creds, update))
-  socket.ws.on('CB:ack,class:message', ({ attrs }: BinaryNode) => {
-    unacknowledged.get(attrs['id'] ?? '')?.()
-  })
-  return socket
-}
-
-let showQr: (qr: string) => void = mute
-let whenLinked = Promise.resolve()
-
-/** Resolves with the QR text for a simulated phone. Then call `linked`. */
-function link(url: string): Promise<string> {
-  const auth = memoryAuth()
-  const socket = openSocket(url, auth)
-  const qr = new Promise<string>(resolve => {
-    showQr = resolve
-  })
-  whenLinked = new Promise((resolve, reject) => {
-    socket.ev.on('connection.update', update => {
-      if (update.qr) showQr(update.qr)
-      if (update.connection !== 'close') return
-      const error = update.lastDisconnect?.error
-      if (statusOf(error) !== RESTART_REQUIRED) return reject(error)
-      const login = openSocket(url, auth)
-      login.ev.on('connection.update', ({ connection, lastDisconnect }) => {
-        if (connection === 'close') reject(lastDisconnect?.error)
-        if (connection !== 'open') return
-        open.push(login)
-        resolve()
-      })
-    })
-  })
-  return qr
-}
-
-/** Baileys' errors come from the boom library. */
-function statusOf(error: unknown): number | undefined {
-  return (error as { output?: { statusCode: number } } | undefined)?.output?.statusCode
-}
-
-const linked = () => whenLinked
 
 export interface Sending {
   contacts: string[]
@@ -96,23 +8,19 @@ export interface Sending {
   count: number
 }
 
-/** Sends through the first account, one message at a time to each contact; resolves with the seconds to the last acknowledgement. */
+/**
+ * Sends through all linked accounts, one message at a time to each contact of each; resolves with the seconds to the last
+ * acknowledgement.
+ */
 async function send({ contacts, text, count }: Sending): Promise<number> {
-  const socket = open[0]!
   const startedAt = performance.now()
   let left = count
-
-  async function sendTo(contact: string): Promise<void> {
-    while (left-- > 0) {
-      const id = generateMessageIDV2()
-      const acknowledged = new Promise<void>(resolve => unacknowledged.set(id, resolve))
-      await socket.sendMessage(`${contact}@s.whatsapp.net`, { text }, { messageId: id })
-      await acknowledged
-      unacknowledged.delete(id)
-    }
-  }
-
-  await Promise.all(contacts.map(sendTo))
+  const chats = contacts.flatMap(contact => open.map(socket => ({ socket, contact })))
+  await Promise.all(
+    chats.map(async ({ socket, contact }) => {
+      while (left-- > 0) await sendText(socket, contact, text)
+    }),
+  )
   return (performance.now() - startedAt) / 1000
 }
 

@@ -26,6 +26,8 @@ export interface TimedLoad extends Target {
 export interface PacedLoad extends Target {
   perSecond: number
   durationMs: number
+  /** Adds the number of the call, from 0, to each text. */
+  numbered?: boolean
 }
 
 /** The latency of a request. The load's duration if no request was answered. */
@@ -37,6 +39,11 @@ export interface Latencies {
 
 export interface LoadResult extends Latencies {
   perSecond: number
+}
+
+export interface PacedResult extends Latencies {
+  /** The moment of each call on the monotonic clock. */
+  scheduledAt: number[]
 }
 
 async function run(load: TimedLoad): Promise<LoadResult> {
@@ -81,38 +88,41 @@ async function post({ count, ...target }: Target & { count: number }): Promise<v
 }
 
 /** Any free connection posts the next request. Latencies count from the scheduled moment. */
-async function pace({ perSecond, durationMs, ...target }: PacedLoad): Promise<Latencies> {
-  const requests = target.requests.map(request => requestBytes(target.url, request))
+async function pace({ perSecond, durationMs, numbered = false, ...target }: PacedLoad): Promise<PacedResult> {
+  const { url, requests, connections = requests.length } = target
   const count = Math.round((perSecond * durationMs) / 1_000)
+  const scheduledAt: number[] = []
   const latencies: number[] = []
-  /** The scheduled moments of calls that wait for a free connection. */
-  const due: number[] = []
   const done = Promise.withResolvers<void>()
   let posted = 0
-  const callers = Array.from({ length: target.connections ?? requests.length }, () => {
-    let scheduledAt = 0
+  const callers = Array.from({ length: connections }, () => {
+    let index = 0
     const next = () => {
-      const first = due.shift()
-      if (first === undefined) return null
-      scheduledAt = first
-      return requests[posted++ % requests.length]!
+      if (posted === scheduledAt.length) return null
+      index = posted++
+      const request = requests[index % requests.length]!
+      return requestBytes(url, numbered ? withNumber(request, index) : request)
     }
     const answered = () => {
-      latencies.push(monotonicMs() - scheduledAt)
+      latencies.push(monotonicMs() - scheduledAt[index]!)
       if (latencies.length === count) done.resolve()
     }
     return new Caller({ ...target, next, answered, failed: done.reject })
   })
   void runPaced(perSecond, count, (_index, at) => {
-    due.push(at)
+    scheduledAt.push(at)
     for (const caller of callers) caller.wake()
   })
   try {
     await done.promise
-    return summaryOf(latencies, durationMs)
+    return { ...summaryOf(latencies, durationMs), scheduledAt }
   } finally {
     for (const caller of callers) caller.close()
   }
+}
+
+function withNumber({ body, ...request }: PostRequest, index: number): PostRequest {
+  return { ...request, body: { ...body, text: `${body.text} ${index}` } }
 }
 
 /** The requests of each connection. */

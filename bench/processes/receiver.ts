@@ -1,5 +1,8 @@
-/** A consumer that counts requests: `/events` answers at once, `/dead` never answers. */
-import { createServer } from 'node:http'
+/**
+ * A consumer that counts requests: `/events` answers at once, `/dead` never answers. `/incoming` answers at once too, counts
+ * only incoming messages, and remembers their IDs.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { monotonicMs } from '../harness/clock.ts'
 import { serve } from '../harness/remote.ts'
@@ -8,17 +11,31 @@ const COUNT_WITHIN_MS = 180_000
 
 let expected = 0
 let arrivedAt: number[] = []
+let arrivedIds: string[] = []
 let complete = Promise.withResolvers<void>()
 
 const server = createServer((request, response) => {
+  if (request.url === '/incoming') return readIncoming(request, response)
   request.resume()
   if (request.url === '/dead') return
-  request.on('end', () => {
-    arrivedAt.push(monotonicMs())
-    response.end()
-    if (arrivedAt.length === expected) complete.resolve()
-  })
+  request.on('end', () => arrive(response))
 })
+
+function readIncoming(request: IncomingMessage, response: ServerResponse): void {
+  const chunks: Buffer[] = []
+  request.on('data', chunk => chunks.push(chunk))
+  request.on('end', () => {
+    if (request.headers['x-service-event'] !== 'message.received') return response.end()
+    arrive(response)
+    arrivedIds.push(JSON.parse(Buffer.concat(chunks).toString()).data.id)
+  })
+}
+
+function arrive(response: ServerResponse): void {
+  arrivedAt.push(monotonicMs())
+  response.end()
+  if (arrivedAt.length === expected) complete.resolve()
+}
 server.keepAliveTimeout = COUNT_WITHIN_MS
 
 async function listen(): Promise<string> {
@@ -29,6 +46,7 @@ async function listen(): Promise<string> {
 function expect(count: number): void {
   expected = count
   arrivedAt = []
+  arrivedIds = []
   complete = Promise.withResolvers()
 }
 
@@ -46,11 +64,16 @@ async function arrivals(): Promise<number[]> {
   return arrivedAt
 }
 
+/** Like `arrivals`, each with the ID of its message. */
+async function incoming(): Promise<[string, number][]> {
+  return (await arrivals()).map((at, index) => [arrivedIds[index]!, at])
+}
+
 /** The number of requests since `expect`. */
 function count(): number {
   return arrivedAt.length
 }
 
-const methods = { listen, expect, arrivals, count }
+const methods = { listen, expect, arrivals, incoming, count }
 export type ReceiverProcess = typeof methods
 serve(methods)

@@ -1,8 +1,11 @@
 /** The simulated WhatsApp network in its own process. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSimulator, type Simulator } from '@pombal/simulator'
+import { until } from '../../test/until.ts'
 import { observed } from '../harness/observed-network.ts'
+import { runPaced } from '../harness/paced.ts'
 import { serve } from '../harness/remote.ts'
+import { TEXT } from '../harness/text.ts'
 
 /** Enough that no client creates one-time keys. Linking 200 of them then takes seconds. */
 const CLAIMED_PRE_KEYS = 500
@@ -16,8 +19,9 @@ async function listen(): Promise<string> {
   return simulator.url
 }
 
-async function scanQr(qr: string): Promise<void> {
-  await simulator.scanQr(qr)
+/** @returns the number of the account that was linked */
+async function scanQr(qr: string): Promise<string> {
+  return (await simulator.scanQr(qr)).phone
 }
 
 async function countOnline(): Promise<number> {
@@ -42,6 +46,39 @@ async function cutAll(watchMs: number): Promise<number[]> {
 
 const countAcknowledged = () => observed.acknowledged
 
-const methods = { listen, scanQr, countOnline, countAcknowledged, cutAll }
+export interface Chat {
+  /** The number of a contact. */
+  from: string
+  /** The number of an account. */
+  to: string
+}
+
+/** Contacts write in each chat in turn, at fixed times. @returns when each message left the network, by WhatsApp's ID */
+async function write(chats: Chat[], perSecond: number, count: number): Promise<[string, number][]> {
+  observeTimes()
+  const writing: Promise<unknown>[] = []
+  await runPaced(perSecond, count, index => {
+    writing.push(simulator.writeAs({ ...chats[index % chats.length]!, text: `${TEXT} ${index}` }))
+  })
+  await Promise.all(writing)
+  observed.timed = false
+  return [...observed.leftAt]
+}
+
+/** From now on, records when messages leave and arrive. */
+function observeTimes(): void {
+  observed.timed = true
+  observed.leftAt.clear()
+  observed.inInboxAt.clear()
+}
+
+/** When each message since `observeTimes` was in a phone's inbox, by its text; once there are `count` of them. */
+async function inboxTimes(count: number, withinMs: number): Promise<[string, number][]> {
+  await until(`${count} texts in the inboxes`, () => observed.inInboxAt.size >= count, withinMs)
+  observed.timed = false
+  return [...observed.inInboxAt]
+}
+
+const methods = { listen, scanQr, countOnline, countAcknowledged, cutAll, write, observeTimes, inboxTimes }
 export type SimulatorProcess = typeof methods
 serve(methods)
