@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { LANGUAGES } from '../../panel/src/i18n/languages.ts'
 import { until } from '../until.ts'
 import { ADMIN_KEY, PanelHarness } from './harness.ts'
 
@@ -55,6 +56,8 @@ test('names, texts and responses that contain markup are shown as text', async (
   expect(harness.complaints).toEqual([])
 })
 
+const TRANSLATIONS = LANGUAGES.filter(({ code }) => code !== 'en')
+
 /** The dialogs, by page and by the button that opens them. */
 const DIALOGS: readonly (readonly [path: string, button: string])[] = [
   ['/', 'New instance'],
@@ -87,7 +90,7 @@ describe.each(['light', 'dark'] as const)('%s', colorScheme => {
   })
 })
 
-test.each(['en-GB', 'pt-BR'])('%s: no page is wider than a screen of 360 pixels', async locale => {
+test.each(LANGUAGES)('$code: no page is wider than a screen of 360 pixels', async ({ code: locale }) => {
   const page = await harness.openSignedIn('/', { locale, viewport: { width: 360, height: 740 } })
   for (const path of paths) {
     await show(page, path)
@@ -160,41 +163,45 @@ test('the keyboard alone is enough to sign in, send a message and see it read', 
   await page.getByRole('dialog').waitFor()
 })
 
-test('the Portuguese panel contains no English, not even in the reason for a failure', async () => {
-  const { admin } = harness.service
-  const { id, token } = await admin.createConnected('Loja')
-  const instance = harness.service.instance(id, token)
-  await instance.setWebhook('http://127.0.0.1:1/nobody')
-  await instance.send('15005550001', 'Bom dia')
-  await instance.send('15005550004', 'Bom dia')
-  const given = await until('events given up', async () => {
-    const events = await admin.listEvents(id, '?state=exhausted')
-    return events.length === 2 && events
-  })
-  const at = `/instances/${id}`
-  const page = await harness.openSignedIn('/', { locale: 'pt-BR' })
-  const more = given.flatMap(({ id: event, messageId }) => [
-    `${at}/events?open=${event}`,
-    `${at}/messages?open=${messageId}`,
-  ])
-  for (const path of [...paths, ...more, '/instances/inst_nowhere', '/sign-in']) {
-    await show(page, path)
-    expect(await englishOn(page), path).toEqual([])
-  }
-  await show(page, `${at}/webhook`)
-  await page.getByRole('button', { name: 'Enviar um evento de teste' }).click()
-  await page.getByText('O evento de teste não foi entregue.').waitFor()
-  expect(await englishOn(page)).toEqual([])
-  await page.getByLabel('URL').fill('http://169.254.169.254/')
-  await page.getByRole('button', { name: 'Salvar' }).click()
-  await page.getByText('A URL deve ser http ou https').waitFor()
-  expect(await englishOn(page)).toEqual([])
-  await show(page, `${at}/phone`)
-  await page.getByRole('switch').click({ force: true })
-  await show(page, at)
-  await page.getByText('Motivo: O WhatsApp não está disponível agora.').waitFor()
-  expect(await englishOn(page)).toEqual([])
-})
+test.each(TRANSLATIONS)(
+  '$code: the panel contains no English, not even in the reason for a failure',
+  async language => {
+    const words = await language.load()
+    const { admin } = harness.service
+    const { id, token } = await admin.createConnected('Loja')
+    const instance = harness.service.instance(id, token)
+    await instance.setWebhook('http://127.0.0.1:1/nobody')
+    await instance.send('15005550001', 'Bom dia')
+    await instance.send('15005550004', 'Bom dia')
+    const given = await until('events given up', async () => {
+      const events = await admin.listEvents(id, '?state=exhausted')
+      return events.length === 2 && events
+    })
+    const at = `/instances/${id}`
+    const page = await harness.openSignedIn('/', { locale: language.code })
+    const more = given.flatMap(({ id: event, messageId }) => [
+      `${at}/events?open=${event}`,
+      `${at}/messages?open=${messageId}`,
+    ])
+    for (const path of [...paths, ...more, '/instances/inst_nowhere', '/sign-in']) {
+      await show(page, path)
+      expect(await englishOn(page), path).toEqual([])
+    }
+    await show(page, `${at}/webhook`)
+    await page.getByRole('button', { name: words.webhook.test }).click()
+    await page.getByText(words.webhook.testFailed).waitFor()
+    expect(await englishOn(page)).toEqual([])
+    await page.getByLabel(words.webhook.url).fill('http://169.254.169.254/')
+    await page.getByRole('button', { name: words.webhook.save }).click()
+    await page.getByText(words.problems.fields['url'] ?? '').waitFor()
+    expect(await englishOn(page)).toEqual([])
+    await show(page, `${at}/phone`)
+    await page.getByRole('switch').click({ force: true })
+    await show(page, at)
+    await page.getByText(`${words.connection.reason}: ${words.connection.reasons.unavailable}`).waitFor()
+    expect(await englishOn(page)).toEqual([])
+  },
+)
 
 test('an empty page says what to do next', async () => {
   const { id } = await harness.service.admin.createInstance('whatsapp', 'Empty')
@@ -219,7 +226,7 @@ async function show(page: Page, path: string): Promise<void> {
   await page.goto(harness.url + path)
   await page.locator('h1').waitFor()
   if (path.includes('open=')) await page.getByRole('dialog').getByRole('listitem').first().waitFor()
-  await page.getByText('Loading…').waitFor({ state: 'detached' })
+  await page.getByText('Loading…').first().waitFor({ state: 'detached' })
 }
 
 /** The panel's own texts that contain English words. Code and message texts are left out. */
