@@ -26,7 +26,7 @@ import { createAddressGuard } from './webhooks/address-guard.ts'
 import { systemClock } from './webhooks/clock.ts'
 import { Dispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
-import { signatureHeaders } from './webhooks/signature.ts'
+import { signatureHeaders, signingKeys } from './webhooks/signature.ts'
 import { ConnectionPacing } from './whatsapp/connection/connection-pacing.ts'
 import type { ConnectionNetwork } from './whatsapp/connection/link-manager.ts'
 
@@ -299,7 +299,8 @@ function createApi(
       switchPhone: async (instanceId, on) => sandbox?.switchPhone(instanceId, on),
     },
     webhooks: {
-      headersOf: attempt => signatureHeaders({ ...attempt, version: settings.version }),
+      headersOf: ({ secrets, ...attempt }) =>
+        signatureHeaders({ ...attempt, keys: signingKeys(secrets), version: settings.version }),
       post: request => webhooks.poster.send(request),
     },
     panelDir: join(import.meta.dirname, '../panel/dist'),

@@ -1,11 +1,10 @@
 import type { Logger } from 'pino'
 import type { AfterAttempt } from '../domain/delivery.ts'
 import { afterAttempt } from '../domain/delivery.ts'
-import type { SigningSecrets } from '../domain/instance.ts'
 import type { AttemptRecord, DueDelivery } from '../store/deliveries/deliveries.ts'
 import type { Clock } from './clock.ts'
 import type { Poster, PostOutcome } from './post.ts'
-import { signatureHeaders } from './signature.ts'
+import { type SigningKeys, signatureHeaders } from './signature.ts'
 
 export interface AttemptSettings {
   retryDelaysMs: readonly number[]
@@ -45,7 +44,7 @@ export class LeaseNotRenewed extends Error {
  */
 export async function makeAttempt(
   delivery: DueDelivery,
-  secrets: SigningSecrets,
+  keys: SigningKeys,
   signal: AbortSignal,
   options: AttemptOptions,
 ): Promise<EndedAttempt> {
@@ -54,7 +53,7 @@ export async function makeAttempt(
   const startedAt = clock.now()
   const startedAtSteady = clock.steady()
   const { version, retryDelaysMs } = settings
-  const headers = signatureHeaders({ body, secrets, eventId, kind, attemptNumber, now: startedAt, version })
+  const headers = signatureHeaders({ body, keys, eventId, kind, attemptNumber, now: startedAt, version })
   if (options.mayAct?.() === false)
     throw new LeaseNotRenewed('Nothing was posted, because the lease was not renewed in time.')
   const outcome = await options.post
@@ -76,7 +75,7 @@ export async function makeAttempt(
 export function logAttempt({ delivery, attempt, next }: EndedAttempt, logger: AttemptOptions['logger']): void {
   const { instanceId, eventId, kind, url } = delivery
   const { attemptNumber, status, error, durationMs } = attempt
-  const host = URL.canParse(url) ? new URL(url).host : null
+  const host = URL.parse(url)?.host ?? null
   const fact = { instanceId, eventId, kind, host, attemptNumber, status, error, durationMs, next: next.kind }
   logger[next.kind === 'exhausted' ? 'warn' : 'info'](fact, 'delivery.attempted')
 }

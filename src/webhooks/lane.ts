@@ -12,7 +12,7 @@ import type { NextAttempt } from './claim.ts'
 import { Claims } from './claim.ts'
 import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
 import { AttemptRecorder } from './record.ts'
-import { SigningSecretsCache } from './signature.ts'
+import { SigningKeysCache } from './signature.ts'
 
 export interface LaneStore {
   deliveries: Pick<Deliveries, 'listFirst' | 'listRetries' | 'recordAttempt'>
@@ -48,7 +48,7 @@ export class Lane implements LimitedUser {
   readonly #options: LaneOptions
   readonly #claims: Claims
   readonly #recorder: AttemptRecorder
-  readonly #secrets: SigningSecretsCache
+  readonly #keys: SigningKeysCache
   readonly #subscriptions: readonly (() => void)[]
   readonly #inFlight = new Set<Promise<void>>()
   readonly #abort = new AbortController()
@@ -70,10 +70,10 @@ export class Lane implements LimitedUser {
       onLeaseLost: () => this.#onLeaseLost(),
       onFailed: error => this.#warn(error, 'delivery.record_failed'),
     })
-    this.#secrets = new SigningSecretsCache(instanceId, store.instances, clock)
+    this.#keys = new SigningKeysCache(instanceId, store.instances, clock)
     this.#subscriptions = [
       store.hints.on('deliveries', () => this.wake(), instanceId),
-      store.hints.on('webhook', () => this.#secrets.invalidate(), instanceId),
+      store.hints.on('webhook', () => this.#keys.invalidate(), instanceId),
     ]
     for (const ended of unrecorded) this.#recordAgain(ended)
   }
@@ -172,7 +172,7 @@ export class Lane implements LimitedUser {
   async #deliver(delivery: DueDelivery, permit: Permit): Promise<NextAttempt> {
     let ended: EndedAttempt
     try {
-      ended = await makeAttempt(delivery, await this.#secrets.get(), this.#abort.signal, this.#options)
+      ended = await makeAttempt(delivery, await this.#keys.get(), this.#abort.signal, this.#options)
     } finally {
       permit.release()
     }

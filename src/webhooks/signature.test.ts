@@ -5,7 +5,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { newWebhookSecret } from '../api/admin/secrets.ts'
 import type { EventKind } from '../domain/event.ts'
-import { signatureHeaders } from './signature.ts'
+import { signatureHeaders, signingKeys } from './signature.ts'
 
 interface Vector {
   name: string
@@ -25,9 +25,9 @@ const { vectors } = JSON.parse(readFileSync(file, 'utf8')) as { vectors: Vector[
 
 function headersOf(vector: Vector): Record<string, string> {
   const { eventId, kind, attemptNumber, version } = vector
-  const secrets = { current: vector.secret, previous: vector.previousSecret }
+  const keys = signingKeys({ current: vector.secret, previous: vector.previousSecret })
   const now = Date.parse(vector.at)
-  return signatureHeaders({ body: Buffer.from(vector.body), secrets, eventId, kind, attemptNumber, now, version })
+  return signatureHeaders({ body: Buffer.from(vector.body), keys, eventId, kind, attemptNumber, now, version })
 }
 
 function lowerCased(headers: Record<string, string>): Record<string, string> {
@@ -63,7 +63,8 @@ describe('the published vectors', () => {
 describe('an attempt’s headers', () => {
   const secrets = { current: newWebhookSecret(), previous: newWebhookSecret() }
   const body = Buffer.from('{"event":"message.sent"}')
-  const attempt = { body, secrets, eventId: 'evt_1', kind: 'message.sent' as const, attemptNumber: 3, version: '1.2.3' }
+  const keys = signingKeys(secrets)
+  const attempt = { body, keys, eventId: 'evt_1', kind: 'message.sent' as const, attemptNumber: 3, version: '1.2.3' }
 
   test('X-Service-Signature uses a new secret at once', () => {
     const headers = signatureHeaders({ ...attempt, now: 1_700_000_000_999 })

@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey } from 'node:crypto'
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { EventKind, TEST_EVENT } from '../domain/event.ts'
 import type { EventId, InstanceId } from '../domain/ids.ts'
 import type { SigningSecrets } from '../domain/instance.ts'
@@ -9,10 +9,17 @@ const SECRET_PREFIX = 'whsec_'
 /** The longest delay until a rotation takes effect if its hint is lost. */
 const FRESH_MS = 1_000
 
+export interface SigningKeys {
+  /** For `X-Service-Signature`: the whole current secret in UTF-8. */
+  service: KeyObject
+  /** For `webhook-signature`, one for each valid secret: the decoded base64 after `whsec_`. */
+  standard: readonly KeyObject[]
+}
+
 export interface SignedAttempt {
   /** The exact bytes to post. */
   body: Uint8Array
-  secrets: SigningSecrets
+  keys: SigningKeys
   eventId: EventId
   kind: EventKind | typeof TEST_EVENT
   /** From 1. */
@@ -22,38 +29,40 @@ export interface SignedAttempt {
   version: string
 }
 
-/**
- * All headers of one attempt (contract §5). `X-Service-Signature` uses the current secret only; its key is the whole
- * secret string in UTF-8. `webhook-signature` has one signature for each valid secret; its key is the decoded base64
- * after `whsec_` (Standard Webhooks 1.0, "Webhook headers").
- */
+export function signingKeys({ current, previous }: SigningSecrets): SigningKeys {
+  const valid = previous === null ? [current] : [current, previous]
+  return {
+    service: createSecretKey(current, 'utf8'),
+    standard: valid.map(secret => createSecretKey(secret.slice(SECRET_PREFIX.length), 'base64')),
+  }
+}
+
+/** All headers of one attempt (contract §5). `webhook-signature` follows Standard Webhooks 1.0, "Webhook headers". */
 export function signatureHeaders(attempt: SignedAttempt): Record<string, string> {
-  const { body, secrets, eventId } = attempt
+  const { body, keys, eventId } = attempt
   const timestamp = Math.floor(attempt.now / 1000).toString()
-  const valid = secrets.previous === null ? [secrets.current] : [secrets.current, secrets.previous]
   return {
     'Content-Type': 'application/json',
     'User-Agent': `Pombal/${attempt.version}`,
-    'X-Service-Signature': `sha256=${createHmac('sha256', secrets.current).update(body).digest('hex')}`,
+    'X-Service-Signature': `sha256=${createHmac('sha256', keys.service).update(body).digest('hex')}`,
     'X-Service-Event': attempt.kind,
     'X-Service-Attempt': attempt.attemptNumber.toString(),
     'webhook-id': eventId,
     'webhook-timestamp': timestamp,
-    'webhook-signature': valid.map(secret => standardSignature(secret, eventId, timestamp, body)).join(' '),
+    'webhook-signature': keys.standard.map(key => standardSignature(key, eventId, timestamp, body)).join(' '),
   }
 }
 
-function standardSignature(secret: string, id: string, timestamp: string, body: Uint8Array): string {
-  const key = createSecretKey(secret.slice(SECRET_PREFIX.length), 'base64')
+function standardSignature(key: KeyObject, id: string, timestamp: string, body: Uint8Array): string {
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`
 }
 
-/** The signing secrets of one instance, at most 1 s old. */
-export class SigningSecretsCache {
+/** The signing keys of one instance, at most 1 s old. */
+export class SigningKeysCache {
   readonly #instanceId: InstanceId
   readonly #instances: Pick<Instances, 'findSigningSecrets'>
   readonly #clock: Clock
-  #reading: Promise<SigningSecrets> | null = null
+  #reading: Promise<SigningKeys> | null = null
   #freshUntil = Number.NEGATIVE_INFINITY
 
   constructor(instanceId: InstanceId, instances: Pick<Instances, 'findSigningSecrets'>, clock: Clock) {
@@ -62,7 +71,7 @@ export class SigningSecretsCache {
     this.#clock = clock
   }
 
-  get(): Promise<SigningSecrets> {
+  get(): Promise<SigningKeys> {
     if (this.#reading && this.#clock.steady() < this.#freshUntil) return this.#reading
     const reading = this.#read()
     this.#reading = reading
@@ -77,9 +86,9 @@ export class SigningSecretsCache {
     this.#reading = null
   }
 
-  async #read(): Promise<SigningSecrets> {
+  async #read(): Promise<SigningKeys> {
     const secrets = await this.#instances.findSigningSecrets(this.#instanceId, this.#clock.now())
     if (secrets === null) throw new Error(`Instance ${this.#instanceId} has no signing secrets.`)
-    return secrets
+    return signingKeys(secrets)
   }
 }

@@ -13,7 +13,7 @@ import type { Lease } from '../../src/store/leases/leases.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createAddressGuard } from '../../src/webhooks/address-guard.ts'
-import { signatureHeaders } from '../../src/webhooks/signature.ts'
+import { signatureHeaders, signingKeys } from '../../src/webhooks/signature.ts'
 import { PREPARED } from '../contract/fixture.ts'
 import { createDatabase, type StoreKind } from '../database.ts'
 import { captureLog, noteBody, noteSecret } from '../log-capture.ts'
@@ -124,7 +124,8 @@ export class ApiHarness {
         switchPhone: async () => undefined,
       },
       webhooks: {
-        headersOf: attempt => signatureHeaders({ ...attempt, version: '1.2.3' }),
+        headersOf: ({ secrets, ...attempt }) =>
+          signatureHeaders({ ...attempt, keys: signingKeys(secrets), version: '1.2.3' }),
         post: async () => ({ kind: 'answered', status: 204, excerpt: null }),
       },
       panelDir: join(dataDir, 'no-panel'),
