@@ -2,9 +2,9 @@ import type { ClientRequestArgs, AgentOptions as HttpAgentOptions } from 'node:h
 import { Agent as HttpAgent } from 'node:http'
 import type { AgentOptions as HttpsAgentOptions } from 'node:https'
 import { Agent as HttpsAgent } from 'node:https'
-import type { LookupFunction, Socket } from 'node:net'
+import type { LookupFunction } from 'node:net'
+import { isIP, Socket } from 'node:net'
 import type { AddressGuard } from './address-guard.ts'
-import { portOf } from './address-guard.ts'
 import { AttemptFailed } from './attempt-error.ts'
 import type { Lookup } from './resolver.ts'
 
@@ -22,8 +22,7 @@ const TLS: HttpsAgentOptions = { rejectUnauthorized: true, minVersion: 'TLSv1.2'
 const PIECE_BYTES = 1024
 
 interface Connector {
-  /** Options of `http.request` for this URL. @throws AttemptFailed if its host is an IP address that is not allowed */
-  optionsFor(url: URL): ClientRequestArgs
+  agentFor(protocol: string): HttpAgent
   /** Closes all connections, including those in use. */
   destroy(): void
 }
@@ -37,14 +36,6 @@ interface Connector {
  * 3. The peer of the open connection, before a byte is written.
  */
 export function createConnector({ guard, resolve }: { guard: AddressGuard; resolve: Lookup }): Connector {
-  function checkPeer(socket: Socket, port: number): Socket {
-    socket.prependOnceListener('connect', () => {
-      const { remoteAddress = '' } = socket
-      if (!guard.allows(remoteAddress, port)) socket.destroy(blocked(remoteAddress))
-    })
-    return socket
-  }
-
   function lookupFor(port: number): LookupFunction {
     return (hostname, options, callback) => {
       resolve(hostname).then(
@@ -60,15 +51,27 @@ export function createConnector({ guard, resolve }: { guard: AddressGuard; resol
     }
   }
 
+  function connect(options: ClientRequestArgs, open: (options: ClientRequestArgs) => unknown): Socket {
+    const host = options.host ?? ''
+    const port = Number(options.port)
+    if (isIP(host) !== 0 && !guard.allows(host, port)) return new Socket().destroy(blocked(host))
+    const socket = open({ ...options, lookup: lookupFor(port) }) as Socket
+    socket.prependOnceListener('connect', () => {
+      const { remoteAddress = '' } = socket
+      if (!guard.allows(remoteAddress, port)) socket.destroy(blocked(remoteAddress))
+    })
+    return inPieces(socket)
+  }
+
   class GuardedHttpAgent extends HttpAgent {
-    override createConnection(...args: Parameters<HttpAgent['createConnection']>) {
-      return inPieces(checkPeer(super.createConnection(...args) as Socket, Number(args[0].port)))
+    override createConnection(...[options, callback]: Parameters<HttpAgent['createConnection']>) {
+      return connect(options, guarded => super.createConnection(guarded, callback))
     }
   }
 
   class GuardedHttpsAgent extends HttpsAgent {
-    override createConnection(...args: Parameters<HttpsAgent['createConnection']>) {
-      return inPieces(checkPeer(super.createConnection(...args) as Socket, Number(args[0].port)))
+    override createConnection(...[options, callback]: Parameters<HttpsAgent['createConnection']>) {
+      return connect(options, guarded => super.createConnection(guarded, callback))
     }
   }
 
@@ -76,11 +79,7 @@ export function createConnector({ guard, resolve }: { guard: AddressGuard; resol
   const https = new GuardedHttpsAgent({ ...KEEP_ALIVE, ...TLS })
 
   return {
-    optionsFor(url) {
-      if (guard.checkLiteral(url) === 'blocked') throw blocked(url.hostname)
-      const lookup = lookupFor(portOf(url.protocol, url.port))
-      return { agent: url.protocol === 'https:' ? https : http, lookup }
-    },
+    agentFor: protocol => (protocol === 'https:' ? https : http),
     destroy() {
       http.destroy()
       https.destroy()
@@ -99,7 +98,7 @@ function blocked(target: string): AttemptFailed {
 function inPieces(socket: Socket): Socket {
   const push = socket.push.bind(socket)
   socket.push = (chunk: Buffer | null) => {
-    if (chunk === null) return push(chunk)
+    if (chunk === null || chunk.length <= PIECE_BYTES) return push(chunk)
     let wantsMore = true
     for (let at = 0; at < chunk.length && !socket.destroyed; at += PIECE_BYTES) {
       wantsMore = push(chunk.subarray(at, at + PIECE_BYTES))

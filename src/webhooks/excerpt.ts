@@ -13,29 +13,32 @@ export function readBeginning(body: Readable): Promise<Uint8Array> {
     const parts: Buffer[] = []
     let keptBytes = 0
     let readBytes = 0
-    const finish = () => {
-      clearTimeout(timer)
-      body.destroy()
-      resolve(Buffer.concat(parts))
-    }
-    const timer = setTimeout(finish, MAX_READ_MS)
-    body.on('data', (chunk: Buffer) => {
-      const part = chunk.subarray(0, MAX_KEPT_BYTES - keptBytes)
-      if (part.length > 0) parts.push(Buffer.from(part))
-      keptBytes += part.length
-      readBytes += chunk.length
-      if (readBytes >= MAX_READ_BYTES) finish()
-    })
-    body.on('end', finish).on('error', finish).on('close', finish)
+    const end = () => body.destroy()
+    const timer = setTimeout(end, MAX_READ_MS)
+    body
+      .on('data', (chunk: Buffer) => {
+        const part = chunk.subarray(0, MAX_KEPT_BYTES - keptBytes)
+        if (part.length > 0) parts.push(Buffer.from(part))
+        keptBytes += part.length
+        readBytes += chunk.length
+        if (readBytes >= MAX_READ_BYTES) end()
+      })
+      // Followed by `close`.
+      .on('error', () => undefined)
+      .on('close', () => {
+        clearTimeout(timer)
+        resolve(Buffer.concat(parts))
+      })
   })
 }
 
 const decoder = new TextDecoder('utf-8')
 const encoder = new TextEncoder()
+const scratch = new Uint8Array(MAX_KEPT_BYTES)
 
 /** Text that both databases can store: valid UTF-8 without U+0000, at most 1 KiB; null if it is empty. */
 export function excerptOf(bytes: Uint8Array, preface = ''): string | null {
   const text = (preface + decoder.decode(bytes)).replaceAll('\0', '\uFFFD')
-  const { read } = encoder.encodeInto(text, new Uint8Array(MAX_KEPT_BYTES))
+  const { read } = encoder.encodeInto(text, scratch)
   return text.slice(0, read) || null
 }

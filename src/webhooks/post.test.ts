@@ -341,10 +341,12 @@ test('IP addresses are checked without a look-up', async () => {
     },
   })
   for (const host of ['127.0.0.1', '127.1', '0x7f000001', '[::ffff:127.0.0.1]', '169.254.169.254', '[::7f00:1]']) {
-    expect(await post(`http://${host}:${receiver.port}/`, by), host).toEqual({
-      kind: 'failed',
-      error: 'blocked_address',
-    })
+    for (const protocol of ['http', 'https']) {
+      expect(await post(`${protocol}://${host}:${receiver.port}/`, by), host).toEqual({
+        kind: 'failed',
+        error: 'blocked_address',
+      })
+    }
   }
   expect(asked).toBe(0)
   expect(receiver.requests).toHaveLength(0)

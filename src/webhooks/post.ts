@@ -1,7 +1,6 @@
 import { type ClientRequest, type IncomingMessage, request as openRequest } from 'node:http'
 import type { AddressGuard } from './address-guard.ts'
-import type { AttemptError } from './attempt-error.ts'
-import { AttemptFailed, attemptError } from './attempt-error.ts'
+import { type AttemptError, attemptError } from './attempt-error.ts'
 import { createConnector } from './connector.ts'
 import { excerptOf, readBeginning } from './excerpt.ts'
 import type { Lookup } from './resolver.ts'
@@ -21,7 +20,7 @@ export type PostOutcome =
   | { kind: 'failed'; error: AttemptError }
 
 export interface Poster {
-  /** Makes at most one request; never rejects. */
+  /** Makes at most one request. Rejects only if the URL or a header is not valid. */
   send(request: PostRequest): Promise<PostOutcome>
   close(): Promise<void>
 }
@@ -47,51 +46,54 @@ function systemResolve(): Lookup {
 export function createPoster({ guard, timeoutMs, resolve = systemResolve() }: PosterOptions): Poster {
   const connector = createConnector({ guard, resolve })
 
-  function answerTo({ url, headers, body }: PostRequest, signal: AbortSignal): Promise<PostOutcome> {
-    return new Promise((answered, failed) => {
-      const target = new URL(url)
-      const options = { method: 'POST', headers, signal, maxHeaderSize: MAX_HEADER_BYTES }
-      const request = openRequest(target, { ...options, ...connector.optionsFor(target) })
-      limitInterimResponses(request, failed)
-      let isAnswered = false
-      request.on('error', failed).on('response', head => {
-        isAnswered = true
-        answered(readAnswer(head))
+  function send({ url, headers, body, signal }: PostRequest): Promise<PostOutcome> {
+    return new Promise(resolve => {
+      const { protocol, hostname, port, pathname, search } = new URL(url)
+      const request = openRequest({
+        method: 'POST',
+        agent: connector.agentFor(protocol),
+        protocol,
+        // An IPv6 address without its brackets.
+        host: hostname.replace(/^\[|\]$/g, ''),
+        port,
+        path: pathname + search,
+        headers,
+        maxHeaderSize: MAX_HEADER_BYTES,
       })
-      // If the consumer switches protocols without being asked, this is the only event.
-      request.on('close', () => isAnswered || failed(new AttemptFailed('connection_reset', 'No response.')))
-      request.end(body)
+      // Has no effect once the request is answered.
+      const fail = (error: AttemptError) => resolve({ kind: 'failed', error })
+      const end = (error: AttemptError) => {
+        // Before `destroy`, because the parser may still emit a final response from the same bytes.
+        fail(error)
+        request.destroy()
+      }
+      const stop = () => end('timeout')
+      const timer = setTimeout(stop, timeoutMs)
+      signal?.addEventListener('abort', stop)
+      limitInterimResponses(request, () => end('protocol_error'))
+      request
+        .on('response', head => resolve(readAnswer(head)))
+        .on('error', error => fail(attemptError(error)))
+        .on('close', () => {
+          clearTimeout(timer)
+          signal?.removeEventListener('abort', stop)
+          // If the consumer switches protocols without being asked, this is the only event.
+          fail('connection_reset')
+        })
+        .end(body)
     })
-  }
-
-  async function send(request: PostRequest): Promise<PostOutcome> {
-    const deadline = new AbortController()
-    const end = () => deadline.abort()
-    const timer = setTimeout(end, timeoutMs)
-    request.signal?.addEventListener('abort', end)
-    try {
-      return await answerTo(request, deadline.signal)
-    } catch (error) {
-      return { kind: 'failed', error: deadline.signal.aborted ? 'timeout' : attemptError(error) }
-    } finally {
-      clearTimeout(timer)
-      request.signal?.removeEventListener('abort', end)
-    }
   }
 
   return { send, close: async () => connector.destroy() }
 }
 
-function limitInterimResponses(request: ClientRequest, failed: (error: Error) => void): void {
+function limitInterimResponses(request: ClientRequest, onTooMany: () => void): void {
   let responses = 0
   let headerBytes = 0
   request.on('information', ({ rawHeaders }) => {
     responses += 1
     for (const text of rawHeaders) headerBytes += text.length
-    if (responses <= MAX_INTERIM_RESPONSES && headerBytes <= MAX_HEADER_BYTES) return
-    // Before `destroy`, because the parser may still emit a final response from the same bytes.
-    failed(new AttemptFailed('protocol_error', 'Too many interim responses.'))
-    request.destroy()
+    if (responses > MAX_INTERIM_RESPONSES || headerBytes > MAX_HEADER_BYTES) onTooMany()
   })
 }
 
