@@ -1,4 +1,4 @@
-import type { ClientRequestArgs, AgentOptions as HttpAgentOptions } from 'node:http'
+import type { AgentOptions as HttpAgentOptions } from 'node:http'
 import { Agent as HttpAgent } from 'node:http'
 import type { AgentOptions as HttpsAgentOptions } from 'node:https'
 import { Agent as HttpsAgent } from 'node:https'
@@ -51,32 +51,24 @@ export function createConnector({ guard, resolve }: { guard: AddressGuard; resol
     }
   }
 
-  function connect(options: ClientRequestArgs, open: (options: ClientRequestArgs) => unknown): Socket {
-    const host = options.host ?? ''
-    const port = Number(options.port)
-    if (isIP(host) !== 0 && !guard.allows(host, port)) return new Socket().destroy(blocked(host))
-    const socket = open({ ...options, lookup: lookupFor(port) }) as Socket
-    socket.prependOnceListener('connect', () => {
-      const { remoteAddress = '' } = socket
-      if (!guard.allows(remoteAddress, port)) socket.destroy(blocked(remoteAddress))
-    })
-    return inPieces(socket)
-  }
-
-  class GuardedHttpAgent extends HttpAgent {
-    override createConnection(...[options, callback]: Parameters<HttpAgent['createConnection']>) {
-      return connect(options, guarded => super.createConnection(guarded, callback))
+  function guarded(agent: HttpAgent): HttpAgent {
+    const open = agent.createConnection.bind(agent)
+    agent.createConnection = (options, callback) => {
+      const host = options.host ?? ''
+      const port = Number(options.port)
+      if (isIP(host) !== 0 && !guard.allows(host, port)) return new Socket().destroy(blocked(host))
+      const socket = open({ ...options, lookup: lookupFor(port) }, callback) as Socket
+      socket.prependOnceListener('connect', () => {
+        const { remoteAddress = '' } = socket
+        if (!guard.allows(remoteAddress, port)) socket.destroy(blocked(remoteAddress))
+      })
+      return inPieces(socket)
     }
+    return agent
   }
 
-  class GuardedHttpsAgent extends HttpsAgent {
-    override createConnection(...[options, callback]: Parameters<HttpsAgent['createConnection']>) {
-      return connect(options, guarded => super.createConnection(guarded, callback))
-    }
-  }
-
-  const http = new GuardedHttpAgent(KEEP_ALIVE)
-  const https = new GuardedHttpsAgent({ ...KEEP_ALIVE, ...TLS })
+  const http = guarded(new HttpAgent(KEEP_ALIVE))
+  const https = guarded(new HttpsAgent({ ...KEEP_ALIVE, ...TLS }))
 
   return {
     agentFor: protocol => (protocol === 'https:' ? https : http),
