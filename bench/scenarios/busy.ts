@@ -1,7 +1,7 @@
 /**
  * Calls while texts are being sent: 1, 8 and 64 connected instances send a backlog as fast as they can, and 16 callers post
  * further texts through them at the same time. Each caller posts the next text when the last one is accepted, to each
- * contact of each instance in turn, so every instance keeps a backlog.
+ * contact of each instance in turn, so every instance keeps a backlog. The instances have 1,024 contacts together.
  *
  * The reference is the same 16 callers on the same service while nothing is sent: the simulator's process is suspended, as
  * in `accept`. Busy and quiet rounds alternate.
@@ -23,12 +23,13 @@ import { type Remote, startProcess } from '../harness/remote.ts'
 import type { Bench, Scenario } from '../harness/scenario.ts'
 import { processorMs, type RunningService, startService } from '../harness/service.ts'
 import { median } from '../harness/statistics.ts'
-import { textRequest } from '../harness/text.ts'
+import { contactNumbers, textRequest } from '../harness/text.ts'
 import type { Latencies, LoadProcess } from '../processes/load.ts'
 
 const SENDING = [1, 8, 64]
 const CALLERS = 16
-const CONTACTS = Array.from({ length: 16 }, (_, index) => `55119876600${10 + index}`)
+/** Contacts of all instances together. So many that few texts wait for the same contact, as with a business's customers. */
+const CHATS = 1_024
 /** Before the first round, posted to the silent network: otherwise texts could be sent faster than they are accepted. */
 const BACKLOG = 20_000
 const QUICK_BACKLOG = 5_000
@@ -84,7 +85,7 @@ async function measureSending(
   await using service = await startService(await bench.createDatabase(), { WHATSAPP_URL: network.url })
   bench.say(`linking ${count} instances`)
   const instances = await linkInstances(service, network, count)
-  const requests = CONTACTS.flatMap(to => instances.map(({ token }) => textRequest(token, to)))
+  const requests = contactNumbers(CHATS / count).flatMap(to => instances.map(({ token }) => textRequest(token, to)))
   const target = { url: service.url, requests, connections: CALLERS, expectedStatus: 202 }
   await load.call('post', { ...target, count: requests.length })
   await untilSent(service, instances)

@@ -23,13 +23,13 @@ import { type Remote, startProcess } from '../harness/remote.ts'
 import type { Bench, Scenario } from '../harness/scenario.ts'
 import { startService } from '../harness/service.ts'
 import { median, quantile } from '../harness/statistics.ts'
-import { TEXT, textRequest } from '../harness/text.ts'
+import { contactNumbers, TEXT, textRequest } from '../harness/text.ts'
 import type { BareGateway } from '../processes/bare-gateway.ts'
 import type { LoadProcess } from '../processes/load.ts'
 import type { ReceiverProcess } from '../processes/receiver.ts'
 
 const INSTANCES = 16
-const CONTACTS = Array.from({ length: 8 }, (_, index) => `55119876600${10 + index}`)
+const CONTACTS = contactNumbers(8)
 const CONNECTIONS = 100
 /** Seconds of each round, by rate. */
 const SECONDS = new Map([

@@ -20,7 +20,7 @@ import { linkInstances, type SimulatedNetwork, startNetwork } from '../harness/n
 import { type Remote, startProcess } from '../harness/remote.ts'
 import type { Bench, Scenario } from '../harness/scenario.ts'
 import { processorMs, residentMb, startService } from '../harness/service.ts'
-import { TEXT, textRequest } from '../harness/text.ts'
+import { contactNumbers, TEXT, textRequest } from '../harness/text.ts'
 import type { BareBaileys } from '../processes/bare-baileys.ts'
 import type { BareFastify } from '../processes/bare-fastify.ts'
 import type { BarePoster } from '../processes/bare-poster.ts'
@@ -28,10 +28,10 @@ import type { LoadProcess } from '../processes/load.ts'
 import type { ReceiverProcess } from '../processes/receiver.ts'
 import type { RoundTrips } from '../processes/round-trips.ts'
 
-/** Instances and contacts of each. */
+/** `bareContacts` for bare Baileys, which sends one text at a time to each contact of each account. */
 const SIZES = [
-  { instances: 1, contacts: 16 },
-  { instances: 64, contacts: 4 },
+  { instances: 1, contacts: 1_024, bareContacts: 16 },
+  { instances: 64, contacts: 16, bareContacts: 4 },
 ]
 const SECONDS = 120
 const QUICK_SECONDS = 5
@@ -70,7 +70,9 @@ export const whole: Scenario = {
 
 interface Size {
   instances: number
+  /** Of each instance. */
   contacts: number
+  bareContacts: number
 }
 
 async function measureSize(bench: Bench, network: SimulatedNetwork, size: Size): Promise<Figure[]> {
@@ -115,10 +117,10 @@ async function carry(bench: Bench, network: SimulatedNetwork, size: Size) {
   for (const { id, token } of instances) {
     await instanceClient(() => service.url, id, token).setWebhook(`${webhookUrl}/events`)
   }
-  const requests = contactsOf(size).flatMap(to => instances.map(({ token }) => textRequest(token, to)))
+  const requests = contactNumbers(size.contacts).flatMap(to => instances.map(({ token }) => textRequest(token, to)))
   const target = { url: service.url, requests, connections: CALLERS, expectedStatus: 202 }
   await trips.call('begin', { ...target, window: WINDOW })
-  const isWarm = async () => (await trips.call('count')).read >= 2 * requests.length
+  const isWarm = async () => (await trips.call('count')).read >= requests.length
   await until('the first texts to be read', isWarm, FIRST_READ_WITHIN_MS)
   await sleep(WARM_UP_MS)
 
@@ -137,10 +139,6 @@ async function carry(bench: Bench, network: SimulatedNetwork, size: Size) {
   }
   const processors = usedMs / 1_000 / seconds
   return { texts, seconds, perSecond: texts / seconds, processorMsPerText: usedMs / texts, processors, memoryMb }
-}
-
-function contactsOf({ contacts }: Size): string[] {
-  return Array.from({ length: contacts }, (_, index) => `55119876600${10 + index}`)
 }
 
 /** The programs that do a part of the work without guarantees. */
@@ -162,7 +160,7 @@ class BareParts implements AsyncDisposable {
       await network.scanQr(await baileys.call('link', network.url))
       await baileys.call('linked')
     }
-    await parts.#send(2 * size.instances * size.contacts)
+    await parts.#send(2 * size.instances * size.bareContacts)
     return parts
   }
 
@@ -183,7 +181,11 @@ class BareParts implements AsyncDisposable {
   }
 
   async #send(count: number): Promise<number> {
-    const seconds = await this.#baileys.call('send', { contacts: contactsOf(this.#size), text: TEXT, count })
+    const seconds = await this.#baileys.call('send', {
+      contacts: contactNumbers(this.#size.bareContacts),
+      text: TEXT,
+      count,
+    })
     await sleep(RECEIPTS_MS)
     return (seconds * 1_000) / count
   }
