@@ -5,7 +5,7 @@
  *
  *   --only NAME     one scenario; may be repeated
  *   --store KIND    sqlite or postgres alone
- *   --quick         fewer rounds and smaller sizes, under three minutes: checks that it runs, not how fast it is
+ *   --quick         fewer rounds and smaller sizes, a few minutes: checks that it runs, not how fast it is
  *   --long          more and longer rounds, where a scenario has them
  *   --seconds N     how long `whole` sustains its load; default: 120
  *   --instances N   the number of instances of `fleet`; default: 2000
