@@ -1,19 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { flushCompileCache } from 'node:module'
 import type { AddressInfo } from 'node:net'
-import { hostname } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from 'pino'
+import type { DestinationStream, Logger } from 'pino'
 import type { Api } from './api/context.ts'
 import { createServer } from './api/server.ts'
 import type { Settings } from './config.ts'
 import { INSTANCE_KINDS } from './domain/instance.ts'
 import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
-import { Supervisor } from './instances/supervisor.ts'
+import { Supervisor, type SupervisorOptions } from './instances/supervisor.ts'
 import { type Keys, openKeys } from './keys.ts'
-import { EventLoopBudget } from './kit/event-loop-budget.ts'
 import { Metrics, type MetricsText } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
 import { Readiness } from './ops/readiness.ts'
@@ -27,8 +25,8 @@ import { systemClock } from './webhooks/clock.ts'
 import { Dispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/post.ts'
 import { signatureHeaders, signingKeys } from './webhooks/signature.ts'
-import { ConnectionPacing } from './whatsapp/connection/connection-pacing.ts'
 import type { ConnectionNetwork } from './whatsapp/connection/link-manager.ts'
+import { WhatsappThreads } from './whatsapp/threads/whatsapp-threads.ts'
 
 export interface App {
   /** The URL to open in a browser. */
@@ -57,6 +55,7 @@ const SANDBOX_OFF = 'Sandbox instances are switched off: start Pombal with SANDB
 interface NodeContext {
   settings: Settings
   logger: Logger
+  logTo: DestinationStream
   store: Store
   metrics: Metrics
   /** Called one after the other, in reverse order, when the node stops. */
@@ -64,7 +63,7 @@ interface NodeContext {
 }
 
 /** Opens the keys and the store, then starts the modules. A failed start closes what is already open. */
-export async function startApp(settings: Settings, logger: Logger): Promise<App> {
+export async function startApp(settings: Settings, logger: Logger, logTo: DestinationStream): Promise<App> {
   const keys = openKeys(settings)
   const metrics = new Metrics(settings.version)
   const store = await openStore({
@@ -75,7 +74,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     logger,
     observer: metrics,
   })
-  const context: NodeContext = { settings, logger, store, metrics, closers: [() => store.close()] }
+  const context: NodeContext = { settings, logger, logTo, store, metrics, closers: [() => store.close()] }
   try {
     return await startModules(context, keys)
   } catch (error) {
@@ -110,10 +109,12 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
     mayAct,
     onLeaseLost: instanceId => supervisor.onLeaseLost(instanceId),
   })
+  const threads = openThreads(context, mayAct)
   const supervisor = startSupervisor(context, {
     sandbox,
     lanes: webhooks.dispatcher,
-    connect: createConnector(context, sandbox, mayAct),
+    connect: createConnector(context, sandbox, threads),
+    onRenewed: startedAt => threads.renewed(startedAt),
   })
   const readiness = new Readiness({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed })
   let api: Api | undefined
@@ -175,20 +176,26 @@ function startWebhooks(
 
 function startSupervisor(
   { logger, store, metrics }: NodeContext,
-  { sandbox, ...parts }: Pick<RunnerOptions, 'lanes' | 'connect'> & { sandbox: Sandbox | null },
+  {
+    sandbox,
+    onRenewed,
+    ...parts
+  }: Pick<RunnerOptions, 'lanes' | 'connect'> &
+    Required<Pick<SupervisorOptions, 'onRenewed'>> & { sandbox: Sandbox | null },
 ): Supervisor {
   return new Supervisor({
     leases: store.leases,
     hints: store.hints,
     owner: `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`,
     runs: sandbox ? INSTANCE_KINDS : ['whatsapp'],
-    run: (lease, onLeaseLost) =>
+    onRenewed,
+    run: (lease, ends) =>
       new InstanceRunner({
         ...parts,
+        ...ends,
         lease,
         store,
         onErased: async instanceId => sandbox?.forget(instanceId),
-        onLeaseLost,
         onStoppedWithoutLease: () => metrics.onLeaseLost(),
         logger,
       }),
@@ -196,29 +203,36 @@ function startSupervisor(
   })
 }
 
-/** Connects instances to WhatsApp or to the sandbox. All connections of the node share one budget and one pacing. */
-function createConnector(
-  { settings, logger, store }: NodeContext,
-  sandbox: Sandbox | null,
+function openThreads(
+  { settings, logger, logTo, store, metrics, closers }: NodeContext,
   mayAct: () => boolean,
+): WhatsappThreads {
+  const { version, threads: count } = settings.whatsapp
+  // One core stays for the API and the webhooks.
+  const oneFewerThanCores = Math.max(1, availableParallelism() - 1)
+  const threads = new WhatsappThreads({
+    store,
+    threads: count ?? oneFewerThanCores,
+    settings: { ...(version && { version }), messageTtlMs: settings.messageTtlMs },
+    logger,
+    writeLog: line => logTo.write(line),
+    // The question itself causes the renewal.
+    onRenewalNeeded: mayAct,
+    onThreadDied: () => metrics.onThreadDied(),
+  })
+  closers.push(() => threads.close())
+  return threads
+}
+
+/** Connects instances to WhatsApp or to the sandbox. */
+function createConnector(
+  { settings }: NodeContext,
+  sandbox: Sandbox | null,
+  threads: WhatsappThreads,
 ): RunnerOptions['connect'] {
-  const shared = { eventLoopBudget: new EventLoopBudget(), pacing: new ConnectionPacing() }
-  return async ({ kind }, lease, onLeaseLost) => {
-    const { createConnection } = await loadDriver()
-    const connection = createConnection({
-      ...shared,
-      lease,
-      store,
-      network: kind === 'sandbox' ? await openSandbox(sandbox, lease) : whatsappNetwork(settings),
-      settings: {
-        ...(settings.whatsapp.version && { version: settings.whatsapp.version }),
-        messageTtlMs: settings.messageTtlMs,
-      },
-      mayAct,
-      logger,
-      now: store.clock.now,
-      onLeaseLost,
-    })
+  return async ({ kind }, lease, ends) => {
+    const network = kind === 'sandbox' ? await openSandbox(sandbox, lease) : whatsappNetwork(settings)
+    const connection = await threads.connect({ lease, network, ...ends })
     return {
       start: () => connection.start(),
       get isLinking() {
@@ -230,14 +244,6 @@ function createConnector(
       },
     }
   }
-}
-
-/** Loads the driver when the first instance needs it, because Baileys is a fifth of the code that a start would compile. */
-async function loadDriver() {
-  const driver = await import('./whatsapp/connection/connection.ts')
-  // Write the compile cache now: a killed process would not.
-  flushCompileCache()
-  return driver
 }
 
 async function openSandbox(sandbox: Sandbox | null, lease: Lease): Promise<ConnectionNetwork> {

@@ -49,6 +49,7 @@ describe('settings', () => {
       WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/99',
       WHATSAPP_VERSION: '2.3000',
       WHATSAPP_URL: 'wss://web.whatsapp.example/ws/chat',
+      WHATSAPP_THREADS: '0',
       SANDBOX: 'maybe',
     })
     expect(problems.map(problem => problem.split(' ')[0])).toEqual([
@@ -61,6 +62,7 @@ describe('settings', () => {
       'WEBHOOK_ALLOWED_NETWORKS',
       'WHATSAPP_VERSION',
       'WHATSAPP_URL',
+      'WHATSAPP_THREADS',
       'SANDBOX',
     ])
   })

@@ -13,6 +13,7 @@ export const ADMIN_KEY_FORMAT = `${MIN_ADMIN_KEY_LENGTH} to ${MAX_ADMIN_KEY_LENG
 const MAX_UINT32 = 2 ** 32 - 1
 /** A stop takes at most 10 s, including work in flight. */
 const MAX_DRAIN_SECONDS = 5
+const MAX_THREADS = 64
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
@@ -54,6 +55,8 @@ export interface Settings {
     version: [number, number, number] | null
     /** The URL of a simulated WhatsApp on loopback, for tests; null: the real one. */
     url: string | null
+    /** How many threads run connections; null: one fewer than the cores, at least one. */
+    threads: number | null
   }
   sandbox: boolean
 }
@@ -144,6 +147,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
         'a ws:// or wss:// URL on a loopback address (for tests only)',
         parseLoopbackSocket,
       ),
+      threads: read('WHATSAPP_THREADS', null, `a whole number, 1–${MAX_THREADS}`, integerIn(1, MAX_THREADS)),
     },
     sandbox: read('SANDBOX', !production, '"on" or "off"', parseOnOff),
   }

@@ -4,9 +4,6 @@ import { type App, startApp } from './app.ts'
 import { BadSettings, readSettings, type Settings } from './config.ts'
 import { logDestination } from './log-destination.ts'
 import { StoreUnavailable, StoreUnusable } from './store/errors.ts'
-import { containLibraryErrors } from './whatsapp/baileys/library-errors.ts'
-import { passKeysAsObjects } from './whatsapp/baileys/signal/keys-as-objects.ts'
-import { silenceSignalConsole } from './whatsapp/baileys/signal/quiet-libsignal.ts'
 
 /** A longer stop is cut off, which is safe because the store is consistent at every moment. */
 const STOP_WITHIN_MS = 9_500
@@ -77,12 +74,11 @@ function errorWithoutRow(error: unknown): unknown {
 for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
 // Only the user who runs the service may read the data folder: files are created with 0600, folders with 0700.
 process.umask(0o077)
-silenceSignalConsole()
-passKeysAsObjects()
 const settings = readSettingsOrExit()
-const logger = pino({ level: settings.logLevel, serializers: { err: errorWithoutRow } }, logDestination(process.stdout))
+const logTo = logDestination(process.stdout)
+const logger = pino({ level: settings.logLevel, serializers: { err: errorWithoutRow } }, logTo)
 
-containLibraryErrors(logger, error => {
+process.on('uncaughtException', error => {
   logger.fatal({ err: error }, 'app.crashed')
   process.exit(1)
 })
@@ -108,7 +104,7 @@ process.on('SIGTERM', stop)
 process.on('SIGINT', stop)
 
 try {
-  app = await startApp(settings, logger)
+  app = await startApp(settings, logger, logTo)
 } catch (error) {
   const problems = problemsOf(error, settings)
   if (problems) exitWith(problems)

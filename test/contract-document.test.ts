@@ -93,6 +93,7 @@ const WITHOUT_DEFAULT: Readonly<Record<string, (settings: Settings) => unknown>>
   WEBHOOK_ALLOWED_NETWORKS: settings => settings.webhook.allowedNetworks[0] ?? null,
   WHATSAPP_VERSION: settings => settings.whatsapp.version,
   WHATSAPP_URL: settings => settings.whatsapp.url,
+  WHATSAPP_THREADS: settings => settings.whatsapp.threads,
 }
 
 /** The names that `readSettings` reads from the environment. */

@@ -15,6 +15,7 @@ const STORE = [
   'src/store/events/events.ts',
   'src/store/instances/instances.ts',
   'src/store/leases/leases.ts',
+  'src/store/leases/renewal.ts',
   'src/store/messages/messages.ts',
   'src/store/numbers/numbers.ts',
   'src/store/retention/retention.ts',
@@ -31,7 +32,7 @@ export const MODULES: readonly Module[] = [
   // Startup: reads the settings once, creates the modules, and closes them in reverse order.
   {
     path: 'src/main.ts',
-    modules: ['src/app.ts', 'src/config.ts', 'src/log-destination.ts', 'src/store/errors.ts', 'src/whatsapp/baileys'],
+    modules: ['src/app.ts', 'src/config.ts', 'src/log-destination.ts', 'src/store/errors.ts'],
     packages: ['node:module', 'pino'],
   },
   {
@@ -48,9 +49,8 @@ export const MODULES: readonly Module[] = [
       'src/store',
       'src/webhooks',
       'src/whatsapp',
-      'src/whatsapp/baileys',
     ],
-    packages: ['node:crypto', 'node:module', 'node:net', 'node:os', 'node:path', 'node:timers/promises', 'pino'],
+    packages: ['node:crypto', 'node:net', 'node:os', 'node:path', 'node:timers/promises', 'pino'],
   },
   { path: 'src/config.ts', modules: ['src/domain'], packages: ['ipaddr.js', 'node:fs', 'node:net'] },
   {
@@ -146,7 +146,7 @@ export const MODULES: readonly Module[] = [
   {
     path: 'src/whatsapp',
     modules: ['src/domain', 'src/kit', 'src/whatsapp/baileys', ...STORE],
-    packages: ['node:perf_hooks', 'node:timers/promises', 'pino'],
+    packages: ['node:module', 'node:perf_hooks', 'node:timers/promises', 'node:worker_threads', 'pino'],
   },
 
   {

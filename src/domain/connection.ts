@@ -55,6 +55,7 @@ export const CONNECTION_CAUSES = [
   'code_expired',
   'unreachable',
   'sandbox_off',
+  'thread_crashed',
 ] as const
 export type ConnectionCause = (typeof CONNECTION_CAUSES)[number]
 

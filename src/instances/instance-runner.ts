@@ -4,7 +4,7 @@ import { withDeadline } from '../kit/deadline.ts'
 import type { ConnectionRecord } from '../store/connections/connections.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { Store } from '../store/store.ts'
-import type { Running } from './supervisor.ts'
+import type { RunEnds, Running } from './supervisor.ts'
 
 /** How often a deleted instance is checked. Its rows are erased when no message is queued and no delivery is pending. */
 const ERASE_EVERY_MS = 2_000
@@ -31,15 +31,14 @@ export interface Lanes {
   shut(instanceId: InstanceId, graceMs?: number): Promise<void>
 }
 
-export interface RunnerOptions {
+export interface RunnerOptions extends RunEnds {
   lease: Lease
   store: Pick<Store, 'connections' | 'instances'>
   lanes: Lanes
   /** Creates the connection, to WhatsApp or the sandbox depending on the record's kind. */
-  connect(record: ConnectionRecord, lease: Lease, onLeaseLost: () => void): Promise<Connection>
+  connect(record: ConnectionRecord, lease: Lease, ends: RunEnds): Promise<Connection>
   /** Called when the instance is erased from the store, to erase what exists outside it. */
   onErased(instanceId: InstanceId): Promise<void>
-  onLeaseLost(): void
   /** Called when the instance was stopped without its lease, although it is not deleted. */
   onStoppedWithoutLease?(): void
   logger: Logger
@@ -99,12 +98,12 @@ export class InstanceRunner implements Running {
   }
 
   async #start(): Promise<void> {
-    const { store, lease, lanes, connect, onLeaseLost } = this.#options
+    const { store, lease, lanes, connect, onLeaseLost, onCrashed } = this.#options
     const record = await store.connections.find(lease.instanceId)
     if (record === null || this.#stopped) return
     this.#deleted = record.deleted
     lanes.open(lease)
-    this.#connection = await connect(record, lease, onLeaseLost)
+    this.#connection = await connect(record, lease, { onLeaseLost, onCrashed })
     if (this.#stopped) return
     await this.#connection.start()
     if (this.#deleted) this.#eraseLater()

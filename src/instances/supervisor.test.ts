@@ -64,6 +64,7 @@ function setUp(ids: string[]) {
   let sockets = 0
   let mostSockets = 0
   const lost = new Map<string, () => void>()
+  const crashed = new Map<string, () => void>()
   const linking = new Set<string>()
   /** The wall clock against the monotonic one, which timers go by. */
   const wall = { aheadMs: 0 }
@@ -73,11 +74,12 @@ function setUp(ids: string[]) {
     owner: 'me',
     logger: pino({ level: 'silent' }),
     clock: { steady: () => Date.now(), now: () => Date.now() + wall.aheadMs },
-    run: (lease, onLeaseLost) => {
+    run: (lease, { onLeaseLost, onCrashed }) => {
       log.push(`run ${lease.instanceId} ${lease.epoch}`)
       sockets += 1
       mostSockets = Math.max(mostSockets, sockets)
       lost.set(lease.instanceId, onLeaseLost)
+      crashed.set(lease.instanceId, onCrashed)
       return {
         get isLinking() {
           return linking.has(lease.instanceId)
@@ -96,7 +98,7 @@ function setUp(ids: string[]) {
       }
     },
   })
-  return { leases, hints, log, lost, linking, wall, supervisor, mostSockets: () => mostSockets }
+  return { leases, hints, log, lost, crashed, linking, wall, supervisor, mostSockets: () => mostSockets }
 }
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
@@ -146,6 +148,15 @@ describe('a node’s instances', () => {
     await pass(6_000)
     expect(log).toEqual(['run a 1', 'stop a lost', 'run a 6'])
     expect(mostSockets()).toBe(1)
+  })
+
+  test('an instance whose thread died releases its lease and starts again under a new epoch', async () => {
+    const { crashed, log, leases } = setUp(['a', 'b'])
+    await pass(1)
+    crashed.get('a')?.()
+    await pass(200)
+    expect(log).toEqual(['run a 1', 'run b 1', 'stop a held', 'run a 2'])
+    expect(leases.rows.get('b')?.epoch).toBe(1)
   })
 
   test('a fenced write stops the instance at once', async () => {

@@ -1,14 +1,13 @@
 import type { Logger } from 'pino'
 import type { InstanceId } from '../domain/ids.ts'
 import { INSTANCE_KINDS, type InstanceKind } from '../domain/instance.ts'
-import { machineClock, type StoreClock } from '../store/clock.ts'
+import type { StoreClock } from '../store/clock.ts'
 import type { Hints } from '../store/hints.ts'
 import type { HeldLease, Lease, Leases } from '../store/leases/leases.ts'
+import { type Moment, Renewal } from '../store/leases/renewal.ts'
 
 /** A third of a lease: two renewals may fail before it lapses. */
 const RENEW_EVERY_MS = 5_000
-/** Without a renewal for this time, this node stops its instances: 5 s before another node may take over. */
-const STOP_UNRENEWED_AFTER_MS = 10_000
 const RENEW_RETRY_MS = 1_000
 const AFTER_LAPSE_MS = 50
 /** Instances beyond its share that a node hands over at once. Few instances are interrupted at the same time. */
@@ -30,6 +29,14 @@ export interface Running {
   resume(): void
 }
 
+/** How the run of an instance ends other than by `stop`. The supervisor then stops it. */
+export interface RunEnds {
+  /** A write was refused by the fence. The instance is started again if its lease is free. */
+  onLeaseLost(): void
+  /** The thread of its connection died. The lease is released, so that the instance starts again under a new epoch. */
+  onCrashed(): void
+}
+
 export interface SupervisorOptions {
   leases: Leases
   hints: Hints
@@ -37,7 +44,9 @@ export interface SupervisorOptions {
   owner: string
   /** The kinds of instances that this node can run. Default: all. */
   runs?: readonly InstanceKind[]
-  run(lease: Lease, onLeaseLost: () => void): Running
+  run(lease: Lease, ends: RunEnds): Running
+  /** Called after each renewal, with the moment at which it began. */
+  onRenewed?(startedAt: Moment): void
   logger: Logger
   /** This machine's. `now` can be set, and `steady` can stand still while the machine is paused. */
   clock?: StoreClock
@@ -59,11 +68,8 @@ export class Supervisor {
   /** Instances that are stopping. They are not started again before that is done, because an account must not have two sockets. */
   readonly #stopping = new Map<InstanceId, { kind: InstanceKind; done: Promise<void> }>()
   readonly #unsubscribe: (() => void)[]
-  readonly #clock: StoreClock
+  readonly #renewal: Renewal
   readonly #runs: readonly InstanceKind[]
-  /** The start of the last successful renewal, on each clock. */
-  #renewedAt: { steady: number; now: number }
-  #hasRenewed = false
   #renewsEarly = false
   #timer: NodeJS.Timeout | undefined
   /** Independent of the store, which may not answer for longer than a lease lasts. */
@@ -75,9 +81,8 @@ export class Supervisor {
 
   constructor(options: SupervisorOptions) {
     this.#options = options
-    this.#clock = options.clock ?? machineClock
+    this.#renewal = new Renewal(options.clock)
     this.#runs = options.runs ?? INSTANCE_KINDS
-    this.#renewedAt = this.#readClock()
     this.#unsubscribe = [
       options.hints.on('goal', instanceId => this.#running.get(instanceId)?.running.onGoalChanged()),
       options.hints.on('free', () => this.#requestStep()),
@@ -99,8 +104,8 @@ export class Supervisor {
    * POST: in a process that was suspended, timers and sockets fire before the lost leases are noticed.
    */
   mayAct(): boolean {
-    if (!this.#hasRenewed) return false
-    if (this.#unrenewedMs() < STOP_UNRENEWED_AFTER_MS) return true
+    if (this.#renewal.startedAt === null) return false
+    if (this.#renewal.isValid) return true
     // Only once: if that renewal fails, the timer causes the next one.
     if (!this.#renewsEarly) this.#requestStep()
     this.#renewsEarly = true
@@ -125,16 +130,6 @@ export class Supervisor {
     clearTimeout(this.#unrenewedTimer)
   }
 
-  #readClock(): { steady: number; now: number } {
-    return { steady: this.#clock.steady(), now: this.#clock.now() }
-  }
-
-  /** The age of the leases, by the clock that moved further. */
-  #unrenewedMs(): number {
-    const { steady, now } = this.#renewedAt
-    return Math.max(this.#clock.steady() - steady, this.#clock.now() - now)
-  }
-
   #requestStep(): void {
     if (this.#closed || this.#stepRequested) return
     this.#stepRequested = true
@@ -151,19 +146,19 @@ export class Supervisor {
       nextStepMs = await this.#settleShare()
     } catch (error) {
       nextStepMs = RENEW_RETRY_MS
-      this.#options.logger.warn({ err: error, unrenewedMs: this.#unrenewedMs() }, 'leases.unrenewed')
+      this.#options.logger.warn({ err: error, unrenewedMs: this.#renewal.ageMs }, 'leases.unrenewed')
     }
     if (!this.#closed) this.#timer = setTimeout(() => this.#requestStep(), nextStepMs)
   }
 
   async #renew(): Promise<void> {
-    const startedAt = this.#readClock()
+    const startedAt = this.#renewal.present
     const held = new Map(
       (await this.#options.leases.renew(this.#options.owner)).map(lease => [lease.instanceId, lease]),
     )
-    this.#renewedAt = startedAt
-    this.#hasRenewed = true
+    this.#renewal.renewed(startedAt)
     this.#renewsEarly = false
+    this.#options.onRenewed?.(startedAt)
     this.#stopAllUnlessRenewed()
     for (const [instanceId, { lease }] of this.#running) {
       if (held.get(instanceId)?.epoch !== lease.epoch) this.#stop(instanceId, false)
@@ -174,11 +169,10 @@ export class Supervisor {
 
   #stopAllUnlessRenewed(): void {
     clearTimeout(this.#unrenewedTimer)
-    const leftMs = this.#renewedAt.steady + STOP_UNRENEWED_AFTER_MS - this.#clock.steady()
     this.#unrenewedTimer = setTimeout(() => {
       if (this.#running.size > 0) this.#options.logger.warn({ instances: this.#running.size }, 'leases.expired')
       for (const instanceId of this.#running.keys()) this.#stop(instanceId, false)
-    }, leftMs)
+    }, this.#renewal.validForMs)
   }
 
   /** @returns milliseconds to the next step, which is early enough to acquire another node's lease as soon as it lapses */
@@ -242,9 +236,10 @@ export class Supervisor {
 
   #start(lease: HeldLease): void {
     if (this.#closed || this.#running.has(lease.instanceId) || this.#stopping.has(lease.instanceId)) return
-    const running = this.#options.run(lease, () => {
-      if (this.#running.get(lease.instanceId)?.lease === lease) this.#stop(lease.instanceId, false)
-    })
+    const end = (leaseHeld: boolean) => {
+      if (this.#running.get(lease.instanceId)?.lease === lease) this.#stop(lease.instanceId, leaseHeld)
+    }
+    const running = this.#options.run(lease, { onLeaseLost: () => end(false), onCrashed: () => end(true) })
     this.#running.set(lease.instanceId, { lease, running })
   }
 

@@ -53,6 +53,10 @@ export class Metrics implements StoreObserver {
     'pombal_leases_lost_total',
     'Instances stopped on this node because their lease was lost or could not be renewed.',
   )
+  readonly #threadDeaths = this.#counter(
+    'pombal_whatsapp_thread_deaths_total',
+    'WhatsApp threads that died and were replaced. Their instances reconnected.',
+  )
   readonly #attempts = this.#counter(
     'pombal_webhook_attempts_total',
     'Attempts that ended, by the class of the response status or the reason why there was none.',
@@ -107,6 +111,10 @@ export class Metrics implements StoreObserver {
 
   onLeaseLost(): void {
     this.#leasesLost.inc()
+  }
+
+  onThreadDied(): void {
+    this.#threadDeaths.inc()
   }
 
   /** While the store cannot be read, its gauges are omitted. `pombal_store_up` is 0 unless it can be read and written. */

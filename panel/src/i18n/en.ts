@@ -147,6 +147,8 @@ export const en = {
       unreachable:
         'WhatsApp could not be reached. Check that this machine has internet access and can reach web.whatsapp.com.',
       sandbox_off: 'The sandbox is switched off here. Start Pombal with SANDBOX=on, then try again.',
+      thread_crashed:
+        'Pombal crashed several times while it worked for this number, and stopped it to protect the others. Look in the log for whatsapp.thread_died, update Pombal, then try again.',
     },
   },
   linking: {

@@ -159,6 +159,7 @@ export const ptBr: Words = {
       code_expired: 'Ninguém vinculou o número a tempo.',
       unreachable: 'Não foi possível alcançar o WhatsApp.',
       sandbox_off: 'O sandbox está desligado.',
+      thread_crashed: 'O Pombal falhou várias vezes ao trabalhar para este número e o parou.',
     },
     simulated: 'Este WhatsApp é simulado: o Pombal foi iniciado com WHATSAPP_URL. Nada chega a telefones reais.',
     number: 'Número',
@@ -179,6 +180,8 @@ export const ptBr: Words = {
       unreachable:
         'Não foi possível alcançar o WhatsApp. Veja se esta máquina tem internet e alcança web.whatsapp.com.',
       sandbox_off: 'O sandbox está desligado aqui. Inicie o Pombal com SANDBOX=on e tente de novo.',
+      thread_crashed:
+        'O Pombal falhou várias vezes ao trabalhar para este número e o parou para proteger os outros. Procure whatsapp.thread_died no log, atualize o Pombal e tente de novo.',
     },
   },
   linking: {

@@ -63,6 +63,8 @@ export interface ConnectionOptions {
   pacing?: ConnectionPacing
   logger: Logger
   now?: () => number
+  /** Called when `isLinking` may have changed. */
+  onLinking?: (isLinking: boolean) => void
   /** The fence refused a write, so the connection must be stopped. Called at most once. */
   onLeaseLost(): void
 }
@@ -99,7 +101,7 @@ export class Connection {
     const onFailed = (error: unknown) => this.#failed(error)
     const shared = { lease, logger, now: this.#now, signal: this.#stopped.signal, onFailed }
     const simulated = options.network.kind === 'simulated'
-    this.#status = new Status({ ...shared, connections: store.connections, simulated })
+    this.#status = new Status({ ...shared, connections: store.connections, simulated, onLinking: options.onLinking })
     this.#windingUp = new WindingUp({ ...shared, store, status: this.#status })
     this.#recorder = new IncomingRecorder({ ...shared, store, batcher: this.#batcher })
     this.#health = new HealthLog({ ...shared, connections: store.connections })

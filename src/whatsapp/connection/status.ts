@@ -14,6 +14,8 @@ export interface StatusOptions {
   connections: Connections
   /** If true, every reason mentions it. */
   simulated: boolean
+  /** Called when `isLinking` may have changed. */
+  onLinking?: ((isLinking: boolean) => void) | undefined
   logger: Logger
   now: () => number
   /** Ends the retries while the store is unavailable. */
@@ -42,6 +44,7 @@ export class Status {
   async record(change: Change): Promise<void> {
     const { connections, lease, signal, now, logger } = this.#options
     this.#state = change.state ?? this.#state
+    if (change.state) this.#options.onLinking?.(this.isLinking)
     const described = change.reason === undefined ? change : { ...change, reason: this.#describe(change.reason) }
     await untilStored(() => connections.record(lease, described, now()), signal)
     const { state, cause, reason } = described

@@ -1,0 +1,50 @@
+import { machineClock, type StoreClock } from '../clock.ts'
+
+/** Without a renewal for this time, a node no longer acts for its instances: 5 s before another node may take over. */
+const VALID_FOR_MS = 10_000
+
+/** A moment on both clocks of the machine. All threads of a process read the same clocks. */
+export interface Moment {
+  steady: number
+  now: number
+}
+
+/** The last renewal of this node's leases. Its age goes by the clock that moved further since: either may stand still. */
+export class Renewal {
+  readonly #clock: StoreClock
+  #startedAt: Moment | null
+
+  constructor(clock: StoreClock = machineClock, startedAt: Moment | null = null) {
+    this.#clock = clock
+    this.#startedAt = startedAt
+  }
+
+  get present(): Moment {
+    return { steady: this.#clock.steady(), now: this.#clock.now() }
+  }
+
+  /** When the last renewal began; null before the first. */
+  get startedAt(): Moment | null {
+    return this.#startedAt
+  }
+
+  renewed(startedAt: Moment): void {
+    this.#startedAt = startedAt
+  }
+
+  get ageMs(): number {
+    if (this.#startedAt === null) return Number.POSITIVE_INFINITY
+    const { steady, now } = this.present
+    return Math.max(steady - this.#startedAt.steady, now - this.#startedAt.now)
+  }
+
+  /** False if another node may have taken over. */
+  get isValid(): boolean {
+    return this.ageMs < VALID_FOR_MS
+  }
+
+  /** For a timer: until the renewal is too old, by the clock that nobody sets. */
+  get validForMs(): number {
+    return this.#startedAt === null ? 0 : this.#startedAt.steady + VALID_FOR_MS - this.#clock.steady()
+  }
+}

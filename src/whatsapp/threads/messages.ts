@@ -1,0 +1,83 @@
+import type { HintTopic } from '../../store/hints.ts'
+import type { Lease } from '../../store/leases/leases.ts'
+import type { Moment } from '../../store/leases/renewal.ts'
+import type { Store } from '../../store/store.ts'
+import type { ConnectionNetwork, ConnectionSettings } from '../connection/link-manager.ts'
+
+/** The parts of the store that a thread calls. Arguments and results are plain data. */
+export type ThreadStore = Pick<Store, 'connections' | 'messages' | 'events' | 'credentials' | 'numbers'>
+export type Subject = keyof ThreadStore
+
+/** The hints that a connection listens to. */
+export const FORWARDED_HINTS = ['goal', 'queued'] as const satisfies readonly HintTopic[]
+
+/** A network whose QR codes the main thread scans, if `scans`. */
+export type ThreadNetwork =
+  | Exclude<ConnectionNetwork, { kind: 'simulated' }>
+  | { kind: 'simulated'; url: string; scans: boolean }
+
+/** What a thread knows from its start. */
+export interface ThreadData {
+  settings: ConnectionSettings
+  logLevel: string
+  /** Whether other nodes write to the same tables. */
+  hintsShared: boolean
+  validity: Validity
+}
+
+/** The last renewal of the leases, and the store's time as an offset from the machine's steady clock. */
+export interface Validity {
+  renewedAt: Moment | null
+  clockOffsetMs: number
+}
+
+/** From the main thread. Connections are numbered, because an instance may have one after another. */
+export type ToThread =
+  | { kind: 'start'; connection: number; lease: Lease; network: ThreadNetwork }
+  | { kind: 'stop'; connection: number; logOut: boolean }
+  | { kind: 'hint'; topic: HintTopic; instanceId: string; origin: 'here' | 'elsewhere'; about?: string | undefined }
+  | { kind: 'validity'; validity: Validity }
+  | { kind: 'result'; call: number; value: unknown }
+  | { kind: 'error'; call: number; error: PlainError }
+  | { kind: 'heartbeat' }
+
+/** From a thread to the main thread. */
+export type FromThread =
+  | { kind: 'call'; call: number; subject: Subject; method: string; args: unknown[] }
+  | { kind: 'scan'; call: number; connection: number; qr: string }
+  | { kind: 'linking'; connection: number; isLinking: boolean }
+  | { kind: 'leaseLost'; connection: number }
+  | { kind: 'stopped'; connection: number }
+  /** The leases look too old: they should be renewed now. */
+  | { kind: 'renew' }
+  | { kind: 'log'; line: string }
+  | { kind: 'heartbeat' }
+
+/** An error without its class, which does not survive the way between threads. */
+export interface PlainError {
+  name: string
+  message: string
+  stack: string | undefined
+  instanceId?: string
+}
+
+/** Sends the messages of one turn of the event loop as one, because each one sent wakes the other thread. */
+export class Outbox<T> {
+  readonly #send: (messages: T[]) => void
+  #messages: T[] = []
+
+  constructor(send: (messages: T[]) => void) {
+    this.#send = send
+  }
+
+  post(message: T): void {
+    if (this.#messages.length === 0) setImmediate(() => this.#flush())
+    this.#messages.push(message)
+  }
+
+  #flush(): void {
+    const messages = this.#messages
+    this.#messages = []
+    this.#send(messages)
+  }
+}

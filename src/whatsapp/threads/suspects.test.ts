@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+import { Suspects } from './suspects.ts'
+
+const MINUTE_MS = 60_000
+
+/** Lets the threads die until nothing kills them any more. @returns the deaths, and the instances that are stopped */
+function runUntilQuiet(instances: readonly string[], poison: string, suspects: Suspects) {
+  let deaths = 0
+  for (;;) {
+    const running = instances.filter(instance => !suspects.isCause(instance))
+    if (!running.includes(poison)) return { deaths, stopped: instances.filter(instance => suspects.isCause(instance)) }
+    const group = suspects.groupOf(poison)
+    suspects.noteDeath(running.filter(instance => suspects.groupOf(instance) === group))
+    deaths += 1
+  }
+}
+
+describe('the cause of deaths', () => {
+  test.each([1, 2, 3, 500])('is found among %i instances, and only it is stopped', count => {
+    const instances = Array.from({ length: count }, (_, n) => `inst_${n}`)
+    for (const poison of [instances[0]!, instances.at(-1)!]) {
+      const { deaths, stopped } = runUntilQuiet(instances, poison, new Suspects())
+      expect(stopped).toEqual([poison])
+      expect(deaths).toBeLessThanOrEqual(4 + Math.ceil(Math.log2(count)))
+    }
+  })
+
+  test('is not sought after a single death', () => {
+    const suspects = new Suspects()
+    suspects.noteDeath(['a', 'b'])
+    expect(['a', 'b'].map(instance => suspects.groupOf(instance))).toEqual([null, null])
+  })
+
+  test('is forgotten after 10 minutes without a death, and when its number connects again', () => {
+    let now = 0
+    const suspects = new Suspects(() => now)
+    for (let death = 0; death < 3; death++) suspects.noteDeath(['a'])
+    expect(suspects.isCause('a')).toBe(true)
+    now = 11 * MINUTE_MS
+    expect(suspects.isCause('a')).toBe(false)
+    for (let death = 0; death < 3; death++) suspects.noteDeath(['a'])
+    suspects.forget('a')
+    expect(suspects.isCause('a')).toBe(false)
+  })
+})

@@ -1,0 +1,109 @@
+/** The entry point of a WhatsApp thread, started by `WhatsappThread`. */
+import { flushCompileCache } from 'node:module'
+import { parentPort, workerData } from 'node:worker_threads'
+import { pino } from 'pino'
+import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
+import { machineClock } from '../../store/clock.ts'
+import { Renewal } from '../../store/leases/renewal.ts'
+import { containLibraryErrors } from '../baileys/library-errors.ts'
+import { passKeysAsObjects } from '../baileys/signal/keys-as-objects.ts'
+import { silenceSignalConsole } from '../baileys/signal/quiet-libsignal.ts'
+import { Connection } from '../connection/connection.ts'
+import { ConnectionPacing } from '../connection/connection-pacing.ts'
+import type { ConnectionNetwork } from '../connection/link-manager.ts'
+import {
+  type FromThread,
+  Outbox,
+  type ThreadData,
+  type ThreadNetwork,
+  type ToThread,
+  type Validity,
+} from './messages.ts'
+import { Calls, ForwardedHints, remoteStore } from './remote-store.ts'
+
+/** The connections of one thread. */
+class Thread {
+  readonly #settings: ThreadData['settings']
+  readonly #outbox = new Outbox<FromThread>(messages => parentPort?.postMessage(messages))
+  readonly #calls = new Calls(message => this.#outbox.post(message))
+  readonly #hints: ForwardedHints
+  readonly #store
+  readonly #renewal = new Renewal()
+  readonly #shared = { eventLoopBudget: new EventLoopBudget(), pacing: new ConnectionPacing() }
+  readonly #connections = new Map<number, Connection>()
+  readonly logger
+  #clockOffsetMs = 0
+
+  constructor({ settings, logLevel, hintsShared, validity }: ThreadData) {
+    this.#settings = settings
+    this.#hints = new ForwardedHints(hintsShared)
+    this.#store = remoteStore(this.#calls, this.#hints)
+    this.logger = pino({ level: logLevel }, { write: line => this.#outbox.post({ kind: 'log', line }) })
+    this.#setValidity(validity)
+  }
+
+  take(message: ToThread): void {
+    if (message.kind === 'result') this.#calls.resolve(message.call, message.value)
+    else if (message.kind === 'error') this.#calls.reject(message.call, message.error)
+    else if (message.kind === 'hint') this.#hints.take(message)
+    else if (message.kind === 'start') this.#start(message)
+    else if (message.kind === 'stop') void this.#stop(message)
+    else if (message.kind === 'validity') this.#setValidity(message.validity)
+    else this.#outbox.post({ kind: 'heartbeat' })
+  }
+
+  #start({ connection: number, lease, network }: Extract<ToThread, { kind: 'start' }>): void {
+    const connection = new Connection({
+      ...this.#shared,
+      lease,
+      store: this.#store,
+      network: this.#networkOf(number, network),
+      settings: this.#settings,
+      mayAct: () => this.#mayAct(),
+      logger: this.logger,
+      now: () => Math.round(machineClock.steady() + this.#clockOffsetMs),
+      onLinking: isLinking => this.#outbox.post({ kind: 'linking', connection: number, isLinking }),
+      onLeaseLost: () => this.#outbox.post({ kind: 'leaseLost', connection: number }),
+    })
+    this.#connections.set(number, connection)
+    connection.start()
+  }
+
+  async #stop({ connection: number, logOut }: Extract<ToThread, { kind: 'stop' }>): Promise<void> {
+    await this.#connections.get(number)?.stop({ logOut })
+    this.#connections.delete(number)
+    this.#outbox.post({ kind: 'stopped', connection: number })
+  }
+
+  #networkOf(connection: number, network: ThreadNetwork): ConnectionNetwork {
+    if (network.kind !== 'simulated') return network
+    const linkBy = (qr: string) => this.#calls.make(call => ({ kind: 'scan', call, connection, qr }))
+    return { kind: 'simulated', url: network.url, ...(network.scans && { linkBy }) }
+  }
+
+  #setValidity({ renewedAt, clockOffsetMs }: Validity): void {
+    if (renewedAt !== null) this.#renewal.renewed(renewedAt)
+    this.#clockOffsetMs = clockOffsetMs
+  }
+
+  /** While this thread's own news of the leases is too old, it asks for a renewal. */
+  #mayAct(): boolean {
+    if (this.#renewal.isValid) return true
+    this.#outbox.post({ kind: 'renew' })
+    return false
+  }
+}
+
+silenceSignalConsole()
+passKeysAsObjects()
+const thread = new Thread(workerData as ThreadData)
+containLibraryErrors(thread.logger, error => {
+  // Ends the thread, with this error for the main thread.
+  process.removeAllListeners('uncaughtException')
+  throw error
+})
+parentPort?.on('message', (messages: ToThread[]) => {
+  for (const message of messages) thread.take(message)
+})
+// Now, because a killed process writes nothing when it ends.
+flushCompileCache()

@@ -1,0 +1,243 @@
+import { Worker } from 'node:worker_threads'
+import type { InstanceId } from '../../domain/ids.ts'
+import { waitAtMost } from '../../kit/deadline.ts'
+import type { Hints } from '../../store/hints.ts'
+import type { Lease } from '../../store/leases/leases.ts'
+import type { ConnectionNetwork } from '../connection/link-manager.ts'
+import {
+  FORWARDED_HINTS,
+  type FromThread,
+  Outbox,
+  type ThreadData,
+  type ThreadNetwork,
+  type ThreadStore,
+  type ToThread,
+  type Validity,
+} from './messages.ts'
+import { toPlain } from './plain-errors.ts'
+
+const HEARTBEAT_EVERY_MS = 1_000
+/** A busy thread answers late. One that misses this many heartbeats in a row is in an endless loop. */
+const MISSED_HEARTBEATS = 20
+/** Longer than a connection takes to log out and stop. */
+const STOP_WITHIN_MS = 12_000
+
+export interface ThreadConnectionOptions {
+  lease: Lease
+  network: ConnectionNetwork
+  /** A write was refused by the fence. */
+  onLeaseLost(): void
+  /** The thread died, and with it the socket. */
+  onCrashed(): void
+}
+
+export interface WhatsappThreadOptions {
+  data: ThreadData
+  store: ThreadStore & { hints: Hints }
+  /** Writes a line of the thread's log. */
+  writeLog(line: string): void
+  /** The leases look too old to the thread. */
+  onRenewalNeeded(): void
+  onLoaded(): void
+  /** Called once, after the thread has ended other than by `close`. @param connections those that it had */
+  onDied(error: Error, connections: readonly ThreadConnection[]): void
+}
+
+/** One WhatsApp thread, seen from the main thread. */
+export class WhatsappThread {
+  readonly #options: WhatsappThreadOptions
+  readonly #worker: Worker
+  readonly #outbox: Outbox<ToThread>
+  readonly #connections = new Map<number, ThreadConnection>()
+  readonly #heartbeat: NodeJS.Timeout
+  readonly #exited: Promise<unknown>
+  /** Null until the thread has loaded its code. */
+  #missedHeartbeats: number | null = null
+  #lastConnection = 0
+  #error: Error | null = null
+  #closing = false
+
+  constructor(options: WhatsappThreadOptions) {
+    this.#options = options
+    this.#worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options.data, name: 'whatsapp' })
+    this.#outbox = new Outbox(messages => this.#worker.postMessage(messages))
+    this.#worker.on('message', (messages: FromThread[]) => {
+      for (const message of messages) this.#take(message)
+    })
+    this.#worker.on('error', error => {
+      this.#error = error as Error
+    })
+    this.#exited = new Promise(resolve => this.#worker.once('exit', resolve))
+    void this.#exited.then(code => this.#end(code as number))
+    this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_EVERY_MS)
+    this.#outbox.post({ kind: 'heartbeat' })
+  }
+
+  get size(): number {
+    return this.#connections.size
+  }
+
+  /** Whether the thread has loaded its code. */
+  get hasLoaded(): boolean {
+    return this.#missedHeartbeats !== null
+  }
+
+  connect(options: ThreadConnectionOptions): ThreadConnection {
+    const number = ++this.#lastConnection
+    const { hints } = this.#options.store
+    const { lease, network } = options
+    const { instanceId } = lease
+    const connection = new ThreadConnection(options, {
+      start: () => this.#outbox.post({ kind: 'start', connection: number, lease, network: plain(network) }),
+      stop: async logOut => {
+        this.#outbox.post({ kind: 'stop', connection: number, logOut })
+        await waitAtMost(STOP_WITHIN_MS, connection.ended)
+        // It must not act when its lease is released.
+        if (!connection.hasEnded) await this.#worker.terminate()
+      },
+      forwardHint: (topic, origin, about) => this.#outbox.post({ kind: 'hint', topic, instanceId, origin, about }),
+      hints,
+    })
+    this.#connections.set(number, connection)
+    void connection.ended.then(() => this.#connections.delete(number))
+    return connection
+  }
+
+  setValidity(validity: Validity): void {
+    this.#outbox.post({ kind: 'validity', validity })
+  }
+
+  /** Ends the thread. Its connections must be stopped. */
+  async close(): Promise<void> {
+    this.#closing = true
+    clearInterval(this.#heartbeat)
+    await this.#worker.terminate()
+  }
+
+  #beat(): void {
+    if (this.#missedHeartbeats === null) return
+    this.#missedHeartbeats += 1
+    if (this.#missedHeartbeats > MISSED_HEARTBEATS) {
+      this.#error = new Error('The thread did not answer.')
+      void this.#worker.terminate()
+    } else this.#outbox.post({ kind: 'heartbeat' })
+  }
+
+  #noteHeartbeat(): void {
+    if (!this.hasLoaded) this.#options.onLoaded()
+    this.#missedHeartbeats = 0
+  }
+
+  #take(message: FromThread): void {
+    if (message.kind === 'call') void this.#answer(message.call, () => this.#callStore(message))
+    else if (message.kind === 'log') this.#options.writeLog(message.line)
+    else if (message.kind === 'heartbeat') this.#noteHeartbeat()
+    else if (message.kind === 'renew') this.#options.onRenewalNeeded()
+    else this.#takeOf(message)
+  }
+
+  #takeOf(message: Extract<FromThread, { connection: number }>): void {
+    const connection = this.#connections.get(message.connection)
+    if (message.kind === 'scan') void this.#answer(message.call, async () => connection?.scan(message.qr))
+    else connection?.take(message)
+  }
+
+  #callStore({ subject, method, args }: Extract<FromThread, { kind: 'call' }>): Promise<unknown> {
+    const part = this.#options.store[subject]
+    // The thread calls each method as its interface states.
+    const work = part[method as keyof typeof part] as (...given: unknown[]) => Promise<unknown>
+    return work.apply(part, args)
+  }
+
+  async #answer(call: number, work: () => Promise<unknown>): Promise<void> {
+    try {
+      this.#outbox.post({ kind: 'result', call, value: await work() })
+    } catch (error) {
+      this.#outbox.post({ kind: 'error', call, error: toPlain(error) })
+    }
+  }
+
+  #end(code: number): void {
+    clearInterval(this.#heartbeat)
+    const connections = [...this.#connections.values()]
+    if (!this.#closing)
+      this.#options.onDied(this.#error ?? new Error(`The thread ended with code ${code}.`), connections)
+    for (const connection of connections) connection.crash()
+  }
+}
+
+interface ConnectionPort {
+  start(): void
+  stop(logOut: boolean): Promise<void>
+  forwardHint(topic: (typeof FORWARDED_HINTS)[number], origin: 'here' | 'elsewhere', about?: string): void
+  hints: Hints
+}
+
+/** The connection of one instance, which runs in a thread. */
+export class ThreadConnection {
+  readonly #options: ThreadConnectionOptions
+  readonly #port: ConnectionPort
+  readonly #ended = Promise.withResolvers<void>()
+  #unsubscribe: (() => void)[] = []
+  #started = false
+  #stopping = false
+  hasEnded = false
+  isLinking = false
+
+  constructor(options: ThreadConnectionOptions, port: ConnectionPort) {
+    this.#options = options
+    this.#port = port
+  }
+
+  get instanceId(): InstanceId {
+    return this.#options.lease.instanceId
+  }
+
+  /** Resolves when the connection has stopped, or its thread has died. */
+  get ended(): Promise<void> {
+    return this.#ended.promise
+  }
+
+  start(): void {
+    const { hints, forwardHint } = this.#port
+    if (this.hasEnded) return
+    this.#started = true
+    this.#unsubscribe = FORWARDED_HINTS.map(topic =>
+      hints.on(topic, (_, origin, about) => forwardHint(topic, origin, about), this.instanceId),
+    )
+    this.#port.start()
+  }
+
+  async stop({ logOut = false }: { logOut?: boolean } = {}): Promise<void> {
+    this.#stopping = true
+    if (!this.#started) this.#end()
+    if (!this.hasEnded) await this.#port.stop(logOut)
+  }
+
+  async scan(qr: string): Promise<void> {
+    const { network } = this.#options
+    if (network.kind === 'simulated') await network.linkBy?.(qr)
+  }
+
+  take(message: Extract<FromThread, { kind: 'linking' | 'leaseLost' | 'stopped' }>): void {
+    if (message.kind === 'linking') this.isLinking = message.isLinking
+    else if (message.kind === 'leaseLost') this.#options.onLeaseLost()
+    else this.#end()
+  }
+
+  crash(): void {
+    this.#end()
+    if (!this.#stopping) this.#options.onCrashed()
+  }
+
+  #end(): void {
+    this.hasEnded = true
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
+    this.#ended.resolve()
+  }
+}
+
+function plain(network: ConnectionNetwork): ThreadNetwork {
+  if (network.kind !== 'simulated') return network
+  return { kind: 'simulated', url: network.url, scans: network.linkBy !== undefined }
+}

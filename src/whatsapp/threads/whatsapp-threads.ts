@@ -1,0 +1,138 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { backoffMs } from '../../kit/backoff.ts'
+import { machineClock } from '../../store/clock.ts'
+import type { Moment } from '../../store/leases/renewal.ts'
+import type { Store } from '../../store/store.ts'
+import type { ConnectionSettings } from '../connection/link-manager.ts'
+import type { ThreadStore, Validity } from './messages.ts'
+import { Suspects } from './suspects.ts'
+import { type ThreadConnection, type ThreadConnectionOptions, WhatsappThread } from './whatsapp-thread.ts'
+
+/** The pause before the instances of a dead thread start again. */
+const FIRST_PAUSE_MS = 250
+const LONGEST_PAUSE_MS = 4_000
+
+const CRASHES = {
+  kind: 'none',
+  cause: 'thread_crashed',
+  reason: 'Each time this number connected, its part of the service crashed. Connect again to try once more.',
+} as const
+
+export interface WhatsappThreadsOptions {
+  store: ThreadStore & Pick<Store, 'clock' | 'hints'>
+  /** How many threads. They start with the first instances. */
+  threads: number
+  settings: ConnectionSettings
+  logger: Logger
+  /** Writes a line of a thread's log, which is complete. */
+  writeLog(line: string): void
+  /** The leases look too old to a thread. */
+  onRenewalNeeded(): void
+  /** A thread died and is replaced. */
+  onThreadDied(): void
+}
+
+/**
+ * Runs connections in threads of their own, spread evenly. A connection uses the store of the main thread, which executes its
+ * calls in their order. A thread that dies ends only the connections in it. Their leases are released, so what it had asked
+ * for last is either committed before they start again, or refused by the fence.
+ */
+export class WhatsappThreads {
+  readonly #options: WhatsappThreadsOptions
+  readonly #suspects = new Suspects()
+  /** By the group of suspects that it is reserved for; the others by a negative number. */
+  readonly #threads = new Map<number, WhatsappThread>()
+  #renewedAt: Moment | null = null
+  /** Threads that died before they had loaded their code, since the last one that did. No instance is the cause. */
+  #failedStarts = 0
+
+  constructor(options: WhatsappThreadsOptions) {
+    this.#options = options
+  }
+
+  async connect(options: ThreadConnectionOptions): Promise<ThreadConnection> {
+    const { instanceId } = options.lease
+    const deaths = Math.max(this.#suspects.deathsOf(instanceId), this.#failedStarts)
+    if (deaths > 0) await sleep(backoffMs(deaths - 1, FIRST_PAUSE_MS, LONGEST_PAUSE_MS))
+    if (this.#suspects.isCause(instanceId)) return this.#rest(options)
+    const group = this.#suspects.groupOf(instanceId)
+    const thread = group === null ? this.#leastBusy() : (this.#threads.get(group) ?? this.#open(group))
+    const connection = thread.connect(options)
+    await this.#closeUnused()
+    return connection
+  }
+
+  /** To be called after each renewal of the leases, with the moment at which it began. */
+  renewed(startedAt: Moment): void {
+    this.#renewedAt = startedAt
+    for (const thread of this.#threads.values()) thread.setValidity(this.#validity)
+  }
+
+  /** To be called when all connections have stopped. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#threads.values()].map(thread => thread.close()))
+  }
+
+  get #validity(): Validity {
+    return {
+      renewedAt: this.#renewedAt,
+      clockOffsetMs: this.#options.store.clock.now() - machineClock.steady(),
+    }
+  }
+
+  /** Records why the instance is stopped, and opens no socket. A new request to connect starts it again. */
+  #rest(options: ThreadConnectionOptions): ThreadConnection {
+    const { instanceId } = options.lease
+    const startAgain = () => {
+      this.#suspects.forget(instanceId)
+      options.onCrashed()
+    }
+    const connection = this.#leastBusy().connect({ ...options, network: CRASHES })
+    const unsubscribe = this.#options.store.hints.on('goal', startAgain, instanceId)
+    void connection.ended.then(unsubscribe)
+    return connection
+  }
+
+  #leastBusy(): WhatsappThread {
+    const { threads } = this.#options
+    let least: WhatsappThread | undefined
+    for (let key = -1; key >= -threads; key -= 1) {
+      const thread = this.#threads.get(key)
+      if (thread === undefined) return least?.size === 0 ? least : this.#open(key)
+      if (least === undefined || thread.size < least.size) least = thread
+    }
+    return least!
+  }
+
+  #open(key: number): WhatsappThread {
+    const { store, settings, logger, writeLog, onRenewalNeeded, onThreadDied } = this.#options
+    const thread = new WhatsappThread({
+      data: { settings, logLevel: logger.level, hintsShared: store.hints.shared, validity: this.#validity },
+      store,
+      writeLog,
+      onRenewalNeeded,
+      onLoaded: () => {
+        this.#failedStarts = 0
+      },
+      onDied: (error, connections) => {
+        this.#threads.delete(key)
+        if (thread.hasLoaded) this.#suspects.noteDeath(connections.map(({ instanceId }) => instanceId))
+        else this.#failedStarts += 1
+        logger.error({ err: error, instances: connections.length }, 'whatsapp.thread_died')
+        onThreadDied()
+      },
+    })
+    this.#threads.set(key, thread)
+    return thread
+  }
+
+  /** Ends threads that were reserved for suspects which have moved on. */
+  async #closeUnused(): Promise<void> {
+    for (const [key, thread] of this.#threads) {
+      if (key < 0 || thread.size > 0) continue
+      this.#threads.delete(key)
+      await thread.close()
+    }
+  }
+}
