@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest'
-import { LONG_TEST_WITHIN_MS, onThisMachine } from '../deadlines.ts'
+import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { until } from '../until.ts'
 import { type Linked, NodesHarness } from './nodes-harness.ts'
 
-/** Five sends, each after the one before was seen: found by the poll behind the hints, each would take 5 s. */
-const FIVE_BY_HINT_MS = 12_000
-/** A lease that is not given up lasts 10 s at least. */
-const AT_ONCE_MS = 8_000
+/** A send that is found by the poll behind the hints takes 5 s, if it comes after one that was. */
+const BY_HINT_MS = 4_000
 const CONTACT = '5511987654321'
 
 /** Every node sends for every instance and reports its events; nothing arrives twice. */
@@ -40,12 +38,12 @@ test(
     await Promise.all(linked.map(({ id }) => first!.admin.untilState(id, 'connected')))
     await allWork(harness, linked, 'by three')
 
+    const stopped = second!.pid
     await second!.kill('SIGTERM')
-    await until(
-      'the two that are left to share',
-      async () => `${await harness.spread()}` === '3,0,3',
-      onThisMachine(AT_ONCE_MS),
-    )
+    // Given up, so the others need not wait until they lapse.
+    const kept = `select 1 from leases where owner like '%-${stopped}-%' and lease_until > 0`
+    expect(await harness.query(kept)).toEqual([])
+    await until('the two that are left to share', async () => `${await harness.spread()}` === '3,0,3')
     await Promise.all(linked.map(({ id }) => first!.admin.untilState(id, 'connected')))
     await allWork(harness, linked, 'after SIGTERM')
 
@@ -70,12 +68,15 @@ test(
     const linked = await harness.link(harness.nodes[0]!)
     const owner = await until('an owner', () => harness.ownerOf(linked.id))
     const other = harness.nodes.find(node => node !== owner)!
-    const startedAt = performance.now()
+    const tookMs: number[] = []
     for (let round = 0; round < 5; round += 1) {
+      const startedAt = performance.now()
       const { id } = await linked.through(other).send(CONTACT, `round ${round}`)
       await harness.untilReported(id, 'message.sent')
+      tookMs.push(performance.now() - startedAt)
     }
-    expect(performance.now() - startedAt).toBeLessThan(onThisMachine(FIVE_BY_HINT_MS))
+    // The median, because each round may meet a moment in which the machine is busy.
+    expect(tookMs.toSorted((a, b) => a - b)[2]).toBeLessThan(BY_HINT_MS)
     // Accepted by two nodes at once, messages get their numbers side by side and are committed in any order.
     const sent = await Promise.all(
       Array.from({ length: 40 }, (_, n) => linked.through(harness.nodes[n % 2]!).send(CONTACT, `together ${n}`)),
