@@ -1,8 +1,9 @@
 import { statSync } from 'node:fs'
+import { BroadcastChannel } from 'node:worker_threads'
 
 /**
  * For `--import` before the service: the life of a QR code (a minute, then 20 s each; the client counts it, not WhatsApp) ends
- * when the file that `CODES_ENDED` names has grown by a byte. Both clocks move on by as much: for Baileys and for the service alike.
+ * when the file that `CODES_ENDED` names has grown by a byte. Both clocks move on by as much, in every thread.
  */
 const POLL_EVERY_MS = 20
 const { CODES_ENDED: file = '' } = process.env
@@ -13,6 +14,11 @@ const realMonotonicNow = performance.now.bind(performance)
 let aheadMs = 0
 let ended = 0
 let waiting: { end: () => void; lifeMs: number } | null = null
+const clocks = new BroadcastChannel('clocks')
+clocks.onmessage = ({ data }) => {
+  aheadMs += data
+}
+clocks.unref()
 
 Date.now = () => realNow() + aheadMs
 performance.now = () => realMonotonicNow() + aheadMs
@@ -30,5 +36,6 @@ setInterval(() => {
   waiting = null
   ended += 1
   aheadMs += lifeMs
+  clocks.postMessage(lifeMs)
   end()
 }, POLL_EVERY_MS).unref()
