@@ -146,7 +146,15 @@ export const MODULES: readonly Module[] = [
   {
     path: 'src/whatsapp',
     modules: ['src/domain', 'src/kit', 'src/whatsapp/baileys', ...STORE],
-    packages: ['node:module', 'node:perf_hooks', 'node:timers/promises', 'node:worker_threads', 'pino'],
+    packages: [
+      'node:module',
+      'node:os',
+      'node:perf_hooks',
+      'node:timers/promises',
+      'node:v8',
+      'node:worker_threads',
+      'pino',
+    ],
   },
 
   {

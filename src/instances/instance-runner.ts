@@ -77,14 +77,14 @@ export class InstanceRunner implements Running {
       .catch(error => this.#options.logger.warn({ err: error, instanceId: lease.instanceId }, 'instance.check_failed'))
   }
 
-  async stop(leaseHeld: boolean): Promise<void> {
+  async stop(leaseHeld: boolean, graceMs?: number): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
     const { lanes, lease, store, onStoppedWithoutLease } = this.#options
     await this.#started
     const logOut = !leaseHeld && !this.#deleted && (await wasDeleted(store, lease.instanceId))
     if (!leaseHeld && !this.#deleted && !logOut) onStoppedWithoutLease?.()
-    await Promise.all([this.#connection?.stop({ logOut }), lanes.shut(lease.instanceId)])
+    await Promise.all([this.#connection?.stop({ logOut }), lanes.shut(lease.instanceId, graceMs)])
   }
 
   /** Ends the webhook attempts only. The connection stays up until `stop`, to keep its interruption short. */

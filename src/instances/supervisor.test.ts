@@ -159,6 +159,21 @@ describe('a node’s instances', () => {
     expect(leases.rows.get('b')?.epoch).toBe(1)
   })
 
+  test('an epoch is never started twice, also if its release fails', async () => {
+    const { crashed, log, leases } = setUp(['a'])
+    await pass(1)
+    const release = leases.release.bind(leases)
+    leases.release = async () => {
+      throw new Error('too many writes')
+    }
+    crashed.get('a')?.()
+    await pass(2_000)
+    expect(log).toEqual(['run a 1', 'stop a held'])
+    leases.release = release
+    await pass(6_000)
+    expect(log).toEqual(['run a 1', 'stop a held', 'run a 2'])
+  })
+
   test('a fenced write stops the instance at once', async () => {
     const { leases, lost, log } = setUp(['a'])
     await pass(1)

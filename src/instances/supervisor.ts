@@ -14,6 +14,8 @@ const AFTER_LAPSE_MS = 50
 const HAND_OVER_BATCH = 10
 /** Leases acquired in one step. A node that starts must not open thousands of sockets at once. */
 const ACQUIRE_BATCH = 50
+/** How long webhook attempts in flight may delay the restart of an instance whose thread died. */
+const CRASH_GRACE_MS = 1_000
 
 /** An instance that this node runs. */
 export interface Running {
@@ -21,8 +23,8 @@ export interface Running {
   readonly isLinking: boolean
   /** The goal of its connection may have changed. */
   onGoalChanged(): void
-  /** @param leaseHeld if false, the fence rejects every write */
-  stop(leaseHeld: boolean): Promise<void>
+  /** @param leaseHeld if false, the fence rejects every write @param graceMs after this time, attempts in flight are aborted */
+  stop(leaseHeld: boolean, graceMs?: number): Promise<void>
   /** Starts no more webhook attempts. Resolves when those in flight have ended. */
   drain(): Promise<void>
   /** Undoes `drain`: the instance stays on this node. */
@@ -67,6 +69,11 @@ export class Supervisor {
   readonly #leaving = new Set<InstanceId>()
   /** Instances that are stopping. They are not started again before that is done, because an account must not have two sockets. */
   readonly #stopping = new Map<InstanceId, { kind: InstanceKind; done: Promise<void> }>()
+  /**
+   * The epochs under which instances were stopped while their lease was held. An epoch is never started twice: a write of its
+   * first run may still be waiting, and the fence would let it pass.
+   */
+  readonly #endedEpochs = new Map<InstanceId, number>()
   readonly #unsubscribe: (() => void)[]
   readonly #renewal: Renewal
   readonly #runs: readonly InstanceKind[]
@@ -164,7 +171,10 @@ export class Supervisor {
       if (held.get(instanceId)?.epoch !== lease.epoch) this.#stop(instanceId, false)
     }
     // Includes leases whose acquisition succeeded although its answer was lost.
-    for (const lease of held.values()) this.#start(lease)
+    for (const lease of held.values()) {
+      if (this.#endedEpochs.get(lease.instanceId) === lease.epoch) await this.#releaseEnded(lease)
+      else this.#start(lease)
+    }
   }
 
   #stopAllUnlessRenewed(): void {
@@ -234,21 +244,29 @@ export class Supervisor {
     }
   }
 
+  /** Its release failed, or its outcome is unknown. */
+  async #releaseEnded(lease: HeldLease): Promise<void> {
+    if (!this.#stopping.has(lease.instanceId)) await this.#options.leases.release(lease)
+  }
+
   #start(lease: HeldLease): void {
     if (this.#closed || this.#running.has(lease.instanceId) || this.#stopping.has(lease.instanceId)) return
+    this.#endedEpochs.delete(lease.instanceId)
     const end = (leaseHeld: boolean) => {
-      if (this.#running.get(lease.instanceId)?.lease === lease) this.#stop(lease.instanceId, leaseHeld)
+      if (this.#running.get(lease.instanceId)?.lease !== lease) return
+      this.#stop(lease.instanceId, leaseHeld, leaseHeld ? CRASH_GRACE_MS : undefined)
     }
     const running = this.#options.run(lease, { onLeaseLost: () => end(false), onCrashed: () => end(true) })
     this.#running.set(lease.instanceId, { lease, running })
   }
 
-  #stop(instanceId: InstanceId, leaseHeld: boolean): void {
+  #stop(instanceId: InstanceId, leaseHeld: boolean, graceMs?: number): void {
     const entry = this.#running.get(instanceId)
     if (!entry) return
     this.#running.delete(instanceId)
+    if (leaseHeld) this.#endedEpochs.set(instanceId, entry.lease.epoch)
     const done = entry.running
-      .stop(leaseHeld)
+      .stop(leaseHeld, graceMs)
       .then(() => (leaseHeld ? this.#options.leases.release(entry.lease) : undefined))
       .catch(error => this.#options.logger.error({ err: error, instanceId }, 'instance.stop_failed'))
       .finally(() => {

@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import type { InstanceId } from '../../domain/ids.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
+import { ownBytes } from '../../kit/own-bytes.ts'
 
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
@@ -41,7 +42,7 @@ export class Sealing {
       authTagLength: TAG_BYTES,
     })
     decipher.setAAD(Buffer.from(place)).setAuthTag(sealed.subarray(tagAt))
-    return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES, tagAt)), decipher.final()])
+    return ownBytes(Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES, tagAt)), decipher.final()]))
   }
 
   /** Returns null where `open` throws. */

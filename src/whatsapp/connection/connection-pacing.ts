@@ -4,22 +4,25 @@ import { performance } from 'node:perf_hooks'
 const INTERVAL_MS = 25
 /** The interval is extended while the event loop was busy for more than this share of it. */
 const MAX_UTILIZATION = 0.6
-/** The interval is never longer, so a busy node still connects its instances. */
-const MAX_INTERVAL_MS = 100
+/** The interval is never longer than this many times, so a busy node still connects its instances. */
+const MAX_EXTENSIONS = 4
 
 type Utilization = typeof performance.eventLoopUtilization
 
 /**
- * Spaces out the opening of sockets, first come, first served. All connections of a node share it. When hundreds of
+ * Spaces out the opening of sockets, first come, first served. All connections of a thread share it. When hundreds of
  * instances reconnect at once, the node still answers requests.
  */
 export class ConnectionPacing {
   #waiting: (() => void)[] = []
   #timer: NodeJS.Timeout | undefined
   readonly #utilization: Utilization
+  readonly #intervalMs: number
 
-  constructor(utilization: Utilization = performance.eventLoopUtilization) {
+  /** @param threads that open sockets at the same time, each with a pacing of its own */
+  constructor(utilization: Utilization = performance.eventLoopUtilization, threads = 1) {
     this.#utilization = utilization
+    this.#intervalMs = INTERVAL_MS * threads
   }
 
   /** Resolves when the caller may open a socket, or at once when `signal` is aborted. */
@@ -45,17 +48,17 @@ export class ConnectionPacing {
 
   #startInterval(): void {
     const atStart = this.#utilization()
-    let intervalMs = 0
+    let intervals = 0
     const wait = () => {
-      intervalMs += INTERVAL_MS
+      intervals += 1
       this.#timer = setTimeout(() => {
-        if (this.#utilization(atStart).utilization > MAX_UTILIZATION && intervalMs < MAX_INTERVAL_MS) return wait()
+        if (this.#utilization(atStart).utilization > MAX_UTILIZATION && intervals < MAX_EXTENSIONS) return wait()
         this.#timer = undefined
         const next = this.#waiting.shift()
         if (!next) return
         this.#startInterval()
         next()
-      }, INTERVAL_MS)
+      }, this.#intervalMs)
     }
     wait()
   }

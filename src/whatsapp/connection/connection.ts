@@ -157,6 +157,8 @@ export class Connection {
     if (logOut) await this.#links.logOut()
     const wasConnected = this.#links.openLink !== null
     await waitAtMost(STOP_TIMEOUT_MS, this.#shutDown(wasConnected && !logOut && !this.#leaseLost))
+    // Also if the store did not answer in time: another owner may open a socket from now on.
+    this.#links.close()
   }
 
   async #shutDown(recordReconnecting: boolean): Promise<void> {

@@ -22,6 +22,8 @@ export interface ThreadData {
   logLevel: string
   /** Whether other nodes write to the same tables. */
   hintsShared: boolean
+  /** How many threads open sockets at the same time. */
+  threads: number
   validity: Validity
 }
 
@@ -59,6 +61,7 @@ export interface PlainError {
   message: string
   stack: string | undefined
   instanceId?: string
+  cause?: PlainError
 }
 
 /** Sends the messages of one turn of the event loop as one, because each one sent wakes the other thread. */

@@ -3,6 +3,8 @@ import { Suspects } from './suspects.ts'
 
 const MINUTE_MS = 60_000
 
+const HOUR_MS = 60 * MINUTE_MS
+
 /** Lets the threads die until nothing kills them any more. @returns the deaths, and the instances that are stopped */
 function runUntilQuiet(instances: readonly string[], poison: string, suspects: Suspects) {
   let deaths = 0
@@ -23,6 +25,21 @@ describe('the cause of deaths', () => {
       expect(stopped).toEqual([poison])
       expect(deaths).toBeLessThanOrEqual(4 + Math.ceil(Math.log2(count)))
     }
+  })
+
+  test('is not an instance if several threads die together, and no thread is opened for each instance', () => {
+    let now = 0
+    const suspects = new Suspects(() => now)
+    const instances = Array.from({ length: 60 }, (_, n) => `inst_${n}`)
+    for (; now < HOUR_MS; now += MINUTE_MS) {
+      const threads = Map.groupBy(instances, (instance, n) => suspects.groupOf(instance) ?? `thread ${n % 3}`)
+      expect(threads.size).toBeLessThanOrEqual(20)
+      for (const members of threads.values()) {
+        suspects.noteDeath(members)
+        now += 1
+      }
+    }
+    expect(instances.filter(instance => suspects.isCause(instance))).toEqual([])
   })
 
   test('is not sought after a single death', () => {

@@ -1,16 +1,20 @@
 import type { InstanceId } from '../../domain/ids.ts'
 
 /** Deaths that are further apart have nothing to do with each other. */
-const FORGET_AFTER_MS = 10 * 60_000
+const WINDOW_MS = 10 * 60_000
 /** After this many deaths of a thread that it had to itself, an instance is the cause. */
 const DEATHS_ALONE = 3
+/** Threads that die within this time of one another have a common cause, such as a machine without memory. */
+const TOGETHER_MS = 30_000
+/** Each group has a thread of its own. Enough to find one cause among thousands of instances. */
+const MAX_GROUPS = 16
 
 interface Suspect {
   lastDeathAt: number
   /** Deaths of its threads. */
   deaths: number
-  /** Those of threads that ran no other instance. */
-  alone: number
+  /** When threads died that ran no other instance, while no other thread died. */
+  aloneAt: number[]
   /** Suspects of one group share a thread with nobody else. Null: any thread. */
   group: number | null
 }
@@ -18,12 +22,14 @@ interface Suspect {
 /**
  * Finds the instance that kills its threads, because nothing else names it: an endless loop and exhausted memory leave no
  * trace. The instances of a dead thread start again as before. If their threads die again, each half of them gets a thread
- * of its own, until the cause is alone in one.
+ * of its own, until the cause is alone in one. Threads that die together have a common cause, and no instance is accused.
  */
 export class Suspects {
   readonly #now: () => number
   readonly #suspects = new Map<InstanceId, Suspect>()
   #lastGroup = 0
+  /** The last death of any thread, and whose it was. */
+  #lastDeath: { at: number; of: string } | null = null
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
@@ -31,19 +37,17 @@ export class Suspects {
 
   /** A thread died while it ran these instances. */
   noteDeath(instances: readonly InstanceId[]): void {
+    const now = this.#now()
     const suspects = instances.map(instanceId => this.#suspect(instanceId))
     const isRepeated = suspects.every(({ deaths }) => deaths > 0)
+    const isAlone = instances.length === 1 && !this.#diedTogether(instances, now)
     for (const suspect of suspects) {
       suspect.deaths += 1
-      suspect.lastDeathAt = this.#now()
-      if (suspects.length === 1) suspect.alone += 1
+      suspect.lastDeathAt = now
+      if (isAlone) suspect.aloneAt.push(now)
     }
-    if (!isRepeated) return
-    const middle = Math.ceil(suspects.length / 2)
-    for (const half of [suspects.slice(0, middle), suspects.slice(middle)]) {
-      this.#lastGroup += 1
-      for (const suspect of half) suspect.group = this.#lastGroup
-    }
+    this.#lastDeath = { at: now, of: instances.join() }
+    if (isRepeated && (instances.length === 1 || this.#groups < MAX_GROUPS)) this.#halve(suspects)
   }
 
   groupOf(instanceId: InstanceId): number | null {
@@ -55,22 +59,40 @@ export class Suspects {
   }
 
   isCause(instanceId: InstanceId): boolean {
-    return (this.#find(instanceId)?.alone ?? 0) >= DEATHS_ALONE
+    const since = this.#now() - WINDOW_MS
+    return (this.#find(instanceId)?.aloneAt ?? []).filter(at => at > since).length >= DEATHS_ALONE
   }
 
   forget(instanceId: InstanceId): void {
     this.#suspects.delete(instanceId)
   }
 
+  get #groups(): number {
+    return new Set([...this.#suspects.values()].map(({ group }) => group)).size
+  }
+
+  #diedTogether(instances: readonly InstanceId[], now: number): boolean {
+    const last = this.#lastDeath
+    return last !== null && now - last.at < TOGETHER_MS && !last.of.includes(instances[0]!)
+  }
+
+  #halve(suspects: readonly Suspect[]): void {
+    const middle = Math.ceil(suspects.length / 2)
+    for (const half of [suspects.slice(0, middle), suspects.slice(middle)]) {
+      this.#lastGroup += 1
+      for (const suspect of half) suspect.group = this.#lastGroup
+    }
+  }
+
   #suspect(instanceId: InstanceId): Suspect {
-    const found = this.#find(instanceId) ?? { lastDeathAt: 0, deaths: 0, alone: 0, group: null }
+    const found = this.#find(instanceId) ?? { lastDeathAt: 0, deaths: 0, aloneAt: [], group: null }
     this.#suspects.set(instanceId, found)
     return found
   }
 
   #find(instanceId: InstanceId): Suspect | undefined {
     const suspect = this.#suspects.get(instanceId)
-    if (suspect === undefined || this.#now() - suspect.lastDeathAt < FORGET_AFTER_MS) return suspect
+    if (suspect === undefined || this.#now() - suspect.lastDeathAt < WINDOW_MS) return suspect
     this.#suspects.delete(instanceId)
     return undefined
   }

@@ -29,13 +29,14 @@ class Thread {
   readonly #hints: ForwardedHints
   readonly #store
   readonly #renewal = new Renewal()
-  readonly #shared = { eventLoopBudget: new EventLoopBudget(), pacing: new ConnectionPacing() }
+  readonly #shared
   readonly #connections = new Map<number, Connection>()
   readonly logger
   #clockOffsetMs = 0
 
-  constructor({ settings, logLevel, hintsShared, validity }: ThreadData) {
+  constructor({ settings, logLevel, hintsShared, threads, validity }: ThreadData) {
     this.#settings = settings
+    this.#shared = { eventLoopBudget: new EventLoopBudget(), pacing: new ConnectionPacing(undefined, threads) }
     this.#hints = new ForwardedHints(hintsShared)
     this.#store = remoteStore(this.#calls, this.#hints)
     this.logger = pino({ level: logLevel }, { write: line => this.#outbox.post({ kind: 'log', line }) })

@@ -19,8 +19,10 @@ import { toPlain } from './plain-errors.ts'
 const HEARTBEAT_EVERY_MS = 1_000
 /** A busy thread answers late. One that misses this many heartbeats in a row is in an endless loop. */
 const MISSED_HEARTBEATS = 20
-/** Longer than a connection takes to log out and stop. */
-const STOP_WITHIN_MS = 12_000
+/** Longer than a connection takes to stop. A thread that takes longer hangs, and must not keep the service from stopping. */
+const STOP_WITHIN_MS = 4_000
+/** The same with a logout, which waits for WhatsApp. */
+const LOGOUT_WITHIN_MS = 12_000
 
 export interface ThreadConnectionOptions {
   lease: Lease
@@ -36,11 +38,13 @@ export interface WhatsappThreadOptions {
   store: ThreadStore & { hints: Hints }
   /** Writes a line of the thread's log. */
   writeLog(line: string): void
+  /** The memory that the thread may use for JavaScript objects, in MiB. */
+  heapMib: number
   /** The leases look too old to the thread. */
   onRenewalNeeded(): void
   onLoaded(): void
-  /** Called once, after the thread has ended other than by `close`. @param connections those that it had */
-  onDied(error: Error, connections: readonly ThreadConnection[]): void
+  /** Called once, after the thread has ended other than by `close`. @param suspects the instances that may have caused it */
+  onDied(error: Error, suspects: readonly InstanceId[]): void
 }
 
 /** One WhatsApp thread, seen from the main thread. */
@@ -54,12 +58,19 @@ export class WhatsappThread {
   /** Null until the thread has loaded its code. */
   #missedHeartbeats: number | null = null
   #lastConnection = 0
+  #terminating = false
+  /** Known only if the thread was ended because of them. */
+  #suspects: readonly InstanceId[] | undefined
   #error: Error | null = null
   #closing = false
 
   constructor(options: WhatsappThreadOptions) {
     this.#options = options
-    this.#worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options.data, name: 'whatsapp' })
+    this.#worker = new Worker(new URL('./thread.ts', import.meta.url), {
+      workerData: options.data,
+      name: 'whatsapp',
+      resourceLimits: { maxOldGenerationSizeMb: options.heapMib },
+    })
     this.#outbox = new Outbox(messages => this.#worker.postMessage(messages))
     this.#worker.on('message', (messages: FromThread[]) => {
       for (const message of messages) this.#take(message)
@@ -77,6 +88,11 @@ export class WhatsappThread {
     return this.#connections.size
   }
 
+  /** False if the thread answers late. It may be about to die. */
+  get isPrompt(): boolean {
+    return !this.#terminating && (this.#missedHeartbeats ?? 0) <= 1
+  }
+
   /** Whether the thread has loaded its code. */
   get hasLoaded(): boolean {
     return this.#missedHeartbeats !== null
@@ -91,9 +107,9 @@ export class WhatsappThread {
       start: () => this.#outbox.post({ kind: 'start', connection: number, lease, network: plain(network) }),
       stop: async logOut => {
         this.#outbox.post({ kind: 'stop', connection: number, logOut })
-        await waitAtMost(STOP_WITHIN_MS, connection.ended)
+        await waitAtMost(logOut ? LOGOUT_WITHIN_MS : STOP_WITHIN_MS, connection.ended)
         // It must not act when its lease is released.
-        if (!connection.hasEnded) await this.#worker.terminate()
+        if (!connection.hasEnded) await this.#kill('A connection did not stop.', [instanceId])
       },
       forwardHint: (topic, origin, about) => this.#outbox.post({ kind: 'hint', topic, instanceId, origin, about }),
       hints,
@@ -117,10 +133,15 @@ export class WhatsappThread {
   #beat(): void {
     if (this.#missedHeartbeats === null) return
     this.#missedHeartbeats += 1
-    if (this.#missedHeartbeats > MISSED_HEARTBEATS) {
-      this.#error = new Error('The thread did not answer.')
-      void this.#worker.terminate()
-    } else this.#outbox.post({ kind: 'heartbeat' })
+    if (this.#missedHeartbeats > MISSED_HEARTBEATS) void this.#kill('The thread did not answer.')
+    else this.#outbox.post({ kind: 'heartbeat' })
+  }
+
+  async #kill(reason: string, suspects?: readonly InstanceId[]): Promise<void> {
+    this.#terminating = true
+    this.#error ??= new Error(reason)
+    this.#suspects ??= suspects
+    await this.#worker.terminate()
   }
 
   #noteHeartbeat(): void {
@@ -160,8 +181,9 @@ export class WhatsappThread {
   #end(code: number): void {
     clearInterval(this.#heartbeat)
     const connections = [...this.#connections.values()]
-    if (!this.#closing)
-      this.#options.onDied(this.#error ?? new Error(`The thread ended with code ${code}.`), connections)
+    const error = this.#error ?? new Error(`The thread ended with code ${code}.`)
+    const suspects = this.#suspects ?? connections.map(({ instanceId }) => instanceId)
+    if (!this.#closing) this.#options.onDied(error, suspects)
     for (const connection of connections) connection.crash()
   }
 }
@@ -210,6 +232,7 @@ export class ThreadConnection {
 
   async stop({ logOut = false }: { logOut?: boolean } = {}): Promise<void> {
     this.#stopping = true
+    this.#stopListening()
     if (!this.#started) this.#end()
     if (!this.hasEnded) await this.#port.stop(logOut)
   }
@@ -232,8 +255,13 @@ export class ThreadConnection {
 
   #end(): void {
     this.hasEnded = true
-    for (const unsubscribe of this.#unsubscribe) unsubscribe()
+    this.#stopListening()
     this.#ended.resolve()
+  }
+
+  /** A listener for an instance tells other nodes' hints that its owner is here. */
+  #stopListening(): void {
+    for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe()
   }
 }
 

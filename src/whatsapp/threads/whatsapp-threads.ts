@@ -1,4 +1,6 @@
+import { totalmem } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { getHeapStatistics } from 'node:v8'
 import type { Logger } from 'pino'
 import { backoffMs } from '../../kit/backoff.ts'
 import { machineClock } from '../../store/clock.ts'
@@ -12,6 +14,11 @@ import { type ThreadConnection, type ThreadConnectionOptions, WhatsappThread } f
 /** The pause before the instances of a dead thread start again. */
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 4_000
+/** How often a stopped instance is checked for a new request to connect, whose hint may be lost. */
+const CHECK_GOAL_EVERY_MS = 10_000
+const MIB = 1024 * 1024
+/** A thread that exhausts its share ends alone. Without a limit, the system would end the whole process. */
+const LEAST_HEAP_MIB = 128
 
 const CRASHES = {
   kind: 'none',
@@ -55,7 +62,7 @@ export class WhatsappThreads {
     const { instanceId } = options.lease
     const deaths = Math.max(this.#suspects.deathsOf(instanceId), this.#failedStarts)
     if (deaths > 0) await sleep(backoffMs(deaths - 1, FIRST_PAUSE_MS, LONGEST_PAUSE_MS))
-    if (this.#suspects.isCause(instanceId)) return this.#rest(options)
+    if (this.#suspects.isCause(instanceId)) return await this.#rest(options)
     const group = this.#suspects.groupOf(instanceId)
     const thread = group === null ? this.#leastBusy() : (this.#threads.get(group) ?? this.#open(group))
     const connection = thread.connect(options)
@@ -82,15 +89,25 @@ export class WhatsappThreads {
   }
 
   /** Records why the instance is stopped, and opens no socket. A new request to connect starts it again. */
-  #rest(options: ThreadConnectionOptions): ThreadConnection {
+  async #rest(options: ThreadConnectionOptions): Promise<ThreadConnection> {
     const { instanceId } = options.lease
-    const startAgain = () => {
+    const { connections, hints } = this.#options.store
+    const goalVersion = async () => (await connections.find(instanceId))?.goalVersion
+    const before = await goalVersion()
+    const startIfAsked = async () => {
+      if ((await goalVersion()) === before) return
       this.#suspects.forget(instanceId)
       options.onCrashed()
     }
+    const check = () =>
+      void startIfAsked().catch(error => this.#options.logger.warn({ err: error, instanceId }, 'instance.check_failed'))
     const connection = this.#leastBusy().connect({ ...options, network: CRASHES })
-    const unsubscribe = this.#options.store.hints.on('goal', startAgain, instanceId)
-    void connection.ended.then(unsubscribe)
+    const unsubscribe = hints.on('goal', check, instanceId)
+    const timer = setInterval(check, CHECK_GOAL_EVERY_MS)
+    void connection.ended.then(() => {
+      unsubscribe()
+      clearInterval(timer)
+    })
     return connection
   }
 
@@ -99,27 +116,29 @@ export class WhatsappThreads {
     let least: WhatsappThread | undefined
     for (let key = -1; key >= -threads; key -= 1) {
       const thread = this.#threads.get(key)
-      if (thread === undefined) return least?.size === 0 ? least : this.#open(key)
-      if (least === undefined || thread.size < least.size) least = thread
+      if (thread === undefined) return least?.size === 0 && least.isPrompt ? least : this.#open(key)
+      const isBetter = least === undefined || (thread.isPrompt && (!least.isPrompt || thread.size < least.size))
+      if (isBetter) least = thread
     }
     return least!
   }
 
   #open(key: number): WhatsappThread {
-    const { store, settings, logger, writeLog, onRenewalNeeded, onThreadDied } = this.#options
+    const { store, threads, settings, logger, writeLog, onRenewalNeeded, onThreadDied } = this.#options
     const thread = new WhatsappThread({
-      data: { settings, logLevel: logger.level, hintsShared: store.hints.shared, validity: this.#validity },
+      data: { settings, logLevel: logger.level, hintsShared: store.hints.shared, threads, validity: this.#validity },
+      heapMib: heapMibFor(threads),
       store,
       writeLog,
       onRenewalNeeded,
       onLoaded: () => {
         this.#failedStarts = 0
       },
-      onDied: (error, connections) => {
+      onDied: (error, suspects) => {
         this.#threads.delete(key)
-        if (thread.hasLoaded) this.#suspects.noteDeath(connections.map(({ instanceId }) => instanceId))
+        if (thread.hasLoaded) this.#suspects.noteDeath(suspects)
         else this.#failedStarts += 1
-        logger.error({ err: error, instances: connections.length }, 'whatsapp.thread_died')
+        logger.error({ err: error, suspects: suspects.length }, 'whatsapp.thread_died')
         onThreadDied()
       },
     })
@@ -135,4 +154,11 @@ export class WhatsappThreads {
       await thread.close()
     }
   }
+}
+
+/** An equal share of the machine's or the container's memory, and no more than V8 would allow. */
+function heapMibFor(threads: number): number {
+  const memory = Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem())
+  const share = memory / (threads + 1)
+  return Math.max(LEAST_HEAP_MIB, Math.floor(Math.min(share, getHeapStatistics().heap_size_limit) / MIB))
 }

@@ -7,6 +7,7 @@ import {
   type SignalKeyStore,
 } from 'baileys'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
+import { ownBytes } from '../../../kit/own-bytes.ts'
 import type { Credentials } from '../../../store/credentials/credentials.ts'
 import type { Lease } from '../../../store/leases/leases.ts'
 import { untilStored } from '../../../store/until-stored.ts'
@@ -198,7 +199,7 @@ export class CredentialStore {
 }
 
 function encode(value: unknown): Uint8Array {
-  return Buffer.from(JSON.stringify(value, bytesToJson))
+  return ownBytes(Buffer.from(JSON.stringify(value, bytesToJson)))
 }
 
 function decode(row: Uint8Array): unknown {
@@ -218,16 +219,6 @@ function bytesToJson(_key: string, value: unknown): unknown {
 function bytesFromJson(_key: string, value: unknown): unknown {
   const json = value as { type?: unknown; data?: unknown } | null
   return json?.type === 'Buffer' && typeof json.data === 'string' ? ownBytes(Buffer.from(json.data, 'base64')) : value
-}
-
-/**
- * Copies bytes that are kept for long into their own memory. Most buffers are slices of Node's pool, and even a small slice
- * retains all 64 KiB of it.
- */
-export function ownBytes(bytes: Uint8Array): Buffer {
-  const own = Buffer.allocUnsafeSlow(bytes.length)
-  own.set(bytes)
-  return own
 }
 
 /** Copies the bytes of a cached value: identity keys and sender keys are bytes, and a contact's token contains some. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { SignalDataSet } from 'baileys'
-import { type CredentialStore, ownBytes } from './credential-store.ts'
+import { ownBytes } from '../../../kit/own-bytes.ts'
+import type { CredentialStore } from './credential-store.ts'
 
 const SLOTS = 128
 /** Number of recorded messages whose slots are not reused yet, because the parts of a stanza are recorded one by one. */
