@@ -94,10 +94,8 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const databaseUrl = read('DATABASE_URL', null, 'a postgres:// URL', parsePostgresUrl)
   const adminKey = read('ADMIN_KEY', null, ADMIN_KEY_FORMAT, parseAdminKey)
   const masterKey = read('MASTER_KEY', null, 'the base64 of 32 bytes (openssl rand -base64 32)', parseMasterKey)
-  if (databaseUrl && !env['ADMIN_KEY']?.trim())
-    problems.push('ADMIN_KEY is required with DATABASE_URL: nodes must share it.')
-  if (databaseUrl && !env['MASTER_KEY']?.trim())
-    problems.push('MASTER_KEY is required with DATABASE_URL: nodes must share it.')
+  for (const name of ['ADMIN_KEY', 'MASTER_KEY'])
+    if (databaseUrl && !env[name]?.trim()) problems.push(`${name} is required with DATABASE_URL: nodes must share it.`)
 
   const settings: Settings = {
     version: packageVersion(),
