@@ -8,15 +8,15 @@ const CALLS = 40
 const ATTACKERS = 8
 const EVENTS = 10
 
-/** The durations of this many calls, without the slowest 5 %. */
-async function slowestOf(calls: number, call: () => Promise<unknown>): Promise<number> {
+/** The median of the calls' durations: one burst of other work on the machine does not change it, a flood does. */
+async function medianOf(calls: number, call: () => Promise<unknown>): Promise<number> {
   const tookMs: number[] = []
   for (let count = 0; count < calls; count += 1) {
     const begunAt = performance.now()
     await call()
     tookMs.push(performance.now() - begunAt)
   }
-  return tookMs.sort((a, b) => a - b)[Math.floor(calls * 0.95)]!
+  return tookMs.sort((a, b) => a - b)[Math.floor(calls / 2)]!
 }
 
 test(
@@ -29,7 +29,7 @@ test(
     onTestFinished(() => service.dispose())
     const other = await service.admin.createConnected()
     const caller = service.instance(other.id, other.token)
-    const quietMs = await slowestOf(CALLS, () => caller.instance())
+    const quietMs = await medianOf(CALLS, () => caller.instance())
 
     for (let attackers = 0; attackers < ATTACKERS; attackers += 1) {
       const { id, token } = await service.admin.createConnected()
@@ -39,7 +39,7 @@ test(
       }
     }
     await until('requests from every attacker', () => flood.requests() >= ATTACKERS)
-    const floodedMs = await slowestOf(CALLS, () => caller.instance())
+    const floodedMs = await medianOf(CALLS, () => caller.instance())
     // A machine that is busy with other work is not held against the service.
     expect(floodedMs).toBeLessThan(Math.max(100, 5 * quietMs))
   },
