@@ -10,7 +10,7 @@ import type { Settings } from './config.ts'
 import { INSTANCE_KINDS } from './domain/instance.ts'
 import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
-import { Supervisor, type SupervisorOptions } from './instances/supervisor.ts'
+import { Supervisor } from './instances/supervisor.ts'
 import { type Keys, openKeys } from './keys.ts'
 import { Metrics, type MetricsText } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
@@ -113,8 +113,7 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
   const supervisor = startSupervisor(context, {
     sandbox,
     lanes: webhooks.dispatcher,
-    connect: createConnector(context, sandbox, threads),
-    onRenewed: startedAt => threads.renewed(startedAt),
+    threads,
   })
   const readiness = new Readiness({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed })
   let api: Api | undefined
@@ -175,24 +174,22 @@ function startWebhooks(
 }
 
 function startSupervisor(
-  { logger, store, metrics }: NodeContext,
-  {
-    sandbox,
-    onRenewed,
-    ...parts
-  }: Pick<RunnerOptions, 'lanes' | 'connect'> &
-    Required<Pick<SupervisorOptions, 'onRenewed'>> & { sandbox: Sandbox | null },
+  context: NodeContext,
+  { sandbox, lanes, threads }: Pick<RunnerOptions, 'lanes'> & { sandbox: Sandbox | null; threads: WhatsappThreads },
 ): Supervisor {
+  const { logger, store, metrics } = context
+  const connect = createConnector(context, sandbox, threads)
   return new Supervisor({
     leases: store.leases,
     hints: store.hints,
     owner: `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`,
     runs: sandbox ? INSTANCE_KINDS : ['whatsapp'],
-    onRenewed,
+    onRenewed: startedAt => threads.renewed(startedAt),
     run: (lease, ends) =>
       new InstanceRunner({
-        ...parts,
         ...ends,
+        lanes,
+        connect,
         lease,
         store,
         onErased: async instanceId => sandbox?.forget(instanceId),

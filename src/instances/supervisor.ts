@@ -70,8 +70,8 @@ export class Supervisor {
   /** Instances that are stopping. They are not started again before that is done, because an account must not have two sockets. */
   readonly #stopping = new Map<InstanceId, { kind: InstanceKind; done: Promise<void> }>()
   /**
-   * The epochs under which instances were stopped while their lease was held. An epoch is never started twice: a write of its
-   * first run may still be waiting, and the fence would let it pass.
+   * The epochs under which instances were stopped, until their leases are known to be released. An epoch is never started
+   * twice: a write of its first run may still be waiting, and the fence would let it pass.
    */
   readonly #endedEpochs = new Map<InstanceId, number>()
   readonly #unsubscribe: (() => void)[]
@@ -175,6 +175,7 @@ export class Supervisor {
       if (this.#endedEpochs.get(lease.instanceId) === lease.epoch) await this.#releaseEnded(lease)
       else this.#start(lease)
     }
+    for (const instanceId of this.#endedEpochs.keys()) if (!held.has(instanceId)) this.#endedEpochs.delete(instanceId)
   }
 
   #stopAllUnlessRenewed(): void {
@@ -246,7 +247,10 @@ export class Supervisor {
 
   /** Its release failed, or its outcome is unknown. */
   async #releaseEnded(lease: HeldLease): Promise<void> {
-    if (!this.#stopping.has(lease.instanceId)) await this.#options.leases.release(lease)
+    const { leases, logger } = this.#options
+    const { instanceId } = lease
+    if (this.#stopping.has(instanceId)) return
+    await leases.release(lease).catch(error => logger.warn({ err: error, instanceId }, 'leases.release_failed'))
   }
 
   #start(lease: HeldLease): void {

@@ -5,10 +5,10 @@ import { createDatabase, STORES } from '../database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { chatState, dirty, groupCall, newsletterMessage, offlinePreview, pairDevice } from '../flows/failing-stanzas.ts'
 import { LoadHarness } from '../rig/harness.ts'
-import { judge } from '../rig/judge.ts'
 import type { Pace } from '../rig/load.ts'
 import { newSeed, Random } from '../rig/random.ts'
 import { until } from '../until.ts'
+import { endLoad } from './end-load.ts'
 
 const PACE: Pace = { senders: 3, sendEveryMs: [0, 200], writeEveryMs: [100, 400], maxPendingEvents: 30 }
 const CONNECTED_WITHIN_MS = 180_000
@@ -71,12 +71,7 @@ test.each(STORES)(
         await service.start()
         await harness.untilConnected(CONNECTED_WITHIN_MS)
       }
-      await harness.untilRecovered(CONNECTED_WITHIN_MS)
-      await harness.stopLoad()
-      await harness.untilQuiet()
-      const facts = await harness.collectFacts()
-      expect(judge(facts)).toMatchObject({ violations: [], lostIncoming: [] })
-      expect([...(await harness.listUndelivered()), ...(await harness.replay())]).toEqual([])
+      const facts = await endLoad(harness, CONNECTED_WITHIN_MS)
       expect(facts.accepted.length).toBeGreaterThan(Object.keys(MOMENTS).length)
       expect(other.count('connection.closed')).toBe(endsBefore)
       expect(await service.kill('SIGTERM')).toEqual({ code: 0, signal: null })

@@ -6,11 +6,11 @@ import { expect, inject, test } from 'vitest'
 import { createDatabase, STORES } from '../database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { LoadHarness } from '../rig/harness.ts'
-import { judge } from '../rig/judge.ts'
 import type { Pace } from '../rig/load.ts'
 import { newSeed, Random } from '../rig/random.ts'
 import { Service } from '../service.ts'
 import { until } from '../until.ts'
+import { endLoad } from './end-load.ts'
 
 const PACE: Pace = { senders: 3, sendEveryMs: [0, 200], writeEveryMs: [100, 400], maxPendingEvents: 30 }
 const CONNECTED_WITHIN_MS = 180_000
@@ -47,12 +47,7 @@ test.each(STORES)(
         await until(`death ${index + 1}, by ${fault}`, () => deaths() > index)
         await harness.untilConnected(CONNECTED_WITHIN_MS)
       }
-      await harness.untilRecovered(CONNECTED_WITHIN_MS)
-      await harness.stopLoad()
-      await harness.untilQuiet()
-      const facts = await harness.collectFacts()
-      expect(judge(facts)).toMatchObject({ violations: [], lostIncoming: [] })
-      expect([...(await harness.listUndelivered()), ...(await harness.replay())]).toEqual([])
+      const facts = await endLoad(harness, CONNECTED_WITHIN_MS)
       expect(facts.accepted.length).toBeGreaterThan(FAULTS.length)
       expect(deaths()).toBe(FAULTS.length)
       expect(await harness.service.kill('SIGTERM')).toEqual({ code: 0, signal: null })

@@ -47,7 +47,7 @@ export interface TransmitterOptions {
   ackTimeoutMs?: number | undefined
   /** Whether WhatsApp does not let the account write to strangers. */
   restriction: { readonly isInForce: boolean }
-  /** Is told the time from each write to WhatsApp's acknowledgement. */
+  /** Receives the time from each write to WhatsApp's acknowledgement. */
   health?: { acknowledged(latencyMs: number): void } | undefined
   now: () => number
   /** Ends the retries while the store is unavailable. */

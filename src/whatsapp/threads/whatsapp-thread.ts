@@ -54,7 +54,6 @@ export class WhatsappThread {
   readonly #outbox: Outbox<ToThread>
   readonly #connections = new Map<number, ThreadConnection>()
   readonly #heartbeat: NodeJS.Timeout
-  readonly #exited: Promise<unknown>
   /** Null until the thread has loaded its code. */
   #missedHeartbeats: number | null = null
   #lastConnection = 0
@@ -78,8 +77,7 @@ export class WhatsappThread {
     this.#worker.on('error', error => {
       this.#error = error as Error
     })
-    this.#exited = new Promise(resolve => this.#worker.once('exit', resolve))
-    void this.#exited.then(code => this.#end(code as number))
+    this.#worker.once('exit', code => this.#end(code))
     this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_EVERY_MS)
     this.#outbox.post({ kind: 'heartbeat' })
   }

@@ -16,11 +16,12 @@ const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 4_000
 /** How often a stopped instance is checked for a new request to connect, whose hint may be lost. */
 const CHECK_GOAL_EVERY_MS = 10_000
-const MIB = 1024 * 1024
-/** A thread that exhausts its share ends alone. Without a limit, the system would end the whole process. */
+/** Enough for a thread with a few instances. */
 const LEAST_HEAP_MIB = 128
+const MIB = 1024 * 1024
 
-const CRASHES = {
+/** The network of an instance that is stopped because it killed its threads. */
+const NONE_AFTER_CRASHES = {
   kind: 'none',
   cause: 'thread_crashed',
   reason: 'Each time this number connected, its part of the service crashed. Connect again to try once more.',
@@ -62,7 +63,7 @@ export class WhatsappThreads {
     const { instanceId } = options.lease
     const deaths = Math.max(this.#suspects.deathsOf(instanceId), this.#failedStarts)
     if (deaths > 0) await sleep(backoffMs(deaths - 1, FIRST_PAUSE_MS, LONGEST_PAUSE_MS))
-    if (this.#suspects.isCause(instanceId)) return await this.#rest(options)
+    if (this.#suspects.isCause(instanceId)) return this.#rest(options)
     const group = this.#suspects.groupOf(instanceId)
     const thread = group === null ? this.#leastBusy() : (this.#threads.get(group) ?? this.#open(group))
     const connection = thread.connect(options)
@@ -101,7 +102,7 @@ export class WhatsappThreads {
     }
     const check = () =>
       void startIfAsked().catch(error => this.#options.logger.warn({ err: error, instanceId }, 'instance.check_failed'))
-    const connection = this.#leastBusy().connect({ ...options, network: CRASHES })
+    const connection = this.#leastBusy().connect({ ...options, network: NONE_AFTER_CRASHES })
     const unsubscribe = hints.on('goal', check, instanceId)
     const timer = setInterval(check, CHECK_GOAL_EVERY_MS)
     void connection.ended.then(() => {
@@ -156,7 +157,10 @@ export class WhatsappThreads {
   }
 }
 
-/** An equal share of the machine's or the container's memory, and no more than V8 would allow. */
+/**
+ * An equal share of the machine's or the container's memory, and no more than V8 would allow. A thread that exhausts its share
+ * ends alone. Without a limit, the system would end the whole process.
+ */
 function heapMibFor(threads: number): number {
   const memory = Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem())
   const share = memory / (threads + 1)

@@ -1,0 +1,15 @@
+import { expect } from 'vitest'
+import type { Facts } from '../rig/facts.ts'
+import type { LoadHarness } from '../rig/harness.ts'
+import { judge } from '../rig/judge.ts'
+
+/** Ends the load once every instance works again, and expects that nothing was lost, doubled or reordered in either direction. */
+export async function endLoad(harness: LoadHarness, recoversWithinMs: number): Promise<Facts> {
+  await harness.untilRecovered(recoversWithinMs)
+  await harness.stopLoad()
+  await harness.untilQuiet()
+  const facts = await harness.collectFacts()
+  expect(judge(facts)).toMatchObject({ violations: [], lostIncoming: [] })
+  expect([...(await harness.listUndelivered()), ...(await harness.replay())]).toEqual([])
+  return facts
+}
