@@ -7,7 +7,7 @@ import { LeaseLost, StoreUnavailable } from '../src/store/errors.ts'
 import { LocalHints } from '../src/store/hints.ts'
 import type { Lease } from '../src/store/leases/leases.ts'
 import { Dispatcher, type DispatcherOptions } from '../src/webhooks/dispatcher.ts'
-import type { PostOutcome, PostRequest } from '../src/webhooks/post.ts'
+import type { PostOutcome, PostRequest } from '../src/webhooks/posting/post.ts'
 import { ManualClock } from './manual-clock.ts'
 
 export const OK: PostOutcome = { kind: 'answered', status: 200, excerpt: null }

@@ -3,8 +3,8 @@ import type { AfterAttempt } from '../domain/delivery.ts'
 import { afterAttempt } from '../domain/delivery.ts'
 import type { AttemptRecord, DueDelivery } from '../store/deliveries/deliveries.ts'
 import type { Clock } from './clock.ts'
-import type { Poster, PostOutcome } from './post.ts'
-import { type SigningKeys, signatureHeaders } from './signature.ts'
+import type { Poster, PostOutcome } from './posting/post.ts'
+import { type SigningKeys, signatureHeaders } from './posting/signature.ts'
 
 export interface AttemptSettings {
   retryDelaysMs: readonly number[]

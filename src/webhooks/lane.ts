@@ -11,8 +11,8 @@ import { LeaseNotRenewed, logAttempt, makeAttempt } from './attempt.ts'
 import type { NextAttempt } from './claim.ts'
 import { Claims } from './claim.ts'
 import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
+import { SigningKeysCache } from './posting/signature.ts'
 import { AttemptRecorder } from './record.ts'
-import { SigningKeysCache } from './signature.ts'
 
 export interface LaneStore {
   deliveries: Pick<Deliveries, 'listFirst' | 'listRetries' | 'recordAttempt'>

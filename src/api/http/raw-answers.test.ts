@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createOneAtATimeServer } from './one-request-per-connection.ts'
+import { createOneAtATimeServer } from './limits/one-request-per-connection.ts'
 import { createClientErrorHandler } from './raw-answers.ts'
 
 /** A connection that records the written data. */

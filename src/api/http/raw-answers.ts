@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Refusal } from '../../domain/refusal.ts'
 import { errorBody } from './error-handler.ts'
-import { isNextAnswerFree } from './one-request-per-connection.ts'
+import { isNextAnswerFree } from './limits/one-request-per-connection.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
 /** Node's codes for requests that it cannot parse. All others are answered with 400. */

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
-import { sendShared } from '../http/large-answers.ts'
+import { sendShared } from '../http/limits/large-answers.ts'
 import type { ReferencePage } from './reference.ts'
 
 const DOCUMENT = { method: ['GET', 'HEAD'], exposeHeadRoute: false, schema: { hide: true } }

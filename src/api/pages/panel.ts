@@ -4,7 +4,7 @@ import { extname, join } from 'node:path'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../../domain/refusal.ts'
 import type { Api } from '../context.ts'
-import { sendShared } from '../http/large-answers.ts'
+import { sendShared } from '../http/limits/large-answers.ts'
 import { PAGE_HEADERS } from '../http/security-headers.ts'
 
 /** Every address of the panel. Paths under /v1, /admin and /docs are not affected. */

@@ -4,7 +4,7 @@ import type { Batcher } from '../../kit/batcher.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
-import type { SentReceipt } from '../baileys/parse-receipt.ts'
+import type { SentReceipt } from '../baileys/parsing/receipt.ts'
 
 export interface IncomingRecorderOptions {
   lease: Lease

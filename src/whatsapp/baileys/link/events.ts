@@ -3,7 +3,7 @@ import type { IncomingMessage } from '../../../domain/incoming-message.ts'
 import type { RestrictionNotice } from '../../../domain/restriction.ts'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { LinkEnd } from '../link-end.ts'
-import type { SentReceipt } from '../parse-receipt.ts'
+import type { SentReceipt } from '../parsing/receipt.ts'
 
 /** Four times the number of messages that wait at once, which leaves space for late acknowledgements. */
 const MAX_UNANSWERED = 2_048

@@ -9,7 +9,7 @@ import {
 } from 'baileys'
 import type { IncomingMessage } from '../../../domain/incoming-message.ts'
 import type { Self } from '../addresses.ts'
-import { type LidMapping, parseIncoming } from '../parse-incoming.ts'
+import { type LidMapping, parseIncoming } from '../parsing/incoming.ts'
 import type { RetryBudget } from '../signal/retry-budget.ts'
 import type { LinkEvents } from './events.ts'
 import { copiesIn, orNull } from './phone-copies.ts'

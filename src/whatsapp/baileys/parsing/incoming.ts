@@ -7,8 +7,8 @@ import {
   type proto,
   type WAMessage,
 } from 'baileys'
-import type { IncomingMessage, IncomingType } from '../../domain/incoming-message.ts'
-import { isSelf, lidOf, numberOf, type Self, userOf } from './addresses.ts'
+import type { IncomingMessage, IncomingType } from '../../../domain/incoming-message.ts'
+import { isSelf, lidOf, numberOf, type Self, userOf } from '../addresses.ts'
 
 /** The known pairs of numbers and LIDs. Null if a pair is unknown. */
 export interface LidMapping {

@@ -3,8 +3,8 @@ import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { newWebhookSecret } from '../api/admin/secrets.ts'
-import type { EventKind } from '../domain/event.ts'
+import { newWebhookSecret } from '../../api/admin/secrets.ts'
+import type { EventKind } from '../../domain/event.ts'
 import { signatureHeaders, signingKeys } from './signature.ts'
 
 interface Vector {
@@ -20,7 +20,7 @@ interface Vector {
   headers: Record<string, string>
 }
 
-const file = new URL('../../docs/signature-vectors.json', import.meta.url)
+const file = new URL('../../../docs/signature-vectors.json', import.meta.url)
 const { vectors } = JSON.parse(readFileSync(file, 'utf8')) as { vectors: Vector[] }
 
 function headersOf(vector: Vector): Record<string, string> {

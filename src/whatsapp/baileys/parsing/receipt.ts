@@ -1,6 +1,6 @@
 import { type BinaryNode, getBinaryNodeChildren } from 'baileys'
-import type { MessageProgress } from '../../domain/message.ts'
-import { isSelf, type Self } from './addresses.ts'
+import type { MessageProgress } from '../../../domain/message.ts'
+import { isSelf, type Self } from '../addresses.ts'
 
 /** The progress that one receipt reports for some of our messages, by their WhatsApp IDs. */
 export interface Receipt {

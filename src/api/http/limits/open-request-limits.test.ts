@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import { pino } from 'pino'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { Api } from '../context.ts'
-import { createErrorHandler } from './error-handler.ts'
+import type { Api } from '../../context.ts'
+import { createErrorHandler } from '../error-handler.ts'
 import { KnownCallers, refuseWhenBusy } from './open-request-limits.ts'
 
 describe('open requests beyond the limit', () => {

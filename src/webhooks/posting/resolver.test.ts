@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ManualClock } from '../../test/manual-clock.ts'
+import { ManualClock } from '../../../test/manual-clock.ts'
 import { AttemptFailed } from './attempt-error.ts'
 import type { Lookup, ResolvedAddress } from './resolver.ts'
 import { Resolver } from './resolver.ts'

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
-import { BoundedMap } from '../../kit/bounded-map.ts'
-import type { Api, Budget } from '../context.ts'
-import { unavailable } from './error-handler.ts'
+import { BoundedMap } from '../../../kit/bounded-map.ts'
+import type { Api, Budget } from '../../context.ts'
+import { unavailable } from '../error-handler.ts'
 
 /** Open requests and streams of callers with a key. */
 const MAX_OPEN = 2_000

@@ -1,9 +1,9 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
-import type { EventKind, TEST_EVENT } from '../domain/event.ts'
-import type { EventId, InstanceId } from '../domain/ids.ts'
-import type { SigningSecrets } from '../domain/instance.ts'
-import type { Instances } from '../store/instances/instances.ts'
-import type { Clock } from './clock.ts'
+import type { EventKind, TEST_EVENT } from '../../domain/event.ts'
+import type { EventId, InstanceId } from '../../domain/ids.ts'
+import type { SigningSecrets } from '../../domain/instance.ts'
+import type { Instances } from '../../store/instances/instances.ts'
+import type { Clock } from '../clock.ts'
 
 const SECRET_PREFIX = 'whsec_'
 /** The longest delay until a rotation takes effect if its hint is lost. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseReceipt } from './parse-receipt.ts'
+import { parseReceipt } from './receipt.ts'
 
 const SELF = { id: '5511900000001:7@s.whatsapp.net', lid: '99000000001:7@lid' }
 const CONTACT = '5511987654321@s.whatsapp.net'

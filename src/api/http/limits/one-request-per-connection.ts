@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerOptions } from 'node:http'
 import type { Socket } from 'node:net'
-import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
+import { EventLoopBudget } from '../../../kit/event-loop-budget.ts'
 
 /** Unanswered requests per connection. */
 const MAX_UNANSWERED = 64

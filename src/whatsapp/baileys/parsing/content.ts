@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { proto } from 'baileys'
-import type { MessageContent } from '../../domain/message.ts'
-import { ownBytes } from '../../kit/own-bytes.ts'
+import type { MessageContent } from '../../../domain/message.ts'
+import { ownBytes } from '../../../kit/own-bytes.ts'
 
 /** WhatsApp derives report tokens and poll votes from the secret. Official clients send one with every message. */
 const MESSAGE_SECRET_BYTES = 32

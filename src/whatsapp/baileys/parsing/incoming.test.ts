@@ -1,6 +1,6 @@
 import type { proto, WAMessage } from 'baileys'
 import { describe, expect, test } from 'vitest'
-import { parseContent, parseIncoming } from './parse-incoming.ts'
+import { parseContent, parseIncoming } from './incoming.ts'
 
 const NUMBER = '5511987654321'
 const LID = '990000007654321'

@@ -1,8 +1,8 @@
 import { lookup as systemLookup } from 'node:dns/promises'
-import { BoundedMap } from '../kit/bounded-map.ts'
+import { BoundedMap } from '../../kit/bounded-map.ts'
+import type { Clock } from '../clock.ts'
+import { systemClock } from '../clock.ts'
 import { AttemptFailed } from './attempt-error.ts'
-import type { Clock } from './clock.ts'
-import { systemClock } from './clock.ts'
 
 export interface ResolvedAddress {
   address: string

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
+import { EventLoopBudget } from '../../../kit/event-loop-budget.ts'
 import { readWithinMs } from './one-request-per-connection.ts'
 
 /** Copying more than this into a socket at once would block other callers. */

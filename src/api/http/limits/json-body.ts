@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyRequest } from 'fastify'
-import { Refusal } from '../../domain/refusal.ts'
-import type { Api } from '../context.ts'
+import { Refusal } from '../../../domain/refusal.ts'
+import type { Api } from '../../context.ts'
 
 /** 1 MiB (contract §1). */
 export const MAX_BODY_BYTES = 1_048_576
