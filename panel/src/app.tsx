@@ -3,7 +3,7 @@ import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from '@ta
 import { RouterProvider } from '@tanstack/react-router'
 import { ApiError } from './api/client.ts'
 import { sessionQuery } from './api/queries.ts'
-import { ToastProvider } from './components/toasts.tsx'
+import { ToastProvider } from './components/feedback/toasts.tsx'
 import { type FirstWords, LanguageProvider } from './i18n/i18n.tsx'
 import { createPanelRouter } from './router.tsx'
 import { theme } from './theme.ts'

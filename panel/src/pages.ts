@@ -9,15 +9,15 @@ const RELOAD_AGAIN_AFTER_MS = 20_000
 /** Every page has its own script. */
 export const pages = {
   signIn: () => import('./pages/sign-in.tsx'),
-  instances: () => import('./pages/instances.tsx'),
+  instances: () => import('./pages/instances/instances.tsx'),
   settings: () => import('./pages/settings.tsx'),
-  instance: () => import('./pages/instance.tsx'),
-  overview: () => import('./pages/overview.tsx'),
-  messages: () => import('./pages/messages.tsx'),
-  events: () => import('./pages/events.tsx'),
-  webhook: () => import('./pages/webhook.tsx'),
+  instance: () => import('./pages/instance/instance.tsx'),
+  overview: () => import('./pages/instance/overview.tsx'),
+  messages: () => import('./pages/messages/messages.tsx'),
+  events: () => import('./pages/events/events.tsx'),
+  webhook: () => import('./pages/webhook/webhook.tsx'),
   phone: () => import('./pages/phone/phone.tsx'),
-  instanceSettings: () => import('./pages/instance-settings.tsx'),
+  instanceSettings: () => import('./pages/instance/instance-settings.tsx'),
 }
 
 /** Loads every page in idle time. The next click is then quick and does not depend on the service. */

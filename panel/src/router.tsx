@@ -10,7 +10,7 @@ import {
 import { useEffect } from 'react'
 import { ApiError } from './api/client.ts'
 import { instanceQuery, sessionQuery } from './api/queries.ts'
-import { Waiting } from './components/waiting.tsx'
+import { Waiting } from './components/feedback/waiting.tsx'
 import { pages, readPagesAhead, reloadOnFailure } from './pages.ts'
 import { SessionProblem } from './session-problem.tsx'
 import { NotFound, Shell } from './shell.tsx'

@@ -3,7 +3,7 @@ import { type ErrorComponentProps, useRouter } from '@tanstack/react-router'
 import { useCallback, useEffect } from 'react'
 import { ApiError } from './api/client.ts'
 import { sessionQuery } from './api/queries.ts'
-import { Problem } from './components/problem.tsx'
+import { Problem } from './components/feedback/problem.tsx'
 import classes from './shell.module.css'
 
 const ASK_AGAIN_MS = 2_000

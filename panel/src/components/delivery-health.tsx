@@ -6,7 +6,7 @@ import type { Activity } from '../api/types.ts'
 import { useWords } from '../i18n/i18n.tsx'
 import { Badge, type Tone } from './badges.tsx'
 import classes from './delivery-health.module.css'
-import { Notice } from './notice.tsx'
+import { Notice } from './feedback/notice.tsx'
 import { Ago, useNow } from './time.tsx'
 
 /** A newer event is still being delivered, which is not a problem. */

@@ -11,12 +11,12 @@ import {
   useRef,
   useState,
 } from 'react'
-import type { Log } from '../api/use-log.ts'
-import { useWords } from '../i18n/i18n.tsx'
+import type { Log } from '../../api/use-log.ts'
+import { useWords } from '../../i18n/i18n.tsx'
+import { Problem } from '../feedback/problem.tsx'
+import { Waiting } from '../feedback/waiting.tsx'
 import classes from './log-list.module.css'
 import { useIsNarrow } from './narrow.ts'
-import { Problem } from './problem.tsx'
-import { Waiting } from './waiting.tsx'
 
 /** The next page is read when fewer rows than this are left below the screen. */
 const READ_AHEAD_ROWS = 40

@@ -1,8 +1,8 @@
 import { Button, TextInput } from '@mantine/core'
 import { type ReactNode, useEffect, useState } from 'react'
-import { useWords } from '../i18n/i18n.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
+import { SearchIcon } from '../icons.tsx'
 import classes from './filters.module.css'
-import { SearchIcon } from './icons.tsx'
 import { useIsNarrow } from './narrow.ts'
 
 const APPLY_AFTER_MS = 350

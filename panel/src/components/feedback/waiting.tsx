@@ -1,6 +1,6 @@
 import { Loader } from '@mantine/core'
 import { useEffect, useState } from 'react'
-import { useWords } from '../i18n/i18n.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
 import classes from './waiting.module.css'
 
 /** A shorter wait is not noticeable, but a flashing spinner would be. */

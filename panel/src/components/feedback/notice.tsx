@@ -1,6 +1,6 @@
 import { Alert } from '@mantine/core'
 import type { ReactNode } from 'react'
-import { WarningIcon } from './icons.tsx'
+import { WarningIcon } from '../icons.tsx'
 import classes from './notice.module.css'
 
 interface NoticeProps {

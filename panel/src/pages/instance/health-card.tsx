@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
-import { healthQuery } from '../api/queries.ts'
-import { Card, Fact, Facts } from '../components/panels.tsx'
-import { Ago, duration, Time } from '../components/time.tsx'
-import { useWords } from '../i18n/i18n.tsx'
+import { healthQuery } from '../../api/queries.ts'
+import { Card, Fact, Facts } from '../../components/panels.tsx'
+import { Ago, duration, Time } from '../../components/time.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
 
 /** The last activity of WhatsApp, and the problems of the last 24 hours. */
 export function HealthCard({ instanceId }: { instanceId: string }) {

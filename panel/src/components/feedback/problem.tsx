@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core'
-import { ApiError } from '../api/client.ts'
-import type { Words } from '../i18n/en.ts'
-import { useWords } from '../i18n/i18n.tsx'
+import { ApiError } from '../../api/client.ts'
+import type { Words } from '../../i18n/en.ts'
+import { useWords } from '../../i18n/i18n.tsx'
 import { Notice } from './notice.tsx'
 
 const DEFAULT_WAIT_SECONDS = 60

@@ -1,7 +1,7 @@
 import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
-import { useWords } from '../i18n/i18n.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
 import { Problem } from './problem.tsx'
 
 interface ConfirmProps {

@@ -2,11 +2,11 @@ import { Button, Group, Modal, Progress, SegmentedControl, Select, Stack } from 
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
-import { callData } from '../api/client.ts'
-import { countsQuery, webhookQuery } from '../api/queries.ts'
-import type { DeliveryCounts } from '../api/types.ts'
-import { Problem } from '../components/problem.tsx'
-import { useWords } from '../i18n/i18n.tsx'
+import { callData } from '../../api/client.ts'
+import { countsQuery, webhookQuery } from '../../api/queries.ts'
+import type { DeliveryCounts } from '../../api/types.ts'
+import { Problem } from '../../components/feedback/problem.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
 import classes from './redeliver-many.module.css'
 
 const HOUR_MS = 3_600_000

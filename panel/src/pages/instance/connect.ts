@@ -1,7 +1,7 @@
 import { type QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { call } from '../api/client.ts'
-import { connectionQuery, instanceQuery } from '../api/queries.ts'
-import type { Connection } from '../api/types.ts'
+import { call } from '../../api/client.ts'
+import { connectionQuery, instanceQuery } from '../../api/queries.ts'
+import type { Connection } from '../../api/types.ts'
 
 /** When this page last requested a link, in milliseconds since 1970. */
 function requestedAtQuery(instanceId: string) {

@@ -1,12 +1,12 @@
 import { Button, Group, Stack, Textarea, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
-import { ApiError, callData } from '../api/client.ts'
-import type { Instance } from '../api/types.ts'
-import { SendIcon } from '../components/icons.tsx'
-import { Notice } from '../components/notice.tsx'
-import { Problem } from '../components/problem.tsx'
-import { useWords } from '../i18n/i18n.tsx'
+import { ApiError, callData } from '../../api/client.ts'
+import type { Instance } from '../../api/types.ts'
+import { Notice } from '../../components/feedback/notice.tsx'
+import { Problem } from '../../components/feedback/problem.tsx'
+import { SendIcon } from '../../components/icons.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
 import classes from './send-form.module.css'
 
 const NUMBER = /^[1-9][0-9]{6,14}$/

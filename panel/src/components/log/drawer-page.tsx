@@ -1,6 +1,6 @@
 import { Drawer } from '@mantine/core'
 import type { ReactNode } from 'react'
-import { useWords } from '../i18n/i18n.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
 
 /** Shows one item next to its list, under an address of its own. */
 export function DrawerPage({

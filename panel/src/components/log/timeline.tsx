@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { Tone } from './badges.tsx'
+import type { Tone } from '../badges.tsx'
 import classes from './timeline.module.css'
 
 export function Timeline({ children }: { children: ReactNode }) {

@@ -1,8 +1,8 @@
 import { Button, Stack } from '@mantine/core'
 import { type QueryClient, queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
-import { CodeBlock, CopyField } from '../components/copy.tsx'
-import { Card } from '../components/panels.tsx'
-import { useWords } from '../i18n/i18n.tsx'
+import { CodeBlock, CopyField } from '../../components/copy.tsx'
+import { Card } from '../../components/panels.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
 
 /** A newly created token. Only this page's memory holds it. */
 function freshTokenQuery(instanceId: string) {

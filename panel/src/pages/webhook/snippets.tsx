@@ -1,10 +1,10 @@
 import { Tabs } from '@mantine/core'
-import { CodeBlock } from '../components/copy.tsx'
-import goSnippet from '../snippets/verify.go?raw'
-import nodeSnippet from '../snippets/verify.mjs?raw'
-import phpSnippet from '../snippets/verify.php?raw'
-import pythonSnippet from '../snippets/verify.py?raw'
-import n8nSnippet from '../snippets/verify-n8n.txt?raw'
+import { CodeBlock } from '../../components/copy.tsx'
+import goSnippet from '../../snippets/verify.go?raw'
+import nodeSnippet from '../../snippets/verify.mjs?raw'
+import phpSnippet from '../../snippets/verify.php?raw'
+import pythonSnippet from '../../snippets/verify.py?raw'
+import n8nSnippet from '../../snippets/verify-n8n.txt?raw'
 
 /** The same files that the tests run against the shared signature vectors. */
 const SNIPPETS = [
