@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
-import { startPostgres } from '../test/postgres.ts'
+import { startPostgres } from '../test/databases/postgres.ts'
 import { startRoundRobin } from './round-robin.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { noteBody, noteSecret } from './log-capture.ts'
+import { noteBody, noteSecret } from './logs/log-capture.ts'
 import { until } from './until.ts'
 
 /** A call that was answered with an error. */

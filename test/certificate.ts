@@ -1,5 +1,5 @@
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
-import { createTlsCertificate, type TlsCertificate } from '../simulator/src/tls-certificate.ts'
+import { createTlsCertificate, type TlsCertificate } from '../simulator/src/wire/tls-certificate.ts'
 
 const DAY_MS = 86_400_000
 

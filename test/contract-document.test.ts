@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { LANGUAGES, type Language } from '../panel/src/i18n/languages.ts'
-import { behaviourOf, FOREIGN_GROUP, hasMeaning } from '../simulator/src/behaviour.ts'
+import { behaviourOf, FOREIGN_GROUP, hasMeaning } from '../simulator/src/contacts/behaviour.ts'
 import { DEFAULT_TIMINGS } from '../simulator/src/network.ts'
 import { MAX_BODY_BYTES } from '../src/api/http/limits/json-body.ts'
 import { delaysInWords, durationInWords } from '../src/api/openapi/in-words.ts'
@@ -12,7 +12,7 @@ import { CONNECTION_STATES, RECONNECTING_MS } from '../src/domain/connection.ts'
 import { EVENT_KINDS, incomingBody, MAX_EVENT_TEXT_UNITS } from '../src/domain/event.ts'
 import { FAILURE_CODES } from '../src/domain/message.ts'
 import { REFUSALS } from '../src/domain/refusal.ts'
-import { API_SETTINGS, ApiHarness } from './flows/api-harness.ts'
+import { API_SETTINGS, ApiHarness } from './flows/api/harness.ts'
 
 /** Compares one document with the code. @returns one sentence for each difference */
 type Check = (text: string) => string[]

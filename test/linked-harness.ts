@@ -1,6 +1,6 @@
 import { inject } from 'vitest'
 import type { InstanceClient } from './api-client.ts'
-import { createDatabase, type StoreKind, type TestDatabase } from './database.ts'
+import { createDatabase, type StoreKind, type TestDatabase } from './databases/database.ts'
 import { type Network, startNetwork } from './network.ts'
 import { Receiver } from './receiver.ts'
 import { Service } from './service.ts'

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type { AccountInfo, ContactMessage, Order, OrderResult, ScenarioState } from '@pombal/simulator'
 import { killOnExit } from './kill-on-exit.ts'
-import { captureLog, noteBody } from './log-capture.ts'
+import { captureLog, noteBody } from './logs/log-capture.ts'
 import { until } from './until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../simulator/src/cli.ts')

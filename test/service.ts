@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type AdminClient, adminClient, type InstanceClient, instanceClient } from './api-client.ts'
 import { START_WITHIN_MS } from './deadlines.ts'
 import { killOnExit } from './kill-on-exit.ts'
-import { captureLog, noteSecret } from './log-capture.ts'
+import { captureLog, noteSecret } from './logs/log-capture.ts'
 import { until } from './until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../bin/pombal.js')

@@ -7,7 +7,7 @@ import pg from 'pg'
 import { pino } from 'pino'
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
-import { startPostgres } from '../../test/postgres.ts'
+import { startPostgres } from '../../test/databases/postgres.ts'
 import type { StoreKind } from './figure.ts'
 
 const MASTER_KEY_BYTES = 32

@@ -1,5 +1,5 @@
-import { Connection } from '../../simulator/src/connection.ts'
-import { Inboxes } from '../../simulator/src/inbox.ts'
+import { Connection } from '../../simulator/src/server/connection.ts'
+import { Inboxes } from '../../simulator/src/server/inbox.ts'
 import { monotonicMs } from './clock.ts'
 
 /** The traffic of the simulated network in this process. Times are on the monotonic clock. */

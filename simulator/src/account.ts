@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import type { Group } from './groups.ts'
-import { Inboxes } from './inbox.ts'
-import type { Node } from './nodes.ts'
-import { Records } from './records.ts'
-import type { KeyBundle, PreKey, SignedPreKey } from './signal-device.ts'
-import { SimulatedDevices } from './simulated-devices.ts'
-import { StanzaQueue } from './stanza-queue.ts'
+import type { Group } from './contacts/groups.ts'
+import { Inboxes } from './server/inbox.ts'
+import { Records } from './signal/records.ts'
+import type { KeyBundle, PreKey, SignedPreKey } from './signal/signal-device.ts'
+import { SimulatedDevices } from './signal/simulated-devices.ts'
 import { type NetworkStorage, SimulatorError } from './types.ts'
+import type { Node } from './wire/nodes.ts'
+import { StanzaQueue } from './wire/stanza-queue.ts'
 
 /** The linked client of an account, as the network sees it. */
 export interface Companion {

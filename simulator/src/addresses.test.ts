@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { isGroup, isNumber, lidJid, lidOf, numberOfKey, parseAddress, pnJid } from './addresses.ts'
-import { hasMeaning } from './behaviour.ts'
+import { hasMeaning } from './contacts/behaviour.ts'
 
 const numbers = fc.stringMatching(/^[1-9]\d{4,14}$/)
 

@@ -1,12 +1,12 @@
 import { Account } from './account.ts'
 import { isNumber, numberOfKey } from './addresses.ts'
-import { Agenda } from './agenda.ts'
-import { hasMeaning } from './behaviour.ts'
-import { createServerIdentity, type ServerIdentity } from './certificate.ts'
-import { CodeRequests } from './code-requests.ts'
-import { EventLoopBudget } from './event-loop-budget.ts'
+import { hasMeaning } from './contacts/behaviour.ts'
 import { Scenario } from './scenario/scenario.ts'
+import { Agenda } from './server/agenda.ts'
+import { CodeRequests } from './server/code-requests.ts'
+import { EventLoopBudget } from './thread/event-loop-budget.ts'
 import { type NetworkStorage, SimulatorError, type SimulatorOptions } from './types.ts'
+import { createServerIdentity, type ServerIdentity } from './wire/certificate.ts'
 
 /** A client that waits to be linked, as the linking phone sees it. */
 export interface WaitingClient {

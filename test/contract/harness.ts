@@ -6,7 +6,7 @@ import Sqlite from 'better-sqlite3'
 import type { DatabaseKind } from '../../src/store/engine/schema/database.ts'
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
-import { queryPostgres } from '../query-postgres.ts'
+import { queryPostgres } from '../databases/query-postgres.ts'
 
 export const MASTER_KEY = new Uint8Array(32).fill(7)
 

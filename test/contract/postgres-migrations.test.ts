@@ -5,7 +5,7 @@ import { messagesTables } from '../../src/store/engine/migrations/0002-messages.
 import { healthTables } from '../../src/store/engine/migrations/0007-health.ts'
 import { indexOrder } from '../../src/store/engine/migrations/0009-index-order.ts'
 import { FLAVOURS } from '../../src/store/engine/migrations/flavour.ts'
-import { createDatabase } from '../database.ts'
+import { createDatabase } from '../databases/database.ts'
 import { until } from '../until.ts'
 
 /** Migrations while other nodes are running. */

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import { NeedsSessions } from '../../src/store/errors.ts'
-import { startTransactionPooler } from '../transaction-pooler.ts'
+import { startTransactionPooler } from '../databases/transaction-pooler.ts'
 import { createPostgresHarness, type StoreHarness } from './harness.ts'
 
 let harness: StoreHarness

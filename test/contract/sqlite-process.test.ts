@@ -10,7 +10,7 @@ import { DataDirInUse } from '../../src/store/errors.ts'
 import { createConnected } from './fixture.ts'
 import { createSqliteHarness, type StoreHarness } from './harness.ts'
 
-const WRITER = fileURLToPath(new URL('./sqlite-writer.ts', import.meta.url))
+const WRITER = fileURLToPath(new URL('./promises/sqlite-writer.ts', import.meta.url))
 const KILLS = 5
 const ROOT = join(import.meta.dirname, '../..')
 

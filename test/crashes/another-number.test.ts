@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import type { InstanceClient } from '../api-client.ts'
-import { createDatabase, STORES, type StoreKind, type TestDatabase } from '../database.ts'
+import { createDatabase, STORES, type StoreKind, type TestDatabase } from '../databases/database.ts'
 import { CONDITION_WITHIN_MS, TEST_WITHIN_MS } from '../deadlines.ts'
 import { type Network, startNetwork } from '../network.ts'
 import { Receiver } from '../receiver.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
-import { createDatabase, STORES } from '../database.ts'
+import { createDatabase, STORES } from '../databases/database.ts'
 import { TEST_WITHIN_MS } from '../deadlines.ts'
 import { newSeed, Random } from '../rig/random.ts'
 import { Service } from '../service.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, inject, test } from 'vitest'
-import { createDatabase, STORES, type StoreKind } from '../database.ts'
+import { createDatabase, STORES, type StoreKind } from '../databases/database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { newSeed } from '../rig/random.ts'
 import { type KillRunOptions, runKills } from './kill-run.ts'

@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest'
-import { createDatabase } from '../database.ts'
+import { createDatabase } from '../databases/database.ts'
 import { CONDITION_WITHIN_MS, LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { LoadHarness } from '../rig/harness.ts'
 import { judge } from '../rig/judge.ts'

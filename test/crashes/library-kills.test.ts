@@ -1,9 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Rule, StanzaText } from '@pombal/simulator'
 import { expect, inject, test } from 'vitest'
-import { createDatabase, STORES } from '../database.ts'
+import { createDatabase, STORES } from '../databases/database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
-import { chatState, dirty, groupCall, newsletterMessage, offlinePreview, pairDevice } from '../flows/failing-stanzas.ts'
+import {
+  chatState,
+  dirty,
+  groupCall,
+  newsletterMessage,
+  offlinePreview,
+  pairDevice,
+} from '../flows/whatsapp/library/failing-stanzas.ts'
 import { LoadHarness } from '../rig/harness.ts'
 import type { Pace } from '../rig/load.ts'
 import { newSeed, Random } from '../rig/random.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { STORES, type StoreKind } from '../database.ts'
+import { STORES, type StoreKind } from '../databases/database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { LinkedHarness } from '../linked-harness.ts'
 import { until } from '../until.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, inject, test } from 'vitest'
-import { createDatabase, STORES } from '../database.ts'
+import { createDatabase, STORES } from '../databases/database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { openPreviousVersion } from '../faults/previous-version.ts'
 import { startNetwork } from '../network.ts'

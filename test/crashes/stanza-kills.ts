@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSimulator, type Order, type Rule, type Simulator } from '@pombal/simulator'
 import type { InstanceClient } from '../api-client.ts'
-import type { TestDatabase } from '../database.ts'
+import type { TestDatabase } from '../databases/database.ts'
 import { eventOf, Receiver } from '../receiver.ts'
 import { Random } from '../rig/random.ts'
 import { Service } from '../service.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
-import { createDatabase, STORES } from '../database.ts'
+import { createDatabase, STORES } from '../databases/database.ts'
 import { LONG_TEST_WITHIN_MS, onThisMachine } from '../deadlines.ts'
 import { LoadHarness } from '../rig/harness.ts'
 import { judge } from '../rig/judge.ts'

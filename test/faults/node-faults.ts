@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { STORES } from '../database.ts'
+import { STORES } from '../databases/database.ts'
 import type { NodeOptions } from '../rig/harness.ts'
 import { TcpProxy } from '../tcp-proxy.ts'
 import { type Fault, type StrikeContext, underLoad } from './fault.ts'

@@ -1,4 +1,4 @@
-import { queryPostgres } from '../query-postgres.ts'
+import { queryPostgres } from '../databases/query-postgres.ts'
 import type { LoadHarness } from '../rig/harness.ts'
 import type { Random } from '../rig/random.ts'
 import type { Service } from '../service.ts'

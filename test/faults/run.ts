@@ -9,7 +9,7 @@
  *   --logs FOLDER   a folder for the nodes' logs if a guarantee was broken
  */
 import { inspect, parseArgs } from 'node:util'
-import { startPostgres } from '../postgres.ts'
+import { startPostgres } from '../databases/postgres.ts'
 import { newSeed } from '../rig/random.ts'
 import type { Fault, FaultContext, FaultReport } from './fault.ts'
 import { FAULTS } from './faults.ts'

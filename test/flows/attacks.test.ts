@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { ATTACKS, type AttackName } from '../attacks/attacks.ts'
 import { AttackHarness } from '../attacks/harness.ts'
-import { createDatabase, type StoreKind, type TestDatabase } from '../database.ts'
+import { createDatabase, type StoreKind, type TestDatabase } from '../databases/database.ts'
 import { TEST_WITHIN_MS } from '../deadlines.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import type { InstanceClient, NewInstance } from '../api-client.ts'
-import { createDatabase, STORES, type TestDatabase } from '../database.ts'
+import { createDatabase, STORES, type TestDatabase } from '../databases/database.ts'
 import { CONDITION_WITHIN_MS } from '../deadlines.ts'
 import { eventOf, isSigned, isStandardSigned, type ReceivedEvent, Receiver } from '../receiver.ts'
 import { Service } from '../service.ts'

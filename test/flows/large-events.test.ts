@@ -1,7 +1,7 @@
 import { expect, inject, test } from 'vitest'
 import { MAX_EVENT_TEXT_UNITS } from '../../src/domain/event.ts'
 import { firstEventId, firstMessageId } from '../../src/domain/ids.ts'
-import { createDatabase, STORES, type StoreKind } from '../database.ts'
+import { createDatabase, STORES, type StoreKind } from '../databases/database.ts'
 import { TEST_WITHIN_MS } from '../deadlines.ts'
 import { Service } from '../service.ts'
 

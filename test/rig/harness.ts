@@ -1,5 +1,5 @@
 import { type AdminClient, adminClient, instanceClient } from '../api-client.ts'
-import type { TestDatabase } from '../database.ts'
+import type { TestDatabase } from '../databases/database.ts'
 import { type Network, startNetwork } from '../network.ts'
 import { Service, ServiceDown, type ServiceOptions } from '../service.ts'
 import { until } from '../until.ts'

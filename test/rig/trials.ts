@@ -1,5 +1,5 @@
-import { createDatabase, STORES, type StoreKind, type TestDatabase } from '../database.ts'
-import { startPostgres } from '../postgres.ts'
+import { createDatabase, STORES, type StoreKind, type TestDatabase } from '../databases/database.ts'
+import { startPostgres } from '../databases/postgres.ts'
 
 /** A test run on a new database. @returns whether every guarantee held */
 export type Trial = (database: TestDatabase, store: StoreKind) => Promise<boolean>

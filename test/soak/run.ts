@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { StoreKind } from '../database.ts'
+import type { StoreKind } from '../databases/database.ts'
 import { newSeed } from '../rig/random.ts'
 import { parseStores, runTrials, type Trial } from '../rig/trials.ts'
 import { listViolations, runSoak, type SoakReport } from './soak-run.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdminClient } from '../api-client.ts'
-import type { TestDatabase } from '../database.ts'
+import type { TestDatabase } from '../databases/database.ts'
 import type { Network } from '../network.ts'
 import { type LinkedInstance, LoadHarness } from '../rig/harness.ts'
 import { judge, type Verdict } from '../rig/judge.ts'

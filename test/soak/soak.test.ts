@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest'
-import { createDatabase } from '../database.ts'
+import { createDatabase } from '../databases/database.ts'
 import { newSeed } from '../rig/random.ts'
 import { listViolations, runSoak } from './soak-run.ts'
 

@@ -1,5 +1,5 @@
 import { parseAddress } from '../addresses.ts'
-import type { Node } from '../nodes.ts'
+import type { Node } from '../wire/nodes.ts'
 import type { Direction, Rule } from './rule.ts'
 
 /** Attributes that name the sender or recipient of a stanza. */

@@ -1,6 +1,6 @@
 /** The alterations that rules make. Each returns a new stanza, because the given one may be in a queue. */
 import { lidJid, parseAddress, pnJid } from '../addresses.ts'
-import { bytes, type Node, node } from '../nodes.ts'
+import { bytes, type Node, node } from '../wire/nodes.ts'
 
 /**
  * The offset from a ciphertext's end of a byte that its authentication code or signature covers, or that is part of it.

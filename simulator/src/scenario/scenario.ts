@@ -2,9 +2,9 @@
  * The misbehaviour of the network. While a rule is set, every leaving and arriving stanza passes through here, and all
  * rules are applied to it.
  */
-import type { Agenda } from '../agenda.ts'
-import type { Connection, Gate } from '../connection.ts'
-import { type Node, node } from '../nodes.ts'
+import type { Agenda } from '../server/agenda.ts'
+import type { Connection, Gate } from '../server/connection.ts'
+import { type Node, node } from '../wire/nodes.ts'
 import { ActiveRule } from './active-rule.ts'
 import { addressed, failed, garbled, refusalOf, stripped } from './alterations.ts'
 import { createRandom } from './random.ts'

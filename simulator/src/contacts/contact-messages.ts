@@ -1,0 +1,178 @@
+import type { Account, Effect } from '../account.ts'
+import { isGroup, lidJid, pnJid } from '../addresses.ts'
+import type { Network } from '../network.ts'
+import { garbled } from '../scenario/alterations.ts'
+import { release } from '../server/delivery.ts'
+import type { Encrypted, KeyBundle } from '../signal/signal-device.ts'
+import { bigEndian, type Node, node, seconds } from '../wire/nodes.ts'
+import type { Original } from '../wire/stanza-queue.ts'
+import { createMessageId, sentContent, textContent, withSenderKey } from './content.ts'
+import { groupNotification, groupOf, otherMembers, participantNode } from './groups.ts'
+
+/** With fewer one-time keys left, WhatsApp asks a client for more. Baileys then uploads some. */
+const FEW_PRE_KEYS = 5
+
+export interface Writing {
+  from: string
+  text: string
+  group?: string | undefined
+  undecryptable?: boolean | undefined
+  unavailable?: boolean | undefined
+  /** Milliseconds since the epoch. The client does not get the message before. */
+  at: number
+}
+
+/**
+ * A contact writes to the account. The message is put on the account's phone, and encrypted and queued for its client
+ * if one is linked. Call it in an event of the account.
+ */
+export async function writeToAccount(network: Network, account: Account, writing: Writing) {
+  const { from, text, group, undecryptable, unavailable, at } = writing
+  const id = createMessageId()
+  const effects: Effect[] = []
+  account.inboxes.receive(account.phone, { id, from, text, ...(group && { group }), receivedAt: at })
+  if (group) effects.push(...join(network, account, group, from))
+  if (!account.companion) return { id, effects }
+  const original: Original = { from, group, content: textContent(text) }
+  const encrypted = async () =>
+    group
+      ? encryptForGroup(network, account, original, effects)
+      : [enc(await encryptForClient(network, account, from, original.content, effects))]
+  const parts = unavailable ? [node('unavailable')] : await encrypted()
+  const stanza = messageStanza(account, original, id, at, parts)
+  const entry = account.queue.add(undecryptable ? garbled(stanza) : stanza, at, original)
+  effects.push(release(network, account, entry))
+  return { id, effects }
+}
+
+/**
+ * The account's owner writes on the phone. The contact receives the message and a copy is queued for the client. Call
+ * it in an event of the account.
+ */
+export async function writeOnPhone(network: Network, account: Account, to: string, text: string, at: number) {
+  const id = createMessageId()
+  const effects: Effect[] = []
+  const readers = isGroup(to) ? otherMembers(account, to) : [to]
+  const group = isGroup(to) ? to : undefined
+  for (const reader of readers) {
+    account.inboxes.receive(reader, { id, from: account.phone, text, ...(group && { group }), receivedAt: at })
+  }
+  if (!account.companion) return effects
+  const content = group ? textContent(text) : sentContent(lidJid(to), text)
+  const original: Original = { from: account.phone, group, content }
+  const parts = group
+    ? await encryptForGroup(network, account, original, effects)
+    : [enc(await encryptForClient(network, account, account.phone, content, effects))]
+  const stanza = group
+    ? messageStanza(account, original, id, at, parts)
+    : node('message', { ...copyAttributes(account.phone, to), id, t: seconds(at), type: 'text' }, parts)
+  effects.push(release(network, account, account.queue.add(stanza, at, original)))
+  return effects
+}
+
+/** A copy comes from the phone and names the recipient. */
+function copyAttributes(phone: string, to: string) {
+  return { from: lidJid(phone), recipient: lidJid(to), peer_recipient_pn: pnJid(to), addressing_mode: 'lid' }
+}
+
+/** Makes `number` a member of a group as the account sees it, and notifies its client. Call it in an event. */
+export function join(network: Network, account: Account, group: string, number: string): Effect[] {
+  if (number === account.phone || otherMembers(account, group).includes(number)) return []
+  const created = account.createdGroups.get(group)
+  if (created) account.setCreatedGroup(group, { ...created, members: [...created.members, { number }] })
+  else account.addGroupMember(group, number)
+  if (!account.companion) return []
+  const now = Date.now()
+  const added = node('add', {}, [participantNode({ number })])
+  const { creator } = groupOf(account, group)
+  const notification = groupNotification(group, creator, createMessageId(), seconds(now), added)
+  return [release(network, account, account.queue.add(notification, now))]
+}
+
+/** Encrypts a message again, in a new session, for a client that could not decrypt it. Call it in an event. */
+export async function encryptAnew(
+  account: Account,
+  stanza: Node,
+  { from, group, content }: Original,
+  bundle: KeyBundle,
+  count: number,
+): Promise<Node> {
+  const device = account.devices.get(from)
+  const peer = clientPeer(account)
+  await device.openSession(peer, bundle)
+  const sent = group
+    ? withSenderKey(group, (await device.encryptForGroup(group, content)).distribution, content)
+    : content
+  return node(stanza.tag, stanza.attrs, [enc(await device.encrypt(peer, sent), count)])
+}
+
+function messageStanza(account: Account, { from, group }: Original, id: string, at: number, parts: Node[]): Node {
+  const sender = group
+    ? { from: group, participant: lidJid(from), participant_pn: pnJid(from) }
+    : { from: lidJid(from), sender_pn: pnJid(from) }
+  const notify = account.contactNames.get(from)
+  return node('message', { ...sender, id, t: seconds(at), type: 'text', notify, addressing_mode: 'lid' }, parts)
+}
+
+async function encryptForGroup(network: Network, account: Account, original: Original, effects: Effect[]) {
+  const { from, content } = original
+  const group = original.group!
+  const { ciphertext, distribution } = await account.devices.get(from).encryptForGroup(group, content)
+  const parts = [node('enc', { v: '2', type: 'skmsg' }, ciphertext)]
+  if (account.senderKeysKnown.get(`${from}/${group}`) === account.companion?.device) return parts
+  account.setSenderKeyKnown(from, group)
+  return [enc(await encryptForClient(network, account, from, withSenderKey(group, distribution), effects)), ...parts]
+}
+
+export async function encryptForClient(
+  network: Network,
+  account: Account,
+  from: string,
+  content: Buffer,
+  effects: Effect[],
+): Promise<Encrypted> {
+  const device = account.devices.get(from)
+  const peer = clientPeer(account)
+  if (!device.hasSession(peer)) await device.openSession(peer, takeBundle(network, account, effects)!)
+  return device.encrypt(peer, content)
+}
+
+/** Takes the client's keys for one new session. Asks the client for more if few are left. */
+export function takeBundle(network: Network, account: Account, effects: Effect[]): KeyBundle | null {
+  const bundle = account.takeBundle()
+  if (bundle?.preKey && account.preKeys.size === FEW_PRE_KEYS - 1) {
+    const now = Date.now()
+    const attrs = { from: 's.whatsapp.net', type: 'encrypt', id: createMessageId(), t: seconds(now) }
+    const count = node('count', { value: account.preKeys.size.toString() })
+    effects.push(release(network, account, account.queue.add(node('notification', attrs, [count]), now)))
+  }
+  return bundle
+}
+
+function clientPeer(account: Account): string {
+  return `${account.phone}.${account.companion?.device ?? 0}`
+}
+
+export function enc({ type, ciphertext }: Encrypted, count?: number): Node {
+  return node('enc', { v: '2', type, count: count?.toString() }, ciphertext)
+}
+
+/** A bundle in the form of pre-key queries and retry requests. */
+export function bundleNodes({ registrationId, identity, signedPreKey, preKey }: KeyBundle): {
+  registration: Node
+  keys: Node[]
+} {
+  const keys = [
+    node('type', {}, Buffer.from([5])),
+    node('identity', {}, identity),
+    node('skey', {}, [
+      node('id', {}, bigEndian(signedPreKey.id, 3)),
+      node('value', {}, signedPreKey.publicKey),
+      node('signature', {}, signedPreKey.signature),
+    ]),
+  ]
+  if (preKey) {
+    keys.push(node('key', {}, [node('id', {}, bigEndian(preKey.id, 3)), node('value', {}, preKey.publicKey)]))
+  }
+  return { registration: node('registration', {}, bigEndian(registrationId, 4)), keys }
+}

@@ -1,0 +1,205 @@
+/**
+ * A client without an account. Its states:
+ *
+ *   shown      it has references for QR codes, and may have asked for a pairing code
+ *   confirming a phone has linked it: the account has recorded it, and it is asked to sign
+ *   done       it has signed, receives 515, and reconnects as a linked client
+ *
+ * The account durably records the client before the client is notified. A client that considers itself linked is
+ * therefore linked.
+ */
+import { createHmac, randomBytes } from 'node:crypto'
+import { proto } from 'baileys/WAProto/index.js'
+import type { Account, Companion } from '../account.ts'
+import { lidJid, parseAddress, pnJid } from '../addresses.ts'
+import type { Network, WaitingClient } from '../network.ts'
+import { announceDevices } from '../signal/device-lists.ts'
+import { isSignedBy, type KeyPair, sign } from '../signal/keys.ts'
+import { SimulatorError } from '../types.ts'
+import { bytes, child, type Node, node, SERVER, seconds, uint } from '../wire/nodes.ts'
+import type { Connection, Hello, Role } from './connection.ts'
+import { unlinkClient } from './dismissal.ts'
+import { PairingCodeExchange } from './pairing-code.ts'
+
+const QR_REFS = 6
+const REF_BYTES = 24
+/** How long a linked client has to sign. */
+const CONFIRM_WITHIN_MS = 10_000
+const ACCOUNT_SIGNATURE = Buffer.from([6, 0])
+const DEVICE_SIGNATURE = Buffer.from([6, 1])
+
+export class LinkingClient implements Role, WaitingClient {
+  readonly #network: Network
+  readonly #connection: Connection
+  readonly #companion: Omit<Companion, 'device'>
+  readonly #refs: string[] = []
+  #codePhone: string | null = null
+  #code: PairingCodeExchange | null = null
+  /** True once a phone has begun to link it. No other phone can then. */
+  #isBeingLinked = false
+  #iqs = 0
+  /** The iq that the client must answer with its signature. */
+  #confirmation: { id: string; details: Buffer; accountKey: Buffer; settle: (error?: Error) => void } | null = null
+
+  /** @throws Error if the client's hello lacks the data for linking */
+  constructor(network: Network, connection: Connection, { payload, noiseKey }: Hello) {
+    this.#network = network
+    this.#connection = connection
+    this.#companion = readCompanion(payload, noiseKey)
+    for (let n = 0; n < (network.scenario.qrCodes ?? QR_REFS); n++) {
+      const ref = `2@${randomBytes(REF_BYTES).toString('base64url')}`
+      this.#refs.push(ref)
+      network.qrRefs.set(ref, this)
+    }
+    const refs = this.#refs.map(ref => node('ref', {}, Buffer.from(ref)))
+    this.#query([node('pair-device', {}, refs)])
+  }
+
+  shows(noiseKey: Buffer, identity: Buffer): boolean {
+    return this.#companion.noiseKey.equals(noiseKey) && this.#companion.identity.equals(identity)
+  }
+
+  async receive(stanza: Node): Promise<void> {
+    const { id, type } = stanza.attrs
+    if (stanza.tag !== 'iq') return
+    if (type === 'result' && id === this.#confirmation?.id) return this.#confirm(stanza)
+    if (type !== 'get' && type !== 'set') return
+    const request = child(stanza, 'link_code_companion_reg')
+    const content = request ? this.#exchangeCode(request) : undefined
+    this.#connection.send(node('iq', { from: SERVER, type: 'result', id }, content))
+  }
+
+  closed(): void {
+    for (const ref of this.#refs) this.#network.qrRefs.delete(ref)
+    if (this.#codePhone) this.#network.codeRequests.remove(this.#codePhone, this)
+    const error = failure('the client closed its connection before it was linked')
+    this.#code?.abandon(error)
+    this.#confirmation?.settle(error)
+  }
+
+  async link(account: Account, advSecret: Buffer): Promise<void> {
+    if (this.#isBeingLinked) throw failure('another phone is linking this client')
+    this.#isBeingLinked = true
+    let device = 0
+    await account.applyDurably(() => {
+      device = account.nextDevice()
+      account.link({ ...this.#companion, device })
+      return [() => unlinkClient(account)]
+    })
+    await announceDevices(this.#network, account)
+    if (this.#connection.isClosed) throw failure('the client has closed its connection')
+    await this.#askToSign(account, device, advSecret)
+  }
+
+  async linkByCode(account: Account, code: string): Promise<void> {
+    if (!this.#code) throw new SimulatorError('unknown_pairing_code', 'no client has requested a pairing code')
+    const advSecret = await this.#code.answer(code, account.devices.get(account.phone).identity, notification =>
+      this.#connection.send(notification),
+    )
+    await this.link(account, advSecret)
+  }
+
+  #askToSign(account: Account, device: number, advSecret: Buffer): Promise<void> {
+    const phoneIdentity = account.devices.get(account.phone).identity
+    const details = deviceDetails(device)
+    const container = signDevice(phoneIdentity, details, this.#companion.identity, advSecret)
+    return new Promise<void>((resolve, reject) => {
+      const late = () => settle(failure('the client did not confirm that it is linked'))
+      const timer = setTimeout(late, CONFIRM_WITHIN_MS)
+      const settle = (error?: Error) => {
+        clearTimeout(timer)
+        this.#confirmation = null
+        if (error) reject(error)
+        else resolve()
+      }
+      const id = this.#query([
+        node('pair-success', {}, [
+          node('device-identity', {}, container),
+          node('platform', { name: 'android' }),
+          node('device', { jid: pnJid(account.phone, device), lid: lidJid(account.phone, device) }),
+        ]),
+      ])
+      this.#confirmation = { id, details, accountKey: phoneIdentity.publicKey, settle }
+    })
+  }
+
+  #confirm(stanza: Node): void {
+    const { details, accountKey, settle } = this.#confirmation!
+    const encoded = bytes(child(stanza, 'pair-device-sign'), 'device-identity')
+    const identity = proto.ADVSignedDeviceIdentity.decode(encoded ?? Buffer.alloc(0))
+    const message = Buffer.concat([DEVICE_SIGNATURE, details, this.#companion.identity, accountKey])
+    if (!isSignedBy(this.#companion.identity, message, identity.deviceSignature ?? Buffer.alloc(0))) {
+      settle(failure('the client signed its device identity wrongly'))
+      this.#connection.close()
+      return
+    }
+    settle()
+    if (this.#network.scenario.restarts) this.#connection.end(node('stream:error', { code: '515' }))
+    else this.#connection.send(node('success', { t: seconds(Date.now()) }))
+  }
+
+  #exchangeCode(request: Node): Node[] | undefined {
+    const { jid, stage } = request.attrs
+    if (stage === 'companion_hello') {
+      const address = parseAddress(jid)
+      if (!address) return undefined
+      this.#code = new PairingCodeExchange(request, this.#companion.identity)
+      this.#codePhone = address.number
+      this.#network.codeRequests.add(address.number, this)
+      return [node('link_code_companion_reg', {}, [node('link_code_pairing_ref', {}, this.#code.ref)])]
+    }
+    if (stage === 'companion_finish') this.#code?.finish(request)
+    return undefined
+  }
+
+  #query(content: Node[]): string {
+    const id = `link-${++this.#iqs}`
+    this.#connection.send(node('iq', { from: SERVER, type: 'set', id, xmlns: 'md', t: seconds(Date.now()) }, content))
+    return id
+  }
+}
+
+function deviceDetails(device: number): Buffer {
+  const identity = {
+    rawId: device,
+    timestamp: Math.floor(Date.now() / 1000),
+    keyIndex: device,
+    accountType: proto.ADVEncryptionType.E2EE,
+    deviceType: proto.ADVEncryptionType.E2EE,
+  }
+  return Buffer.from(proto.ADVDeviceIdentity.encode(identity).finish())
+}
+
+/**
+ * The phone's proof that this client belongs to it: signed by the phone, with an HMAC under the secret that the client
+ * showed.
+ */
+function signDevice(phone: KeyPair, details: Buffer, clientIdentity: Buffer, advSecret: Buffer): Uint8Array {
+  const accountSignature = sign(phone.privateKey, Buffer.concat([ACCOUNT_SIGNATURE, details, clientIdentity]))
+  const identity = { details, accountSignatureKey: phone.publicKey, accountSignature }
+  const signed = proto.ADVSignedDeviceIdentity.encode(identity).finish()
+  const hmac = createHmac('sha256', advSecret).update(signed).digest()
+  return proto.ADVSignedDeviceIdentityHMAC.encode({ details: signed, hmac }).finish()
+}
+
+function failure(message: string): SimulatorError {
+  return new SimulatorError('linking_failed', message)
+}
+
+function readCompanion(payload: proto.ClientPayload, noiseKey: Buffer): Omit<Companion, 'device'> {
+  const data = payload.devicePairingData
+  const { eRegid, eIdent, eSkeyId, eSkeyVal, eSkeySig } = data ?? {}
+  if (!eRegid || eIdent?.length !== 32 || !eSkeyId || eSkeyVal?.length !== 32 || !eSkeySig) {
+    throw new Error('incomplete pairing data')
+  }
+  return {
+    noiseKey,
+    identity: Buffer.from(eIdent),
+    registrationId: uint(Buffer.from(eRegid)) ?? 0,
+    signedPreKey: {
+      id: uint(Buffer.from(eSkeyId)) ?? 0,
+      publicKey: Buffer.from(eSkeyVal),
+      signature: Buffer.from(eSkeySig),
+    },
+  }
+}

@@ -1,0 +1,181 @@
+import { Worker } from 'node:worker_threads'
+import type { Order, OrderResult } from '../scenario/order.ts'
+import type { ScenarioState } from '../scenario/scenario.ts'
+import {
+  type AccountInfo,
+  type ContactMessage,
+  type NetworkStorage,
+  type ReceivedMessage,
+  type Simulator,
+  SimulatorError,
+  type SimulatorOptions,
+} from '../types.ts'
+import type { CallMessage, SimulatorMethod, ThreadMessage, ThreadOptions } from './thread-messages.ts'
+
+export { SimulatorError }
+
+/** A network in its own thread. When the thread dies, every call rejects with `crashed`. */
+export interface SimulatorWorker extends Simulator {
+  /**
+   * Calls the listener once, when the thread has ended other than by `close` or `terminate`; at once if it already has.
+   */
+  onExit(listener: (error: SimulatorError) => void): void
+  /** Ends the thread abruptly, as a crash would. */
+  terminate(): Promise<void>
+}
+
+/** Starts a network in a worker thread; `storage` and `log` are called in the calling thread. */
+export function createSimulatorWorker(options: SimulatorOptions = {}): Promise<SimulatorWorker> {
+  const { storage, log, ...rest } = options
+  const workerData: ThreadOptions = { options: rest, hasStorage: storage !== undefined }
+  const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData, execArgv: [], stdin: false })
+  return new Promise((resolve, reject) => {
+    const simulator = new ThreadSimulator(worker, storage ?? null, log ?? (() => undefined), () => resolve(simulator))
+    simulator.onExit(reject)
+  })
+}
+
+interface Waiting {
+  resolve: (value: unknown) => void
+  reject: (error: Error) => void
+}
+
+class ThreadSimulator implements SimulatorWorker {
+  url = ''
+  readonly #worker: Worker
+  readonly #storage: NetworkStorage | null
+  readonly #log: (line: string) => void
+  readonly #ready: () => void
+  readonly #calls = new Map<number, Waiting>()
+  readonly #exitListeners: ((error: SimulatorError) => void)[] = []
+  #lastCall = 0
+  #ended: SimulatorError | null = null
+  #expected = false
+
+  constructor(worker: Worker, storage: NetworkStorage | null, log: (line: string) => void, ready: () => void) {
+    this.#worker = worker
+    this.#storage = storage
+    this.#log = log
+    this.#ready = ready
+    worker.on('message', (message: ThreadMessage) => this.#take(message))
+    worker.on('error', error => this.#end(`the simulator's thread crashed: ${error.message}`))
+    worker.on('exit', code => this.#end(`the simulator's thread ended with code ${code}`))
+  }
+
+  openAccount(key: string) {
+    return this.#call<{ phone: string }>('openAccount', key)
+  }
+
+  closeAccount(key: string) {
+    return this.#call<void>('closeAccount', key)
+  }
+
+  removeAccount(key: string) {
+    return this.#call<void>('removeAccount', key)
+  }
+
+  scanQr(qr: string, account?: string, name?: string) {
+    return this.#call<{ phone: string }>('scanQr', qr, account, name)
+  }
+
+  enterPairingCode(code: string, phone: string) {
+    return this.#call<{ phone: string }>('enterPairingCode', code, phone)
+  }
+
+  unlink(phone: string) {
+    return this.#call<void>('unlink', phone)
+  }
+
+  writeAs(message: ContactMessage) {
+    return this.#call<{ id: string }>('writeAs', message)
+  }
+
+  joinGroup(group: string, numbers: readonly string[]) {
+    return this.#call<void>('joinGroup', group, numbers)
+  }
+
+  inbox(number: string) {
+    return this.#call<readonly ReceivedMessage[]>('inbox', number)
+  }
+
+  listAccounts() {
+    return this.#call<readonly AccountInfo[]>('listAccounts')
+  }
+
+  misbehave(order: Order) {
+    return this.#call<OrderResult>('misbehave', order)
+  }
+
+  scenario() {
+    return this.#call<ScenarioState>('scenario')
+  }
+
+  async close(): Promise<void> {
+    if (this.#ended) return
+    await this.#call<void>('close')
+    await this.terminate()
+  }
+
+  async terminate(): Promise<void> {
+    this.#expected = true
+    await this.#worker.terminate()
+  }
+
+  onExit(listener: (error: SimulatorError) => void): void {
+    if (this.#ended && !this.#expected) listener(this.#ended)
+    else this.#exitListeners.push(listener)
+  }
+
+  #call<T>(method: SimulatorMethod, ...args: unknown[]): Promise<T> {
+    if (this.#ended) return Promise.reject(this.#ended)
+    const id = ++this.#lastCall
+    return new Promise<T>((resolve, reject) => {
+      // The thread answers each method as the interface states.
+      this.#calls.set(id, { resolve: value => resolve(value as T), reject })
+      this.#post({ kind: 'call', id, method, args })
+    })
+  }
+
+  #take(message: ThreadMessage): void {
+    if (message.kind === 'log') this.#log(message.line)
+    else if (message.kind === 'result') this.#settle(message.id, waiting => waiting.resolve(message.value))
+    else if (message.kind === 'refused') {
+      this.#settle(message.id, waiting => waiting.reject(new SimulatorError(message.code, message.message)))
+    } else if (message.kind === 'ready') {
+      this.url = message.url
+      this.#ready()
+    } else void this.#store(message)
+  }
+
+  #settle(id: number, finish: (waiting: Waiting) => void): void {
+    const waiting = this.#calls.get(id)
+    this.#calls.delete(id)
+    if (waiting) finish(waiting)
+  }
+
+  async #store(message: Extract<ThreadMessage, { kind: 'read' | 'write' }>): Promise<void> {
+    try {
+      const value =
+        message.kind === 'read'
+          ? await this.#storage?.read(message.scope)
+          : await this.#storage?.write(message.scope, message.changes)
+      this.#post({ kind: 'stored', id: message.id, value: value ?? null })
+    } catch (error) {
+      this.#post({ kind: 'notStored', id: message.id, message: error instanceof Error ? error.message : String(error) })
+    }
+  }
+
+  #post(message: CallMessage): void {
+    this.#worker.postMessage(message)
+  }
+
+  #end(reason: string): void {
+    if (this.#ended) return
+    this.#ended = this.#expected
+      ? new SimulatorError('closed', 'the simulator is closed')
+      : new SimulatorError('crashed', reason)
+    for (const { reject } of this.#calls.values()) reject(this.#ended)
+    this.#calls.clear()
+    if (!this.#expected) for (const listener of this.#exitListeners) listener(this.#ended)
+  }
+}

@@ -1,0 +1,234 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import type { PanelSession } from '../../../src/store/sessions/sessions.ts'
+import { LATENCY_BOUNDS_MS, MAX_COUNTED } from '../../../src/store/statistics/statistics.ts'
+import { acceptPrepared, attempt, createConnected, incoming, newInstance, withStore } from '../fixture.ts'
+import type { CreateHarness } from '../harness.ts'
+
+const HOUR_MS = 60 * 60_000
+
+/** The panel's sessions, its password and the statistics on its pages. */
+export function panelContract(createHarness: CreateHarness): void {
+  describe('sessions', () => {
+    const context = withStore(createHarness)
+    const newSession = (changes: Partial<PanelSession> = {}) => ({
+      id: `ses_${randomBytes(8).toString('hex')}`,
+      tokenDigest: randomBytes(32),
+      createdAt: 1_000,
+      expiresAt: 2_000,
+      userAgent: 'Firefox',
+      ...changes,
+    })
+
+    test('wrong keys are counted by address, in windows of a minute', async () => {
+      const { harness, store } = context
+      const { sessions } = store
+      for (const count of [1, 2, 3]) expect(await sessions.countWrongKey('a')).toMatchObject({ count })
+      expect(await sessions.countWrongKey('b')).toMatchObject({ count: 1 })
+      const found = await sessions.countWrongKey('a')
+      expect(found.count).toBe(4)
+      expect(found.endsInMs).toBeGreaterThan(30_000)
+      expect(found.endsInMs).toBeLessThanOrEqual(60_000)
+      await harness.execute("update wrong_keys set ends_at = 1 where address = 'a'")
+      expect(await sessions.countWrongKey('a')).toMatchObject({ count: 1 })
+      expect(await harness.execute('select 1 from wrong_keys')).toHaveLength(2)
+    })
+
+    test('are found by their token until they expire or are ended', async () => {
+      const { sessions } = context.store
+      const { tokenDigest, ...session } = newSession()
+      await sessions.create({ ...session, tokenDigest })
+      expect(await sessions.find(tokenDigest, 1_999)).toEqual(session)
+      expect(await sessions.find(tokenDigest, 2_000)).toBeNull()
+      expect(await sessions.find(randomBytes(32), 1_500)).toBeNull()
+      await sessions.end(session.id)
+      expect(await sessions.find(tokenDigest, 1_500)).toBeNull()
+      await sessions.end(session.id)
+    })
+
+    test('a new password ends all sessions except the one that set it', async () => {
+      const { sessions } = context.store
+      const [kept, other] = [newSession(), newSession({ userAgent: null, createdAt: 1_001 })]
+      for (const session of [kept, other]) await sessions.create(session)
+      expect((await sessions.list(1_500)).map(({ id }) => id)).toEqual([other.id, kept.id])
+      expect(await sessions.findPasswordHash()).toBeNull()
+      await sessions.setPasswordHash('scrypt$a', kept.id)
+      expect(await sessions.findPasswordHash()).toBe('scrypt$a')
+      expect((await sessions.list(1_500)).map(({ id }) => id)).toEqual([kept.id])
+      await sessions.setPasswordHash(null, null)
+      expect(await sessions.findPasswordHash()).toBeNull()
+      expect(await sessions.list(1_500)).toEqual([])
+    })
+  })
+
+  describe('statistics', () => {
+    const context = withStore(createHarness)
+
+    test('activity counts the last hour and shows the oldest event with an unfinished delivery', async () => {
+      const { store } = context
+      const now = Date.now()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const idle = await store.instances.create(newInstance(), now)
+      const message = await acceptPrepared(store, lease)
+      await store.messages.recordProgress(lease, message.whatsappId, 'read', now)
+      await store.events.recordIncoming(lease, incoming(), now)
+      const activity = await store.statistics.activity([instanceId, idle.id], now - HOUR_MS, now - HOUR_MS)
+      expect(activity.find(entry => entry.instanceId === instanceId)).toMatchObject({ sent: 1, received: 1 })
+      expect(activity.find(entry => entry.instanceId === instanceId)?.oldestUndeliveredAt).toBeGreaterThanOrEqual(now)
+      expect(activity.find(entry => entry.instanceId === idle.id)).toMatchObject({
+        sent: 0,
+        received: 0,
+        oldestUndeliveredAt: null,
+      })
+      const [later] = await store.statistics.activity([instanceId], Date.now() + HOUR_MS, 0)
+      expect(later).toMatchObject({ sent: 0, received: 0 })
+    })
+
+    test('activity counts the retries and failures of a webhook until the events are delivered', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const made = Date.now()
+      const recent = async (givenUpSince = made) => {
+        const [activity] = await store.statistics.activity([instanceId], made, givenUpSince)
+        return activity!.deliveries
+      }
+      expect(await recent()).toEqual({ retrying: 0, givenUp: 0, lastDeliveredAt: null, lastGivenUpAt: null })
+
+      for (let count = 0; count < 5; count += 1) await store.events.recordIncoming(lease, incoming(), made)
+      const [first, second, third, fourth] = await store.deliveries.listFirst(instanceId, 0, 10)
+      const at = (startedAt: number) => ({ startedAt, durationMs: 5 })
+      await store.deliveries.recordAttempt(lease, first!, attempt(first!, at(made)), { kind: 'delivered' })
+      await store.deliveries.recordAttempt(lease, second!, attempt(second!, at(made + 10)), { kind: 'delivered' })
+      await store.deliveries.recordAttempt(lease, third!, attempt(third!, at(made + 20)), { kind: 'exhausted' })
+      const retry = { kind: 'retry', dueAt: made + 1_000, failedAt: made } as const
+      await store.deliveries.recordAttempt(lease, fourth!, attempt(fourth!, at(made + 30)), retry)
+      const mixed = { retrying: 1, givenUp: 1, lastDeliveredAt: made + 15, lastGivenUpAt: made + 25 }
+      expect(await recent()).toEqual(mixed)
+      expect(await recent(made + HOUR_MS)).toEqual({ ...mixed, givenUp: 0, lastGivenUpAt: null })
+
+      await store.deliveries.redeliver(instanceId, third!.eventId, made)
+      const again = (await store.deliveries.listFirst(instanceId, 0, 10)).find(
+        ({ eventId }) => eventId === third!.eventId,
+      )
+      await store.deliveries.recordAttempt(lease, again!, attempt(again!, at(made + 40)), { kind: 'delivered' })
+      expect(await recent()).toEqual({ retrying: 1, givenUp: 0, lastDeliveredAt: made + 45, lastGivenUpAt: null })
+    })
+
+    test('every event of a period is counted once, by its outcome', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const made = Date.now()
+      for (let count = 0; count < 4; count += 1) await store.events.recordIncoming(lease, incoming(), made)
+      await store.instances.setWebhookUrl(instanceId, null)
+      await store.events.recordIncoming(lease, incoming(), made)
+      const due = await store.deliveries.listFirst(instanceId, 0, 10)
+      expect(due).toHaveLength(4)
+      const [once, never, twice] = due
+      const took = { startedAt: made, durationMs: 30 }
+      await store.deliveries.recordAttempt(lease, once!, attempt(once!, took), { kind: 'delivered' })
+      await store.deliveries.recordAttempt(lease, never!, attempt(never!, took), { kind: 'exhausted' })
+      await store.deliveries.recordAttempt(lease, twice!, attempt(twice!, took), {
+        kind: 'retry',
+        dueAt: made,
+        failedAt: 0,
+      })
+      const second = { ...twice!, attemptNumber: 2 }
+      await store.deliveries.recordAttempt(lease, second, attempt(second, took), { kind: 'delivered' })
+
+      const outcomes = await store.statistics.outcomes(instanceId, made, made + 1)
+      expect(outcomes).toMatchObject({ first: 1, retried: 1, exhausted: 1, waiting: 1, notPosted: 1 })
+      const within50Ms = LATENCY_BOUNDS_MS.indexOf(50)
+      expect(outcomes.latencies).toHaveLength(LATENCY_BOUNDS_MS.length + 1)
+      expect(outcomes.latencies[within50Ms]).toBe(2)
+      expect(outcomes.latencies.reduce((sum, count) => sum + count, 0)).toBe(2)
+      const empty = await store.statistics.outcomes(instanceId, made + 1, made + 2)
+      expect(empty).toMatchObject({ first: 0, retried: 0, exhausted: 0, waiting: 0, notPosted: 0 })
+    })
+
+    test('the events that a redelivery would select can be counted, and so can unfinished redeliveries', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const made = Date.now()
+      for (let count = 0; count < 3; count += 1) await store.events.recordIncoming(lease, incoming(), made)
+      for (const delivery of await store.deliveries.listFirst(instanceId, 0, 10)) {
+        await store.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'exhausted' })
+      }
+      expect(await store.statistics.countEnded(instanceId, made, 'exhausted')).toBe(3)
+      expect(await store.statistics.countEnded(instanceId, made + 1, 'exhausted')).toBe(0)
+      expect(await store.statistics.countEnded(instanceId, made, 'delivered')).toBe(0)
+      expect(await store.deliveries.redeliverSince(instanceId, made, 'exhausted', Date.now())).toEqual({
+        kind: 'queued',
+        count: 3,
+      })
+      expect(await store.statistics.countEnded(instanceId, made, 'exhausted')).toBe(0)
+      expect(await store.statistics.countRedelivering(instanceId)).toBe(3)
+      expect(MAX_COUNTED).toBeGreaterThan(3)
+    })
+  })
+
+  describe('the details of an instance', () => {
+    const context = withStore(createHarness)
+
+    test('received messages are listed newest first, with their bodies', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      for (const [index, text] of ['one', 'two', 'three'].entries()) {
+        await store.events.recordIncoming(lease, incoming({ id: text, text }), 1_000 + index)
+      }
+      const received = await store.events.listReceived(lease.instanceId, 2)
+      expect(received.map(({ body }) => JSON.parse(body).data.text)).toEqual(['three', 'two'])
+      expect(received[0]?.createdAt).toBe(1_002)
+    })
+
+    test('the time of the last change of the secret is known', async () => {
+      const { store } = context
+      const { id } = await store.instances.create(newInstance(), 1_000)
+      expect(await store.instances.findSecretChangedAt(id)).toBeNull()
+      await store.instances.replaceWebhookSecret(id, newInstance().webhookSecret, 5_000)
+      expect(await store.instances.findSecretChangedAt(id)).toBe(5_000)
+    })
+
+    test('every change of a log gives a log hint', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      let hints = 0
+      const stop = store.hints.on('log', changed => {
+        if (changed === instanceId) hints += 1
+      })
+      const hinted = async (change: () => Promise<unknown>) => {
+        const before = hints
+        await change()
+        return hints > before
+      }
+      let message = { whatsappId: '' }
+      expect(await hinted(async () => (message = await acceptPrepared(store, lease)))).toBe(true)
+      expect(await hinted(() => store.messages.recordProgress(lease, message.whatsappId, 'sent', Date.now()))).toBe(
+        true,
+      )
+      expect(await hinted(() => store.messages.recordProgress(lease, message.whatsappId, 'sent', Date.now()))).toBe(
+        false,
+      )
+      expect(await hinted(() => store.events.recordIncoming(lease, incoming(), Date.now()))).toBe(true)
+      const [due] = await store.deliveries.listFirst(instanceId, 0, 1)
+      expect(
+        await hinted(() => store.deliveries.recordAttempt(lease, due!, attempt(due!), { kind: 'exhausted' })),
+      ).toBe(true)
+      expect(await hinted(() => store.deliveries.redeliver(instanceId, due!.eventId, Date.now()))).toBe(true)
+      stop()
+    })
+
+    test('the cause of a stop is stored with its reason', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      await store.connections.record(lease, { state: 'stopped', reason: 'Banned.', cause: 'banned' }, 1)
+      expect(await store.connections.find(lease.instanceId)).toMatchObject({ state: 'stopped', cause: 'banned' })
+      await store.connections.record(lease, { state: 'connected', reason: 'Connected.', cause: null }, 2)
+      expect((await store.connections.find(lease.instanceId))?.cause).toBeNull()
+    })
+  })
+}

@@ -1,0 +1,113 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { newMessageId } from '../../../src/domain/ids.ts'
+import type { Store } from '../../../src/store/store.ts'
+import {
+  accept,
+  acceptPrepared,
+  attempt,
+  createConnected,
+  deliverAll,
+  idempotency,
+  incoming,
+  listReady,
+  newMessage,
+  PREPARED,
+} from '../fixture.ts'
+import type { CreateHarness, StoreHarness } from '../harness.ts'
+
+export function retentionContract(createHarness: CreateHarness): void {
+  describe('retention', () => {
+    let harness: StoreHarness
+    let store: Store
+
+    async function open(): Promise<void> {
+      harness = await createHarness()
+      store = await harness.open()
+    }
+
+    afterEach(() => harness.dispose())
+
+    async function eraseBefore(before: number): Promise<number> {
+      let total = 0
+      for (;;) {
+        const rows = await store.retention.step(before, Date.now())
+        if (rows === 0) return total
+        total += rows
+      }
+    }
+
+    async function count(table: string): Promise<number> {
+      return Number((await harness.execute(`select count(*) as count from ${table}`))[0]!['count'])
+    }
+
+    test('erases old messages with their events, deliveries and attempts, and keeps recent ones', async () => {
+      await open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const old = newMessage(instanceId, { id: newMessageId(1_000) })
+      const young = newMessage(instanceId, { id: newMessageId(2_000) })
+      await store.messages.accept(old, 1_000)
+      await store.messages.accept(young, 2_000)
+      for (const { id } of [old, young]) await store.messages.recordPrepared(lease, id, PREPARED)
+      await store.messages.recordProgress(lease, old.whatsappId, 'read', 1_000)
+      await store.messages.recordProgress(lease, young.whatsappId, 'sent', 2_000)
+      await store.events.recordIncoming(lease, incoming(), 1_500)
+      await store.events.recordIncoming(lease, incoming(), 2_500)
+      await deliverAll(store, lease)
+      expect(await eraseBefore(1_000)).toBe(0)
+      expect(await eraseBefore(2_000)).toBe(2 + 4 + 4 + 4)
+      expect(await store.messages.find(instanceId, old.id)).toBeNull()
+      expect(await store.messages.find(instanceId, young.id)).not.toBeNull()
+      expect((await store.events.list(instanceId, { limit: 10 })).data).toHaveLength(2)
+      expect([await count('finished_deliveries'), await count('attempts')]).toEqual([2, 2])
+    })
+
+    test('keeps queued messages and those with a pending delivery', async () => {
+      await open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      await acceptPrepared(store, lease)
+      const undelivered = await acceptPrepared(store, lease)
+      await store.messages.recordProgress(lease, undelivered.whatsappId, 'delivered', 1)
+      await store.events.recordIncoming(lease, incoming(), 1)
+      const later = Date.now() + 60_000
+      expect(await eraseBefore(later)).toBe(0)
+      const [sent] = await listReady(store, instanceId)
+      await store.deliveries.recordAttempt(lease, sent!, attempt(sent!), { kind: 'exhausted' })
+      expect(await eraseBefore(later)).toBe(0)
+      await deliverAll(store, lease)
+      expect(await eraseBefore(later)).toBe(2 + 3 + 3 + 3)
+      expect(await store.messages.listQueued(instanceId, 10)).toHaveLength(1)
+    })
+
+    test('erases expired idempotency keys and numbers, and no others', async () => {
+      await open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      await store.numbers.record(lease, '551', null, 0)
+      await store.numbers.record(lease, '552', null, Date.now())
+      await accept(store, instanceId, { idempotency: idempotency('old') })
+      await harness.execute('update idempotency_keys set expires_at = 1')
+      await accept(store, instanceId, { idempotency: idempotency('new') })
+      expect(await eraseBefore(0)).toBe(2)
+      expect([await count('idempotency_keys'), await count('numbers')]).toEqual([1, 1])
+    })
+
+    test('works in small steps until nothing is left to erase', async () => {
+      await open()
+      const leases = await Promise.all([1, 2, 3].map(() => createConnected(store)))
+      for (const lease of leases) {
+        await Promise.all(Array.from({ length: 150 }, () => store.events.recordIncoming(lease, incoming(), 1)))
+        const due = await store.deliveries.listFirst(lease.instanceId, 0, 200)
+        const record = (delivery: (typeof due)[number]) =>
+          store.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'delivered' })
+        await Promise.all(due.map(record))
+      }
+      const first = await store.retention.step(2, Date.now())
+      expect(first).toBeGreaterThan(0)
+      expect(first).toBeLessThanOrEqual(1_000)
+      expect(first + (await eraseBefore(2))).toBe(3 * 150 * 4)
+      expect(await count('events')).toBe(0)
+    })
+  })
+}

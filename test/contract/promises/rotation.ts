@@ -1,0 +1,134 @@
+import { randomBytes } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type RotationOptions, rotateMasterKey } from '../../../src/store/encryption/key-rotation.ts'
+import { KeyRotationUnfinished, OtherRotation, WrongMasterKey } from '../../../src/store/errors.ts'
+import type { Lease } from '../../../src/store/leases/leases.ts'
+import { createOwned } from '../fixture.ts'
+import { type CreateHarness, MASTER_KEY, type StoreHarness } from '../harness.ts'
+
+const OLD = MASTER_KEY
+const NEW = new Uint8Array(32).fill(8)
+const THIRD = new Uint8Array(32).fill(9)
+const CREDENTIALS = 1_100
+const NOW = 1_000
+
+export function rotationContract(createHarness: CreateHarness): void {
+  describe('rotation of the master key', () => {
+    let harness: StoreHarness
+    let lease: Lease
+    let secrets: { current: string; previous: string | null }
+    const values = new Map(Array.from({ length: CREDENTIALS }, (_, index) => [`${index}`, randomBytes(index % 70)]))
+
+    beforeEach(async () => {
+      harness = await createHarness()
+      const store = await harness.open()
+      lease = await createOwned(store)
+      await store.instances.replaceWebhookSecret(lease.instanceId, `whsec_${randomBytes(32).toString('base64')}`, NOW)
+      secrets = (await store.instances.findSigningSecrets(lease.instanceId, NOW))!
+      await store.credentials.set(
+        lease,
+        [...values].map(([id, value]) => ({ type: 'session', id, value })),
+      )
+      await store.leases.release(lease)
+      await store.close()
+    })
+    afterEach(() => harness.dispose())
+
+    function rotate(changes: Partial<RotationOptions> = {}) {
+      const { dataDir, databaseUrl } = harness.options
+      return rotateMasterKey({
+        dataDir,
+        databaseUrl,
+        currentKey: OLD,
+        nextKey: () => NEW,
+        adopt: () => undefined,
+        ...changes,
+      })
+    }
+
+    async function expectAllUnder(masterKey: Uint8Array): Promise<void> {
+      const store = await harness.open({ masterKey })
+      try {
+        expect(await store.instances.findSigningSecrets(lease.instanceId, NOW)).toEqual(secrets)
+        const found = await store.credentials.get(lease.instanceId, 'session', [...values.keys()])
+        expect(found.size).toBe(CREDENTIALS)
+        for (const [id, value] of values) expect(Buffer.from(found.get(id)!).equals(value)).toBe(true)
+      } finally {
+        await store.close()
+      }
+    }
+
+    test('re-encrypts secrets and credentials under the new key, so the old one opens nothing', async () => {
+      const reported: [number, number][] = []
+      const outcome = await rotate({ onProgress: (done, total) => reported.push([done, total]) })
+      expect(outcome).toEqual({ kind: 'rotated', values: CREDENTIALS + 1, unreadable: 0 })
+      expect(reported[0]).toEqual([0, CREDENTIALS + 1])
+      expect(reported.at(-1)).toEqual([CREDENTIALS + 1, CREDENTIALS + 1])
+      await expect(harness.open({ masterKey: OLD })).rejects.toThrow(WrongMasterKey)
+      await expectAllUnder(NEW)
+    })
+
+    test('interrupted between two steps, it blocks a start and resumes where it stopped', async () => {
+      for (const brokenAt of [0, 1, 501, 1_001]) {
+        const onProgress = (done: number) => {
+          if (done === brokenAt) breakOff()
+        }
+        await expect(rotate({ onProgress })).rejects.toThrow('broken off')
+        for (const masterKey of [OLD, NEW])
+          await expect(harness.open({ masterKey })).rejects.toThrow(KeyRotationUnfinished)
+      }
+      await rotate()
+      await expectAllUnder(NEW)
+    })
+
+    test('interrupted before or after the new key is adopted, it is finished by the next run', async () => {
+      await expect(rotate({ adopt: breakOff })).rejects.toThrow('broken off')
+      await expect(harness.open({ masterKey: NEW })).rejects.toThrow(KeyRotationUnfinished)
+      let adopted = 0
+      const adopt = () => {
+        adopted += 1
+        breakOff()
+      }
+      await expect(rotate({ adopt })).rejects.toThrow('broken off')
+      expect(adopted).toBe(1)
+      expect(await rotate({ currentKey: NEW, nextKey: breakOff })).toEqual({ kind: 'already' })
+      await expectAllUnder(NEW)
+    })
+
+    test('that has finished does nothing if it is run again', async () => {
+      await rotate()
+      expect(await rotate()).toEqual({ kind: 'already' })
+      await expectAllUnder(NEW)
+    })
+
+    test('refuses other keys and changes nothing', async () => {
+      await expect(rotate({ currentKey: THIRD })).rejects.toThrow(WrongMasterKey)
+      await expectAllUnder(OLD)
+      await expect(rotate({ onProgress: breakOff })).rejects.toThrow('broken off')
+      await expect(rotate({ nextKey: () => THIRD })).rejects.toThrow(OtherRotation)
+      // Swapped keys during an unfinished rotation.
+      await expect(rotate({ currentKey: NEW, nextKey: () => OLD })).rejects.toThrow(WrongMasterKey)
+      await expect(rotate({ currentKey: NEW, nextKey: () => THIRD })).rejects.toThrow(WrongMasterKey)
+      await rotate()
+      await expectAllUnder(NEW)
+    })
+
+    test('leaves a damaged value unchanged and reports it', async () => {
+      await harness.execute(
+        "update credentials set value = (select value from credentials where id = '7') where id = '8'",
+      )
+      expect(await rotate()).toMatchObject({ unreadable: 1 })
+    })
+
+    test('refuses to run while a node is running, and changes nothing', async () => {
+      const store = await harness.open()
+      await expect(rotate()).rejects.toMatchObject({ name: harness.kind === 'sqlite' ? 'DataDirInUse' : 'StillInUse' })
+      await store.close()
+      await expectAllUnder(OLD)
+    })
+  })
+}
+
+function breakOff(): never {
+  throw new Error('broken off')
+}

@@ -1,0 +1,269 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { EVENT_KINDS, failureBody, incomingBody, progressBody } from '../../../src/domain/event.ts'
+import { INCOMING_TYPES } from '../../../src/domain/incoming-message.ts'
+import { FAILURE_CODES, messageFailure } from '../../../src/domain/message.ts'
+import { ApiDocument, type OpenApi } from './document.ts'
+import { ApiHarness } from './harness.ts'
+
+let api: ApiHarness
+let document: OpenApi
+
+beforeAll(async () => {
+  api = await ApiHarness.start()
+  document = (await api.call({ path: '/openapi.json' })).body
+})
+afterAll(() => api[Symbol.asyncDispose]())
+
+/** Every object in the document, with its path. */
+function* walk(value: unknown, path = '#'): Generator<[path: string, value: Record<string, unknown>]> {
+  if (typeof value !== 'object' || value === null) return
+  yield [path, value as Record<string, unknown>]
+  for (const [key, inner] of Object.entries(value)) yield* walk(inner, `${path}/${key}`)
+}
+
+function operations(): [string, string, Record<string, unknown> & OpenApi['paths'][string][string]][] {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]): [string, string, typeof operation & Record<string, unknown>] => [
+      method.toUpperCase(),
+      path,
+      operation as typeof operation & Record<string, unknown>,
+    ]),
+  )
+}
+
+describe('/openapi.json', () => {
+  test('is OpenAPI 3.1 and names the service and its version', () => {
+    expect(document).toMatchObject({ openapi: '3.1.0', info: { title: 'Pombal', version: '1.2.3' } })
+  })
+
+  test('lists every call of the contract and of the management API, and no other', () => {
+    expect(
+      operations()
+        .map(([method, path]) => `${method} ${path}`)
+        .sort(),
+    ).toEqual(
+      [
+        'GET /healthz',
+        'GET /readyz',
+        'POST /v1/messages/text',
+        'GET /v1/messages/{id}',
+        'GET /v1/instance',
+        'GET /v1/webhooks/{instanceId}',
+        'PUT /v1/webhooks/{instanceId}',
+        'POST /admin/v1/instances',
+        'GET /admin/v1/instances',
+        'GET /admin/v1/instances/{id}',
+        'PATCH /admin/v1/instances/{id}',
+        'DELETE /admin/v1/instances/{id}',
+        'POST /admin/v1/instances/{id}/token',
+        'POST /admin/v1/instances/{id}/connect',
+        'GET /admin/v1/instances/{id}/connection',
+        'GET /admin/v1/instances/{id}/health',
+        'GET /admin/v1/instances/{id}/connection/stream',
+        'POST /admin/v1/instances/{id}/logout',
+        'GET /admin/v1/instances/{id}/webhook',
+        'PUT /admin/v1/instances/{id}/webhook',
+        'POST /admin/v1/instances/{id}/webhook/secret',
+        'GET /admin/v1/instances/{id}/messages',
+        'GET /admin/v1/instances/{id}/messages/{messageId}',
+        'GET /admin/v1/instances/{id}/events',
+        'GET /admin/v1/instances/{id}/events/{eventId}',
+        'POST /admin/v1/instances/{id}/events/{eventId}/redeliver',
+        'POST /admin/v1/instances/{id}/events/redeliver',
+        'POST /admin/v1/instances/{id}/sandbox/incoming',
+        'GET /admin/v1/instances/{id}/sandbox/conversations',
+        'GET /admin/v1/instances/{id}/sandbox/phone',
+        'PUT /admin/v1/instances/{id}/sandbox/phone',
+        'POST /admin/v1/instances/{id}/messages',
+        'POST /admin/v1/instances/{id}/webhook/test',
+        'GET /admin/v1/instances/{id}/statistics',
+        'GET /admin/v1/instances/{id}/deliveries/counts',
+        'GET /admin/v1/activity',
+        'GET /admin/v1/changes',
+        'POST /admin/v1/session',
+        'GET /admin/v1/session',
+        'DELETE /admin/v1/session',
+        'GET /admin/v1/sessions',
+        'DELETE /admin/v1/sessions/{id}',
+        'PUT /admin/v1/password',
+      ].sort(),
+    )
+  })
+
+  test('every $ref resolves, and no internal key is left', () => {
+    const paths = new Set([...walk(document)].map(([path]) => path))
+    for (const [path, value] of walk(document)) {
+      if (typeof value['$ref'] === 'string')
+        expect(paths, `${path} refers to ${value['$ref']}`).toContain(value['$ref'])
+      for (const key of ['x-refusals', 'x-rated', 'x-optional-body']) expect(value, path).not.toHaveProperty(key)
+    }
+  })
+
+  test('every operation has its own ID, a summary, a known tag, and security', () => {
+    const tags = new Set((document as unknown as { tags: { name: string }[] }).tags.map(({ name }) => name))
+    const ids = operations().map(([, , operation]) => operation['operationId'])
+    expect(new Set(ids).size).toBe(ids.length)
+    for (const [method, path, operation] of operations()) {
+      const isOpen = operation['operationId'] === 'signIn' || !/^\/(v1|admin)\//.test(path)
+      const wanted = isOpen ? [] : path.startsWith('/v1/') ? [{ token: [] }] : [{ adminKey: [] }]
+      expect(operation['operationId'], `${method} ${path}`).toMatch(/^[a-z][A-Za-z]+$/)
+      expect(operation['summary']).toEqual(expect.any(String))
+      expect(operation['security']).toEqual(wanted)
+      for (const tag of operation['tags'] as string[]) expect(tags).toContain(tag)
+    }
+    expect(document.components['securitySchemes']).toMatchObject({
+      token: { type: 'http', scheme: 'bearer' },
+      adminKey: { type: 'http', scheme: 'bearer' },
+    })
+  })
+
+  test('every parameter in a path is declared', () => {
+    for (const [method, path, operation] of operations()) {
+      const declared = ((operation['parameters'] ?? []) as { in: string; name: string; required: boolean }[])
+        .filter(parameter => parameter.in === 'path' && parameter.required)
+        .map(({ name }) => name)
+      const used = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      expect(declared.sort(), `${method} ${path}`).toEqual(used.sort())
+    }
+  })
+
+  test('the send call lists every status, code and header of the contract', () => {
+    const { responses, requestBody, parameters } = document.paths['/v1/messages/text']!['post'] as unknown as {
+      responses: Record<string, { headers: object; content: { 'application/json': { examples?: object } } }>
+      requestBody: { required: boolean }
+      parameters: { name: string; in: string; required: boolean }[]
+    }
+    const codes = Object.fromEntries(
+      Object.entries(responses).map(([status, { content }]) => [
+        status,
+        Object.keys(content['application/json'].examples ?? {}).sort(),
+      ]),
+    )
+    expect(codes).toEqual({
+      202: [],
+      400: ['invalid_phone_number', 'invalid_request'],
+      401: ['invalid_token'],
+      413: ['payload_too_large'],
+      415: ['unsupported_media_type'],
+      422: ['idempotency_key_reused', 'instance_not_connected'],
+      429: ['rate_limit_exceeded'],
+      500: ['internal_error'],
+      503: ['service_unavailable'],
+    })
+    const rate = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'X-Request-Id']
+    expect(Object.keys(responses['202']!.headers).sort()).toEqual(['Idempotent-Replayed', ...rate])
+    expect(Object.keys(responses['429']!.headers).sort()).toEqual([...rate.slice(0, 3), 'Retry-After', 'X-Request-Id'])
+    expect(Object.keys(responses['401']!.headers).sort()).toEqual(['WWW-Authenticate', 'X-Request-Id'])
+    expect(requestBody.required).toBe(true)
+    expect(parameters).toMatchObject([{ name: 'X-Idempotency-Key', in: 'header', required: false }])
+  })
+
+  test('an optional body is not required', () => {
+    const required = (path: string) =>
+      (document.paths[path]!['post'] as unknown as { requestBody: { required: boolean } }).requestBody.required
+    expect(required('/admin/v1/instances')).toBe(false)
+    expect(required('/admin/v1/instances/{id}/connect')).toBe(false)
+    expect(required('/admin/v1/instances/{id}/events/redeliver')).toBe(true)
+  })
+
+  test('every example matches its schema', () => {
+    const checker = new ApiDocument(document)
+    for (const [path, value] of walk(document)) {
+      if (typeof value['schema'] !== 'object' || value['schema'] === null) continue
+      const examples = Object.values((value['examples'] ?? {}) as Record<string, { value: unknown }>)
+      for (const { value: example } of examples) checker.checkSchema(path, value['schema'], example)
+      if ('example' in value) checker.checkSchema(path, value['schema'], value['example'])
+    }
+    for (const [path, value] of walk(document.components['schemas'])) {
+      if (Array.isArray(value['examples'])) {
+        for (const example of value['examples']) checker.checkSchema(path, value, example)
+      }
+    }
+  })
+})
+
+describe('the events', () => {
+  const subject = { instanceId: 'inst_1', messageId: 'msg_1', to: '5511987654321' }
+
+  function check(body: string): void {
+    const checker = new ApiDocument(document)
+    const parsed = JSON.parse(body)
+    checker.checkSchema(
+      body,
+      document.webhooks[parsed.event]!.post.requestBody.content['application/json']!.schema,
+      parsed,
+    )
+  }
+
+  test('every kind is described, with its headers', () => {
+    expect(Object.keys(document.webhooks)).toEqual([...EVENT_KINDS])
+    for (const { post } of Object.values(document.webhooks)) {
+      const names = (post as unknown as { parameters: { name: string }[] }).parameters.map(({ name }) => name)
+      expect(names.sort()).toEqual([
+        'User-Agent',
+        'X-Service-Attempt',
+        'X-Service-Event',
+        'X-Service-Signature',
+        'webhook-id',
+        'webhook-signature',
+        'webhook-timestamp',
+      ])
+    }
+  })
+
+  test('objects written by the domain match their descriptions', () => {
+    for (const reached of ['sent', 'delivered', 'read'] as const) check(progressBody(subject, reached, 0))
+    for (const code of FAILURE_CODES) check(failureBody(subject, messageFailure(code, 421), 0))
+    for (const type of INCOMING_TYPES) {
+      const sender = { chat: '5511987654321', lid: null, username: null }
+      check(incomingBody('inst_1', 'msg_1', { id: 'A', from: '5511987654321', type, sentAt: 0, ...sender }))
+      check(
+        incomingBody('inst_1', 'msg_1', {
+          id: 'A',
+          from: '12345',
+          addressing: 'lid',
+          type,
+          text: 'x'.repeat(70_000),
+          group: '1@g.us',
+          name: 'n',
+          chat: '1@g.us',
+          lid: '12345@lid',
+          username: 'n',
+          sentAt: 0,
+        }),
+      )
+    }
+  })
+
+  test('anything undescribed is detected', () => {
+    expect(() => check(JSON.stringify({ ...JSON.parse(progressBody(subject, 'sent', 0)), more: 1 }))).toThrow()
+    expect(() => check(progressBody(subject, 'sent', 0).replace('"status":"sent"', '"status":"read"'))).toThrow()
+  })
+})
+
+describe('/docs', () => {
+  test('is a page whose policy allows only this server, and its one inline script by digest', async () => {
+    const page = await api.call({ path: '/docs/' })
+    expect(page.status).toBe(200)
+    expect(page.headers.get('content-type')).toMatch(/^text\/html/)
+    const policy = page.headers.get('content-security-policy')!
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).toMatch(/script-src 'self' 'sha256-[A-Za-z0-9+/]{43}='/)
+    expect(policy).toContain("frame-ancestors 'none'")
+    expect(policy).not.toMatch(/https?:/)
+    expect([...page.text.matchAll(/(?:src|href)="(https?:[^"]*)"/g)]).toEqual([])
+    expect(page.text).not.toMatch(/cdn|fonts\.(googleapis|scalar)/)
+  })
+
+  test('its script is served by this server', async () => {
+    const script = await api.call({ path: '/docs/js/scalar.js' })
+    expect(script.status).toBe(200)
+    expect(script.headers.get('content-type')).toMatch(/javascript/)
+    expect(script.text.length).toBeGreaterThan(1_000_000)
+  })
+
+  test('without the trailing slash it redirects', async () => {
+    const answer = await api.call({ path: '/docs' })
+    expect([answer.status, answer.headers.get('location')]).toEqual([301, '/docs/'])
+  })
+})

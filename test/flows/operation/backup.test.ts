@@ -1,0 +1,100 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import type { MessageView } from '../../api-client.ts'
+import { createDatabase } from '../../databases/database.ts'
+import { LoadHarness } from '../../rig/harness.ts'
+import { newSeed } from '../../rig/random.ts'
+import { Service } from '../../service.ts'
+import { until } from '../../until.ts'
+
+const ROOT = join(import.meta.dirname, '../../..')
+const OWNER_ONLY = 0o600
+const RWX = 0o777
+
+describe('a backup', () => {
+  let folder: string
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'pombal-backups-'))
+  })
+
+  afterEach(() => rmSync(folder, { recursive: true }))
+
+  async function run(script: 'backup' | 'restore', path: string, dataDir: string) {
+    const env = { PATH: process.env['PATH'], DATA_DIR: dataDir }
+    return promisify(execFile)(process.execPath, [join(ROOT, `scripts/${script}.ts`), path], { env }).then(
+      ({ stdout }) => ({ code: 0, said: stdout }),
+      ({ code, stderr }: { code: number; stderr: string }) => ({ code, said: stderr }),
+    )
+  }
+
+  test('a backup made under load restores to a consistent database that starts, sends and reports', async () => {
+    const database = await createDatabase('sqlite', inject('postgresUrl'))
+    const harness = await LoadHarness.open({ database, instances: 1, seed: newSeed() })
+    try {
+      const { service } = harness
+      harness.startLoad()
+      await harness.untilRecovered(20_000)
+      const before = harness.loads[0]!.accepted.map(({ messageId }) => messageId)
+      const { said } = await run('backup', folder, service.dataDir)
+      expect(said).toMatch(/contains neither the master key/)
+      await harness.untilRecovered(20_000)
+      await harness.stopLoad()
+      await harness.untilQuiet()
+      await service.kill('SIGTERM')
+      const files = readdirSync(folder)
+      expect(files).toEqual([expect.stringMatching(/^pombal-.*\.db$/)])
+      const file = join(folder, files[0]!)
+      expect(statSync(file).mode & RWX).toBe(OWNER_ONLY)
+      expect((await run('restore', file, service.dataDir)).said).toMatch(/Restored. Start the service/)
+      await service.start()
+      const { client } = harness.linkedInstances[0]!
+      await service.admin.untilState(client.id, 'connected')
+      for (const id of before) expect(await client.message(id)).toMatchObject({ id })
+      const listQueued = () => service.admin.listMessages(client.id, '?state=queued')
+      await until('an empty queue', async () => (await listQueued()).length === 0)
+      // Messages that were queued in the backup were sent again, under their WhatsApp IDs.
+      for (const phone of new Set(harness.loads.flatMap(({ accepted }) => accepted.flatMap(({ phones }) => phones)))) {
+        const texts = (await harness.network!.inbox(phone)).map(({ text }) => text)
+        expect(new Set(texts).size).toBe(texts.length)
+      }
+      // The sessions have advanced since the backup. The restored instance asks for messages that it cannot decrypt.
+      const known = harness.loads[0]!.accepted.findLast(({ to }) => to.startsWith('5511'))!
+      const { id } = await client.send(known.to, 'after the restore')
+      const read = await until('it to be read', async () => {
+        const message: MessageView = await client.message(id)
+        return message.status === 'read' && message
+      })
+      expect(read.error).toBeNull()
+      const shown = await harness.network!.inbox(known.to)
+      expect(shown.filter(({ text }) => text === 'after the restore')).toHaveLength(1)
+    } finally {
+      await harness.dispose()
+      await database.dispose()
+    }
+  })
+
+  test('cannot replace a database that is in use', async () => {
+    const service = await new Service().start()
+    try {
+      await run('backup', folder, service.dataDir)
+      const file = join(folder, readdirSync(folder)[0]!)
+      const refused = await run('restore', file, service.dataDir)
+      expect(refused).toMatchObject({ code: 1, said: expect.stringContaining('Another process works on') })
+      await service.kill('SIGTERM')
+      writeFileSync(file, 'no database at all')
+      const damaged = await run('restore', file, service.dataDir)
+      expect(damaged).toMatchObject({
+        code: 1,
+        said: expect.stringContaining('is damaged or is not an SQLite database'),
+      })
+      await service.start()
+    } finally {
+      await service.dispose()
+    }
+  })
+})

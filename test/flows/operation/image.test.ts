@@ -1,0 +1,160 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+
+/** What can be said of the image and of compose.yaml without Docker. */
+
+const ROOT = join(import.meta.dirname, '../../..')
+const read = (name: string) => readFileSync(join(ROOT, name), 'utf8')
+
+/** Instructions, continuation lines joined. */
+const instructions = read('Dockerfile')
+  .replace(/^#.*\n/gm, '')
+  .replaceAll(/\\\n\s*/g, '')
+  .split('\n')
+  .filter(line => line !== '')
+const lastStage = instructions.slice(instructions.findLastIndex(line => line.startsWith('FROM ')))
+
+function argumentsOf(instruction: string, lines = lastStage): string[] {
+  return lines.filter(line => line.startsWith(`${instruction} `)).map(line => line.slice(instruction.length + 1))
+}
+
+/** BusyBox's in the image; other shells behave the same. */
+const HAS_WGET = (process.env['PATH'] ?? '').split(':').some(folder => existsSync(join(folder, 'wget')))
+
+interface ComposeService {
+  image: string
+  read_only?: boolean
+  cap_drop?: string[]
+  stop_grace_period?: string
+  environment?: Record<string, string>
+  depends_on?: Record<string, { condition: string }>
+  healthcheck?: { test: string[] }
+  ports?: string[]
+}
+
+const compose = parse(read('compose.yaml'), { merge: true }) as {
+  services: Record<string, ComposeService>
+  configs: Record<string, { content: string }>
+}
+
+test('the image runs the tested Node version as an unprivileged user, and the service gets the signals', () => {
+  const { node } = JSON.parse(read('package.json')).dependencies
+  for (const from of argumentsOf('FROM', instructions)) {
+    expect(from).toMatch(new RegExp(`^(node:${node.replaceAll('.', '\\.')}-alpine|manifests)( AS \\w+)?$`))
+  }
+  expect(argumentsOf('USER')).toEqual(['1000:1000'])
+  expect(JSON.parse(argumentsOf('CMD')[0] ?? '')).toEqual(['node', 'bin/pombal.js'])
+  expect(argumentsOf('STOPSIGNAL')).toEqual(['SIGTERM'])
+  expect(argumentsOf('ENV').join(' ')).not.toMatch(/KEY|PASSWORD|SECRET|DATABASE_URL/)
+})
+
+test('the image has the simulator for the sandbox, the built panel, and no tools', () => {
+  const [ofPanel, ofService] = argumentsOf('RUN npm', instructions)
+  expect(ofPanel).toContain('ci ')
+  expect(ofService).toContain('--omit=dev')
+  expect(ofService).toContain('--workspace=@pombal/simulator --include-workspace-root')
+  const copied = argumentsOf('COPY')
+  for (const folder of ['bin', 'src', 'simulator/src']) expect(copied).toContain(`${folder} ${folder}`)
+  expect(copied).toContain('--from=panel /app/panel/dist panel/dist')
+})
+
+test('every file that the image copies exists, and the build does not ignore it', () => {
+  const ignored = read('.dockerignore').split('\n')
+  const sources = argumentsOf('COPY', instructions)
+    .filter(line => !line.startsWith('--from'))
+    .flatMap(line => line.split(' ').slice(0, -1))
+  for (const source of sources) {
+    expect(existsSync(join(ROOT, source)), source).toBe(true)
+    const allowed = ignored.some(line => line.startsWith('!') && `${source}/`.startsWith(`${line.slice(1)}/`))
+    expect(allowed, source).toBe(true)
+  }
+})
+
+test.skipIf(!HAS_WGET).each([
+  [200, 0],
+  [503, 1],
+])('the image’s health check ends with %i → %i, without starting Node', async (status, code) => {
+  const server = createServer((request, response) => {
+    response.writeHead(request.url === '/readyz' ? status : 404).end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const [, command = ''] = argumentsOf('HEALTHCHECK')[0]?.split(' CMD ') ?? []
+  const env = { PATH: process.env['PATH'], PORT: String((server.address() as AddressInfo).port) }
+  const ended = await promisify(execFile)('sh', ['-c', command], { env }).then(
+    () => 0,
+    (error: { code: number }) => error.code,
+  )
+  server.close()
+  expect(command).not.toContain('node')
+  expect(ended).toBe(code)
+})
+
+test('backup, restore and the rotation of the keys run in the image', async () => {
+  const image = mkdtempSync(join(tmpdir(), 'pombal-image-'))
+  try {
+    for (const line of argumentsOf('COPY').filter(text => !text.startsWith('--from'))) {
+      const parts = line.split(' ')
+      const target = join(image, parts.at(-1) ?? '')
+      for (const source of parts.slice(0, -1)) {
+        const isInFolder = parts.length > 2 || line.endsWith('/')
+        cpSync(join(ROOT, source), isInFolder ? join(target, basename(source)) : target, { recursive: true })
+      }
+    }
+    for (const name of ['package.json', 'node_modules']) symlinkSync(join(ROOT, name), join(image, name))
+    expect(existsSync(join(image, 'LICENSE')) && existsSync(join(image, 'NOTICE'))).toBe(true)
+    const env = { PATH: process.env['PATH'], DATA_DIR: join(image, 'data') }
+    for (const script of ['backup.ts', 'restore.ts', 'rotate-keys.ts']) {
+      const said = await promisify(execFile)(process.execPath, [join(image, 'scripts', script), join(image, 'x')], {
+        env,
+      }).then(
+        ({ stdout }) => stdout,
+        (error: { stderr: string }) => error.stderr,
+      )
+      expect(said, script).not.toMatch(/ {4}at |ERR_MODULE_NOT_FOUND/)
+      expect(said.trim(), script).not.toBe('')
+    }
+  } finally {
+    rmSync(image, { recursive: true })
+  }
+})
+
+test('a production installation includes Node and builds the panel', () => {
+  const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, { dev?: boolean }> }
+  for (const name of ['node', 'vite', '@vitejs/plugin-react']) {
+    expect(packages[`node_modules/${name}`]?.dev, name).toBeUndefined()
+  }
+})
+
+test('compose.yaml runs two equal, hardened nodes on one PostgreSQL, behind a balancer that uses both', () => {
+  const { database, balancer, ...nodes } = compose.services
+  expect(Object.keys(nodes)).toEqual(['node-1', 'node-2'])
+  expect(nodes['node-1']).toEqual(nodes['node-2'])
+  const node = nodes['node-1'] as ComposeService
+  expect(node).toMatchObject({ read_only: true, cap_drop: ['ALL'], stop_grace_period: '15s' })
+  expect(node.depends_on).toEqual({ database: { condition: 'service_healthy' } })
+  expect(database?.healthcheck?.test).toContain('pg_isready')
+  expect(balancer?.healthcheck).toBeDefined()
+  expect(balancer?.ports?.every(port => port.startsWith('127.0.0.1:'))).toBe(true)
+  expect(Object.values(balancer?.depends_on ?? {})).toEqual([
+    { condition: 'service_healthy' },
+    { condition: 'service_healthy' },
+  ])
+  const [exposed] = argumentsOf('EXPOSE')
+  expect(compose.configs['balancer']?.content).toContain(`reverse_proxy node-1:${exposed} node-2:${exposed} {`)
+})
+
+test('compose.yaml contains no secret, and only settings that the service reads', () => {
+  const settings = read('src/config.ts')
+  for (const [name, value] of Object.entries(compose.services['node-1']?.environment ?? {})) {
+    expect(settings).toContain(`'${name}'`)
+    if (/KEY|URL/.test(name) && name !== 'PUBLIC_URL') expect(value).toMatch(/\$\{\w+:\?\}/)
+  }
+})

@@ -1,0 +1,95 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { until } from '../../../until.ts'
+import { WhatsappHarness } from '../harness.ts'
+
+/** Situations in which WhatsApp does not answer; docs/whatsapp-situations.md lists them. */
+
+const KNOWN = '5511987654321'
+/** More recipients than an instance sends to concurrently. */
+const NEW = Array.from({ length: 40 }, (_, n) => `55119876500${n + 10}`)
+const QUERY = { stanza: 'iq', direction: 'in' } as const
+const PING = { ...QUERY, attrs: { xmlns: 'w:p' } } as const
+const DAY_MS = 86_400_000
+const FIRST_QR_MS = 60_000
+
+afterEach(() => vi.restoreAllMocks())
+
+describe.concurrent('WhatsApp answers no query', () => {
+  const settings = { messageTtlMs: DAY_MS, queryTimeoutMs: 1_000 }
+
+  test('for a while: known recipients get messages meanwhile, new ones afterwards', async () => {
+    await using harness = await WhatsappHarness.open()
+    const { id } = await harness.link({ settings })
+    const { id: first } = await harness.accept(id, KNOWN, 'before')
+    await harness.becomes(id, first, 'read')
+    const rule = { when: QUERY, do: 'drop', forMs: 3_000 } as const
+    await harness.network.misbehave({ kind: 'rule', rule })
+    const waiting = await Promise.all(NEW.map(number => harness.accept(id, number, 'to somebody new')))
+    for (let n = 0; n < 5; n++) {
+      const { id: message } = await harness.accept(id, KNOWN, `meanwhile ${n}`)
+      await harness.becomes(id, message, 'sent')
+    }
+    expect((await harness.store.messages.listQueued(id, 100)).map(({ to }) => to)).toEqual(NEW)
+    expect((await harness.store.connections.find(id))?.state).toBe('connected')
+    for (const { id: message } of waiting) await harness.becomes(id, message, 'read')
+    for (const number of NEW) expect(await harness.network.inbox(number)).toMatchObject([{ copies: 1 }])
+  })
+
+  test.each([
+    ['the queries get lost', QUERY],
+    ['the answers get lost', { stanza: 'iq', direction: 'out', attrs: { type: 'result' } }],
+  ] as const)('at login, %s: the instance connects late, and works', async (_, when) => {
+    await using harness = await WhatsappHarness.open()
+    const { id, phone } = await harness.link({ settings })
+    const rule = { when, do: 'drop', forMs: 4_000 } as const
+    await harness.network.misbehave({ kind: 'rule', rule })
+    await harness.network.misbehave({ kind: 'cut', account: phone })
+    await harness.reaches(id, 'reconnecting')
+    const { id: message } = await harness.accept(id, KNOWN, 'when you can')
+    await harness.becomes(id, message, 'read')
+    await harness.reaches(id, 'connected')
+  })
+})
+
+test.concurrent('WhatsApp is silent: the socket is closed, and a new one works', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id } = await harness.link({ settings: { messageTtlMs: DAY_MS, keepAliveMs: 500 } })
+  await harness.network.misbehave({ kind: 'rule', rule: { when: PING, do: 'drop' } })
+  expect((await harness.reaches(id, 'reconnecting')).reason).toMatch(/did not answer in time.*again in 1 s/)
+  await harness.network.misbehave({ kind: 'clear' })
+  await harness.reaches(id, 'connected')
+  const { id: message } = await harness.accept(id, KNOWN, 'after the silence')
+  await harness.becomes(id, message, 'read')
+})
+
+test('no phone scans: the codes expire, and the instance is unlinked until a new one is requested', async () => {
+  await using harness = await WhatsappHarness.open()
+  await harness.network.misbehave({ kind: 'qr_codes', count: 1 })
+  let aheadMs = 0
+  const later = globalThis.setTimeout
+  // A code's minute passes at once, for Baileys and for Pombal.
+  vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, delayMs?: number) => {
+    if (delayMs !== FIRST_QR_MS) return later(work, delayMs)
+    return later(() => {
+      aheadMs += FIRST_QR_MS
+      work()
+    }, 300)
+  }) as typeof setTimeout)
+  const monotonicNow = performance.now.bind(performance)
+  vi.spyOn(performance, 'now').mockImplementation(() => monotonicNow() + aheadMs)
+  const id = await harness.createInstance()
+  await harness.connect(id, { scan: false, now: () => Date.now() + aheadMs })
+  await harness.store.connections.requestConnect(id, null)
+  const first = await until('a QR code', async () => (await harness.store.connections.find(id))?.qr)
+  const rested = await harness.reaches(id, 'unlinked')
+  expect(rested).toMatchObject({ qr: null, qrExpiresAt: null })
+  expect(rested.reason).toContain('Nobody linked the number in time')
+  vi.restoreAllMocks()
+  await harness.store.connections.requestConnect(id, null)
+  const second = await until('another QR code', async () => {
+    const qr = (await harness.store.connections.find(id))?.qr
+    return qr !== first && qr
+  })
+  await harness.network.scanQr(second, id)
+  await harness.reaches(id, 'connected')
+})
