@@ -7,6 +7,7 @@ import { Notice } from './components/feedback/notice.tsx'
 import { GearIcon, GlobeIcon, MoonIcon, SignOutIcon, SunIcon } from './components/icons.tsx'
 import { Empty } from './components/panels.tsx'
 import { Time } from './components/time.tsx'
+import { useTitle } from './components/title.ts'
 import dove from './dove.svg'
 import { useLanguage, useWords } from './i18n/i18n.tsx'
 import { LANGUAGES } from './i18n/languages.ts'
@@ -153,11 +154,14 @@ function SignOutButton() {
 
 export function NotFound() {
   const words = useWords()
+  useTitle(words.shell.notFound)
   return (
-    <Empty
-      level={1}
-      title={words.shell.notFound}
-      action={<Button renderRoot={props => <Link to="/" {...props} />}>{words.shell.toInstances}</Button>}
-    />
+    <main className={classes.content}>
+      <Empty
+        level={1}
+        title={words.shell.notFound}
+        action={<Button renderRoot={props => <Link to="/" {...props} />}>{words.shell.toInstances}</Button>}
+      />
+    </main>
   )
 }

@@ -91,12 +91,11 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   auditOperations(api, context.logger)
 
   await api.register(fastifySwagger, openApiOptions(context))
-  refuseUnknownPaths(api, allowed)
   registerV1(api, context, allowed)
   registerAdmin(api, context, allowed)
   registerHealth(api, context)
   registerDocs(api)
-  await registerPanel(api, context.panelDir)
+  refuseUnknownPaths(api, allowed, await registerPanel(api, context.panelDir))
   await api.ready()
   return api
 }

@@ -40,6 +40,22 @@ test('a new instance for a real number shows its QR code at once', async () => {
   await page.getByTestId('qr').waitFor()
 })
 
+test('without a network, the page says that there is no code yet, why, and when it tries again', async () => {
+  await using offline = await PanelHarness.start({ WHATSAPP_URL: 'ws://127.0.0.1:9' })
+  const { id } = await offline.service.admin.createInstance('whatsapp', 'Offline')
+  const page = await offline.openSignedIn(`/instances/${id}`)
+  await page.getByRole('button', { name: 'Link a number' }).click()
+  await page.getByText('asks WhatsApp for a code to scan, without success').waitFor()
+  await page.getByText('WhatsApp could not be reached').waitFor()
+  await page.getByText('Next attempt').waitFor()
+  expect(await page.getByText('Waiting for the phone').count()).toBe(0)
+  expect(await page.getByText('Asking WhatsApp for a code…').count()).toBe(0)
+  // After several attempts it waits for a person.
+  await page.getByRole('button', { name: 'Link a number' }).waitFor()
+  await page.getByText('WhatsApp could not be reached').waitFor()
+  expect(offline.complaints).toEqual([])
+})
+
 test('a pairing code is shown for the number typed in, and links it once it is typed on the phone', async () => {
   const { id } = await harness.service.admin.createInstance('whatsapp', 'By code')
   const page = await harness.openSignedIn(`/instances/${id}`)

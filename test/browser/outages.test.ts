@@ -180,6 +180,40 @@ describe('while the service is away', () => {
     await page.getByLabel('URL').waitFor()
   })
 
+  test('a section that is opened during an outage is not green, and appears once the service is back', async () => {
+    const { id, token } = await harness.service.admin.createConnected('Every section')
+    const instance = harness.service.instance(id, token)
+    await instance.setWebhook(harness.receiver.url)
+    await instance.send(RECIPIENT, 'Hello')
+    await until('all delivered', async () => {
+      return (await harness.service.admin.listEvents(id, '?state=delivered')).length === 3
+    })
+    const page = await harness.openSignedIn(`/instances/${id}`)
+    await page.getByText('Messages are sent and received.').waitFor()
+    await page.waitForLoadState('networkidle')
+    const comeBack = await takeAway()
+    await page.getByText('No answer since').waitFor()
+    const shown = {
+      Messages: page.getByRole('table', { name: 'Messages' }),
+      Events: page.getByRole('table', { name: 'Events' }),
+      Webhook: page.getByLabel('URL'),
+      Phone: page.getByRole('navigation', { name: 'Conversations' }),
+    }
+    for (const section of Object.keys(shown)) {
+      await page.getByRole('navigation', { name: 'Sections' }).getByText(section).click()
+      expect(await claimsOn(page), section).toBe(0)
+    }
+    await page.getByRole('navigation', { name: 'Sections' }).getByText('Messages').click()
+    // The panel has given up its first read.
+    await page.getByRole('button', { name: 'Try again' }).waitFor()
+    await comeBack()
+    await shown.Messages.waitFor()
+    for (const [section, content] of Object.entries(shown)) {
+      await page.getByRole('navigation', { name: 'Sections' }).getByText(section).click()
+      await content.waitFor()
+    }
+  })
+
   test('a page that is opened meanwhile appears once the service is back', async () => {
     const { id } = await harness.service.admin.createConnected('Opened early')
     const page = await harness.openSignedIn('/')

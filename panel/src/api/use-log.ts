@@ -55,7 +55,11 @@ export function useLog<T extends { id: string }>(
   const refresh = useCallback(async () => {
     const before = client.getQueryData<Pages<T>>(key)
     const first = before?.pages[0]
-    if (!before || !first) return
+    if (!before || !first) {
+      // A list whose first read failed, for example while the service was away.
+      if (client.getQueryState(key)?.status === 'error') await client.refetchQueries({ queryKey: key, exact: true })
+      return
+    }
     const read = (cursor?: string) => listPage<T>(path, { ...query, limit: PAGE_SIZE, cursor })
     const fresh = await catchUp(first, read)
     const shown = pagesBetween(before, visible.current).filter(index => index > 0)

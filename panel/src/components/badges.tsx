@@ -6,10 +6,17 @@ import classes from './badges.module.css'
 
 export type Tone = 'good' | 'wait' | 'bad' | 'calm' | 'quiet'
 
+/** Nothing is green while the service does not answer, because nobody knows what has happened since. */
+export function useKnownTone(tone: Tone): Tone {
+  const isAway = useAwaySince() !== null
+  return isAway && tone === 'good' ? 'quiet' : tone
+}
+
 /** A coloured word. Its meaning does not depend on the colour. */
 export function Badge({ tone, children, live = false }: { tone: Tone; children: ReactNode; live?: boolean }) {
+  const shown = useKnownTone(tone)
   return (
-    <span className={classes.badge} data-tone={tone}>
+    <span className={classes.badge} data-tone={shown}>
       <span className={classes.dot} data-live={live} aria-hidden />
       {children}
     </span>

@@ -59,10 +59,16 @@ function relative(ms: number, language: string): string {
   return format.format(Math.trunc(ms / DAY_MS), 'day')
 }
 
+/** An amount in two units, of which the larger is 60 of the smaller. */
+function inTwo(amount: number, larger: string, smaller: string): string {
+  const rest = amount % 60
+  return `${Math.floor(amount / 60)} ${larger}${rest === 0 ? '' : ` ${rest} ${smaller}`}`
+}
+
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`
   if (ms < MINUTE_MS) return `${Math.round(ms / 1000)} s`
-  if (ms < HOUR_MS) return `${Math.round(ms / MINUTE_MS)} min`
-  return `${(ms / HOUR_MS).toFixed(1)} h`
+  if (ms < HOUR_MS) return inTwo(Math.round(ms / 1000), 'min', 's')
+  return inTwo(Math.round(ms / MINUTE_MS), 'h', 'min')
 }

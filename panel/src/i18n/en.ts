@@ -74,7 +74,7 @@ export const en = {
     clearSearch: 'Show all instances',
     createTitle: 'New instance',
     kind: 'Kind',
-    nameHint: 'For your own use. It is never sent to WhatsApp.',
+    nameHint: 'Shown in this panel, and to programs that use the token of the instance. It is never sent to WhatsApp.',
     namePlaceholder: 'Shop',
     sandboxName: 'Sandbox',
     createAction: 'Create',
@@ -132,6 +132,8 @@ export const en = {
     number: 'Number',
     link: 'Link a number',
     linkAgain: 'Link again',
+    noCode: 'Pombal asks WhatsApp for a code to scan, without success so far.',
+    nextTry: 'Next attempt',
     resume: 'Try again now',
     sandboxLinking: 'The simulated phone scans the code by itself: this takes a few seconds.',
     remedies: {

@@ -74,7 +74,7 @@ export const ptBr: Words = {
     clearSearch: 'Mostrar todas as instâncias',
     createTitle: 'Nova instância',
     kind: 'Tipo',
-    nameHint: 'Só para seu uso. Nunca é enviado ao WhatsApp.',
+    nameHint: 'Aparece neste painel e para programas que usam o token da instância. Nunca é enviado ao WhatsApp.',
     namePlaceholder: 'Loja',
     sandboxName: 'Sandbox',
     createAction: 'Criar',
@@ -165,6 +165,8 @@ export const ptBr: Words = {
     number: 'Número',
     link: 'Vincular um número',
     linkAgain: 'Vincular de novo',
+    noCode: 'O Pombal pede um código ao WhatsApp, por enquanto sem sucesso.',
+    nextTry: 'Próxima tentativa',
     resume: 'Tentar de novo agora',
     sandboxLinking: 'O telefone simulado lê o código sozinho: leva alguns segundos.',
     remedies: {

@@ -1,6 +1,6 @@
 import { Button, Group, PasswordInput, SegmentedControl, Stack, useMantineColorScheme } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { type ReactNode, useEffect, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { call } from '../api/client.ts'
 import { sessionQuery, sessionsQuery } from '../api/queries.ts'
 import type { ListedSession } from '../api/types.ts'
@@ -9,6 +9,7 @@ import { useToast } from '../components/feedback/toasts.tsx'
 import { Waiting } from '../components/feedback/waiting.tsx'
 import { Card, Fact, Facts, PageHead } from '../components/panels.tsx'
 import { Time } from '../components/time.tsx'
+import { useTitle } from '../components/title.ts'
 import { useLanguage, useWords } from '../i18n/i18n.tsx'
 import { findLanguage, LANGUAGES } from '../i18n/languages.ts'
 import classes from './settings.module.css'
@@ -18,9 +19,7 @@ const MIN_PASSWORD = 12
 
 export function Settings() {
   const words = useWords()
-  useEffect(() => {
-    document.title = `${words.settings.title} · Pombal`
-  }, [words])
+  useTitle(words.settings.title)
   return (
     <div className={classes.page}>
       <PageHead title={words.settings.title} />

@@ -6,6 +6,7 @@ import { ApiError, callData } from '../api/client.ts'
 import { sessionQuery } from '../api/queries.ts'
 import type { Session } from '../api/types.ts'
 import { problemText } from '../components/feedback/problem.tsx'
+import { useTitle } from '../components/title.ts'
 import dove from '../dove.svg'
 import type { Words } from '../i18n/en.ts'
 import { useWords } from '../i18n/i18n.tsx'
@@ -18,6 +19,7 @@ export function SignIn() {
   const client = useQueryClient()
   const { from, ended } = useSearch({ from: '/sign-in' })
   const [key, setKey] = useState('')
+  useTitle(words.signIn.action)
 
   const signIn = useMutation({
     mutationFn: () => callData<Session>('/session', { method: 'POST', body: { key: key.trim() } }),

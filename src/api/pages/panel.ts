@@ -6,6 +6,7 @@ import { Refusal } from '../../domain/refusal.ts'
 import type { Api } from '../context.ts'
 import { sendShared } from '../http/limits/large-answers.ts'
 import { PAGE_HEADERS } from '../http/security-headers.ts'
+import type { UnknownPage } from '../http/unknown-paths.ts'
 
 /** Every address of the panel. Paths under /v1, /admin and /docs are not affected. */
 const PAGES = [
@@ -35,12 +36,13 @@ interface Asset {
 /**
  * Serves the panel built into `dir` from memory, so that no request can reach another file. Without a built panel `/`
  * redirects to the reference.
+ * @returns shows the panel's own page to a browser that opens an unknown address
  */
-export async function registerPanel(api: Api, dir: string): Promise<void> {
+export async function registerPanel(api: Api, dir: string): Promise<UnknownPage | undefined> {
   const page = await readFile(join(dir, 'index.html'), 'utf8').catch(() => null)
   if (page === null) {
     api.get('/', { schema: { hide: true } }, async (_request, reply) => reply.redirect('/docs/'))
-    return
+    return undefined
   }
   const assets = await readAssets(join(dir, 'assets'))
   for (const url of PAGES) {
@@ -54,6 +56,11 @@ export async function registerPanel(api: Api, dir: string): Promise<void> {
     config: { quiet: true },
     handler: async (request, reply) => sendAsset(request, reply, assets.get(request.params.name)),
   })
+  return (request, reply) => {
+    const isPage = request.method === 'GET' && /\btext\/html\b/.test(request.headers.accept ?? '')
+    if (isPage) sendPage(reply.code(404), page)
+    return isPage
+  }
 }
 
 async function readAssets(folder: string): Promise<ReadonlyMap<string, Asset>> {

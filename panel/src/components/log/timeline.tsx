@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { Tone } from '../badges.tsx'
+import { type Tone, useKnownTone } from '../badges.tsx'
 import classes from './timeline.module.css'
 
 export function Timeline({ children }: { children: ReactNode }) {
@@ -16,8 +16,9 @@ interface StepProps {
 }
 
 export function Step({ title, at, tone = 'quiet', open = false, children }: StepProps) {
+  const shown = useKnownTone(tone)
   return (
-    <li className={classes.step} data-tone={tone} data-open={open}>
+    <li className={classes.step} data-tone={shown} data-open={open}>
       <div className={classes.head}>
         <strong>{title}</strong>
         {at && <span className={classes.at}>{at}</span>}

@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core'
 import { useAwaySince } from '../../api/live.ts'
 import type { Connection, ConnectionCause } from '../../api/types.ts'
-import { CONNECTION_TONES, ConnectionBadge } from '../../components/badges.tsx'
+import { CONNECTION_TONES, ConnectionBadge, type Tone } from '../../components/badges.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { Ago } from '../../components/time.tsx'
@@ -9,6 +9,15 @@ import { useWords } from '../../i18n/i18n.tsx'
 import { useConnect } from './connect.ts'
 import classes from './connection-card.module.css'
 import { Linking } from './linking.tsx'
+
+/** While linking, any other cause means that WhatsApp gave no code. */
+const ASKING = new Set<ConnectionCause>(['asking_for_code', 'scan_qr_code', 'type_pairing_code', 'linking_interrupted'])
+
+/** The colour of the card. It warns of a connection that is open but hindered, too. */
+function toneOf({ state, cause, restriction }: Connection, isHindered: boolean): Tone {
+  if (isHindered || (state === 'unlinked' && cause === 'unreachable')) return 'bad'
+  return restriction && state === 'connected' ? 'wait' : CONNECTION_TONES[state]
+}
 
 /** The state of the connection, and the remedy if it needs one. */
 export function ConnectionCard({ connection }: { connection: Connection }) {
@@ -22,6 +31,7 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
   const isSandboxLinking = kind === 'sandbox' && (state === 'linking' || state === 'connecting' || state === 'unlinked')
   const isLinking = kind === 'whatsapp' && state === 'linking'
   const isWaiting = isLinking && !connection.qr && !connection.pairingCode
+  const isHindered = isWaiting && cause !== null && !ASKING.has(cause)
   const showsReason =
     state === 'stopped' ||
     state === 'disconnected' ||
@@ -38,7 +48,7 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
     )
   }
   return (
-    <section className={classes.card} data-tone={CONNECTION_TONES[state]}>
+    <section className={classes.card} data-tone={toneOf(connection, isHindered)}>
       <div className={classes.top}>
         <ConnectionBadge state={state} />
         <span className={classes.since}>
@@ -46,7 +56,11 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
         </span>
       </div>
       <p className={classes.text}>
-        {isSandboxLinking ? words.connection.sandboxLinking : words.connection.states[state].text}
+        {isHindered
+          ? words.connection.noCode
+          : isSandboxLinking
+            ? words.connection.sandboxLinking
+            : words.connection.states[state].text}
       </p>
       {remedy && cause !== 'code_expired' && <p className={classes.text}>{remedy}</p>}
       {!remedy && (showsReason || (isSandboxLinking && state === 'unlinked')) && (
@@ -56,7 +70,12 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
       )}
       {simulated && kind === 'whatsapp' && <p className={classes.reason}>{words.connection.simulated}</p>}
       {isSandboxLinking && state !== 'unlinked' && <Waiting text={words.connection.states[state].name} />}
-      {kind === 'whatsapp' && (isLinking || state === 'unlinked' || state === 'logged_out') && (
+      {isHindered && connection.retryAt && (
+        <p className={classes.reason}>
+          {words.connection.nextTry} <Ago at={connection.retryAt} />
+        </p>
+      )}
+      {kind === 'whatsapp' && !isHindered && (isLinking || state === 'unlinked' || state === 'logged_out') && (
         <Linking connection={connection} connect={connect} />
       )}
       {(state === 'stopped' || (kind === 'sandbox' && state === 'logged_out')) && (

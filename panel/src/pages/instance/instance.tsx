@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import { Link, Outlet, useParams } from '@tanstack/react-router'
-import { type ReactNode, useEffect } from 'react'
+import { Link, Outlet, useLocation, useParams } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
 import { ApiError } from '../../api/client.ts'
 import { instanceQuery } from '../../api/queries.ts'
 import type { Instance } from '../../api/types.ts'
@@ -11,6 +11,7 @@ import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { BackIcon } from '../../components/icons.tsx'
 import { Empty } from '../../components/panels.tsx'
+import { useTitle } from '../../components/title.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import classes from './instance.module.css'
 
@@ -19,10 +20,7 @@ export function InstancePage() {
   const words = useWords()
   const { id } = useParams({ from: '/inside/instances/$id' })
   const { data: instance, error, refetch } = useQuery(instanceQuery(id))
-
-  useEffect(() => {
-    if (instance) document.title = `${instance.name} · Pombal`
-  }, [instance])
+  useTitle(useSection(), instance?.name)
 
   if (error instanceof ApiError && error.code === 'instance_not_found') return <Gone />
   if (error && !instance) return <Problem error={error} onRetry={() => void refetch()} />
@@ -49,6 +47,22 @@ export function InstancePage() {
       </div>
     </>
   )
+}
+
+/** The name of the section that the address shows. */
+function useSection(): string {
+  const { instance: words } = useWords()
+  const section = useLocation({ select: ({ pathname }) => pathname.split('/')[3] })
+  switch (section) {
+    case 'messages':
+    case 'events':
+    case 'webhook':
+    case 'phone':
+    case 'settings':
+      return words[section]
+    default:
+      return words.overview
+  }
 }
 
 function Sections({ instance: { id, kind } }: { instance: Instance }) {
@@ -111,6 +125,7 @@ export function useInstance(): Instance {
 
 function Gone() {
   const words = useWords()
+  useTitle(words.instance.gone)
   return (
     <Empty
       level={1}

@@ -12,6 +12,7 @@ import { ArrowIcon, FlaskIcon, InIcon, OutIcon, PhoneIcon, PlusIcon, SearchIcon 
 import { Cell, LogList } from '../../components/log/log-list.tsx'
 import { RowLink } from '../../components/log/row-link.tsx'
 import { Empty, PageHead } from '../../components/panels.tsx'
+import { useTitle } from '../../components/title.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import { CreateInstance, createInstance } from './create-instance.tsx'
 import classes from './instances.module.css'
@@ -31,9 +32,7 @@ export function Instances() {
   const { shown, onVisible } = useShown(log)
   const activity = useActivity(shown)
 
-  useEffect(() => {
-    document.title = `${words.instances.title} · Pombal`
-  }, [words])
+  useTitle(words.instances.title)
 
   const renderRow = useCallback(
     (row: Instance) => (

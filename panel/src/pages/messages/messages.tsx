@@ -19,6 +19,7 @@ import { MessageDrawer } from './message-drawer.tsx'
 import classes from './messages.module.css'
 import { SendForm } from './send-form.tsx'
 
+const MINUTE_MS = 60_000
 const ROUTE = '/inside/instances/$id/messages'
 
 export function Messages() {
@@ -158,14 +159,14 @@ function Filters({ search, change }: FiltersProps) {
       <TextInput
         label={words.messages.since}
         type="datetime-local"
-        value={search.since ?? ''}
-        onChange={event => change({ since: event.currentTarget.value || undefined })}
+        value={toLocal(search.since)}
+        onChange={event => change({ since: toIso(event.currentTarget.value) })}
       />
       <TextInput
         label={words.messages.until}
         type="datetime-local"
-        value={search.until ?? ''}
-        onChange={event => change({ until: event.currentTarget.value || undefined })}
+        value={toLocal(search.until)}
+        onChange={event => change({ until: toIso(event.currentTarget.value) })}
       />
       <TextFilter
         label={words.messages.byId}
@@ -178,7 +179,13 @@ function Filters({ search, change }: FiltersProps) {
   )
 }
 
-/** A date field holds a time in the reader's zone. */
+/** A date field holds a time in the reader's zone. The address holds it in UTC, so that a link means the same everywhere. */
+function toLocal(iso: string | undefined): string {
+  const at = new Date(toIso(iso) ?? Number.NaN)
+  if (Number.isNaN(at.getTime())) return ''
+  return new Date(at.getTime() - at.getTimezoneOffset() * MINUTE_MS).toISOString().slice(0, 16)
+}
+
 function toIso(local: string | undefined): string | undefined {
   const at = local ? new Date(local) : null
   return at && !Number.isNaN(at.getTime()) ? at.toISOString() : undefined

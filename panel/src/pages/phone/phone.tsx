@@ -4,11 +4,12 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { callData } from '../../api/client.ts'
 import { conversationsQuery, phoneQuery } from '../../api/queries.ts'
-import type { SandboxPhone } from '../../api/types.ts'
+import type { Conversation, SandboxPhone } from '../../api/types.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { PlusIcon } from '../../components/icons.tsx'
 import { Empty, PageHead } from '../../components/panels.tsx'
+import { Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { useInstance } from '../instance/instance.tsx'
 import { conversationName } from './conversation-name.ts'
@@ -84,6 +85,7 @@ export function Phone() {
                     <strong>{conversationName(conversation, words)}</strong>
                     <span>{conversation.lines.at(-1)?.text}</span>
                   </span>
+                  <LastTime conversation={conversation} />
                 </Link>
               ))}
             </nav>
@@ -102,6 +104,15 @@ export function Phone() {
       />
     </>
   )
+}
+
+function LastTime({ conversation }: { conversation: Conversation }) {
+  const last = conversation.lines.at(-1)
+  return last ? (
+    <span className={classes.entryTime}>
+      <Time at={last.at} seconds={false} />
+    </span>
+  ) : null
 }
 
 function Power({ instanceId }: { instanceId: string }) {

@@ -2,6 +2,7 @@ import { Button, Group, Stack, TextInput } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { callData } from '../../api/client.ts'
+import { useAwaySince } from '../../api/live.ts'
 import { webhookQuery } from '../../api/queries.ts'
 import type { Webhook, WebhookTest } from '../../api/types.ts'
 import { Badge } from '../../components/badges.tsx'
@@ -146,11 +147,12 @@ function TestCard({ webhook }: { webhook: Webhook }) {
 function TestAnswer({ answer }: { answer: WebhookTest }) {
   const words = useWords()
   const { status, error, durationMs, responseExcerpt, headers, body, url } = answer
+  const isAway = useAwaySince() !== null
   const isSuccess = status !== null && status >= 200 && status < 300
   const explained = error && (words.attemptErrors as Record<string, string>)[error]
   const posted = [`POST ${url}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`), '', body]
   return (
-    <div className={classes.answer} data-good={isSuccess}>
+    <div className={classes.answer} data-good={isAway ? undefined : isSuccess}>
       <div className={classes.answerHead}>
         <Badge tone={isSuccess ? 'good' : 'bad'}>
           {status === null ? words.event.noAnswer : words.event.answered(status)}

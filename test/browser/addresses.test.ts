@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { PanelHarness } from './harness.ts'
+
+let harness: PanelHarness
+let instanceId: string
+beforeAll(async () => {
+  harness = await PanelHarness.start()
+  const { id, token } = await harness.service.admin.createConnected('Bakery')
+  instanceId = id
+  await harness.service.instance(id, token).send('5511987654321', 'Hello')
+})
+afterAll(() => harness.dispose())
+
+test('the title of a tab names the page and the instance', async () => {
+  const page = await harness.open('/sign-in')
+  await page.waitForFunction(() => document.title === 'Sign in · Pombal')
+  const signedIn = await harness.openSignedIn('/')
+  for (const [path, title] of [
+    ['/', 'Instances · Pombal'],
+    ['/settings', 'Settings · Pombal'],
+    [`/instances/${instanceId}`, 'Overview · Bakery · Pombal'],
+    [`/instances/${instanceId}/messages`, 'Messages · Bakery · Pombal'],
+    [`/instances/${instanceId}/webhook`, 'Webhook · Bakery · Pombal'],
+    ['/nowhere', 'Page not found. · Pombal'],
+  ]) {
+    await signedIn.goto(harness.url + path)
+    await signedIn.waitForFunction(wanted => document.title === wanted, title)
+  }
+  harness.complaints.length = 0
+})
+
+test('an unknown address shows a page with a way back to a browser, and a JSON error to a program', async () => {
+  const page = await harness.openSignedIn('/')
+  for (const path of ['/nowhere', '/instances/a/b/c', '/admin']) {
+    const response = await page.goto(harness.url + path)
+    expect([response?.status(), response?.headers()['content-type']], path).toEqual([404, 'text/html; charset=utf-8'])
+    await page.getByRole('link', { name: 'Go to the instances' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Instances' }).waitFor()
+    const answer = await fetch(harness.url + path)
+    expect([answer.status, (await answer.json()).error.code], path).toEqual([404, 'not_found'])
+  }
+  const v1 = await page.goto(`${harness.url}/v1/nowhere`)
+  expect(v1?.headers()['content-type']).toContain('application/json')
+  harness.complaints.length = 0
+})
+
+test('a link to a period means the same period in every time zone', async () => {
+  const inBrazil = await harness.openSignedIn(`/instances/${instanceId}/messages`, { timezoneId: 'America/Sao_Paulo' })
+  await inBrazil.getByLabel('Since').fill('2026-01-05T10:30')
+  await inBrazil.waitForURL(/since=/)
+  expect(new URL(inBrazil.url()).searchParams.get('since')).toBe('2026-01-05T13:30:00.000Z')
+  expect(await inBrazil.getByLabel('Since').inputValue()).toBe('2026-01-05T10:30')
+  const inBerlin = await harness.openSignedIn('/', { timezoneId: 'Europe/Berlin' })
+  await inBerlin.goto(inBrazil.url())
+  await inBerlin.getByLabel('Since').waitFor()
+  expect(await inBerlin.getByLabel('Since').inputValue()).toBe('2026-01-05T14:30')
+})
+
+test('each conversation of the simulated phone shows when it was last active', async () => {
+  const page = await harness.openSignedIn(`/instances/${instanceId}/phone`)
+  const row = page.getByRole('navigation', { name: 'Conversations' }).getByRole('link').first()
+  expect(await row.locator('time').getAttribute('datetime')).toMatch(/^\d{4}-/)
+})
