@@ -16,6 +16,7 @@ import { Metrics, type MetricsText } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
 import { Readiness } from './ops/readiness.ts'
 import { startRetention } from './ops/retention.ts'
+import { identifyProgram } from './program-files.ts'
 import { Sandbox } from './sandbox/sandbox.ts'
 import type { Lease } from './store/leases/leases.ts'
 import { openStore } from './store/open-store.ts'
@@ -207,10 +208,12 @@ function openThreads(
   const { version, threads: count } = settings.whatsapp
   // One core stays for the API and the webhooks.
   const oneFewerThanCores = Math.max(1, availableParallelism() - 1)
+  const program = identifyProgram()
   const threads = new WhatsappThreads({
     store,
     threads: count ?? oneFewerThanCores,
     settings: { ...(version && { version }), messageTtlMs: settings.messageTtlMs },
+    isReplaced: () => identifyProgram() !== program,
     logger,
     writeLog: line => logTo.write(line),
     // The question itself causes the renewal.
@@ -232,6 +235,7 @@ function createConnector(
     const connection = await threads.connect({ lease, network, ...ends })
     return {
       start: () => connection.start(),
+      revoke: () => connection.revoke(),
       get isLinking() {
         return connection.isLinking
       },

@@ -45,6 +45,7 @@ export const MODULES: readonly Module[] = [
       'src/keys.ts',
       'src/kit',
       'src/ops',
+      'src/program-files.ts',
       'src/sandbox',
       'src/store',
       'src/webhooks',
@@ -58,6 +59,7 @@ export const MODULES: readonly Module[] = [
     modules: ['src/config.ts', 'src/store/engine/sync-to-disk.ts', 'src/store/errors.ts'],
     packages: ['node:crypto', 'node:fs', 'node:path'],
   },
+  { path: 'src/program-files.ts', modules: [], packages: ['node:fs', 'node:path'] },
   { path: 'src/log-destination.ts', modules: [], packages: ['node:fs', 'pino'] },
 
   { path: 'src/domain', modules: [], packages: ['node:crypto'] },

@@ -21,6 +21,8 @@ export interface Connection {
   start(): Promise<void> | void
   /** Whether a code is shown, or the first login after a scan is running. */
   readonly isLinking: boolean
+  /** Sends no more frames, except for a logout by `stop`. */
+  revoke(): void
   stop(options?: { logOut?: boolean }): Promise<void>
 }
 
@@ -75,6 +77,11 @@ export class InstanceRunner implements Running {
         if (record === null || record.deleted) this.#options.onLeaseLost()
       })
       .catch(error => this.#options.logger.warn({ err: error, instanceId: lease.instanceId }, 'instance.check_failed'))
+  }
+
+  revoke(): void {
+    this.#connection?.revoke()
+    void this.#options.lanes.shut(this.#options.lease.instanceId)
   }
 
   async stop(leaseHeld: boolean, graceMs?: number): Promise<void> {

@@ -61,6 +61,8 @@ function setUp(ids: string[]) {
   for (const id of ids) leases.add(id)
   const hints = new LocalHints()
   const log: string[] = []
+  /** The last line of the log just before each time when this node may act again. */
+  const loggedBeforeRenewal: (string | undefined)[] = []
   let sockets = 0
   let mostSockets = 0
   const lost = new Map<string, () => void>()
@@ -74,6 +76,7 @@ function setUp(ids: string[]) {
     owner: 'me',
     logger: pino({ level: 'silent' }),
     clock: { steady: () => Date.now(), now: () => Date.now() + wall.aheadMs },
+    onRenewed: () => loggedBeforeRenewal.push(log.at(-1)),
     run: (lease, { onLeaseLost, onCrashed }) => {
       log.push(`run ${lease.instanceId} ${lease.epoch}`)
       sockets += 1
@@ -85,6 +88,7 @@ function setUp(ids: string[]) {
           return linking.has(lease.instanceId)
         },
         onGoalChanged: () => log.push(`goal ${lease.instanceId}`),
+        revoke: () => log.push(`revoke ${lease.instanceId}`),
         drain: async () => {
           log.push(`drain ${lease.instanceId}`)
           await new Promise(resolve => setTimeout(resolve, 300))
@@ -98,7 +102,18 @@ function setUp(ids: string[]) {
       }
     },
   })
-  return { leases, hints, log, lost, crashed, linking, wall, supervisor, mostSockets: () => mostSockets }
+  return {
+    leases,
+    hints,
+    log,
+    loggedBeforeRenewal,
+    lost,
+    crashed,
+    linking,
+    wall,
+    supervisor,
+    mostSockets: () => mostSockets,
+  }
 }
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
@@ -292,7 +307,7 @@ describe('a node’s instances', () => {
   })
 
   test('on a machine that was paused with its monotonic clock it may not act until it knows that its leases are valid', async () => {
-    const { leases, wall, supervisor, log } = setUp(['a', 'b'])
+    const { leases, wall, supervisor, log, loggedBeforeRenewal } = setUp(['a', 'b'])
     await pass(1)
     leases.rows.set('a', { owner: 'another', epoch: 2 })
     wall.aheadMs = 20_000
@@ -302,8 +317,23 @@ describe('a node’s instances', () => {
     await pass(0)
     expect(supervisor.mayAct()).toBe(true)
     expect(supervisor.size).toBe(1)
+    expect(loggedBeforeRenewal.at(-1)).toBe('revoke a')
     await pass(200)
-    expect(log).toEqual(['run a 1', 'run b 1', 'stop a lost'])
+    expect(log).toEqual(['run a 1', 'run b 1', 'revoke a', 'stop a lost'])
+  })
+
+  test('after a pause an instance that was already stopping does not act either if its lease is lost', async () => {
+    const { leases, wall, lost, supervisor, log, loggedBeforeRenewal } = setUp(['a'])
+    await pass(1)
+    leases.rows.set('a', { owner: 'another', epoch: 2 })
+    lost.get('a')?.()
+    wall.aheadMs = 20_000
+    expect(supervisor.mayAct()).toBe(false)
+    await pass(0)
+    expect(supervisor.mayAct()).toBe(true)
+    expect(loggedBeforeRenewal.at(-1)).toBe('revoke a')
+    await pass(200)
+    expect(log).toEqual(['run a 1', 'revoke a', 'stop a lost'])
   })
 
   test('a renewal that was under way when the machine was paused does not count', async () => {

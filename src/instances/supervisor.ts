@@ -23,6 +23,8 @@ export interface Running {
   readonly isLinking: boolean
   /** The goal of its connection may have changed. */
   onGoalChanged(): void
+  /** Its lease is lost: nothing more leaves, from now on and until `stop` has ended it. */
+  revoke(): void
   /** @param leaseHeld if false, the fence rejects every write @param graceMs after this time, attempts in flight are aborted */
   stop(leaseHeld: boolean, graceMs?: number): Promise<void>
   /** Starts no more webhook attempts. Resolves when those in flight have ended. */
@@ -54,6 +56,11 @@ export interface SupervisorOptions {
   clock?: StoreClock
 }
 
+interface Entry {
+  lease: HeldLease
+  running: Running
+}
+
 /**
  * Decides which instances this node runs:
  *
@@ -64,11 +71,11 @@ export interface SupervisorOptions {
  */
 export class Supervisor {
   readonly #options: SupervisorOptions
-  readonly #running = new Map<InstanceId, { lease: HeldLease; running: Running }>()
+  readonly #running = new Map<InstanceId, Entry>()
   /** Instances that drain before they are handed over. */
   readonly #leaving = new Set<InstanceId>()
   /** Instances that are stopping. They are not started again before that is done, because an account must not have two sockets. */
-  readonly #stopping = new Map<InstanceId, { kind: InstanceKind; done: Promise<void> }>()
+  readonly #stopping = new Map<InstanceId, Entry & { done: Promise<void> }>()
   /**
    * The epochs under which instances were stopped, until their leases are known to be released. An epoch is never started
    * twice: a write of its first run may still be waiting, and the fence would let it pass.
@@ -163,6 +170,7 @@ export class Supervisor {
     const held = new Map(
       (await this.#options.leases.renew(this.#options.owner)).map(lease => [lease.instanceId, lease]),
     )
+    if (!this.#renewal.isValid) this.#revokeUnless(held)
     this.#renewal.renewed(startedAt)
     this.#renewsEarly = false
     this.#options.onRenewed?.(startedAt)
@@ -176,6 +184,16 @@ export class Supervisor {
       else this.#start(lease)
     }
     for (const instanceId of this.#endedEpochs.keys()) if (!held.has(instanceId)) this.#endedEpochs.delete(instanceId)
+  }
+
+  /**
+   * After a pause of the process, other nodes may run instances of this one. They must not act when this node may act again,
+   * because it takes a while to stop them.
+   */
+  #revokeUnless(held: ReadonlyMap<InstanceId, HeldLease>): void {
+    for (const { lease, running } of [...this.#running.values(), ...this.#stopping.values()]) {
+      if (held.get(lease.instanceId)?.epoch !== lease.epoch) running.revoke()
+    }
   }
 
   #stopAllUnlessRenewed(): void {
@@ -219,7 +237,7 @@ export class Supervisor {
   /** The number of leases that this node holds, including those of stopping instances. */
   #held(kind: InstanceKind): number {
     const running = [...this.#running.values()].filter(({ lease }) => lease.kind === kind)
-    return running.length + [...this.#stopping.values()].filter(stopping => stopping.kind === kind).length
+    return running.length + [...this.#stopping.values()].filter(({ lease }) => lease.kind === kind).length
   }
 
   /** The most recently started instances. */
@@ -277,6 +295,6 @@ export class Supervisor {
         this.#stopping.delete(instanceId)
         this.#requestStep()
       })
-    this.#stopping.set(instanceId, { kind: entry.lease.kind, done })
+    this.#stopping.set(instanceId, { ...entry, done })
   }
 }

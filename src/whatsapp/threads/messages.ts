@@ -37,6 +37,8 @@ export interface Validity {
 export type ToThread =
   | { kind: 'start'; connection: number; lease: Lease; network: ThreadNetwork }
   | { kind: 'stop'; connection: number; logOut: boolean }
+  /** Its lease is lost: no frame leaves any more, even if the leases are valid. */
+  | { kind: 'revoke'; connection: number }
   | { kind: 'hint'; topic: HintTopic; instanceId: string; origin: 'here' | 'elsewhere'; about?: string | undefined }
   | { kind: 'validity'; validity: Validity }
   | { kind: 'result'; call: number; value: unknown }
@@ -67,10 +69,13 @@ export interface PlainError {
 /** Sends the messages of one turn of the event loop as one, because each one sent wakes the other thread. */
 export class Outbox<T> {
   readonly #send: (messages: T[]) => void
+  readonly #onUndeliverable: (message: T, error: unknown) => void
   #messages: T[] = []
 
-  constructor(send: (messages: T[]) => void) {
+  /** @param onUndeliverable the message cannot be cloned; the others of its turn are sent */
+  constructor(send: (messages: T[]) => void, onUndeliverable: (message: T, error: unknown) => void) {
     this.#send = send
+    this.#onUndeliverable = onUndeliverable
   }
 
   post(message: T): void {
@@ -81,6 +86,18 @@ export class Outbox<T> {
   #flush(): void {
     const messages = this.#messages
     this.#messages = []
-    this.#send(messages)
+    try {
+      this.#send(messages)
+    } catch {
+      for (const message of messages) this.#sendAlone(message)
+    }
+  }
+
+  #sendAlone(message: T): void {
+    try {
+      this.#send([message])
+    } catch (error) {
+      this.#onUndeliverable(message, error)
+    }
   }
 }

@@ -43,6 +43,12 @@ export class Calls {
     this.#take(call)?.reject(fromPlain(error))
   }
 
+  /** Only a call can be undeliverable, because of its arguments. */
+  failUndeliverable(message: FromThread, error: unknown): void {
+    if (!('call' in message)) throw error
+    this.#take(message.call)?.reject(error)
+  }
+
   #take(call: number): PromiseWithResolvers<unknown> | undefined {
     const waiting = this.#waiting.get(call)
     this.#waiting.delete(call)

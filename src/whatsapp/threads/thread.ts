@@ -24,13 +24,18 @@ import { Calls, ForwardedHints, remoteStore } from './remote-store.ts'
 /** The connections of one thread. */
 class Thread {
   readonly #settings: ThreadData['settings']
-  readonly #outbox = new Outbox<FromThread>(messages => parentPort?.postMessage(messages))
+  readonly #outbox = new Outbox<FromThread>(
+    messages => parentPort?.postMessage(messages),
+    (message, error) => this.#calls.failUndeliverable(message, error),
+  )
   readonly #calls = new Calls(message => this.#outbox.post(message))
   readonly #hints: ForwardedHints
   readonly #store
   readonly #renewal = new Renewal()
   readonly #shared
   readonly #connections = new Map<number, Connection>()
+  /** Connections that lost their lease. */
+  readonly #revoked = new Set<number>()
   readonly logger
   #clockOffsetMs = 0
 
@@ -49,6 +54,7 @@ class Thread {
     else if (message.kind === 'hint') this.#hints.take(message)
     else if (message.kind === 'start') this.#start(message)
     else if (message.kind === 'stop') void this.#stop(message)
+    else if (message.kind === 'revoke') this.#revoke(message.connection)
     else if (message.kind === 'validity') this.#setValidity(message.validity)
     else this.#outbox.post({ kind: 'heartbeat' })
   }
@@ -60,7 +66,7 @@ class Thread {
       store: this.#store,
       network: this.#networkOf(number, network),
       settings: this.#settings,
-      mayAct: () => this.#mayAct(),
+      mayAct: () => !this.#revoked.has(number) && this.#mayAct(),
       logger: this.logger,
       now: () => Math.round(machineClock.steady() + this.#clockOffsetMs),
       onLinking: isLinking => this.#outbox.post({ kind: 'linking', connection: number, isLinking }),
@@ -71,9 +77,16 @@ class Thread {
   }
 
   async #stop({ connection: number, logOut }: Extract<ToThread, { kind: 'stop' }>): Promise<void> {
+    // The instance was deleted, so no other node connects its account.
+    if (logOut) this.#revoked.delete(number)
     await this.#connections.get(number)?.stop({ logOut })
     this.#connections.delete(number)
+    this.#revoked.delete(number)
     this.#outbox.post({ kind: 'stopped', connection: number })
+  }
+
+  #revoke(connection: number): void {
+    if (this.#connections.has(connection)) this.#revoked.add(connection)
   }
 
   #networkOf(connection: number, network: ThreadNetwork): ConnectionNetwork {

@@ -19,6 +19,8 @@ import { toPlain } from './plain-errors.ts'
 const HEARTBEAT_EVERY_MS = 1_000
 /** A busy thread answers late. One that misses this many heartbeats in a row is in an endless loop. */
 const MISSED_HEARTBEATS = 20
+/** The same while it loads its code, which is slow on a busy machine. */
+const MISSED_WHILE_LOADING = 120
 /** Longer than a connection takes to stop. A thread that takes longer hangs, and must not keep the service from stopping. */
 const STOP_WITHIN_MS = 4_000
 /** The same with a logout, which waits for WhatsApp. */
@@ -54,8 +56,10 @@ export class WhatsappThread {
   readonly #outbox: Outbox<ToThread>
   readonly #connections = new Map<number, ThreadConnection>()
   readonly #heartbeat: NodeJS.Timeout
-  /** Null until the thread has loaded its code. */
-  #missedHeartbeats: number | null = null
+  /** Counted by a timer, so that a paused machine misses none. */
+  #missedHeartbeats = 0
+  /** Whether the thread has loaded its code. */
+  hasLoaded = false
   #lastConnection = 0
   #terminating = false
   /** Known only if the thread was ended because of them. */
@@ -70,7 +74,10 @@ export class WhatsappThread {
       name: 'whatsapp',
       resourceLimits: { maxOldGenerationSizeMb: options.heapMib },
     })
-    this.#outbox = new Outbox(messages => this.#worker.postMessage(messages))
+    this.#outbox = new Outbox(
+      messages => this.#worker.postMessage(messages),
+      (message, error) => this.#failUndeliverable(message, error),
+    )
     this.#worker.on('message', (messages: FromThread[]) => {
       for (const message of messages) this.#take(message)
     })
@@ -88,12 +95,7 @@ export class WhatsappThread {
 
   /** False if the thread answers late. It may be about to die. */
   get isPrompt(): boolean {
-    return !this.#terminating && (this.#missedHeartbeats ?? 0) <= 1
-  }
-
-  /** Whether the thread has loaded its code. */
-  get hasLoaded(): boolean {
-    return this.#missedHeartbeats !== null
+    return !this.#terminating && (!this.hasLoaded || this.#missedHeartbeats <= 1)
   }
 
   connect(options: ThreadConnectionOptions): ThreadConnection {
@@ -103,6 +105,7 @@ export class WhatsappThread {
     const { instanceId } = lease
     const connection = new ThreadConnection(options, {
       start: () => this.#outbox.post({ kind: 'start', connection: number, lease, network: plain(network) }),
+      revoke: () => this.#outbox.post({ kind: 'revoke', connection: number }),
       stop: async logOut => {
         this.#outbox.post({ kind: 'stop', connection: number, logOut })
         await waitAtMost(logOut ? LOGOUT_WITHIN_MS : STOP_WITHIN_MS, connection.ended)
@@ -129,10 +132,10 @@ export class WhatsappThread {
   }
 
   #beat(): void {
-    if (this.#missedHeartbeats === null) return
     this.#missedHeartbeats += 1
-    if (this.#missedHeartbeats > MISSED_HEARTBEATS) void this.#kill('The thread did not answer.')
-    else this.#outbox.post({ kind: 'heartbeat' })
+    if (this.#missedHeartbeats > (this.hasLoaded ? MISSED_HEARTBEATS : MISSED_WHILE_LOADING))
+      void this.#kill('The thread did not answer.')
+    else if (this.hasLoaded) this.#outbox.post({ kind: 'heartbeat' })
   }
 
   async #kill(reason: string, suspects?: readonly InstanceId[]): Promise<void> {
@@ -144,6 +147,7 @@ export class WhatsappThread {
 
   #noteHeartbeat(): void {
     if (!this.hasLoaded) this.#options.onLoaded()
+    this.hasLoaded = true
     this.#missedHeartbeats = 0
   }
 
@@ -176,6 +180,12 @@ export class WhatsappThread {
     }
   }
 
+  /** Only the result of a call can be undeliverable, because the other messages are made here. */
+  #failUndeliverable(message: ToThread, error: unknown): void {
+    if (message.kind !== 'result') throw error
+    this.#outbox.post({ kind: 'error', call: message.call, error: toPlain(error) })
+  }
+
   #end(code: number): void {
     clearInterval(this.#heartbeat)
     const connections = [...this.#connections.values()]
@@ -188,6 +198,7 @@ export class WhatsappThread {
 
 interface ConnectionPort {
   start(): void
+  revoke(): void
   stop(logOut: boolean): Promise<void>
   forwardHint(topic: (typeof FORWARDED_HINTS)[number], origin: 'here' | 'elsewhere', about?: string): void
   hints: Hints
@@ -226,6 +237,11 @@ export class ThreadConnection {
       hints.on(topic, (_, origin, about) => forwardHint(topic, origin, about), this.instanceId),
     )
     this.#port.start()
+  }
+
+  /** To be called before the leases become valid again. */
+  revoke(): void {
+    this.#port.revoke()
   }
 
   async stop({ logOut = false }: { logOut?: boolean } = {}): Promise<void> {

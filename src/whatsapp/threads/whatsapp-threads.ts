@@ -20,6 +20,9 @@ const CHECK_GOAL_EVERY_MS = 10_000
 const LEAST_HEAP_MIB = 128
 const MIB = 1024 * 1024
 
+const RESTART =
+  'The files of Pombal were replaced while it was running. Restart it: until then no new connection opens.'
+
 /** The network of an instance that is stopped because it killed its threads. */
 const NONE_AFTER_CRASHES = {
   kind: 'none',
@@ -32,6 +35,8 @@ export interface WhatsappThreadsOptions {
   /** How many threads. They start with the first instances. */
   threads: number
   settings: ConnectionSettings
+  /** Whether the program's files on disk are not those that this process has loaded. */
+  isReplaced(): boolean
   logger: Logger
   /** Writes a line of a thread's log, which is complete. */
   writeLog(line: string): void
@@ -54,6 +59,7 @@ export class WhatsappThreads {
   #renewedAt: Moment | null = null
   /** Threads that died before they had loaded their code, since the last one that did. No instance is the cause. */
   #failedStarts = 0
+  #isReplaced = false
 
   constructor(options: WhatsappThreadsOptions) {
     this.#options = options
@@ -126,6 +132,7 @@ export class WhatsappThreads {
 
   #open(key: number): WhatsappThread {
     const { store, threads, settings, logger, writeLog, onRenewalNeeded, onThreadDied } = this.#options
+    this.#refuseOtherProgram()
     const thread = new WhatsappThread({
       data: { settings, logLevel: logger.level, hintsShared: store.hints.shared, threads, validity: this.#validity },
       heapMib: heapMibFor(threads),
@@ -145,6 +152,14 @@ export class WhatsappThreads {
     })
     this.#threads.set(key, thread)
     return thread
+  }
+
+  /** A new thread would load an update that was installed since the start, which may not understand this thread. */
+  #refuseOtherProgram(): void {
+    if (!this.#options.isReplaced()) return
+    if (!this.#isReplaced) this.#options.logger.fatal({ action: RESTART }, 'whatsapp.program_replaced')
+    this.#isReplaced = true
+    throw new Error(RESTART)
   }
 
   /** Ends threads that were reserved for suspects which have moved on. */

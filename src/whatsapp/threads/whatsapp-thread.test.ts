@@ -1,0 +1,59 @@
+import type { EventEmitter } from 'node:events'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { FromThread } from './messages.ts'
+import { WhatsappThread, type WhatsappThreadOptions } from './whatsapp-thread.ts'
+
+const hanging = vi.hoisted(() => ({ last: null as EventEmitter | null }))
+
+/** A thread that answers only when the test does. */
+vi.mock('node:worker_threads', async () => {
+  const { EventEmitter } = await import('node:events')
+  class HangingWorker extends EventEmitter {
+    constructor() {
+      super()
+      hanging.last = this
+    }
+
+    postMessage(): void {}
+
+    async terminate(): Promise<void> {
+      this.emit('exit', 1)
+    }
+  }
+  return { Worker: HangingWorker }
+})
+
+const LOADS_WITHIN_S = 120
+const ANSWERS_WITHIN_S = 20
+
+function open() {
+  const deaths: string[] = []
+  const options = { data: {}, onLoaded: () => undefined, onDied: (error: Error) => deaths.push(error.message) }
+  const thread = new WhatsappThread(options as unknown as WhatsappThreadOptions)
+  const say = (message: FromThread) => hanging.last?.emit('message', [message])
+  return { thread, deaths, say }
+}
+
+const passSeconds = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1_000)
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
+afterEach(() => void vi.useRealTimers())
+
+test('a thread that hangs while it loads its code is ended after two minutes', async () => {
+  const { thread, deaths } = open()
+  await passSeconds(LOADS_WITHIN_S)
+  expect(deaths).toEqual([])
+  await passSeconds(1)
+  expect(deaths).toEqual(['The thread did not answer.'])
+  expect(thread.hasLoaded).toBe(false)
+})
+
+test('a thread that took a long time to load has as long as any other to answer', async () => {
+  const { deaths, say } = open()
+  await passSeconds(LOADS_WITHIN_S)
+  say({ kind: 'heartbeat' })
+  await passSeconds(ANSWERS_WITHIN_S)
+  expect(deaths).toEqual([])
+  await passSeconds(1)
+  expect(deaths).toEqual(['The thread did not answer.'])
+})
