@@ -6,11 +6,13 @@ export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
   readonly code: string
+  readonly retryAfter: string | null
 
-  constructor(status: number, code: string, message: string) {
+  constructor(status: number, code: string, message: string, retryAfter: string | null) {
     super(`${status} ${code}: ${message}`)
     this.status = status
     this.code = code
+    this.retryAfter = retryAfter
   }
 }
 
@@ -40,7 +42,7 @@ async function call(
   const text = await response.text()
   if (!response.ok) {
     const { error } = JSON.parse(text) as { error: { code: string; message: string } }
-    throw new ApiError(response.status, error.code, error.message)
+    throw new ApiError(response.status, error.code, error.message, response.headers.get('retry-after'))
   }
   const answer = text === '' ? {} : JSON.parse(text)
   noteBody(answer)

@@ -51,6 +51,8 @@ interface Offered extends AcceptedText {
 export class Load {
   readonly accepted: Offered[] = []
   readonly incoming: OfferedIncoming[] = []
+  /** Calls that were repeated, each with its status or error. */
+  readonly failedCalls: string[] = []
   /** The error that ended it early. */
   failure: unknown = null
   readonly #options: LoadOptions
@@ -120,7 +122,8 @@ export class Load {
         return (await instance.send(to, text, idempotencyKey)).id
       } catch (error) {
         // After a broken connection or 503 the outcome is unknown, so the call is repeated.
-        if (error instanceof ApiError && error.status !== 503 && !retriedCodes.includes(error.code)) throw error
+        if (error instanceof ApiError && !isRetried(error, retriedCodes)) throw error
+        this.failedCalls.push(String(error))
         await sleep(REPEAT_AFTER_MS)
       }
     }
@@ -159,4 +162,8 @@ export class Load {
     const { id } = await network.writeAs({ ...writer, to: phone, text, ...(undecryptable && { undecryptable }) })
     this.incoming.push({ ...writer, instanceId: instance.id, text, whatsappId: id, undecryptable })
   }
+}
+
+function isRetried({ status, code, retryAfter }: ApiError, retriedCodes: readonly string[]): boolean {
+  return (status === 503 && retryAfter !== null) || retriedCodes.includes(code)
 }
