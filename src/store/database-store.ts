@@ -6,6 +6,7 @@ import { StoredDeliveries } from './deliveries/stored-deliveries.ts'
 import type { Sealing } from './encryption/sealing.ts'
 import type { Backend } from './engine/backend.ts'
 import type { Core } from './engine/core.ts'
+import type { Operation } from './engine/operation.ts'
 import { Probe } from './engine/probe.ts'
 import { GuardedReader } from './engine/reader.ts'
 import type { Statements } from './engine/statement.ts'
@@ -49,6 +50,8 @@ export class DatabaseStore implements Store {
   readonly #writer: Writer
   /** For writes that belong to no instance. */
   readonly #commonWriter: Writer
+  /** For calls. */
+  readonly #callWriter: Writer
   readonly #probe: Probe
   readonly #afterClose: () => void
   #closing: Promise<void> | null = null
@@ -72,6 +75,7 @@ export class DatabaseStore implements Store {
     this.#writer = new Writer(backend, fence, backend.commitsAtOnce)
     const { isShared } = statements.dialect
     this.#commonWriter = isShared ? new Writer(backend, fence) : this.#writer
+    this.#callWriter = isShared ? new Writer(backend, fence) : this.#writer
     const core: Core = {
       statements,
       sealing,
@@ -79,10 +83,9 @@ export class DatabaseStore implements Store {
       traces: new Traces(backend),
       reader: new GuardedReader(backend),
       write: async (operation, input) => {
-        const writer = operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
         const startedAt = performance.now()
         try {
-          const outcome = await writer.write(operation, input)
+          const outcome = await this.#writerOf(operation, input).write(operation, input)
           observer?.onWrite(operation.name, performance.now() - startedAt, 'committed')
           return outcome
         } catch (error) {
@@ -118,8 +121,13 @@ export class DatabaseStore implements Store {
     return this.#closing
   }
 
+  #writerOf<I>(operation: Operation<I, unknown>, input: I): Writer {
+    if (operation.isCall) return this.#callWriter
+    return operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
+  }
+
   async #close(): Promise<void> {
-    await Promise.all([this.#writer, this.#commonWriter].map(writer => writer.close()))
+    await Promise.all([this.#writer, this.#commonWriter, this.#callWriter].map(writer => writer.close()))
     await this.hints.close()
     await this.#backend.close()
     this.#afterClose()

@@ -194,6 +194,28 @@ describe('several nodes on one PostgreSQL', () => {
     expect(await other.messages.accept(newMessage(instanceId), 0)).toEqual({ kind: 'no_instance' })
   })
 
+  test("a message is accepted while a commit of its instance's owner waits", async () => {
+    const [store] = await openNodes()
+    const lease = await createConnected(store)
+    const { instanceId } = lease
+    const holder = new pg.Client(harness.options.databaseUrl)
+    await holder.connect()
+    try {
+      await holder.query('begin')
+      await holder.query('select 1 from leases where instance_id = $1 for update', [instanceId])
+      let recorded = false
+      const recording = store.events.recordIncoming(lease, incoming(), 0).then(() => {
+        recorded = true
+      })
+      expect((await store.messages.accept(newMessage(instanceId), 0)).kind).toBe('accepted')
+      expect(recorded).toBe(false)
+      await holder.query('rollback')
+      await recording
+    } finally {
+      await holder.end()
+    }
+  })
+
   test('redeliveries requested on one node never get a number that the other node has passed', async () => {
     const [owner, other] = await openNodes()
     const lease = await createConnected(owner)

@@ -65,6 +65,7 @@ function setOperation({ statements }: Core): Operation<SetInput, void> {
   return {
     name: 'credentials.set',
     ...fenced,
+    isIndependent: true,
     async run(tx, inputs) {
       // The last of several changes to one row wins.
       const rows = new Map<string, { instance_id: string; type: string; id: string; value: Uint8Array | null }>()

@@ -7,17 +7,20 @@ interface Input {
   keys?: string[]
 }
 
-function operation(name: string): Operation<Input, void> {
+function operation(name: string, kind: Partial<Operation<Input, void>> = {}): Operation<Input, void> {
   return {
     name,
     instanceId: input => input.instanceId,
     keys: input => input.keys ?? [],
     run: async (_, inputs) => inputs.map(() => undefined),
+    ...kind,
   }
 }
 
 const set = operation('set')
 const clear = operation('clear')
+const alone = operation('alone', { isIndependent: true })
+const rare = operation('rare', { isRare: true })
 
 function unit(of: Operation<Input, void>, instanceId: string, label: string, keys?: string[]): Unit {
   const input: Input = { instanceId, label, ...(keys && { keys }) }
@@ -50,6 +53,28 @@ describe('units of one commit', () => {
       'clear:24',
       'set:3',
     ])
+  })
+
+  test('join an earlier run of their operation if they are independent, but never pass a rare one', () => {
+    expect(
+      labels([
+        unit(alone, 'a', '1'),
+        unit(set, 'a', '2'),
+        unit(alone, 'a', '3'),
+        unit(clear, 'a', '4'),
+        unit(alone, 'a', '5'),
+        unit(set, 'a', '6'),
+      ]),
+    ).toEqual(['alone:135', 'set:2', 'clear:4', 'set:6'])
+    expect(
+      labels([
+        unit(rare, 'a', '1'),
+        unit(alone, 'a', '2'),
+        unit(rare, 'a', '3'),
+        unit(alone, 'a', '4'),
+        unit(alone, 'b', '5'),
+      ]),
+    ).toEqual(['rare:1', 'alone:2', 'rare:3', 'alone:45'])
   })
 
   test('with a key in common never run together', () => {

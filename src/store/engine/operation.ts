@@ -12,6 +12,13 @@ export interface Operation<I, O> {
   lease?(input: I): Lease
   /** Processes one input at a time and may do anything, including moving leases. */
   readonly isRare?: boolean
+  /**
+   * Reads and changes nothing that other operations of its instance change, except rare ones. So it runs before or after them,
+   * which lets more units share a run.
+   */
+  readonly isIndependent?: boolean
+  /** A caller waits for it. If commits can run concurrently, it does not wait for those of the instance's owner. */
+  readonly isCall?: boolean
   /** Goes to the front of the queue and is never refused. */
   readonly urgent?: boolean
   /** @returns one outcome per input, in the same order; an empty list if the inputs have no outcomes */
@@ -73,24 +80,29 @@ interface Group {
 }
 
 /**
- * Groups units by operation. Keeps the order of each instance's units, and never puts two units with a key in common into the
- * same group.
+ * Groups units by operation. Keeps the order of each instance's units, except of independent ones, and never puts two units
+ * with a key in common into the same group.
  */
 export function arrange(units: readonly Unit[]): Group[] {
   const groups: (Group & { keys: Set<string> })[] = []
-  const latestOfInstance = new Map<InstanceId, number>()
+  const placeOfInstance = new Map<InstanceId, { rare: number; ordered: number; any: number }>()
   const latestOfOperation = new Map<object, number>()
   for (const unit of units) {
     const { operation, input, instanceId } = unit
+    const { isRare, isIndependent } = operation
     const keys = operation.keys?.(input).map(key => `${instanceId}/${key}`) ?? []
     let at = latestOfOperation.get(operation)
-    const joins =
-      at !== undefined && at >= (latestOfInstance.get(instanceId) ?? 0) && !keys.some(key => groups[at!]!.keys.has(key))
+    const latest = placeOfInstance.get(instanceId) ?? { rare: 0, ordered: 0, any: 0 }
+    const after = isRare ? latest.any : isIndependent ? latest.rare : latest.ordered
+    const joins = at !== undefined && at >= after && !keys.some(key => groups[at!]!.keys.has(key))
     if (!joins) at = groups.push({ operation, units: [], keys: new Set() }) - 1
     const group = groups[at!]!
     group.units.push(unit)
     for (const key of keys) group.keys.add(key)
-    latestOfInstance.set(instanceId, at!)
+    latest.any = Math.max(latest.any, at!)
+    if (!isIndependent) latest.ordered = at!
+    if (isRare) latest.rare = at!
+    placeOfInstance.set(instanceId, latest)
     latestOfOperation.set(operation, at!)
   }
   return groups

@@ -41,6 +41,8 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
   const queries = prepare(statements)
   return {
     name: 'messages.accept',
+    isIndependent: true,
+    isCall: true,
     instanceId: ({ message }) => message.instanceId,
     keys: ({ message }) => (message.idempotency === undefined ? [] : [message.idempotency.key]),
     async run(tx, inputs) {

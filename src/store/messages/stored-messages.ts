@@ -230,6 +230,7 @@ function prepareOperation({ statements }: Core): Operation<PrepareInput, Prepare
   return {
     name: 'messages.prepare',
     ...fenced,
+    isIndependent: true,
     keys: ({ id }) => [id],
     async run(tx, inputs) {
       const rows: { instance_id: InstanceId; id: MessageId; address: string; content: Uint8Array }[] = []
