@@ -106,6 +106,43 @@ test('a recipient with more queued messages than fit in memory delays no other, 
   expect(sent).toEqual(queue.slice(0, 5_000).map(({ seq }) => seq))
 })
 
+test.each([
+  { how: 'equally many messages', recipientOf: (index: number) => index % 16 },
+  { how: 'one with half of the messages', recipientOf: (index: number) => (index % 2 === 0 ? 0 : (index >> 1) % 16) },
+])('with a long queue to few recipients ($how), few rows are read again', ({ recipientOf }) => {
+  const queue = Array.from({ length: 6_000 }, (_, index) => row(index + 1, `r${recipientOf(index)}`))
+  const sendQueue = new SendQueue()
+  let from = 0
+  const sent = new Set<number>()
+  const reads = { rows: 0 }
+  /** The rows after `seq`, as the database finds them. */
+  const find = (seq: number) => {
+    const rows: QueuedMessage[] = []
+    for (let at = Math.max(seq, from); at < queue.length && rows.length < 256; at += 1) {
+      if (!sent.has(at + 1)) rows.push(queue[at]!)
+    }
+    reads.rows += rows.length
+    return rows
+  }
+  sendQueue.requestRead('start')
+  for (let round = 0; sent.size < queue.length; round += 1) {
+    while (sendQueue.wantsMore) {
+      sendQueue.rewind()
+      sendQueue.beginRead()
+      const rows = find(sendQueue.scannedTo)
+      sendQueue.endRead(rows, rows.length < 256, 0)
+    }
+    // A chat sends one message at a time, and a quarter of them is still waiting for the answer.
+    for (const { key, messages } of [...sendQueue.chats()]) {
+      if ((7 * round + Number(key.slice(1))) % 4 === round % 3) continue
+      sent.add(messages[0]!.seq)
+      sendQueue.remove(messages[0]!)
+    }
+    while (sent.has(from + 1)) from += 1
+  }
+  expect(reads.rows / queue.length).toBeLessThan(6)
+})
+
 test('recipients that are the same chat share one order, whichever row shows that they are the same', () => {
   const recipients = fc.constantFrom('a', 'b', 'c', 'other')
   const found = new Map([

@@ -55,6 +55,13 @@ export class SendQueue {
   /** `seq` of the first message of a chat that exceeded `MAX_DEFERRED`. No other chat is opened from there on. */
   #deferredFrom = Number.POSITIVE_INFINITY
   #scannedTo = 0
+  /** Every row up to this number has been read. It is in memory, or its chat is overflowing or deferred. */
+  #seenTo = 0
+  /**
+   * The keys of chats whose skipped rows are being read again, from `#scannedTo` on. Once each of them is full, the read goes
+   * on at `#seenTo`.
+   */
+  readonly #refilling = new Set<string>()
   #skippedRows = 0
   /** Null: the next read continues where the last one ended. */
   #readFrom: ReadFrom | null = null
@@ -116,9 +123,14 @@ export class SendQueue {
   rewind(): void {
     if (this.#readFrom === 'start') {
       this.#scannedTo = 0
+      this.#seenTo = 0
+      this.#refilling.clear()
       this.#skippedRows = 0
       this.#deferredFrom = Number.POSITIVE_INFINITY
-    } else if (this.#readFrom === 'overlap') this.#scannedTo = Math.max(0, this.#scannedTo - OVERLAP)
+    } else if (this.#readFrom === 'overlap') {
+      this.#scannedTo = Math.max(0, this.#scannedTo - OVERLAP)
+      this.#seenTo = Math.max(0, this.#seenTo - OVERLAP)
+    }
     this.#readFrom = null
   }
 
@@ -141,6 +153,12 @@ export class SendQueue {
       const chat = this.chatOf(message)
       if (chat?.messages.length === 0) this.#closeChat(chat)
     }
+    const isAtEnd = isLast || this.#scannedTo >= this.#seenTo
+    this.#seenTo = Math.max(this.#seenTo, this.#scannedTo)
+    for (const key of this.#refilling) {
+      if (!reopened.has(key) && (isAtEnd || this.#isOverflowing(key))) this.#refilling.delete(key)
+    }
+    if (this.#refilling.size === 0) this.#scannedTo = this.#seenTo
     for (const from of reopened.values()) this.#scannedTo = Math.min(this.#scannedTo, from - 1)
     if (isLast && !readAgain && reopened.size === 0) this.#complete = true
   }
@@ -222,6 +240,11 @@ export class SendQueue {
     }
     this.#deferred.delete(key)
     const chat = this.#chats.get(key) ?? this.#openChat(key, deferred)
+    if (message.seq === chat.overflowFrom && chat.messages.length < MAX_PER_CHAT) {
+      // There is space again, and its other skipped rows follow.
+      chat.overflowFrom = null
+      this.#refilling.add(key)
+    }
     if (chat.messages.length >= MAX_PER_CHAT) chat.noteOverflow(message.seq)
     if (message.seq >= (chat.overflowFrom ?? Number.POSITIVE_INFINITY)) {
       this.#skippedRows += 1
@@ -229,6 +252,12 @@ export class SendQueue {
     }
     this.#known.add(message.id)
     chat.insert(message)
+  }
+
+  /** Whether the read has passed a row that did not fit. */
+  #isOverflowing(key: string): boolean {
+    const from = this.#chats.get(this.#keyOf(key))?.overflowFrom
+    return typeof from === 'number' && from <= this.#scannedTo
   }
 
   #openChat(key: string, deferred: Deferred | undefined): QueuedChat {
@@ -244,6 +273,7 @@ export class SendQueue {
       this.#scannedTo = Math.min(this.#scannedTo, chat.overflowFrom - 1)
       this.#complete = false
       chat.overflowFrom = null
+      for (const key of [chat.key, ...chat.aliases]) this.#refilling.add(key)
     }
     this.#chats.delete(chat.key)
     for (const alias of chat.aliases) this.#joined.delete(alias)
