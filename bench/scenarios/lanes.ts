@@ -162,8 +162,9 @@ function copyDeliveries(copies: number): string[] {
   const numbers = `with recursive copy(number) as (select 1 union all select number + 1 from copy where number < ${copies - 1})`
   return [
     `${numbers}
-     insert into events (instance_id, id, kind, timestamp, created_at, message_id, incoming_digest, body)
-     select instance_id, id || number, kind, timestamp, created_at, message_id, null, body from events cross join copy`,
+     insert into events (instance_id, id, kind, timestamp, created_at, message_id, incoming_digest, seq, body)
+     select instance_id, id || number, kind, timestamp, created_at, message_id, null, seq + number * 1000000000, body
+     from events cross join copy`,
     `${numbers}
      insert into deliveries (instance_id, event_id, message_id, url, readiness, blocked_by, attempts, due_at, redelivery)
      select instance_id, event_id || number, message_id, url, readiness, blocked_by, attempts, due_at, redelivery

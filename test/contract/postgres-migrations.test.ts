@@ -2,8 +2,10 @@ import pg from 'pg'
 import { expect, inject, test } from 'vitest'
 import { instancesTables } from '../../src/store/engine/migrations/0001-instances.ts'
 import { messagesTables } from '../../src/store/engine/migrations/0002-messages.ts'
+import { eventsTables } from '../../src/store/engine/migrations/0003-events.ts'
 import { healthTables } from '../../src/store/engine/migrations/0007-health.ts'
 import { indexOrder } from '../../src/store/engine/migrations/0009-index-order.ts'
+import { eventNumbers } from '../../src/store/engine/migrations/0030-event-numbers.ts'
 import { FLAVOURS } from '../../src/store/engine/migrations/flavour.ts'
 import { createDatabase } from '../databases/database.ts'
 import { until } from '../until.ts'
@@ -53,6 +55,44 @@ test('a transaction that reads and then writes messages does not deadlock with t
     await migration!.query('commit')
   } finally {
     await Promise.all([node!.end(), migration!.end()])
+    await database.dispose()
+  }
+})
+
+test('events are numbered by instance, also those that a node of the previous version inserts', async () => {
+  const database = await createDatabase('postgres', inject('postgresUrl'))
+  const [migration, node] = [1, 2].map(() => new pg.Client({ connectionString: database.url! }))
+  const insert = (client: pg.Client, instanceId: string, ids: readonly string[]) =>
+    client.query(
+      `insert into events (instance_id, id, kind, timestamp, created_at, body)
+       select $1, id, 'message.received', 1, 2, id from unnest($2::text[]) as ids(id)`,
+      [instanceId, ids],
+    )
+  try {
+    await Promise.all([migration!.connect(), node!.connect()])
+    for (const tables of [instancesTables, eventsTables])
+      for (const statement of tables(FLAVOURS.postgres)) await migration!.query(statement)
+    await insert(node!, 'inst_b', ['evt_2', 'evt_1'])
+    await insert(node!, 'inst_a', ['evt_3'])
+    await migration!.query('begin')
+    for (const statement of eventNumbers(FLAVOURS.postgres)) await migration!.query(statement)
+    const waiting = insert(node!, 'inst_b', ['evt_9', 'evt_8', 'evt_4'])
+    await migration!.query('commit')
+    await waiting
+    await migration!.query(`insert into event_feeds values ('inst_a', 7)`)
+    await insert(node!, 'inst_a', ['evt_5'])
+    const { rows } = await node!.query('select instance_id, id, seq from events order by instance_id, seq')
+    expect(rows.map(row => `${row.instance_id} ${row.id} ${row.seq}`)).toEqual([
+      'inst_a evt_3 1',
+      'inst_a evt_5 8',
+      'inst_b evt_1 1',
+      'inst_b evt_2 2',
+      'inst_b evt_9 3',
+      'inst_b evt_8 4',
+      'inst_b evt_4 5',
+    ])
+  } finally {
+    await Promise.all([migration!.end(), node!.end()])
     await database.dispose()
   }
 })

@@ -72,6 +72,36 @@ describe('several nodes on one PostgreSQL', () => {
     expect(await other.admission.admit(hex(after))).toBeNull()
   })
 
+  test('number the events of an instance in the order of their commits, whoever records them', async () => {
+    const store = await harness.open()
+    const lease = await createConnected(store)
+    const { instanceId } = lease
+    await store.events.recordIncoming(lease, incoming(), 1)
+    const other = new pg.Client({ connectionString: harness.options.databaseUrl! })
+    await other.connect()
+    try {
+      await other.query('begin')
+      await other.query(`insert into events (instance_id, id, kind, timestamp, created_at, body)
+        values ('${instanceId}', 'evt_other', 'message.received', 1, 1, '{}')`)
+      const recorded = store.events.recordIncoming(lease, incoming(), 1)
+      await until('the event to wait', async () => {
+        const [row] = await harness.execute('select count(*) as count from pg_locks where not granted')
+        return Number(row!['count']) > 0
+      })
+      const read = async () => (await store.events.readFeed(instanceId, { limit: 10, maxBytes: 10_000 }))!.events
+      expect((await read()).map(({ seq }) => seq)).toEqual([1])
+      await other.query('commit')
+      expect(await recorded).toBe('recorded')
+      expect((await read()).map(({ seq, id }) => [seq, id === 'evt_other'])).toEqual([
+        [1, false],
+        [2, true],
+        [3, false],
+      ])
+    } finally {
+      await other.end()
+    }
+  })
+
   test('share one rate window', async () => {
     const nodes = await openNodes()
     const instance = newInstance()

@@ -1,8 +1,10 @@
 import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { messagesTables } from '../../src/store/engine/migrations/0002-messages.ts'
+import { eventsTables } from '../../src/store/engine/migrations/0003-events.ts'
 import { preparedMessages } from '../../src/store/engine/migrations/0010-prepared-messages.ts'
 import { settledMessages } from '../../src/store/engine/migrations/0011-settled-messages.ts'
+import { eventNumbers } from '../../src/store/engine/migrations/0030-event-numbers.ts'
 import { FLAVOURS } from '../../src/store/engine/migrations/flavour.ts'
 
 /** Migrations keep existing data. */
@@ -43,5 +45,25 @@ test('the numbering of an empty table starts with one', () => {
     [messagesTables, preparedMessages, settledMessages].flatMap(tables => tables(FLAVOURS.sqlite)),
   )
   expect(db.prepare('select name, seq from sqlite_sequence').all()).toEqual([])
+  db.close()
+})
+
+test('existing events keep their rows and are numbered by instance, in the order of their IDs', () => {
+  const db = new Sqlite(':memory:')
+  execute(db, eventsTables(FLAVOURS.sqlite))
+  const insert = db.prepare(
+    `insert into events (instance_id, id, kind, timestamp, created_at, message_id, incoming_digest, body)
+     values (?, ?, 'message.received', 1, 2, ?, ?, ?)`,
+  )
+  insert.run('inst_b', 'evt_2', 'msg_1', Buffer.from([1]), 'body')
+  insert.run('inst_a', 'evt_3', null, null, 'x'.repeat(100_000))
+  insert.run('inst_b', 'evt_1', 'msg_1', Buffer.from([2]), '')
+  const all = () => db.prepare('select * from events order by instance_id, id').all() as { seq?: number }[]
+  const before = all()
+  execute(db, eventNumbers(FLAVOURS.sqlite))
+  expect(all().map(({ seq: _, ...event }) => event)).toEqual(before)
+  expect(all().map(({ seq }) => seq)).toEqual([1, 1, 2])
+  expect(() => insert.run('inst_b', 'evt_4', null, null, '')).toThrow('NOT NULL')
+  expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
   db.close()
 })

@@ -46,6 +46,17 @@ describe('the plans of SQLite', () => {
     ])
   })
 
+  test('the feed is read by the index of the numbers', async () => {
+    const seq = 'events USING INDEX events_seq (instance_id=? AND seq>?'
+    const steps = await planOf(() => store.events.readFeed(instanceId, { after: 0, limit: 10, maxBytes: 1 }))
+    const own = steps.filter(step => step.includes(' events '))
+    expect(own).toEqual([
+      `SEARCH ${seq})`,
+      `SEARCH ${seq} AND seq<?)`,
+      'SEARCH events USING COVERING INDEX events_seq (instance_id=?)',
+    ])
+  })
+
   test('retries are read by their own index, in the order of their due times', async () => {
     expect(await planOf(() => store.deliveries.listRetries(instanceId, { dueAt: 0, seq: 0 }, 9, 10))).toEqual([
       'SEARCH deliveries USING INDEX deliveries_retry (instance_id=? AND due_at>? AND due_at<?)',

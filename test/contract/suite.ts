@@ -4,6 +4,7 @@ import { admissionContract } from './promises/admission.ts'
 import { connectionsContract } from './promises/connections.ts'
 import { deliveriesContract } from './promises/deliveries.ts'
 import { eventsContract } from './promises/events.ts'
+import { feedContract } from './promises/feed.ts'
 import { healthContract } from './promises/health.ts'
 import { incomingContract } from './promises/incoming.ts'
 import { instancesContract } from './promises/instances.ts'
@@ -25,6 +26,7 @@ export function storeContract(createHarness: CreateHarness): void {
   acceptingContract(createHarness)
   progressContract(createHarness)
   eventsContract(createHarness)
+  feedContract(createHarness)
   incomingContract(createHarness)
   deliveriesContract(createHarness)
   ownershipContract(createHarness)

@@ -26,8 +26,8 @@ function insertEvents(store: StoreKind, instanceId: string, length: number, form
   const envelope = JSON.stringify({ event: 'message.received', instanceId, timestamp: '2026-01-01T00:00:00.000Z' })
   const body = `'${envelope.slice(0, -1)},"data":{"id":"A","from":"5511987654321","type":"text","text":"' || ${shown} || '"}}'`
   const messageId = form === 'new' ? idOf(firstMessageId(now)) : 'null'
-  const events = `insert into events (instance_id, id, kind, timestamp, created_at, message_id, incoming_digest, body)
-    select '${instanceId}', ${idOf(firstEventId(now))}, 'message.received', i, i, ${messageId}, ${digest}, ${body} from ${numbers}`
+  const events = `insert into events (instance_id, id, kind, timestamp, created_at, message_id, incoming_digest, seq, body)
+    select '${instanceId}', ${idOf(firstEventId(now))}, 'message.received', i, i, ${messageId}, ${digest}, i, ${body} from ${numbers}`
   const messages = `insert into incoming_messages (instance_id, id, created_at, sent_at, type, chat, sender, whatsapp_id, text)
     select '${instanceId}', ${idOf(firstMessageId(now))}, i, i, 'text', '5511987654321', '5511987654321', '"A"', '"' || ${textOf(length)} || '"' from ${numbers}`
   return form === 'new' ? [events, messages] : [events]

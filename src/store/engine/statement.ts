@@ -36,7 +36,7 @@ type ColumnsOf<T extends keyof Database, C> = Columns & {
 export type RowOf<C extends Columns> = { [K in keyof C]: ColumnTypes[C[K]] }
 
 interface InsertOptions<T extends keyof Database, O> {
-  /** Columns that have the same value in every row. */
+  /** Columns with an expression for a value. It may use the given columns, also the one that it replaces. */
   fixed?: { [K in keyof Database[T] & string]?: RawBuilder<unknown> }
   /** The columns of a key. A row with an existing key replaces the former one. */
   replace?: readonly (keyof Database[T] & string)[]
@@ -52,7 +52,7 @@ interface FindOptions {
 
 type UntypedCreator = QueryCreator<Record<string, Record<string, unknown>>>
 
-type LockMode = 'update' | 'share' | 'key share'
+type LockMode = 'update' | 'no key update' | 'share' | 'key share'
 
 /** Builds the queries of one database. Nothing here runs them. */
 export class Statements {
@@ -90,7 +90,7 @@ export class Statements {
     columns: C,
     { fixed = {}, replace = [], finish = query => query as Compilable<O> }: InsertOptions<T, O> = {},
   ): RowsStatement<RowOf<C>, O> {
-    const given = Object.keys(columns)
+    const given = Object.keys(columns).filter(name => !(name in fixed))
     const names = [...given, ...Object.keys(fixed)]
     const values = [...given.map(name => sql.ref(name)), ...Object.values<unknown>(fixed)]
     // SQLite needs a condition between a `select` and the `on conflict` that follows it.

@@ -15,8 +15,14 @@ const EVENT = {
   body: 'text',
 } as const
 
-/** A row of `events`. */
+/** A row of `events`, without its number. */
 export type NewEvent = RowOf<typeof EVENT> & { kind: EventKind }
+
+/** The number of an event: one more than that of the instance's last event, whether that one was erased or not. */
+const NEXT_SEQ = sql<number>`row_number() over (partition by input.instance_id order by input.seq) +
+  (select coalesce(max(last.seq), 0) from (
+    select max(e.seq) as seq from events as e where e.instance_id = input.instance_id
+    union all select f.erased_to from event_feeds as f where f.instance_id = input.instance_id) as last)`
 
 interface RecordedEvents {
   /** The events that were not recorded before. */
@@ -35,7 +41,12 @@ interface NewDelivery {
   due_at: number
 }
 
-/** Writes events and their deliveries in the same commit as the change that they report. */
+/**
+ * Writes events and their deliveries in the same commit as the change that they report.
+ *
+ * Each event gets the next number of its instance under a lock that lasts until the commit, so events become visible in the
+ * order of their numbers, whichever node records them.
+ */
 export class EventRecorder {
   readonly #statements
 
@@ -43,9 +54,11 @@ export class EventRecorder {
     this.#statements = prepare(statements)
   }
 
-  /** @param events the events of each message in their order */
+  /** @param events the events of each instance in their order */
   async record(tx: Transaction, events: readonly NewEvent[]): Promise<RecordedEvents> {
-    const [inserted, urls] = await Promise.all([tx.each(this.#statements.insertEvent, events), this.#urls(tx, events)])
+    const inOrder = events.map((event, index) => ({ ...event, seq: index }))
+    // The lock first: the second statement then sees the numbers of all earlier commits.
+    const [urls, inserted] = await Promise.all([this.#lock(tx, events), tx.each(this.#statements.insertEvent, inOrder)])
     const recorded = new Set<EventId>()
     for (const { id } of inserted) recorded.add(id)
     const posted: NewEvent[] = []
@@ -68,13 +81,13 @@ export class EventRecorder {
     return { events: recorded, deliverable }
   }
 
-  /** The current webhook URLs, locked until the commit. */
-  async #urls(tx: Transaction, events: readonly NewEvent[]): Promise<Map<InstanceId, string>> {
+  /** Locks the instances until the commit. @returns their webhook URLs */
+  async #lock(tx: Transaction, events: readonly NewEvent[]): Promise<Map<InstanceId, string>> {
     const asked = new Map<InstanceId, { id: InstanceId }>()
     for (const { instance_id: id } of events) asked.set(id, { id })
     const urls = new Map<InstanceId, string>()
     if (asked.size === 0) return urls
-    for (const { id, webhook_url } of await tx.each(this.#statements.findUrl, [...asked.values()])) {
+    for (const { id, webhook_url } of await tx.each(this.#statements.lockInstance, [...asked.values()])) {
       if (webhook_url !== null) urls.set(id, webhook_url)
     }
     return urls
@@ -114,7 +127,8 @@ function chainOf({ kind, message_id }: NewEvent): MessageId | null {
 
 function prepare(statements: Statements) {
   return {
-    insertEvent: statements.insert('events', EVENT, {
+    insertEvent: statements.insert('events', { ...EVENT, seq: 'integer' } as const, {
+      fixed: { seq: NEXT_SEQ },
       finish: query =>
         query
           .onConflict(oc =>
@@ -123,7 +137,8 @@ function prepare(statements: Statements) {
           .returning('id'),
     }),
 
-    findUrl: statements.find('instances', { id: 'text' }, ['id', 'webhook_url'], { lock: 'share' }),
+    // Also blocks a change of the URL.
+    lockInstance: statements.find('instances', { id: 'text' }, ['id', 'webhook_url'], { lock: 'no key update' }),
 
     findUnfinished: statements.find(
       'deliveries',

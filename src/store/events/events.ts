@@ -25,6 +25,33 @@ export interface EventDetail extends EventRecord {
   deliveries: (DeliverySummary & { log: AttemptRecord[] })[]
 }
 
+/** An event as the feed shows it. */
+export interface FeedEvent {
+  id: EventId
+  /** Its number, which is its cursor. */
+  seq: number
+  kind: EventKind
+  body: string
+}
+
+export interface FeedQuery {
+  /** The page begins with the first event above this number. Undefined: with the oldest event that the feed holds. */
+  after?: number | undefined
+  limit: number
+  /** The size of the bodies together. A page has one event at least. */
+  maxBytes: number
+  kind?: EventKind | undefined
+}
+
+export interface FeedPage {
+  /** In the order in which they were recorded. */
+  events: FeedEvent[]
+  /** The number up to which the page is complete. The next page begins after it. */
+  to: number
+  /** Whether nothing was recorded after `to` when the page was read. */
+  isLast: boolean
+}
+
 export interface Events {
   // Implemented beside the messages, in `messages/incoming.ts`, because the event and the row of the message are one write.
 
@@ -38,6 +65,14 @@ export interface Events {
     filter?: { state?: DeliveryState | undefined; kind?: EventKind | undefined },
   ): Promise<Page<EventRecord>>
   find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null>
+  /**
+   * Reads a page of the feed. Events appear in the order of their numbers, so none appears below a number that was read.
+   * A page of one kind may be empty although later pages are not.
+   * @returns null if an event above `after` was erased, or if no event had the number `after` yet
+   */
+  readFeed(instanceId: InstanceId, query: FeedQuery): Promise<FeedPage | null>
+  /** The number of the last event. */
+  findFeedEnd(instanceId: InstanceId): Promise<number>
   /** The bodies of `message.received` events, newest first. */
   listReceived(instanceId: InstanceId, limit: number): Promise<{ id: EventId; createdAt: number; body: string }[]>
 }

@@ -20,8 +20,9 @@ import {
 } from '../messages/incoming.ts'
 import { type Slice, search } from '../messages/searching.ts'
 import { EventDetails } from './event-detail.ts'
+import { EventFeed } from './event-feed.ts'
 import type { EventRecorder } from './event-recorder.ts'
-import type { EventDetail, EventRecord, Events } from './events.ts'
+import type { EventDetail, EventRecord, Events, FeedPage, FeedQuery } from './events.ts'
 
 interface EventRow extends SummaryRow {
   id: string
@@ -43,12 +44,14 @@ export class StoredEvents implements Events {
   readonly #record: Operation<Incoming, IncomingOutcome>
   readonly #findKnown
   readonly #details: EventDetails
+  readonly #feed: EventFeed
 
   constructor(core: Core, recorder: EventRecorder) {
     this.#core = core
     this.#findKnown = findKnownStatement(core.statements)
     this.#record = incomingOperation(core.statements, recorder, this.#findKnown)
     this.#details = new EventDetails(core)
+    this.#feed = new EventFeed(core)
   }
 
   async recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'> {
@@ -102,6 +105,14 @@ export class StoredEvents implements Events {
 
   find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null> {
     return this.#details.find(instanceId, id)
+  }
+
+  readFeed(instanceId: InstanceId, query: FeedQuery): Promise<FeedPage | null> {
+    return this.#feed.read(instanceId, query)
+  }
+
+  findFeedEnd(instanceId: InstanceId): Promise<number> {
+    return this.#feed.findLast(instanceId)
   }
 
   async listReceived(

@@ -13,6 +13,7 @@ const TABLES = {
   attempts: ['instance_id', 'event_id', 'delivery_seq', 'attempt_number'],
   finished_deliveries: ['instance_id', 'event_id', 'seq'],
   events: ['instance_id', 'id'],
+  event_feeds: ['instance_id'],
   messages: ['instance_id', 'id'],
   incoming_messages: ['instance_id', 'id'],
   idempotency_keys: ['instance_id', 'key'],

@@ -95,7 +95,7 @@ function findInstances(statements: Statements) {
               .select('e.id')
               .whereRef('e.instance_id', '=', 'instances.id')
               .where('e.id', '<', p.beforeEvent)
-              .where('e.message_id', 'is', null)
+              .where(HAS_NO_MESSAGE)
               .where(hasNoOpenDelivery('e', 'event_id')),
           ),
         ]),
@@ -115,6 +115,12 @@ function hasNoOpenDelivery(alias: 'm' | 'e', column: 'message_id' | 'event_id') 
 const INCOMING_HAS_NO_OPEN_DELIVERY = sql<boolean>`not exists (select 1 from events as of_i
     join deliveries as d on d.instance_id = of_i.instance_id and d.event_id = of_i.id
     where of_i.instance_id = i.instance_id and of_i.message_id = i.id)`
+
+/** The event `e` reports something else than a message, or its message is erased. */
+const HAS_NO_MESSAGE = sql<boolean>`(e.message_id is null or (
+  not exists (select 1 from messages as of_e where of_e.instance_id = e.instance_id and of_e.id = e.message_id)
+  and not exists (select 1 from incoming_messages as of_e
+    where of_e.instance_id = e.instance_id and of_e.id = e.message_id)))`
 
 class Eraser {
   readonly #statements: Statements
@@ -141,9 +147,14 @@ class Eraser {
     const unfinished = new Set(events.filter(({ id }) => open.has(id)).map(event => event.message_id))
     const keysOf = (messages: readonly { id: string }[]) =>
       messages.filter(({ id }) => !unfinished.has(id)).map(({ id }) => ({ instance_id: instanceId, id }))
-    const eventKeys = events
-      .filter(({ id, message_id }) => (message_id === null ? !open.has(id) : !unfinished.has(message_id)))
-      .map(({ id }) => ({ instance_id: instanceId, id, event_id: id }))
+    // An event that is younger than its message stays until it is old enough itself.
+    const oldEvents = events.filter(
+      ({ id, message_id }) =>
+        id < firstEventId(before) && (message_id === null ? !open.has(id) : !unfinished.has(message_id)),
+    )
+    const eventKeys = oldEvents.map(({ id }) => ({ instance_id: instanceId, id, event_id: id }))
+    const erasedTo = oldEvents.reduce((highest, { seq }) => Math.max(highest, seq), 0)
+    if (erasedTo > 0) await this.#noteErased(tx, instanceId, erasedTo)
     const erased = [
       await tx.each(this.#prepared.removeAttempts, eventKeys),
       await tx.each(this.#prepared.removeFinished, eventKeys),
@@ -152,6 +163,20 @@ class Eraser {
       await tx.each(this.#prepared.removeIncoming, keysOf(received)),
     ]
     return erased.reduce((sum, rows) => sum + rows.length, 0)
+  }
+
+  async #noteErased(tx: Transaction, instance_id: InstanceId, erased_to: number): Promise<void> {
+    await tx.query(
+      this.#statements.db
+        .insertInto('event_feeds')
+        .values({ instance_id, erased_to })
+        .onConflict(oc =>
+          oc
+            .column('instance_id')
+            .doUpdateSet(eb => ({ erased_to: eb.ref('excluded.erased_to') }))
+            .whereRef('event_feeds.erased_to', '<', 'excluded.erased_to'),
+        ),
+    )
   }
 
   #findMessages(tx: Transaction, instanceId: InstanceId, before: number) {
@@ -183,10 +208,10 @@ class Eraser {
   #findOtherEvents(tx: Transaction, instanceId: InstanceId, before: number) {
     const query = this.#statements.db
       .selectFrom('events as e')
-      .select(['e.id', 'e.message_id'])
+      .select(['e.id', 'e.message_id', 'e.seq'])
       .where('e.instance_id', '=', instanceId)
       .where('e.id', '<', firstEventId(before))
-      .where('e.message_id', 'is', null)
+      .where(HAS_NO_MESSAGE)
       .where(hasNoOpenDelivery('e', 'event_id'))
       .orderBy('e.id')
       .limit(STEP)
@@ -196,9 +221,14 @@ class Eraser {
 
 function prepare(statements: Statements) {
   return {
-    findEventsOfMessage: statements.find('events', { instance_id: 'text', message_id: 'text' }, ['id', 'message_id'], {
-      lock: 'update',
-    }),
+    findEventsOfMessage: statements.find(
+      'events',
+      { instance_id: 'text', message_id: 'text' },
+      ['id', 'message_id', 'seq'],
+      {
+        lock: 'update',
+      },
+    ),
     findOpen: statements.find('deliveries', { instance_id: 'text', event_id: 'text' }, ['event_id']),
     removeAttempts: statements.remove('attempts', { instance_id: 'text', event_id: 'text' }),
     removeFinished: statements.remove('finished_deliveries', { instance_id: 'text', event_id: 'text' }),

@@ -52,8 +52,9 @@ export function incomingContract(createHarness: CreateHarness): void {
       const data = { id, from, type: 'text', text, ...(group && { group }) }
       const body = JSON.stringify({ event: 'message.received', instanceId, timestamp: '', data })
       await harness.execute(`insert into events
-        (instance_id, id, kind, timestamp, created_at, message_id, incoming_digest, body)
-        values ('${instanceId}', '${newEventId(5)}', 'message.received', 5, 5, null, ${blob}, '${body}')`)
+        (instance_id, id, kind, timestamp, created_at, message_id, incoming_digest, seq, body)
+        select '${instanceId}', '${newEventId(5)}', 'message.received', 5, 5, null, ${blob}, coalesce(max(seq), 0) + 1, '${body}'
+        from events where instance_id = '${instanceId}'`)
     }
 
     test.each([

@@ -1,5 +1,5 @@
 import type { PhoneOrdersTable, WrongKeysTable } from './between-nodes.ts'
-import type { AttemptsTable, DeliveriesTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
+import type { AttemptsTable, DeliveriesTable, EventFeedsTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
 import type { ConnectionClosesTable, ConnectionHealthTable, ContactsTable } from './health.ts'
 import type { ConnectionsTable, InstancesTable, LeasesTable, RateWindowsTable } from './instances.ts'
 import type { IdempotencyKeysTable, IncomingMessagesTable, MessagesTable, NumbersTable } from './messages.ts'
@@ -29,6 +29,7 @@ export interface Database {
   numbers: NumbersTable
   contacts: ContactsTable
   events: EventsTable
+  event_feeds: EventFeedsTable
   deliveries: DeliveriesTable
   finished_deliveries: FinishedDeliveriesTable
   attempts: AttemptsTable

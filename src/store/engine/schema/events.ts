@@ -12,8 +12,17 @@ export interface EventsTable {
   message_id: string | null
   /** SHA-256 of an incoming message's first key (`incomingKeys`), which prevents recording it twice. Null for other events. */
   incoming_digest: Uint8Array | null
+  /** Numbers the instance's events in the order of their commits, with gaps. Assigned by `EventRecorder`. */
+  seq: number
   /** The text whose UTF-8 bytes are posted. */
   body: string
+}
+
+/** What the feed of an instance's events has to remember of erased ones. */
+export interface EventFeedsTable {
+  instance_id: string
+  /** The highest `seq` of an erased event. */
+  erased_to: number
 }
 
 /** The state of an unfinished delivery: `first` has no attempt yet, `retry` failed before, `blocked` waits for another delivery. */
