@@ -1,6 +1,17 @@
 export const DELIVERY_STATES = ['pending', 'blocked', 'delivered', 'exhausted'] as const
 export type DeliveryState = (typeof DELIVERY_STATES)[number]
 
+/**
+ * The filters of an event list: a state, or a finer one. `retrying`: pending, after a failed attempt. `not_posted`: no URL was
+ * set when the event was created, and it was not redelivered.
+ */
+export const DELIVERY_FILTERS = [...DELIVERY_STATES, 'retrying', 'not_posted'] as const
+export type DeliveryFilter = (typeof DELIVERY_FILTERS)[number]
+
+/** The events that a redelivery of many can select. */
+export const REDELIVERABLE = ['delivered', 'exhausted', 'not_posted'] as const
+export type Redeliverable = (typeof REDELIVERABLE)[number]
+
 /** Milliseconds between the end of a failed attempt and the start of the next (the default of contract §5). */
 export const RETRY_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 

@@ -69,6 +69,47 @@ test('all exhausted events can be redelivered at once, with a count before and t
   expect(await harness.service.admin.listEvents(id, '?state=delivered')).toHaveLength(6)
 })
 
+test('events without a URL are filtered, counted and posted once there is one', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Late URL')
+  const instance = harness.service.instance(id, token)
+  await instance.send('5511987654321', 'Hello')
+  await until(
+    'three events',
+    async () => (await harness.service.admin.listEvents(id, '?state=not_posted')).length === 3,
+  )
+  await instance.setWebhook(harness.receiver.url)
+  harness.receiver.answerWith({ kind: 'status', status: 200 })
+  const page = await harness.openSignedIn(`/instances/${id}/events`)
+  await page.getByLabel('Delivery').first().click()
+  await page.getByRole('option', { name: 'Not posted' }).click()
+  await page.waitForURL(/state=not_posted/)
+  await page.getByRole('row').nth(3).getByText('Not posted').waitFor()
+  await page.getByRole('button', { name: 'Redeliver…' }).click()
+  await page.locator('label', { hasText: 'Not posted' }).click()
+  await page.getByText('3 events will be posted again.').waitFor()
+  await page.getByRole('button', { name: 'Redeliver 3 events' }).click()
+  await page.getByText('3 of 3 done').waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByText('No events match these filters').waitFor()
+  // The charts count them, and do not claim that nothing was delivered.
+  await page.goto(`${harness.url}/instances/${id}`)
+  await page.getByRole('listitem').filter({ hasText: 'By redelivery 3' }).waitFor()
+  await page.getByText('All deliveries of this period are redeliveries').waitFor()
+  expect(await page.getByText('Nothing was delivered').count()).toBe(0)
+})
+
+test('events that are being retried can be filtered', async () => {
+  await using slow = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '600000' })
+  const { id, token } = await slow.service.admin.createConnected('Retrying')
+  const instance = slow.service.instance(id, token)
+  await instance.setWebhook(slow.receiver.url)
+  slow.receiver.answerWith({ kind: 'status', status: 500 })
+  await instance.send('5511987654321', 'Hello')
+  const page = await slow.openSignedIn(`/instances/${id}/events?state=retrying`)
+  await page.getByRole('row').nth(1).getByText('Retrying').waitFor()
+  expect(await page.getByRole('row').count()).toBe(2)
+})
+
 test('a message shows its timeline, each step with its event', async () => {
   const { id, token } = await harness.service.admin.createConnected('Steps')
   const { id: messageId } = await harness.service.instance(id, token).send('15005550001', 'Nobody there')
@@ -78,6 +119,16 @@ test('a message shows its timeline, each step with its event', async () => {
   await page.getByRole('link', { name: 'Set a webhook URL' }).waitFor()
   await page.getByRole('link', { name: 'Open the event message.failed' }).click()
   await page.getByRole('dialog', { name: 'Event' }).getByText('message.failed').first().waitFor()
+})
+
+test('the list of instances tells sent from failed messages', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Half')
+  const instance = harness.service.instance(id, token)
+  for (const to of ['5511987654321', '15005550001', '15005550001']) await instance.send(to, 'Hello')
+  const page = await harness.openSignedIn('/')
+  const row = page.getByRole('row').filter({ hasText: id })
+  await row.getByText('1 sent, 0 received in the last hour').waitFor()
+  await row.getByText('2 failed (67 %)').waitFor()
 })
 
 test('the lists apply the chosen filters, and the URL contains them', async () => {

@@ -104,6 +104,18 @@ export function countsQuery(id: string, since: string) {
   })
 }
 
+/** Not updated live, because counting them reads every event since then. */
+export function notPostedQuery(id: string, since: string) {
+  return queryOptions({
+    queryKey: ['not-posted', id, since],
+    queryFn: async ({ signal }) => {
+      const query = { since, notPosted: 'true' }
+      return (await callData<DeliveryCounts>(`/instances/${id}/deliveries/counts`, { query, signal })).notPosted ?? 0
+    },
+    staleTime: 0,
+  })
+}
+
 export function conversationsQuery(id: string) {
   return queryOptions({
     queryKey: ['conversations', id],

@@ -74,11 +74,11 @@ const DELIVERY_TONES: Record<DeliveryState, Tone> = {
 /** `state` is null if no URL was set when the event was created. */
 export function DeliveryBadge({ state, attempts = 0 }: { state: DeliveryState | null; attempts?: number }) {
   const words = useWords()
-  if (state === null) return <Badge tone="quiet">{words.events.notPosted}</Badge>
+  if (state === null) return <Badge tone="quiet">{words.events.states.not_posted}</Badge>
   const isRetrying = state === 'pending' && attempts > 0
   return (
     <Badge tone={DELIVERY_TONES[state]} live={ON_ITS_WAY.has(state)}>
-      {isRetrying ? words.events.retrying : words.events.states[state]}
+      {isRetrying ? words.events.states.retrying : words.events.states[state]}
     </Badge>
   )
 }

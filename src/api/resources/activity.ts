@@ -24,7 +24,11 @@ const deliveriesSchema = Type.Object(
 export const activitySchema = Type.Object(
   {
     instanceId: instanceIdSchema,
-    sentLastHour: Type.Integer({ description: 'Messages accepted within the last hour.' }),
+    sentLastHour: Type.Integer({
+      description: 'Messages accepted within the last hour that WhatsApp has. Neither failed nor queued ones count.',
+    }),
+    failedLastHour: Type.Integer({ description: 'Messages accepted within the last hour that failed.' }),
+    queuedLastHour: Type.Integer({ description: 'Messages accepted within the last hour that are still queued.' }),
     receivedLastHour: Type.Integer({ description: 'Messages received within the last hour.' }),
     oldestUndeliveredAt: nullable(moment('When the oldest event with a pending delivery was created.')),
     deliveries: deliveriesSchema,
@@ -37,6 +41,8 @@ export type ActivityView = Static<typeof activitySchema>
 export function activityView({
   instanceId,
   sent,
+  failed,
+  queued,
   received,
   oldestUndeliveredAt,
   deliveries,
@@ -44,6 +50,8 @@ export function activityView({
   return {
     instanceId,
     sentLastHour: sent,
+    failedLastHour: failed,
+    queuedLastHour: queued,
     receivedLastHour: received,
     oldestUndeliveredAt: toIsoOrNull(oldestUndeliveredAt),
     deliveries: {

@@ -1,5 +1,10 @@
 import { type Static, Type } from 'typebox'
-import { type DeliveryOutcomes, LATENCY_BOUNDS_MS, MAX_COUNTED } from '../../store/statistics/statistics.ts'
+import {
+  type DeliveryOutcomes,
+  LATENCY_BOUNDS_MS,
+  type Latencies,
+  MAX_COUNTED,
+} from '../../store/statistics/statistics.ts'
 import { moment, nullable, toIso } from './schema-kit.ts'
 
 const MEDIAN = 0.5
@@ -8,7 +13,9 @@ const P95 = 0.95
 const latency = (share: string) =>
   nullable(
     Type.Number({
-      description: `The estimated time in milliseconds within which ${share} of the delivered events were delivered.`,
+      description:
+        `The time in milliseconds within which at least ${share} of the events were delivered that needed no redelivery. ` +
+        'It is the time of one of them.',
     }),
   )
 
@@ -16,7 +23,8 @@ const bucketSchema = Type.Object(
   {
     at: moment('The start of the bucket.'),
     first: Type.Integer({ description: 'Delivered by the first attempt.' }),
-    retried: Type.Integer({ description: 'Delivered by a later attempt or a redelivery.' }),
+    retried: Type.Integer({ description: 'Delivered by a later attempt.' }),
+    redelivered: Type.Integer({ description: 'Delivered by a redelivery.' }),
     exhausted: Type.Integer({ description: 'Exhausted.' }),
     waiting: Type.Integer({ description: 'Not ended yet.' }),
     notPosted: Type.Integer({ description: 'Created while no URL was set.' }),
@@ -43,6 +51,7 @@ export const deliveryCountsSchema = Type.Object(
   {
     delivered: Type.Integer({ description: 'Events whose latest delivery succeeded.' }),
     exhausted: Type.Integer({ description: 'Events whose latest delivery is exhausted.' }),
+    notPosted: nullable(Type.Integer({ description: 'Events that were never posted; null unless requested.' })),
     redelivering: Type.Integer({ description: 'Redeliveries that have not ended, of events of any age.' }),
   },
   { title: 'DeliveryCounts', description: `Nothing is counted beyond ${MAX_COUNTED}.` },
@@ -57,7 +66,7 @@ function bucketView(at: number, outcomes: DeliveryOutcomes): StatisticsBucketVie
 
 export function statisticsView(buckets: readonly { at: number; outcomes: DeliveryOutcomes }[]): StatisticsView {
   const all = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) =>
-    buckets.reduce((sum, { outcomes }) => sum + (outcomes.latencies[index] ?? 0), 0),
+    merge(buckets.map(({ outcomes }) => outcomes.latencies[index]!)),
   )
   return {
     buckets: buckets.map(({ at, outcomes }) => bucketView(at, outcomes)),
@@ -66,21 +75,23 @@ export function statisticsView(buckets: readonly { at: number; outcomes: Deliver
   }
 }
 
+function merge(parts: readonly Latencies[]): Latencies {
+  return {
+    count: parts.reduce((sum, { count }) => sum + count, 0),
+    longestMs: Math.max(0, ...parts.map(({ longestMs }) => longestMs)),
+  }
+}
+
 /**
- * Estimates a quantile of a histogram, assuming an even distribution within each bucket. Returns null for an empty
- * histogram, and at most the highest bound.
+ * The longest latency of the histogram's bucket that contains the quantile. Unlike an interpolated one it was measured, and at
+ * least this share of the events took no longer. Null for an empty histogram.
  */
-export function quantile(counts: readonly number[], share: number): number | null {
-  const total = counts.reduce((sum, count) => sum + count, 0)
-  if (total === 0) return null
+export function quantile(latencies: readonly Latencies[], share: number): number | null {
+  const total = latencies.reduce((sum, { count }) => sum + count, 0)
   let rank = share * total
-  for (const [index, count] of counts.entries()) {
-    if (rank <= count) {
-      const from = LATENCY_BOUNDS_MS[index - 1] ?? 0
-      const to = LATENCY_BOUNDS_MS[index] ?? from
-      return Math.round(from + (to - from) * (rank / count))
-    }
+  for (const { count, longestMs } of latencies) {
+    if (count > 0 && rank <= count) return longestMs
     rank -= count
   }
-  return LATENCY_BOUNDS_MS.at(-1) ?? null
+  return null
 }

@@ -1,4 +1,4 @@
-import type { AfterAttempt, DeliveryState } from '../../domain/delivery.ts'
+import type { AfterAttempt, DeliveryState, Redeliverable } from '../../domain/delivery.ts'
 import type { EventKind } from '../../domain/event.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
 import type { Lease } from '../leases/leases.ts'
@@ -63,11 +63,11 @@ export interface Deliveries {
   recordAttempt(lease: Lease, delivery: DueDelivery, attempt: AttemptRecord, then: AfterAttempt): Promise<void>
   /** Creates a new delivery of the same bytes to the current URL, outside the order of events, with its own attempts. */
   redeliver(instanceId: InstanceId, eventId: EventId, now: number): Promise<RedeliverOutcome>
-  /** Redelivers every event created since `since` whose latest delivery is in `state`, in several commits. */
+  /** Redelivers every event created since `since` whose latest delivery is in `state` (`not_posted`: that has none), in several commits. */
   redeliverSince(
     instanceId: InstanceId,
     since: number,
-    state: 'delivered' | 'exhausted',
+    state: Redeliverable,
     now: number,
   ): Promise<{ kind: 'queued'; count: number } | { kind: 'no_webhook' }>
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { Redeliverable } from '../../domain/delivery.ts'
 import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { oneByOne } from '../engine/operation.ts'
@@ -13,7 +14,7 @@ export interface SinceStep {
   instanceId: InstanceId
   /** The last event of the previous step. */
   after: EventId
-  state: 'delivered' | 'exhausted'
+  state: Redeliverable
   now: number
 }
 
@@ -66,7 +67,9 @@ export function redeliverSinceOperation(statements: Statements) {
         .orderBy('events.id')
         .limit(STEP)
       const events = await tx.query(statements.locking(query, 'key share', 'events'))
-      const matching = events.filter(event => event.open_seq === null && event.state === state).map(event => event.id)
+      const isMatching = (event: (typeof events)[number]) =>
+        event.open_seq === null && (event.state ?? 'not_posted') === state
+      const matching = events.filter(isMatching).map(event => event.id)
       await redeliveries.deliver(tx, instanceId, matching, instance.url, now)
       const next = events.length < STEP ? null : events.at(-1)!.id
       return { kind: 'queued' as const, count: matching.length, next }

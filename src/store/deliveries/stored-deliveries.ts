@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { AfterAttempt } from '../../domain/delivery.ts'
+import type { AfterAttempt, Redeliverable } from '../../domain/delivery.ts'
 import type { EventKind } from '../../domain/event.ts'
 import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
@@ -72,7 +72,7 @@ export class StoredDeliveries implements Deliveries {
   async redeliverSince(
     instanceId: InstanceId,
     since: number,
-    state: 'delivered' | 'exhausted',
+    state: Redeliverable,
     now: number,
   ): Promise<{ kind: 'queued'; count: number } | { kind: 'no_webhook' }> {
     let count = 0

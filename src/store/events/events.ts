@@ -1,4 +1,4 @@
-import type { DeliveryState } from '../../domain/delivery.ts'
+import type { DeliveryFilter } from '../../domain/delivery.ts'
 import type { EventKind } from '../../domain/event.ts'
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
@@ -62,7 +62,7 @@ export interface Events {
   list(
     instanceId: InstanceId,
     page: PageRequest,
-    filter?: { state?: DeliveryState | undefined; kind?: EventKind | undefined },
+    filter?: { state?: DeliveryFilter | undefined; kind?: EventKind | undefined },
   ): Promise<Page<EventRecord>>
   find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null>
   /**

@@ -1,5 +1,5 @@
 import { type AliasedExpression, type Kysely, type SelectQueryBuilder, sql } from 'kysely'
-import type { DeliveryState } from '../../domain/delivery.ts'
+import type { DeliveryFilter } from '../../domain/delivery.ts'
 import { type EventKind, otherSideOf } from '../../domain/event.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
@@ -74,10 +74,11 @@ export class StoredEvents implements Events {
   async list(
     instanceId: InstanceId,
     page: PageRequest,
-    filter: { state?: DeliveryState | undefined; kind?: EventKind | undefined } = {},
+    filter: { state?: DeliveryFilter | undefined; kind?: EventKind | undefined } = {},
   ): Promise<Page<EventRecord>> {
     const { reader, statements } = this.#core
     const { state, kind } = filter
+    const isIndexed = kind === undefined && state !== 'not_posted'
     const slice: Slice = { below: idBefore(page, 'evt'), from: '' }
     const ids = (part: Slice) =>
       statements.db
@@ -91,7 +92,8 @@ export class StoredEvents implements Events {
         .orderBy('events.id', 'desc')
         .limit(limit)
       if (kind !== undefined) query = query.where('events.kind', '=', kind)
-      const shown = kind === undefined ? ids(part).limit(limit) : ids(part)
+      if (state === 'not_posted') query = query.where(sql<boolean>`open.seq is null and done.seq is null`)
+      const shown = isIndexed ? ids(part).limit(limit) : ids(part)
       return reader.query(query.where('events.id', 'in', shown))
     }
     const edge = async (part: Slice, distance: number) => {
@@ -99,7 +101,7 @@ export class StoredEvents implements Events {
       return row?.id ?? null
     }
     const limit = page.limit + 1
-    const rows = kind === undefined ? await find(slice, limit) : await search(slice, limit, edge, find)
+    const rows = isIndexed ? await find(slice, limit) : await search(slice, limit, edge, find)
     return toPage(rows, page.limit, row => row.id, toRecord)
   }
 
@@ -131,18 +133,18 @@ export class StoredEvents implements Events {
   }
 }
 
-/** The IDs of the events whose latest delivery is in `state`. Each state has its own index. */
+/** The IDs of the events whose latest delivery is in `state`. Each state has its own index; for `not_posted` these are all IDs. */
 function idsOfState(
   db: Kysely<Database>,
   instanceId: InstanceId,
-  state: DeliveryState | undefined,
+  state: DeliveryFilter | undefined,
   { below, from }: Slice,
 ): AliasedExpression<{ id: EventId }, 'ids'> {
-  if (state === undefined) {
+  if (state === undefined || state === 'not_posted') {
     const all = db.selectFrom('events').select('id').where('instance_id', '=', instanceId)
     return all.where('id', '<', below).where('id', '>=', from).as('ids')
   }
-  const open = state === 'pending' || state === 'blocked'
+  const open = state === 'pending' || state === 'retrying' || state === 'blocked'
   return db
     .selectFrom(open ? 'deliveries' : 'finished_deliveries')
     .select('event_id as id')
@@ -154,8 +156,9 @@ function idsOfState(
 }
 
 /** A literal, not a parameter: SQLite uses a partial index only if the query states the index's condition. */
-function conditionOfState(state: DeliveryState) {
+function conditionOfState(state: Exclude<DeliveryFilter, 'not_posted'>) {
   if (state === 'pending') return sql<boolean>`readiness <> 'blocked'`
+  if (state === 'retrying') return sql<boolean>`readiness = 'retry'`
   if (state === 'blocked') return sql<boolean>`readiness = 'blocked'`
   return sql<boolean>`state = ${sql.lit(state)} and superseded = 0`
 }

@@ -4,8 +4,11 @@ import type { InstanceId } from '../../domain/ids.ts'
 
 export interface InstanceActivity {
   instanceId: InstanceId
-  /** Messages accepted and messages received since the requested time. */
+  /** Messages accepted since the requested time: those that WhatsApp has, those that failed, and those still queued. */
   sent: number
+  failed: number
+  queued: number
+  /** Messages received since then. */
   received: number
   /** When the oldest event with an unfinished delivery was created; null if there is none. */
   oldestUndeliveredAt: number | null
@@ -16,22 +19,29 @@ export interface InstanceActivity {
 /** The limit for counts of deliveries in a list of instances. */
 export const MAX_RECENT = 1_000
 
+export interface Latencies {
+  count: number
+  /** The longest one; 0 if there is none. */
+  longestMs: number
+}
+
 /** The outcomes of the events that were created in a period. */
 export interface DeliveryOutcomes {
   /** Delivered by the first attempt. */
   first: number
-  /** Delivered by a later attempt or a redelivery. */
+  /** Delivered by a later attempt. */
   retried: number
+  redelivered: number
   exhausted: number
   /** Pending or blocked. */
   waiting: number
   /** Created while no URL was set. */
   notPosted: number
   /**
-   * Events delivered without a redelivery, by the time from the event to the end of the successful attempt. Entry `i` counts
-   * those above bound `i - 1` and at most `LATENCY_BOUNDS_MS[i]`; the last entry counts those above every bound.
+   * Events delivered without a redelivery, by the time from the event to the end of the successful attempt. Entry `i` has
+   * those above bound `i - 1` and at most `LATENCY_BOUNDS_MS[i]`; the last entry has those above every bound.
    */
-  latencies: number[]
+  latencies: Latencies[]
 }
 
 /** Upper bounds in milliseconds. They follow the retry schedule. */
@@ -72,6 +82,8 @@ export interface Statistics {
   outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes>
   /** The number of events created since `since` whose latest delivery is in `state`, up to `MAX_COUNTED`. */
   countEnded(instanceId: InstanceId, since: number, state: 'delivered' | 'exhausted'): Promise<number>
+  /** The number of events created since `since` that were never posted, up to `MAX_COUNTED`. Reads all events since then. */
+  countNotPosted(instanceId: InstanceId, since: number): Promise<number>
   /** Unfinished redeliveries, up to `MAX_COUNTED`. */
   countRedelivering(instanceId: InstanceId): Promise<number>
 }

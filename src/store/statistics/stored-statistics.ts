@@ -1,10 +1,13 @@
 import { type AliasedExpression, type RawBuilder, sql } from 'kysely'
 import { type EventId, firstEventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
+import type { MessageState } from '../../domain/message.ts'
 import { joinLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
+import { TOP } from '../engine/cursor.ts'
 import type { Readiness } from '../engine/schema/events.ts'
 import type { RowsStatement, Statement } from '../engine/statement.ts'
 import { messageIds } from '../messages/message-ids.ts'
+import { type Slice, search } from '../messages/searching.ts'
 import {
   type DeliveryOutcomes,
   type InstanceActivity,
@@ -46,7 +49,9 @@ export class StoredStatistics implements Statistics {
       const pending = [row.first, row.retry, row.blocked].filter(at => at !== null)
       return {
         instanceId: row.instance_id,
-        sent: Number(row.sent),
+        sent: Number(row.settled) - Number(row.failed),
+        failed: Number(row.failed),
+        queued: Number(row.queued),
         received: Number(row.received),
         oldestUndeliveredAt: pending.length === 0 ? null : Math.min(...pending),
         deliveries: {
@@ -66,10 +71,14 @@ export class StoredStatistics implements Statistics {
     return {
       first: count('first'),
       retried: count('retried'),
+      redelivered: count('redelivered'),
       exhausted: count('exhausted'),
       waiting: count('waiting'),
       notPosted: count('not_posted'),
-      latencies: Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) => count(`latency_${index}`)),
+      latencies: Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) => ({
+        count: count(`latency_${index}`),
+        longestMs: count(`longest_${index}`),
+      })),
     }
   }
 
@@ -84,6 +93,25 @@ export class StoredStatistics implements Statistics {
       .where('f.event_id', '>=', firstEventId(since))
       .limit(MAX_COUNTED)
     return this.#count(ended.as('found'))
+  }
+
+  async countNotPosted(instanceId: InstanceId, since: number): Promise<number> {
+    const { reader, statements } = this.#core
+    const events = ({ below, from }: Slice) =>
+      joinLatestDelivery(statements.db.selectFrom('events'))
+        .select('events.id')
+        .where('events.instance_id', '=', instanceId)
+        .where('events.id', '<', below)
+        .where('events.id', '>=', from)
+        .orderBy('events.id', 'desc')
+    const edge = async (slice: Slice, distance: number) => {
+      const [row] = await reader.query(events(slice).offset(distance).limit(1))
+      return row?.id ?? null
+    }
+    const find = (slice: Slice, limit: number) =>
+      reader.query(events(slice).where('open.seq', 'is', null).where('done.seq', 'is', null).limit(limit))
+    const found = await search({ below: TOP, from: firstEventId(since) }, MAX_COUNTED, edge, find)
+    return found.length
   }
 
   async countRedelivering(instanceId: InstanceId): Promise<number> {
@@ -106,7 +134,9 @@ export class StoredStatistics implements Statistics {
 }
 
 type ActivityInput = { instance_id: string; first_message: string; first_event: string; first_given_up: string }
-type ActivityRow = { instance_id: string; sent: number; received: number } & Record<Readiness, number | null> & {
+type MessageCounts = Record<'settled' | 'failed' | 'queued' | 'received', number>
+type ActivityRow = { instance_id: string } & MessageCounts &
+  Record<Readiness, number | null> & {
     retrying: number
     given_up: number
     last_delivered: number | null
@@ -114,8 +144,8 @@ type ActivityRow = { instance_id: string; sent: number; received: number } & Rec
   }
 
 function activityStatement({ statements }: Core): RowsStatement<ActivityInput, ActivityRow> {
-  const ids = messageIds(sql`input.instance_id`, sql`id >= input.first_message`)
-  const sent = sql<number>`(select count(*) from ${ids} ids)`
+  const messages = (state: MessageState) =>
+    sql<number>`(select count(*) from ${messageIds(sql`input.instance_id`, sql`id >= input.first_message`, state)} ids)`
   const received = sql<number>`(select count(*) from events e
     where e.instance_id = input.instance_id and e.id >= input.first_event and e.kind = 'message.received')`
   const retrying = counted(sql`deliveries d where d.instance_id = input.instance_id and d.readiness = 'retry'`)
@@ -126,7 +156,10 @@ function activityStatement({ statements }: Core): RowsStatement<ActivityInput, A
       .selectFrom('input')
       .select('input.instance_id')
       .select([
-        sent.as('sent'),
+        // All that are no longer queued: the states of sent messages share an index.
+        messages('sent').as('settled'),
+        messages('failed').as('failed'),
+        messages('queued').as('queued'),
         received.as('received'),
         oldest('first', sql`d.seq`).as('first'),
         oldest('retry', sql`d.event_id`).as('retry'),
@@ -175,11 +208,13 @@ function outcomesStatement({ statements }: Core) {
   const sum = (condition: RawBuilder<unknown>) => sql<number>`sum(case when ${condition} then 1 else 0 end)`
   const latency = sql`(a.started_at + a.duration_ms - events.created_at)`
   const isTimely = sql`done.state = 'delivered' and done.redelivery = 0`
-  const latencies = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) => {
+  const latencies = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) => index).flatMap(index => {
     const above = index === 0 ? sql`1 = 1` : sql`${latency} > ${sql.lit(LATENCY_BOUNDS_MS[index - 1])}`
     const bound = LATENCY_BOUNDS_MS[index]
     const within = bound === undefined ? sql`1 = 1` : sql`${latency} <= ${sql.lit(bound)}`
-    return sum(sql`${isTimely} and ${above} and ${within}`).as(`latency_${index}`)
+    const isHere = sql`${isTimely} and ${above} and ${within}`
+    const longest = sql<number | null>`max(case when ${isHere} then ${latency} end)`
+    return [sum(isHere).as(`latency_${index}`), longest.as(`longest_${index}`)]
   })
   return statements.one((p: OutcomesInput) =>
     joinLatestDelivery(db.selectFrom('events'))
@@ -192,7 +227,8 @@ function outcomesStatement({ statements }: Core) {
       )
       .select([
         sum(sql`${isTimely} and done.attempts = 1`).as('first'),
-        sum(sql`done.state = 'delivered' and (done.attempts > 1 or done.redelivery = 1)`).as('retried'),
+        sum(sql`${isTimely} and done.attempts > 1`).as('retried'),
+        sum(sql`done.state = 'delivered' and done.redelivery = 1`).as('redelivered'),
         sum(sql`done.state = 'exhausted'`).as('exhausted'),
         sum(sql`open.seq is not null`).as('waiting'),
         sum(sql`open.seq is null and done.seq is null`).as('not_posted'),

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { PanelSession } from '../../../src/store/sessions/sessions.ts'
 import { LATENCY_BOUNDS_MS, MAX_COUNTED } from '../../../src/store/statistics/statistics.ts'
-import { acceptPrepared, attempt, createConnected, incoming, newInstance, withStore } from '../fixture.ts'
+import { acceptPrepared, attempt, createConnected, incoming, newInstance, URL, withStore } from '../fixture.ts'
 import type { CreateHarness } from '../harness.ts'
 
 const HOUR_MS = 60 * 60_000
@@ -139,11 +139,22 @@ export function panelContract(createHarness: CreateHarness): void {
       await store.deliveries.recordAttempt(lease, second, attempt(second, took), { kind: 'delivered' })
 
       const outcomes = await store.statistics.outcomes(instanceId, made, made + 1)
-      expect(outcomes).toMatchObject({ first: 1, retried: 1, exhausted: 1, waiting: 1, notPosted: 1 })
+      expect(outcomes).toMatchObject({ first: 1, retried: 1, redelivered: 0, exhausted: 1, waiting: 1, notPosted: 1 })
       const within50Ms = LATENCY_BOUNDS_MS.indexOf(50)
       expect(outcomes.latencies).toHaveLength(LATENCY_BOUNDS_MS.length + 1)
-      expect(outcomes.latencies[within50Ms]).toBe(2)
-      expect(outcomes.latencies.reduce((sum, count) => sum + count, 0)).toBe(2)
+      expect(outcomes.latencies[within50Ms]).toEqual({ count: 2, longestMs: 30 })
+      expect(outcomes.latencies.reduce((sum, { count }) => sum + count, 0)).toBe(2)
+
+      await store.instances.setWebhookUrl(instanceId, URL)
+      await store.deliveries.redeliver(instanceId, never!.eventId, made)
+      const again = (await store.deliveries.listFirst(instanceId, 0, 10)).find(
+        ({ eventId }) => eventId === never!.eventId,
+      )
+      await store.deliveries.recordAttempt(lease, again!, attempt(again!, took), { kind: 'delivered' })
+      const after = await store.statistics.outcomes(instanceId, made, made + 1)
+      expect(after).toMatchObject({ first: 1, retried: 1, redelivered: 1, exhausted: 0, waiting: 1, notPosted: 1 })
+      // A redelivery is as late as the person who requests it.
+      expect(after.latencies).toEqual(outcomes.latencies)
       const empty = await store.statistics.outcomes(instanceId, made + 1, made + 2)
       expect(empty).toMatchObject({ first: 0, retried: 0, exhausted: 0, waiting: 0, notPosted: 0 })
     })
@@ -167,6 +178,67 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(await store.statistics.countEnded(instanceId, made, 'exhausted')).toBe(0)
       expect(await store.statistics.countRedelivering(instanceId)).toBe(3)
       expect(MAX_COUNTED).toBeGreaterThan(3)
+    })
+
+    test('events that were never posted are listed, counted and delivered once there is a URL', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const made = Date.now()
+      await store.instances.setWebhookUrl(instanceId, null)
+      for (let count = 0; count < 3; count += 1) await store.events.recordIncoming(lease, incoming(), made + count)
+      await store.instances.setWebhookUrl(instanceId, URL)
+      await store.events.recordIncoming(lease, incoming(), made + 3)
+      const listed = async (limit: number, cursor?: string) =>
+        store.events.list(instanceId, { limit, cursor }, { state: 'not_posted' })
+      const first = await listed(2)
+      const second = await listed(2, first.nextCursor!)
+      expect([...first.data, ...second.data].map(({ createdAt }) => createdAt - made)).toEqual([2, 1, 0])
+      expect(second.nextCursor).toBeNull()
+      expect(await store.statistics.countNotPosted(instanceId, made)).toBe(3)
+      expect(await store.statistics.countNotPosted(instanceId, made + 1)).toBe(2)
+
+      expect(await store.deliveries.redeliverSince(instanceId, made + 1, 'not_posted', Date.now())).toEqual({
+        kind: 'queued',
+        count: 2,
+      })
+      expect(await store.statistics.countNotPosted(instanceId, made)).toBe(1)
+      expect((await listed(10)).data.map(({ createdAt }) => createdAt - made)).toEqual([0])
+      expect(await store.deliveries.redeliverSince(instanceId, made + 1, 'not_posted', Date.now())).toEqual({
+        kind: 'queued',
+        count: 0,
+      })
+    })
+
+    test('events that are being retried can be listed apart from those that wait for their first attempt', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      for (let count = 0; count < 2; count += 1) await store.events.recordIncoming(lease, incoming(), Date.now())
+      const [failed] = await store.deliveries.listFirst(instanceId, 0, 10)
+      const then = { kind: 'retry', dueAt: Date.now() + HOUR_MS, failedAt: Date.now() } as const
+      await store.deliveries.recordAttempt(lease, failed!, attempt(failed!), then)
+      const ids = async (state: 'pending' | 'retrying') =>
+        (await store.events.list(instanceId, { limit: 10 }, { state })).data.map(({ id }) => id)
+      expect(await ids('pending')).toHaveLength(2)
+      expect(await ids('retrying')).toEqual([failed!.eventId])
+    })
+
+    test('activity counts failed and queued messages apart from those that WhatsApp has', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const now = Date.now()
+      const sent = await acceptPrepared(store, lease)
+      await store.messages.recordProgress(lease, sent.whatsappId, 'sent', now)
+      for (let count = 0; count < 2; count += 1) {
+        const message = await acceptPrepared(store, lease)
+        const failure = { code: 'recipient_not_on_whatsapp', message: 'Not on WhatsApp.' } as const
+        await store.messages.recordFailure(lease, message, failure, now)
+      }
+      await acceptPrepared(store, lease)
+      const [activity] = await store.statistics.activity([instanceId], now - HOUR_MS, now)
+      expect(activity).toMatchObject({ sent: 1, failed: 2, queued: 1 })
     })
   })
 

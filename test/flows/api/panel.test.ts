@@ -111,6 +111,8 @@ describe('the data of the pages', () => {
       {
         instanceId: instance.id,
         sentLastHour: 1,
+        failedLastHour: 0,
+        queuedLastHour: 0,
         receivedLastHour: 0,
         oldestUndeliveredAt: null,
         deliveries: { health: 'idle', retrying: 0, givenUp: 0, lastDeliveredAt: null, lastGivenUpAt: null },
@@ -126,7 +128,7 @@ describe('the data of the pages', () => {
       expect(statistics.body.data.buckets.at(-1)).toMatchObject({ notPosted: 3, first: 0, medianMs: null })
     }
     const counts = await api.admin('GET', `/instances/${instance.id}/deliveries/counts?since=2026-01-01T00:00:00Z`)
-    expect(counts.body.data).toEqual({ delivered: 0, exhausted: 0, redelivering: 0 })
+    expect(counts.body.data).toEqual({ delivered: 0, exhausted: 0, notPosted: null, redelivering: 0 })
     expect((await api.admin('GET', '/activity?ids=%00')).status).toBe(400)
     expect((await api.admin('GET', `/instances/${instance.id}/statistics?hours=2`)).status).toBe(400)
   })

@@ -2,7 +2,7 @@ import { Alert, Button, Select } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useMemo, useState } from 'react'
-import { DELIVERY_STATES } from '../../../../src/domain/delivery.ts'
+import type { DeliveryFilter } from '../../../../src/domain/delivery.ts'
 import { EVENT_KINDS } from '../../../../src/domain/event.ts'
 import { webhookQuery } from '../../api/queries.ts'
 import type { Event } from '../../api/types.ts'
@@ -21,6 +21,16 @@ import { DeliveryCharts } from '../instance/statistics.tsx'
 import { EventDrawer } from './event-drawer.tsx'
 import classes from './events.module.css'
 import { RedeliverMany } from './redeliver-many.tsx'
+
+/** In the order of a delivery's life. */
+const FILTERS = [
+  'pending',
+  'retrying',
+  'blocked',
+  'delivered',
+  'exhausted',
+  'not_posted',
+] as const satisfies readonly DeliveryFilter[]
 
 export function Events() {
   const words = useWords()
@@ -76,7 +86,7 @@ export function Events() {
             label={words.events.state}
             placeholder={words.common.all}
             value={state ?? null}
-            data={DELIVERY_STATES.map(value => ({ value, label: words.events.states[value] }))}
+            data={FILTERS.map(value => ({ value, label: words.events.states[value] }))}
             onChange={value => change({ state: value ?? undefined })}
             clearable
             clearButtonProps={{ 'aria-label': words.messages.clear }}

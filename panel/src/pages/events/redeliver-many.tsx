@@ -3,7 +3,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { callData } from '../../api/client.ts'
-import { countsQuery, webhookQuery } from '../../api/queries.ts'
+import { countsQuery, notPostedQuery, webhookQuery } from '../../api/queries.ts'
 import type { DeliveryCounts } from '../../api/types.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -16,7 +16,8 @@ const RANGES = ['1', '24', '168', '720'] as const
 type Range = (typeof RANGES)[number]
 /** The range of the warnings that link here. */
 const WARNED_OF: Range = '168'
-type Ended = 'exhausted' | 'delivered'
+const WHICH = ['exhausted', 'not_posted', 'delivered'] as const
+type Which = (typeof WHICH)[number]
 
 interface RedeliverManyProps {
   instanceId: string
@@ -41,11 +42,12 @@ export function RedeliverMany({ instanceId, opened, onClose }: RedeliverManyProp
 
 function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void }) {
   const words = useWords()
-  const [ended, setEnded] = useState<Ended>('exhausted')
+  const [ended, setEnded] = useState<Which>('exhausted')
   const [range, setRange] = useState<Range>(WARNED_OF)
   const since = useMemo(() => new Date(Date.now() - Number(range) * HOUR_MS).toISOString(), [range])
   const { data: webhook } = useQuery(webhookQuery(instanceId))
   const { data: counts, error, refetch } = useQuery(countsQuery(instanceId, since))
+  const { data: notPosted } = useQuery({ ...notPostedQuery(instanceId, since), enabled: ended === 'not_posted' })
   const redeliver = useMutation({
     mutationFn: async () => {
       const queued = await callData<{ count: number }>(`/instances/${instanceId}/events/redeliver`, {
@@ -57,7 +59,8 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
       return queued
     },
   })
-  const count = counts?.[ended] ?? 0
+  const known = ended === 'not_posted' ? notPosted : counts?.[ended]
+  const count = known ?? 0
 
   if (redeliver.data) {
     return <Outcome total={redeliver.data.count} counts={counts} onClose={onClose} />
@@ -84,11 +87,8 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
           fullWidth
           aria-labelledby="redeliver-which"
           value={ended}
-          onChange={value => setEnded(value === 'delivered' ? 'delivered' : 'exhausted')}
-          data={[
-            { value: 'exhausted', label: words.redeliver.exhausted },
-            { value: 'delivered', label: words.redeliver.delivered },
-          ]}
+          onChange={value => setEnded(WHICH.find(one => one === value) ?? 'exhausted')}
+          data={WHICH.map(value => ({ value, label: words.redeliver[value] }))}
         />
       </div>
       <Select
@@ -105,7 +105,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
       )}
       <p className={classes.hint}>{words.redeliver.explain}</p>
       <p className={classes.count} role="status">
-        {counts && (count === 0 ? words.redeliver.none : words.redeliver.count(formatCount(count)))}
+        {known !== undefined && (count === 0 ? words.redeliver.none : words.redeliver.count(formatCount(count)))}
       </p>
       <Problem error={redeliver.error ?? error} />
       <Group justify="flex-end">

@@ -12,7 +12,7 @@ import classes from './statistics.module.css'
 
 const RANGES = ['1', '24', '168'] as const
 type Range = (typeof RANGES)[number]
-const SERIES = ['first', 'retried', 'waiting', 'exhausted', 'notPosted'] as const
+const SERIES = ['first', 'retried', 'redelivered', 'waiting', 'exhausted', 'notPosted'] as const
 type Series = (typeof SERIES)[number]
 
 const WIDTH = 560
@@ -146,7 +146,9 @@ function Latency({ statistics: { buckets, medianMs, p95Ms } }: { statistics: Sta
         <strong>{words.statistics.latency}</strong>
       </figcaption>
       {medianMs === null || p95Ms === null ? (
-        <p className={classes.none}>{words.statistics.noLatency}</p>
+        <p className={classes.none}>
+          {sum(buckets, 'redelivered') > 0 ? words.statistics.onlyRedelivered : words.statistics.noLatency}
+        </p>
       ) : (
         <>
           <span className={classes.scale} aria-hidden>

@@ -181,15 +181,22 @@ function InstanceRow({ instance, activity, onOpen }: InstanceRowProps) {
   )
 }
 
-function Traffic({ activity: { sentLastHour, receivedLastHour } }: { activity: Activity }) {
-  const words = useWords()
+function Traffic({ activity }: { activity: Activity }) {
+  const { instances: words } = useWords()
+  const { sentLastHour: sent, receivedLastHour: received, failedLastHour: failed, queuedLastHour: queued } = activity
+  const hint = words.trafficHint(sent, received, queued)
   return (
-    <span className={classes.traffic} title={words.instances.trafficHint(sentLastHour, receivedLastHour)}>
-      <span className="visually-hidden">{words.instances.trafficHint(sentLastHour, receivedLastHour)}</span>
-      <span aria-hidden className={classes.traffic}>
-        <OutIcon size={14} /> {sentLastHour} <InIcon size={14} /> {receivedLastHour}
+    <>
+      <span className={classes.traffic} title={hint}>
+        <span className="visually-hidden">{hint}</span>
+        <span aria-hidden className={classes.traffic}>
+          <OutIcon size={14} /> {sent} <InIcon size={14} /> {received}
+        </span>
       </span>
-    </span>
+      {failed > 0 && (
+        <div className={classes.failed}>{words.failed(failed, Math.ceil((failed / (sent + failed)) * 100))}</div>
+      )}
+    </>
   )
 }
 

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { DELIVERY_STATES } from '../../../domain/delivery.ts'
+import { DELIVERY_FILTERS } from '../../../domain/delivery.ts'
 import { EVENT_KINDS } from '../../../domain/event.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { eventSchema, eventView } from '../../resources/event.ts'
@@ -9,7 +9,13 @@ import { getInstanceOrRefuse, instanceParams } from '../instances/instance-param
 
 const querySchema = Type.Object({
   ...pageQuery,
-  state: Type.Optional(oneOf(DELIVERY_STATES, { description: 'Only events whose latest delivery is in this state.' })),
+  state: Type.Optional(
+    oneOf(DELIVERY_FILTERS, {
+      description:
+        'Only events whose latest delivery is in this state. `pending` includes `retrying` (after a failed attempt); ' +
+        '`not_posted`: no URL was set when the event was created.',
+    }),
+  ),
   kind: Type.Optional(oneOf(EVENT_KINDS, { description: 'Only events of this kind.' })),
 })
 

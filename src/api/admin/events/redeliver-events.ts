@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { REDELIVERABLE } from '../../../domain/delivery.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { parseMoment } from '../../input.ts'
@@ -9,8 +10,10 @@ const bodySchema = Type.Object(
   {
     since: moment('Events created at or after this time.'),
     state: Type.Optional(
-      oneOf(['delivered', 'exhausted'], {
-        description: 'Only events whose latest delivery is in this state. Default: `exhausted`.',
+      oneOf(REDELIVERABLE, {
+        description:
+          'Only events whose latest delivery is in this state, or that were never posted, because no URL was set ' +
+          '(`not_posted`). Default: `exhausted`.',
       }),
     ),
   },
@@ -28,8 +31,7 @@ export function redeliverEvents(api: Api, { store, now }: ApiContext): void {
       schema: {
         operationId: 'redeliverEvents',
         summary: 'Deliver many events again',
-        description:
-          'Redelivers every event created since `since` whose latest delivery is in `state`, like `redeliverEvent`.',
+        description: 'Redelivers every event created since `since` in `state`, like `redeliverEvent`.',
         tags: ['Event log'],
         params: instanceParams,
         body: bodySchema,
