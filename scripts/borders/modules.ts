@@ -8,6 +8,7 @@ const STORE = [
   'src/store/store.ts',
   'src/store/until-stored.ts',
   'src/store/admission/admission.ts',
+  'src/store/api-keys/api-keys.ts',
   'src/store/connections/connections.ts',
   'src/store/credentials/credentials.ts',
   'src/store/deliveries/deliveries.ts',

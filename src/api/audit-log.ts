@@ -8,6 +8,8 @@ const AUDITED: ReadonlySet<string> = new Set([
   'deleteInstance',
   'logoutInstance',
   'replaceToken',
+  'createKey',
+  'revokeKey',
   'replaceWebhookSecret',
   'setInstanceWebhook',
   'setWebhook',
@@ -34,7 +36,7 @@ export function auditOperations(api: Api, logger: Logger): void {
 }
 
 function factsOf(request: FastifyRequest, action: string) {
-  const { id, eventId } = request.params as { id?: string; eventId?: string }
+  const { id, eventId, keyId } = request.params as { id?: string; eventId?: string; keyId?: string }
   const isOfSession = action === 'endSession'
   return {
     requestId: request.id,
@@ -42,6 +44,7 @@ function factsOf(request: FastifyRequest, action: string) {
     by: callerOf(request, action),
     instanceId: request.instanceId || (isOfSession ? undefined : id),
     eventId,
+    keyId,
     endedSession: isOfSession ? id?.slice(0, SHOWN_OF_SESSION) : undefined,
     address: callerAddress(request),
   }

@@ -7,6 +7,7 @@ import type {
   RawServerDefault,
 } from 'fastify'
 import type { Logger } from 'pino'
+import type { Scope } from '../domain/access.ts'
 import type { EventKind, TEST_EVENT } from '../domain/event.ts'
 import type { EventId, InstanceId } from '../domain/ids.ts'
 import type { ContactMessage } from '../domain/incoming-message.ts'
@@ -116,6 +117,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The refusals specific to this operation. The reference adds the common ones. */
     refusals?: readonly RefusalCode[]
+    /** Of a route under `/v1`: what a key must be allowed to do. Without it, only the instance's token is admitted. */
+    scope?: Scope | 'any'
     optionalBody?: boolean
     /** Called by machines every few seconds and therefore logged at level debug. */
     quiet?: boolean

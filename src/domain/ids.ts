@@ -68,6 +68,11 @@ export function newInstanceId(): InstanceId {
   return `inst_${randomCharacters(INSTANCE_CHARACTERS)}`
 }
 
+/** `key_` and 12 characters, of an API key. It is not the key itself. */
+export function newKeyId(): string {
+  return `key_${randomCharacters(INSTANCE_CHARACTERS)}`
+}
+
 export function newMessageId(now: number): MessageId {
   return `msg_${timeOrderedId(now)}`
 }

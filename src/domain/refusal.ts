@@ -5,9 +5,11 @@
 export const REFUSALS = {
   invalid_token: [401, 'The token is missing or unknown: send "Authorization: Bearer <token>".'],
   invalid_admin_key: [401, 'The admin key is missing or wrong: send "Authorization: Bearer <ADMIN_KEY>".'],
+  forbidden: [403, 'The key lacks the scope for this call: create a key with the scope.'],
   instance_not_found: [404, 'There is no such instance.'],
   message_not_found: [404, 'There is no such message.'],
   event_not_found: [404, 'There is no such event.'],
+  key_not_found: [404, 'The instance has no such key.'],
   not_found: [404, 'There is nothing at this address.'],
   method_not_allowed: [405, 'This address does not support this method.'],
   invalid_phone_number: [
@@ -22,6 +24,7 @@ export const REFUSALS = {
   instance_not_connected: [422, 'The instance is not connected to WhatsApp: link it first.'],
   idempotency_key_reused: [422, 'This X-Idempotency-Key was used with another body.'],
   webhook_not_configured: [409, 'The instance has no webhook URL: set one first.'],
+  too_many_keys: [409, 'The instance has the most keys that are allowed: revoke one first.'],
   cross_site_request: [403, 'The session is accepted only in requests from this site.'],
   delivery_pending: [409, 'The delivery of the event has not ended.'],
   not_a_sandbox: [409, 'Only a sandbox instance has simulated contacts.'],

@@ -1,4 +1,7 @@
+import type { InstanceId } from '../domain/ids.ts'
 import { LocalAdmission, SharedAdmission } from './admission/stored-admission.ts'
+import { KeyUses } from './api-keys/key-uses.ts'
+import { StoredApiKeys } from './api-keys/stored-api-keys.ts'
 import { machineClock, type StoreClock } from './clock.ts'
 import { StoredConnections } from './connections/stored-connections.ts'
 import { StoredCredentials } from './credentials/stored-credentials.ts'
@@ -34,6 +37,7 @@ export class DatabaseStore implements Store {
   readonly hints: LocalHints
   readonly admission
   readonly instances
+  readonly apiKeys
   readonly connections
   readonly messages
   readonly events
@@ -53,6 +57,7 @@ export class DatabaseStore implements Store {
   /** For calls. */
   readonly #callWriter: Writer
   readonly #probe: Probe
+  readonly #keyUses: KeyUses
   readonly #afterClose: () => void
   #closing: Promise<void> | null = null
 
@@ -96,8 +101,13 @@ export class DatabaseStore implements Store {
       },
     }
     const recorder = new EventRecorder(statements)
-    this.admission = isShared ? new SharedAdmission(core, ratePerMinute) : new LocalAdmission(core, ratePerMinute)
-    this.instances = new StoredInstances(core, id => this.admission.forgetToken(id))
+    this.#keyUses = new KeyUses(core)
+    this.admission = isShared
+      ? new SharedAdmission(core, ratePerMinute, this.#keyUses)
+      : new LocalAdmission(core, ratePerMinute, this.#keyUses)
+    const forget = (id: InstanceId) => this.admission.forgetToken(id)
+    this.instances = new StoredInstances(core, forget)
+    this.apiKeys = new StoredApiKeys(core, forget)
     this.connections = new StoredConnections(core)
     this.messages = new StoredMessages(core, new Progress(statements, recorder))
     this.events = new StoredEvents(core, recorder)
@@ -127,6 +137,7 @@ export class DatabaseStore implements Store {
   }
 
   async #close(): Promise<void> {
+    await this.#keyUses.flush()
     await Promise.all([this.#writer, this.#commonWriter, this.#callWriter].map(writer => writer.close()))
     await this.hints.close()
     await this.#backend.close()

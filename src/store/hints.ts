@@ -10,8 +10,19 @@ import type { InstanceId } from '../domain/ids.ts'
  * - `log`: its messages, events, deliveries or attempts
  * - `free`: its lease was released
  * - `phone`: there is an order for its simulated phone, or an answer
+ * - `access`: its token was replaced, a key was revoked, or it was deleted
  */
-export const HINT_TOPICS = ['queued', 'deliveries', 'webhook', 'goal', 'connection', 'log', 'free', 'phone'] as const
+export const HINT_TOPICS = [
+  'queued',
+  'deliveries',
+  'webhook',
+  'goal',
+  'connection',
+  'log',
+  'free',
+  'phone',
+  'access',
+] as const
 export type HintTopic = (typeof HINT_TOPICS)[number]
 
 /** Whether this node or another one committed the change. */

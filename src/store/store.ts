@@ -1,4 +1,5 @@
 import type { Admission } from './admission/admission.ts'
+import type { ApiKeys } from './api-keys/api-keys.ts'
 import type { StoreClock } from './clock.ts'
 import type { Connections } from './connections/connections.ts'
 import type { Credentials } from './credentials/credentials.ts'
@@ -32,6 +33,7 @@ export interface Store {
   readonly hints: Hints
   readonly admission: Admission
   readonly instances: Instances
+  readonly apiKeys: ApiKeys
   readonly connections: Connections
   readonly messages: Messages
   readonly events: Events

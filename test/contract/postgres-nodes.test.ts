@@ -18,6 +18,7 @@ import {
   take,
 } from './fixture.ts'
 import { createPostgresHarness, type StoreHarness } from './harness.ts'
+import { newKey } from './promises/api-keys.ts'
 
 /** Behaviour with several nodes on one database. */
 describe('several nodes on one PostgreSQL', () => {
@@ -60,7 +61,7 @@ describe('several nodes on one PostgreSQL', () => {
     expect(await nodes[1].messages.listQueued(instanceId, 500)).toHaveLength(200)
   })
 
-  test('a token is invalid on all nodes as soon as one node replaces it or deletes its instance', async () => {
+  test('a token or key is invalid on all nodes as soon as one node replaces or revokes it or deletes its instance', async () => {
     const [one, other] = await openNodes()
     const [before, after] = [1, 2].map(fill => new Uint8Array(32).fill(fill)) as [Uint8Array, Uint8Array]
     const { id } = await one.instances.create(newInstance({ tokenDigest: before }), 0)
@@ -68,8 +69,17 @@ describe('several nodes on one PostgreSQL', () => {
     await one.instances.replaceToken(id, after)
     expect(await other.admission.admit(hex(before))).toBeNull()
     expect((await other.admission.admit(hex(after)))?.instanceId).toBe(id)
+    const key = newKey(id)
+    const kept = newKey(id)
+    await one.apiKeys.create(key, 0)
+    await one.apiKeys.create(kept, 0)
+    expect((await other.admission.admit(hex(key.digest)))?.key?.id).toBe(key.id)
+    expect(await one.apiKeys.revoke(id, key.id)).toBe(true)
+    expect(await other.admission.admit(hex(key.digest))).toBeNull()
+    expect(await other.admission.admit(hex(kept.digest))).not.toBeNull()
     await one.instances.delete(id, 0)
     expect(await other.admission.admit(hex(after))).toBeNull()
+    expect(await other.admission.admit(hex(kept.digest))).toBeNull()
   })
 
   test('number the events of an instance in the order of their commits, whoever records them', async () => {

@@ -13,6 +13,7 @@ import {
   newMessage,
 } from './fixture.ts'
 import { createPostgresHarness, type StoreHarness } from './harness.ts'
+import { newKey } from './promises/api-keys.ts'
 
 const MESSAGES = 300
 /** Index entries read per row: the row, its versions that are not vacuumed yet, and other rows of its message. */
@@ -70,17 +71,29 @@ test('PostgreSQL finds one row among many of its instance by index, even before 
 })
 
 test('PostgreSQL finds one caller among many by index, and the rows that a message needs', async () => {
-  for (let count = 0; count < OTHER_INSTANCES; count += 1) await createConnected(store)
+  for (let count = 0; count < OTHER_INSTANCES; count += 1) {
+    const { instanceId } = await createConnected(store)
+    await store.apiKeys.create(newKey(instanceId), 0)
+  }
   const { tokenDigest } = newInstance()
   const lease = await createOwned(store, { tokenDigest })
   await store.connections.record(lease, { state: 'connected', reason: 'Connected.' }, Date.now())
+  const key = newKey(lease.instanceId)
+  await store.apiKeys.create(key, 0)
   const caller = hex(tokenDigest)
   await store.admission.admit(caller)
   for (let count = 0; count < MESSAGES; count += 1) {
     expect(await store.admission.admit(caller)).not.toBeNull()
+    expect(await store.admission.admit(hex(key.digest))).not.toBeNull()
     expect(await store.messages.accept(newMessage(lease.instanceId), Date.now())).toMatchObject({ kind: 'accepted' })
   }
-  const names = ['instances_token_digest_key', 'connections_pkey', 'leases_pkey', 'rate_windows_pkey']
+  const names = [
+    'instances_token_digest_key',
+    'api_keys_digest_key',
+    'connections_pkey',
+    'leases_pkey',
+    'rate_windows_pkey',
+  ]
   expect(await readTooMuch(names)).toEqual([])
 })
 

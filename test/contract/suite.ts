@@ -1,6 +1,7 @@
 import type { CreateHarness } from './harness.ts'
 import { acceptingContract } from './promises/accepting.ts'
 import { admissionContract } from './promises/admission.ts'
+import { apiKeysContract } from './promises/api-keys.ts'
 import { connectionsContract } from './promises/connections.ts'
 import { deliveriesContract } from './promises/deliveries.ts'
 import { eventsContract } from './promises/events.ts'
@@ -21,6 +22,7 @@ import { totalsContract } from './promises/totals.ts'
 export function storeContract(createHarness: CreateHarness): void {
   openingContract(createHarness)
   admissionContract(createHarness)
+  apiKeysContract(createHarness)
   instancesContract(createHarness)
   connectionsContract(createHarness)
   acceptingContract(createHarness)

@@ -2,6 +2,7 @@ import { queryOptions } from '@tanstack/react-query'
 import { call, callData, type Query } from './client.ts'
 import type {
   Activity,
+  ApiKey,
   Connection,
   Conversation,
   DeliveryCounts,
@@ -34,6 +35,13 @@ export function instanceQuery(id: string) {
   return queryOptions({
     queryKey: ['instance', id],
     queryFn: ({ signal }) => callData<Instance>(`/instances/${id}`, { signal }),
+  })
+}
+
+export function keysQuery(id: string) {
+  return queryOptions({
+    queryKey: ['keys', id],
+    queryFn: async ({ signal }) => (await call<Page<ApiKey>>(`/instances/${id}/keys`, { signal })).data,
   })
 }
 

@@ -6,6 +6,7 @@ import type { FailureCode, MessageState } from '../../../src/domain/message.ts'
 import type { RefusalCode } from '../../../src/domain/refusal.ts'
 
 export type { ActivityView as Activity } from '../../../src/api/resources/activity.ts'
+export type { ApiKeyView as ApiKey, CreatedApiKeyView as CreatedApiKey } from '../../../src/api/resources/api-key.ts'
 export type { ConnectionView as Connection } from '../../../src/api/resources/connection.ts'
 export type {
   ConversationLineView as ConversationLine,

@@ -1,6 +1,9 @@
 import type { Api, ApiContext } from '../context.ts'
 import type { AllowedMethods } from '../http/allowed-methods.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../http/unknown-paths.ts'
+import { createKey } from './api-keys/create-key.ts'
+import { listKeys } from './api-keys/list-keys.ts'
+import { revokeKey } from './api-keys/revoke-key.ts'
 import { connectInstance } from './connection/connect-instance.ts'
 import { getConnection } from './connection/get-connection.ts'
 import { getHealth } from './connection/get-health.ts'
@@ -47,6 +50,9 @@ const OPERATIONS = [
   renameInstance,
   deleteInstance,
   replaceToken,
+  listKeys,
+  createKey,
+  revokeKey,
   connectInstance,
   logoutInstance,
   getConnection,

@@ -1,4 +1,5 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
+import type { Scope } from '../../domain/access.ts'
 import type { RefusalCode } from '../../domain/refusal.ts'
 import type { ApiContext, DocumentedSettings } from '../context.ts'
 import { webhookOperations } from './event-bodies.ts'
@@ -9,10 +10,10 @@ import { hoistTitledSchemas } from './titled-schemas.ts'
 const describe = ({ ratePerMinute }: DocumentedSettings) => `
 Pombal sends WhatsApp messages through linked numbers and posts signed events about them to a webhook.
 
-**Calls** under \`/v1\` carry the API token of an instance: \`Authorization: Bearer pmb_…\`. Calls under \`/admin/v1\` carry the
-admin key. Success is \`{"data": …}\`. An error is \`{"error": {"code", "message", "details"?}}\`; programs decide by \`code\`.
+**Calls** under \`/v1\` carry the API token of an instance: \`Authorization: Bearer pmb_…\`, or one of its API keys, which are
+limited to scopes. Calls under \`/admin/v1\` carry the admin key. Success is \`{"data": …}\`. An error is \`{"error": {"code", "message", "details"?}}\`; programs decide by \`code\`.
 
-**Checks** run in this order: token (401), rate (429), instance in the path (404), body (400), idempotent replay,
+**Checks** run in this order: token (401), rate (429), scope of the key (403), instance in the path (404), body (400), idempotent replay,
 connection (422). Under \`/v1\` and \`/admin/v1\` the token or key is checked before an unknown address (404) or method (405)
 is reported.
 
@@ -28,6 +29,7 @@ const TAGS = [
   { name: 'Webhook', description: 'The address that receives events. By API token.' },
   { name: 'Events', description: "Events that the service posts to an instance's webhook URL." },
   { name: 'Instances', description: 'Management. By admin key.' },
+  { name: 'API keys', description: 'Further keys of an instance, with scopes and expiry. By admin key.' },
   { name: 'Connection', description: 'Linking a number, and its state. By admin key.' },
   { name: 'Webhooks', description: 'The webhook of any instance. By admin key.' },
   { name: 'Message log', description: 'Messages that were sent. By admin key.' },
@@ -38,13 +40,13 @@ const TAGS = [
   { name: 'Operation', description: 'Probes for the operator.' },
 ]
 
-interface Scope {
+interface Area {
   prefix: string
   security: Record<string, string[]>[]
   refusals: readonly RefusalCode[]
 }
 
-const SCOPES: readonly Scope[] = [
+const AREAS: readonly Area[] = [
   {
     prefix: '/v1/',
     security: [{ token: [] }],
@@ -57,7 +59,7 @@ const SCOPES: readonly Scope[] = [
   },
 ]
 const BODY_REFUSALS: readonly RefusalCode[] = ['invalid_request', 'payload_too_large', 'unsupported_media_type']
-const REFUSALS_WITHOUT_SCOPE: readonly RefusalCode[] = ['service_unavailable']
+const REFUSALS_WITHOUT_AREA: readonly RefusalCode[] = ['service_unavailable']
 
 /** An operation of the document. The route's own options travel in the `x-` keys until `finishOperation`. */
 interface Operation {
@@ -84,26 +86,36 @@ export function openApiOptions({ version, settings }: ApiContext): FastifyDynami
       tags: TAGS,
       components: {
         securitySchemes: {
-          token: { type: 'http', scheme: 'bearer', description: 'The API token of an instance.' },
+          token: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'The API token of an instance, or one of its API keys.',
+          },
           adminKey: { type: 'http', scheme: 'bearer', description: 'The admin key (`ADMIN_KEY`).' },
         },
       },
     },
     transform: ({ schema, url, route }) => {
-      const scope = SCOPES.find(({ prefix }) => url.startsWith(prefix))
-      const { refusals = [], optionalBody } = route.config ?? {}
-      const common = [...(scope?.refusals ?? REFUSALS_WITHOUT_SCOPE), ...(schema?.body ? BODY_REFUSALS : [])]
+      const area = AREAS.find(({ prefix }) => url.startsWith(prefix))
+      const { refusals = [], optionalBody, scope } = route.config ?? {}
+      const common = [...(area?.refusals ?? REFUSALS_WITHOUT_AREA), ...(schema?.body ? BODY_REFUSALS : [])]
       const operation = {
         ...schema,
-        security: schema?.security ?? scope?.security ?? [],
-        'x-refusals': [...refusals, ...common],
-        'x-rated': scope?.prefix === '/v1/',
+        security: schema?.security ?? area?.security ?? [],
+        'x-refusals': [...refusals, ...common, ...(scope && scope !== 'any' ? (['forbidden'] as const) : [])],
+        ...describeScope(schema?.description, scope),
+        'x-rated': area?.prefix === '/v1/',
         'x-optional-body': optionalBody === true,
       }
       return { schema: operation, url }
     },
     transformObject: given => finish(given, settings.documented),
   }
+}
+
+function describeScope(description: string | undefined, scope: Scope | 'any' | undefined): { description?: string } {
+  if (scope === undefined || scope === 'any') return {}
+  return { description: [description, `A key needs the scope \`${scope}\`.`].filter(Boolean).join(' ') }
 }
 
 function finish(given: object, documented: DocumentedSettings): Record<string, unknown> {

@@ -1,11 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../../domain/refusal.ts'
-import type { Admission } from '../../store/admission/admission.ts'
+import type { Admission, Admitted } from '../../store/admission/admission.ts'
 import { parseBearer, tokenDigest } from '../token.ts'
 
 /**
- * The first two checks of every call under `/v1` (contract §1), before the body is read: token (401), then rate (429).
- * Every later answer carries the state of the rate window.
+ * The first checks of every call under `/v1` (contract §1), before the body is read: token (401), rate (429), then the scope
+ * of the key (403). Every later answer carries the state of the rate window.
  */
 export function createAdmission(admission: Admission) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
@@ -13,13 +13,22 @@ export function createAdmission(admission: Admission) {
     if (token === null) throw new Refusal('invalid_token')
     const admitted = await admission.admit(tokenDigest(token))
     if (admitted === null) throw new Refusal('invalid_token')
-    const { instanceId, withinRate, limit, remaining, resetMs } = admitted
+    const { instanceId, key, withinRate, limit, remaining, resetMs } = admitted
     const resetSeconds = Math.ceil(resetMs / 1000)
     request.instanceId = instanceId
     request.hasKey = true
     reply.headers({ 'ratelimit-limit': limit, 'ratelimit-remaining': remaining, 'ratelimit-reset': resetSeconds })
-    if (withinRate) return
+    if (withinRate) return checkScope(request, key)
     const message = `More than ${limit} requests per minute: wait ${resetSeconds} s.`
     throw new Refusal('rate_limit_exceeded', message, { retryAfterSeconds: resetSeconds })
   }
+}
+
+/** Unknown addresses (404) and methods (405) need no scope. @throws Refusal */
+function checkScope({ is404, routeOptions }: FastifyRequest, key: Admitted['key']): void {
+  const { scope, refusesOnly } = routeOptions.config
+  if (key === null || is404 || refusesOnly || scope === 'any') return
+  if (scope === undefined) throw new Refusal('forbidden', "Only the instance's token may make this call.")
+  if (key.scopes.includes(scope)) return
+  throw new Refusal('forbidden', `The key lacks the scope "${scope}".`)
 }

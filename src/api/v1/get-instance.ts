@@ -18,6 +18,7 @@ export function getInstance(api: Api, { store }: ApiContext): void {
         tags: ['Instance'],
         response: { 200: dataOf(ownInstanceSchema, 'The instance.') },
       },
+      config: { scope: 'any' },
     },
     async request => {
       const instance = await store.instances.find(request.instanceId)

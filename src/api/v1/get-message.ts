@@ -20,7 +20,7 @@ export function getMessage(api: Api, { store }: ApiContext): void {
         params: Type.Object({ id: messageIdSchema }),
         response: { 200: dataOf(Type.Union([sentMessageSchema, incomingMessageSchema]), 'The message.') },
       },
-      config: { refusals: ['message_not_found'] },
+      config: { scope: 'read', refusals: ['message_not_found'] },
     },
     async request => {
       const { id } = request.params

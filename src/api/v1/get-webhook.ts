@@ -16,7 +16,7 @@ export function getWebhook(api: Api, { store }: ApiContext): void {
         params: ownInstanceParams,
         response: { 200: dataOf(webhookSchema, 'The current configuration.') },
       },
-      config: { refusals: ['instance_not_found'] },
+      config: { scope: 'webhooks', refusals: ['instance_not_found'] },
     },
     async request => {
       const webhook = await store.instances.findWebhook(request.instanceId)

@@ -33,6 +33,7 @@ export function sendText(api: Api, { store, now }: ApiContext): void {
         response: { 202: dataOf(acceptedSchema, 'Accepted: the message is stored.') },
       },
       config: {
+        scope: 'send',
         refusals: ['invalid_request', 'invalid_phone_number', 'instance_not_connected', 'idempotency_key_reused'],
       },
     },

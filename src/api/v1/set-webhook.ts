@@ -21,7 +21,7 @@ export function setWebhook(api: Api, context: ApiContext): void {
         body: Type.Object({ url: urlSchema }, { title: 'WebhookUrl' }),
         response: { 200: dataOf(webhookSchema, 'The updated configuration.') },
       },
-      config: { refusals: ['instance_not_found', 'invalid_request'] },
+      config: { scope: 'webhooks', refusals: ['instance_not_found', 'invalid_request'] },
     },
     async request => {
       const { url } = request.body

@@ -1,8 +1,11 @@
+import type { Scope } from '../../domain/access.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 
 /** The instance of a call, and whether the call is within the rate limit (contract §2). */
 export interface Admitted {
   instanceId: InstanceId
+  /** The API key of the call. Null for the instance's token, which has every scope. */
+  key: { id: string; scopes: readonly Scope[] } | null
   withinRate: boolean
   limit: number
   /** Calls left in the window after this one, never below 0. */
@@ -13,10 +16,11 @@ export interface Admitted {
 
 export interface Admission {
   /**
-   * Finds the instance of a token and counts the call against its limit: `ratePerMinute` calls in a window of 60 s that
-   * opens with the first call. Null, and nothing counted, if the token is unknown, was replaced, or belongs to a deleted
-   * instance. Counts in memory on SQLite; on PostgreSQL in one round trip, by the database's clock.
-   * @param tokenDigest SHA-256 of the token in hexadecimal
+   * Finds the instance of a token or API key and counts the call against the instance's limit: `ratePerMinute` calls in a
+   * window of 60 s that opens with the first call. Null, and nothing counted, if the token is unknown or was replaced, the key
+   * was revoked or has expired, or the instance was deleted. Counts in memory on SQLite; on PostgreSQL in one round trip, by
+   * the database's clock.
+   * @param tokenDigest SHA-256 of the token or key in hexadecimal
    */
   admit(tokenDigest: string): Promise<Admitted | null>
 }

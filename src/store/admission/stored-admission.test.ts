@@ -6,9 +6,9 @@ import { LocalAdmission } from './stored-admission.ts'
 function admissionAt(clock: { now: number }, ratePerMinute: number): LocalAdmission {
   const core = {
     statements: new Statements('sqlite'),
-    reader: { run: async () => [{ id: 'inst_1' }] },
+    reader: { run: async () => [{ instance_id: 'inst_1', key_id: null, scopes: null, expires_at: null }] },
   } as unknown as Core
-  return new LocalAdmission(core, ratePerMinute, () => clock.now)
+  return new LocalAdmission(core, ratePerMinute, { note: () => undefined }, () => clock.now)
 }
 
 describe('the rate window', () => {
@@ -16,7 +16,14 @@ describe('the rate window', () => {
     const clock = { now: 5_000 }
     const admission = admissionAt(clock, 2)
     const call = () => admission.admit('00'.repeat(32))
-    expect(await call()).toEqual({ instanceId: 'inst_1', withinRate: true, limit: 2, remaining: 1, resetMs: 60_000 })
+    expect(await call()).toEqual({
+      instanceId: 'inst_1',
+      key: null,
+      withinRate: true,
+      limit: 2,
+      remaining: 1,
+      resetMs: 60_000,
+    })
     clock.now += 59_999
     expect(await call()).toMatchObject({ withinRate: true, remaining: 0, resetMs: 1 })
     expect(await call()).toMatchObject({ withinRate: false, remaining: 0, resetMs: 1 })

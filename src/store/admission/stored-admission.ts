@@ -1,5 +1,7 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
+import type { KeyUses } from '../api-keys/key-uses.ts'
+import { parseScopes } from '../api-keys/stored-api-keys.ts'
 import type { Session } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
@@ -8,40 +10,75 @@ import type { Admission, Admitted } from './admission.ts'
 /** Length of a rate window (contract §2). */
 const WINDOW_MS = 60_000
 
+/** What a token or key leads to. */
+interface Caller {
+  instanceId: InstanceId
+  key: Admitted['key']
+  /** Null: never. */
+  expiresAt: number | null
+}
+
+interface CallerRow {
+  instance_id: string
+  key_id: string | null
+  scopes: string | null
+  expires_at: number | null
+}
+
 /**
- * Counts in memory and caches the instance of each token, because a single process sees every call and every change of a
- * token. Each map has about one entry per instance.
+ * Counts in memory and caches the instance of each token and key, because a single process sees every call and every change of
+ * a token or key. Each map has about one entry per instance or key.
  */
 export class LocalAdmission implements Admission {
   readonly #core: Core
   readonly #ratePerMinute: number
+  readonly #uses: Pick<KeyUses, 'note'>
   readonly #clock: () => number
   readonly #windows = new Map<InstanceId, { opensAt: number; calls: number }>()
-  readonly #instanceByDigest = new Map<string, InstanceId>()
-  /** Incremented when a token is dropped. A read that began before must not be cached afterwards. */
+  readonly #callerByDigest = new Map<string, Caller>()
+  /** Incremented when a token or key is dropped. A read that began before must not be cached afterwards. */
   #forgotten = 0
   readonly #find
 
   /** @param clock monotonic, in milliseconds */
-  constructor(core: Core, ratePerMinute: number, clock: () => number = () => Math.floor(performance.now())) {
+  constructor(
+    core: Core,
+    ratePerMinute: number,
+    uses: Pick<KeyUses, 'note'>,
+    clock: () => number = () => Math.floor(performance.now()),
+  ) {
     this.#core = core
     this.#ratePerMinute = ratePerMinute
+    this.#uses = uses
     this.#clock = clock
-    this.#find = core.statements.one((p: { digest: Uint8Array }) =>
-      core.statements.db.selectFrom('instances').select('id').where('token_digest', '=', p.digest),
-    )
+    this.#find = core.statements.one(({ digest }: { digest: Uint8Array }) => {
+      const { db } = core.statements
+      const ofTheToken = db
+        .selectFrom('instances')
+        .select('id as instance_id')
+        .select([sql<string | null>`null`.as('key_id'), sql<string | null>`null`.as('scopes')])
+        .select(sql<number | null>`null`.as('expires_at'))
+        .where('token_digest', '=', digest)
+      const ofAKey = db.selectFrom('api_keys').select(['instance_id', 'id as key_id', 'scopes', 'expires_at'])
+      return ofTheToken.unionAll(ofAKey.where('digest', '=', digest))
+    })
   }
 
   async admit(tokenDigest: string): Promise<Admitted | null> {
-    const instanceId = this.#instanceByDigest.get(tokenDigest) ?? (await this.#read(tokenDigest))
-    return instanceId === null ? null : this.#count(instanceId)
+    const caller = this.#callerByDigest.get(tokenDigest) ?? (await this.#read(tokenDigest))
+    if (caller === null) return null
+    const { instanceId, key, expiresAt } = caller
+    const now = Date.now()
+    if (expiresAt !== null && expiresAt <= now) return null
+    if (key !== null) this.#uses.note(instanceId, key.id, now)
+    return this.#count(caller)
   }
 
-  /** Drops the cached token of an instance after it was replaced or deleted. */
+  /** Drops the cached token and keys of an instance after one of them was replaced, revoked or deleted. */
   forgetToken(instanceId: InstanceId): void {
     this.#forgotten += 1
-    for (const [digest, owner] of this.#instanceByDigest) {
-      if (owner === instanceId) this.#instanceByDigest.delete(digest)
+    for (const [digest, caller] of this.#callerByDigest) {
+      if (caller.instanceId === instanceId) this.#callerByDigest.delete(digest)
     }
     const now = this.#clock()
     for (const [id, { opensAt }] of this.#windows) {
@@ -49,15 +86,16 @@ export class LocalAdmission implements Admission {
     }
   }
 
-  async #read(tokenDigest: string): Promise<InstanceId | null> {
+  async #read(tokenDigest: string): Promise<Caller | null> {
     const forgotten = this.#forgotten
-    const [instance] = await this.#core.reader.run(this.#find, { digest: Buffer.from(tokenDigest, 'hex') })
-    if (instance === undefined) return null
-    if (forgotten === this.#forgotten) this.#instanceByDigest.set(tokenDigest, instance.id)
-    return instance.id
+    const [row] = await this.#core.reader.run(this.#find, { digest: Buffer.from(tokenDigest, 'hex') })
+    if (row === undefined) return null
+    const caller = { instanceId: row.instance_id, key: keyOf(row), expiresAt: row.expires_at }
+    if (forgotten === this.#forgotten) this.#callerByDigest.set(tokenDigest, caller)
+    return caller
   }
 
-  #count(instanceId: InstanceId): Admitted {
+  #count({ instanceId, key }: Caller): Admitted {
     const now = this.#clock()
     let window = this.#windows.get(instanceId)
     if (window === undefined || now >= window.opensAt + WINDOW_MS) {
@@ -65,61 +103,97 @@ export class LocalAdmission implements Admission {
       this.#windows.set(instanceId, window)
     }
     window.calls += 1
-    return admitted(instanceId, window.calls, window.opensAt + WINDOW_MS - now, this.#ratePerMinute)
+    return admitted(instanceId, key, window.calls, window.opensAt + WINDOW_MS - now, this.#ratePerMinute)
   }
 }
 
 /** Counts in the database, by its clock, for all nodes together. */
 export class SharedAdmission implements Admission {
   readonly #core: Core
+  readonly #uses: KeyUses
   readonly #count: Operation<{ digest: string }, Admitted | null>
 
-  constructor(core: Core, ratePerMinute: number) {
+  constructor(core: Core, ratePerMinute: number, uses: KeyUses) {
     this.#core = core
+    this.#uses = uses
     this.#count = countCalls(core, ratePerMinute)
   }
 
   /** Nothing is cached: every call queries the database. */
   forgetToken(): void {}
 
-  admit(tokenDigest: string): Promise<Admitted | null> {
-    return this.#core.write(this.#count, { digest: tokenDigest })
+  async admit(tokenDigest: string): Promise<Admitted | null> {
+    const caller = await this.#core.write(this.#count, { digest: tokenDigest })
+    if (caller !== null && caller.key !== null) this.#uses.note(caller.instanceId, caller.key.id, Date.now())
+    return caller
   }
 }
 
-function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: string }, Admitted | null> {
-  const { statements } = core
-  const count = statements.rows({ token_digest: 'blob', calls: 'integer' }, db =>
+/** Finds the callers of given tokens and keys, and counts the calls of each instance, in one statement. */
+function countStatement({ statements }: Core) {
+  const { now } = statements
+  return statements.rows({ token_digest: 'blob', calls: 'integer' }, db =>
     db
-      .insertInto('rate_windows')
-      .columns(['instance_id', 'opened_at', 'calls'])
-      .expression(eb =>
-        eb
+      .with('callers', callers => {
+        const ofTokens = callers
           .selectFrom('input')
           .innerJoin('instances', 'instances.token_digest', 'input.token_digest')
-          .select(['instances.id', statements.now.as('now'), 'input.calls'])
-          // All nodes lock rows in the same order, which prevents deadlocks.
-          .orderBy('instances.token_digest'),
+          .select([
+            'instances.id as instance_id',
+            'instances.token_digest as place',
+            'input.token_digest',
+            'input.calls',
+          ])
+          .select([sql<string | null>`null::text`.as('key_id'), sql<string | null>`null::text`.as('scopes')])
+        const ofKeys = callers
+          .selectFrom('input')
+          .innerJoin('api_keys', 'api_keys.digest', 'input.token_digest')
+          .innerJoin('instances', 'instances.id', 'api_keys.instance_id')
+          .select([
+            'instances.id as instance_id',
+            'instances.token_digest as place',
+            'input.token_digest',
+            'input.calls',
+          ])
+          .select(['api_keys.id as key_id', 'api_keys.scopes'])
+          // A node of the previous version leaves the keys of an instance that it deletes.
+          .where('instances.deleted_at', 'is', null)
+          .where(eb => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+        return ofTokens.unionAll(ofKeys)
+      })
+      .with('counted', counted =>
+        counted
+          .insertInto('rate_windows')
+          .columns(['instance_id', 'opened_at', 'calls'])
+          .expression(eb =>
+            eb
+              .selectFrom('callers')
+              .select(['instance_id', now.as('now'), sql<number>`sum(calls)::bigint`.as('calls')])
+              .groupBy(['instance_id', 'place'])
+              // All nodes lock rows in the same order, which prevents deadlocks.
+              .orderBy('place'),
+          )
+          .onConflict(oc =>
+            oc.column('instance_id').doUpdateSet(eb => {
+              const over = sql`${eb.ref('rate_windows.opened_at')} + ${sql.lit(WINDOW_MS)} <= excluded.opened_at`
+              return {
+                opened_at: sql<number>`case when ${over} then excluded.opened_at else rate_windows.opened_at end`,
+                calls: sql<number>`case when ${over} then 0 else rate_windows.calls end + excluded.calls`,
+              }
+            }),
+          )
+          .returning(['instance_id', 'rate_windows.calls'])
+          .returning(sql<number>`greatest(0, opened_at + ${sql.lit(WINDOW_MS)} - ${now})`.as('reset_ms')),
       )
-      .onConflict(oc =>
-        oc.column('instance_id').doUpdateSet(eb => {
-          const over = sql`${eb.ref('rate_windows.opened_at')} + ${sql.lit(WINDOW_MS)} <= excluded.opened_at`
-          return {
-            opened_at: sql<number>`case when ${over} then excluded.opened_at else rate_windows.opened_at end`,
-            calls: sql<number>`case when ${over} then 0 else rate_windows.calls end + excluded.calls`,
-          }
-        }),
-      )
-      .returning(['instance_id', 'rate_windows.calls'])
-      .returning(eb => [
-        sql<number>`greatest(0, opened_at + ${sql.lit(WINDOW_MS)} - ${statements.now})`.as('reset_ms'),
-        eb
-          .selectFrom('instances')
-          .select(sql<string>`encode(token_digest, 'hex')`.as('digest'))
-          .whereRef('instances.id', '=', 'rate_windows.instance_id')
-          .as('digest'),
-      ]),
+      .selectFrom('callers')
+      .innerJoin('counted', 'counted.instance_id', 'callers.instance_id')
+      .select(['callers.instance_id', 'key_id', 'scopes', 'counted.calls', 'reset_ms'])
+      .select(sql<string>`encode(token_digest, 'hex')`.as('digest')),
   )
+}
+
+function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: string }, Admitted | null> {
+  const count = countStatement(core)
   async function run(session: Session, inputs: readonly { digest: string }[]): Promise<(Admitted | null)[]> {
     const callsByDigest = new Map<string, number>()
     for (const { digest } of inputs) callsByDigest.set(digest, (callsByDigest.get(digest) ?? 0) + 1)
@@ -127,20 +201,32 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
       count,
       [...callsByDigest].map(([digest, calls]) => ({ token_digest: Buffer.from(digest, 'hex'), calls })),
     )
-    const windows = new Map(rows.map(row => [row.digest, row]))
-    const before = new Map(callsByDigest)
+    const callers = new Map(rows.map(row => [row.digest, row]))
+    /** The calls of each instance that are not numbered yet. */
+    const later = new Map<InstanceId, number>()
+    for (const { instance_id: id, digest } of rows) later.set(id, (later.get(id) ?? 0) + callsByDigest.get(digest)!)
     return inputs.map(({ digest }) => {
-      const window = windows.get(digest)
-      if (window === undefined) return null
-      const later = before.get(digest)! - 1
-      before.set(digest, later)
-      return admitted(window.instance_id, window.calls - later, window.reset_ms, ratePerMinute)
+      const caller = callers.get(digest)
+      if (caller === undefined) return null
+      const left = later.get(caller.instance_id)! - 1
+      later.set(caller.instance_id, left)
+      return admitted(caller.instance_id, keyOf(caller), caller.calls - left, caller.reset_ms, ratePerMinute)
     })
   }
   return { name: 'admission.count', instanceId: () => '', run, runAlone: run }
 }
 
+function keyOf({ key_id: id, scopes }: Pick<CallerRow, 'key_id' | 'scopes'>): Admitted['key'] {
+  return id === null ? null : { id, scopes: parseScopes(scopes ?? '') }
+}
+
 /** @param calls calls in the window so far, including this one */
-function admitted(instanceId: InstanceId, calls: number, resetMs: number, limit: number): Admitted {
-  return { instanceId, withinRate: calls <= limit, limit, remaining: Math.max(0, limit - calls), resetMs }
+function admitted(
+  instanceId: InstanceId,
+  key: Admitted['key'],
+  calls: number,
+  resetMs: number,
+  limit: number,
+): Admitted {
+  return { instanceId, key, withinRate: calls <= limit, limit, remaining: Math.max(0, limit - calls), resetMs }
 }

@@ -24,6 +24,7 @@ const TABLES = {
   credentials: ['instance_id', 'type', 'id'],
   sandbox_records: ['instance_id', 'key'],
   phone_orders: ['instance_id', 'id'],
+  api_keys: ['instance_id', 'id'],
 } as const satisfies { [T in Exclude<TableOfInstances, OtherTable>]: readonly (keyof Database[T])[] }
 
 /** Erased last. Of `deliveries` no row is left by then. */

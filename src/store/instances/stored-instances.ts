@@ -80,6 +80,7 @@ export class StoredInstances implements Instances {
   async replaceToken(id: InstanceId, tokenDigest: Uint8Array): Promise<boolean> {
     const replaced = this.#core.write(this.#operations.change, { id, set: { token_digest: tokenDigest } })
     const row = await replaced.finally(() => this.#forgetToken(id))
+    if (row !== null) this.#core.hints.publish('access', id)
     return row !== null
   }
 
@@ -88,6 +89,7 @@ export class StoredInstances implements Instances {
     if (deleted) {
       this.#core.hints.publish('goal', id)
       this.#core.hints.publish('connection', id)
+      this.#core.hints.publish('access', id)
     }
     return deleted
   }
@@ -263,6 +265,7 @@ function operations(core: Core) {
             .where('instance_id', '=', id),
         )
         await tx.query(db.deleteFrom('credentials').where('instance_id', '=', id))
+        await tx.query(db.deleteFrom('api_keys').where('instance_id', '=', id))
         return true
       },
     ),

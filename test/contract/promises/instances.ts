@@ -12,6 +12,7 @@ import {
   withStore,
 } from '../fixture.ts'
 import type { CreateHarness } from '../harness.ts'
+import { newKey } from './api-keys.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 
@@ -165,6 +166,7 @@ export function instancesContract(createHarness: CreateHarness): void {
         await store.numbers.record(lease, '5511999990000', null, 0)
         await store.sandbox.write(lease, [{ key: 'k', value: Buffer.from('v') }])
         await store.phoneOrders.leave(id, 'order', '{}')
+        await store.apiKeys.create(newKey(id), 0)
         expect(await store.instances.erase(lease)).toBe(false)
         await store.instances.delete(id, 0)
         const closing = await take(store, id)

@@ -230,6 +230,7 @@ function parts(store: Store): Store {
     hints: store.hints,
     admission: store.admission,
     instances: store.instances,
+    apiKeys: store.apiKeys,
     connections: store.connections,
     messages: store.messages,
     events: store.events,

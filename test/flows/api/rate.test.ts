@@ -48,7 +48,15 @@ test.each(STORES)(
 test('Retry-After is whole seconds, rounded up', async () => {
   let admitted: Partial<Admitted> = {}
   const admission = {
-    admit: async () => ({ instanceId: 'inst_a', withinRate: false, limit: 100, remaining: 0, resetMs: 1, ...admitted }),
+    admit: async () => ({
+      instanceId: 'inst_a',
+      key: null,
+      withinRate: false,
+      limit: 100,
+      remaining: 0,
+      resetMs: 1,
+      ...admitted,
+    }),
   }
   await using api = await ApiHarness.start({ store: () => ({ admission }) })
   for (const [resetMs, seconds] of [

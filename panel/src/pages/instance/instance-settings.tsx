@@ -14,6 +14,7 @@ import { Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { FreshToken, keepToken } from './fresh-token.tsx'
 import { useInstance } from './instance.tsx'
+import { Keys } from './keys/keys.tsx'
 
 export function InstanceSettings() {
   const instance = useInstance()
@@ -23,6 +24,7 @@ export function InstanceSettings() {
       <Rename key={instance.name} instance={instance} />
       <FactsCard instance={instance} />
       <Token instance={instance} />
+      <Keys instanceId={instance.id} />
       {instance.state !== 'unlinked' && instance.state !== 'logged_out' && <Logout instance={instance} />}
       <Remove instance={instance} />
     </>

@@ -1,3 +1,4 @@
+import type { ApiKeysTable } from './api-keys.ts'
 import type { PhoneOrdersTable, WrongKeysTable } from './between-nodes.ts'
 import type { AttemptsTable, DeliveriesTable, EventFeedsTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
 import type { ConnectionClosesTable, ConnectionHealthTable, ContactsTable } from './health.ts'
@@ -17,6 +18,7 @@ export type DatabaseKind = 'sqlite' | 'postgres'
  */
 export interface Database {
   instances: InstancesTable
+  api_keys: ApiKeysTable
   connections: ConnectionsTable
   connection_health: ConnectionHealthTable
   connection_closes: ConnectionClosesTable

@@ -1,0 +1,64 @@
+import { Type } from 'typebox'
+import { newKeyId } from '../../../domain/ids.ts'
+import { Refusal } from '../../../domain/refusal.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { invalid } from '../../http/error-handler.ts'
+import { isId, parseMoment, parseName } from '../../input.ts'
+import { apiKeyView, createdKeySchema, scopesSchema } from '../../resources/api-key.ts'
+import { nameSchema } from '../../resources/instance.ts'
+import { dataOf, moment, nullable } from '../../resources/schema-kit.ts'
+import { tokenDigest } from '../../token.ts'
+import { instanceParams, orNotFound } from '../instances/instance-params.ts'
+import { newToken } from '../secrets.ts'
+
+/** `pmb_` and 6 of the 43 characters: enough to recognize a key, and 220 bits short of guessing it. */
+const PREFIX_LENGTH = 10
+
+const bodySchema = Type.Object(
+  {
+    name: nameSchema,
+    scopes: scopesSchema,
+    expiresAt: Type.Optional(nullable(moment('From when on the key is refused, in the future. Default: never.'))),
+  },
+  { title: 'ApiKeyToCreate' },
+)
+
+export function createKey(api: Api, { store, now }: ApiContext): void {
+  api.post(
+    '/instances/:id/keys',
+    {
+      schema: {
+        operationId: 'createKey',
+        summary: 'Create an API key',
+        description:
+          'The key works in place of the token, for calls within its scopes. All keys and the token of an instance share its ' +
+          'rate limit.',
+        tags: ['API keys'],
+        params: instanceParams,
+        body: bodySchema,
+        response: { 201: dataOf(createdKeySchema, 'Created. The key is shown only once.') },
+      },
+      config: { refusals: ['instance_not_found', 'invalid_request', 'too_many_keys'] },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      const { name, scopes, expiresAt = null } = request.body
+      const createdAt = now()
+      const expires = expiresAt === null ? null : parseMoment('expiresAt', expiresAt)
+      if (expires !== null && expires <= createdAt) throw invalid('expiresAt', 'must be in the future')
+      const key = newToken()
+      const newKey = {
+        id: newKeyId(),
+        instanceId: id,
+        name: parseName('name', name),
+        digest: Buffer.from(tokenDigest(key), 'hex'),
+        prefix: key.slice(0, PREFIX_LENGTH),
+        scopes: [...scopes],
+        expiresAt: expires,
+      }
+      const created = orNotFound(isId(id) ? await store.apiKeys.create(newKey, createdAt) : null)
+      if (created === 'full') throw new Refusal('too_many_keys')
+      return reply.code(201).send({ data: { ...apiKeyView(created), key } })
+    },
+  )
+}
