@@ -86,6 +86,7 @@ export const MODULES: readonly Module[] = [
       'node:path',
       'node:timers/promises',
       'node:util',
+      'node:worker_threads',
       'pg',
     ],
   },

@@ -9,6 +9,7 @@ import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { Backend, Session, Transaction } from '../backend.ts'
 import { fill, type RowsStatement, type Statement } from '../statement.ts'
 import { syncFolder } from '../sync-to-disk.ts'
+import { LogCheckpoints } from './log-checkpoints.ts'
 
 /**
  * The page size of a new database. A commit writes whole pages to the log, most of them for a single new row. With SQLite's
@@ -20,6 +21,8 @@ const PAGE_BYTES = 2_048
  * often only once: with a quarter of this size, accepting took a fifth longer.
  */
 const LOG_BYTES = 64 * 1024 * 1024
+/** If a log has this many times its usual size, its checkpoints fail, or another process reads an old state. SQLite then tries. */
+const AUTOMATIC_AT = 4
 /** The page cache of each connection. Other pages are in the operating system's file cache. */
 const CACHE_KIB = 16_384
 /** How long to wait for a lock of another process. */
@@ -66,10 +69,9 @@ export class SqliteBackend implements Backend {
   readonly #begin: Sqlite.Statement
   readonly #transaction: SqliteTransaction
   readonly #log: number
-  readonly #path: string
+  readonly #checkpoints: LogCheckpoints
 
-  constructor(path: string, syncFile: SyncFile = promisify(fdatasync)) {
-    this.#path = path
+  constructor(path: string, syncFile: SyncFile = promisify(fdatasync), logBytes = LOG_BYTES) {
     this.#writing = openSqlite(path)
     this.#reading = openSqlite(path, { readonly: true })
     for (const db of [this.#writing, this.#reading]) db.pragma('busy_timeout = 0')
@@ -77,21 +79,23 @@ export class SqliteBackend implements Backend {
     this.#log = openLog(this.#writing, path)
     this.#writing.pragma('synchronous = NORMAL')
     this.#begin = this.#writing.prepare('begin immediate')
-    this.#transaction = new SqliteTransaction(this.#writing, this.#log, syncFile)
+    const pageBytes = Number(this.#writing.pragma('page_size', { simple: true }))
+    this.#writing.pragma(`wal_autocheckpoint = ${AUTOMATIC_AT * Math.floor(logBytes / pageBytes)}`)
+    this.#checkpoints = new LogCheckpoints({ path, log: this.#log, pageBytes, logBytes })
+    this.#transaction = new SqliteTransaction(this.#writing, async () => {
+      this.#checkpoints.committed()
+      await syncFile(this.#log)
+    })
   }
 
   async begin(): Promise<Transaction> {
+    await this.#checkpoints.beforeWrite()
     await retryWhileBusy(() => this.#begin.run())
     return this.#transaction
   }
 
   async eraseTraces(): Promise<void> {
-    const db = new Sqlite(this.#path, { timeout: 0 })
-    try {
-      await retryWhileBusy(() => truncateLog(db))
-    } finally {
-      db.close()
-    }
+    await retryWhileBusy(() => this.#checkpoints.truncate())
   }
 
   classify(error: unknown): 'unavailable' | 'unit' {
@@ -102,6 +106,7 @@ export class SqliteBackend implements Backend {
   }
 
   async close(): Promise<void> {
+    await this.#checkpoints.close()
     this.#reading.close()
     this.#writing.close()
     closeSync(this.#log)
@@ -109,11 +114,11 @@ export class SqliteBackend implements Backend {
 }
 
 /** Retries while another process holds a lock. SQLite's own busy handler would block the event loop. */
-async function retryWhileBusy<T>(step: () => T): Promise<T> {
+async function retryWhileBusy<T>(step: () => T | Promise<T>): Promise<T> {
   const giveUpAt = performance.now() + BUSY_TIMEOUT_MS
   for (let failures = 0; ; failures += 1) {
     try {
-      return step()
+      return await step()
     } catch (error) {
       if (!isBusy(error) || performance.now() >= giveUpAt) throw error
     }
@@ -123,12 +128,6 @@ async function retryWhileBusy<T>(step: () => T): Promise<T> {
 
 function isBusy(error: unknown): boolean {
   return error instanceof Sqlite.SqliteError && error.code.startsWith('SQLITE_BUSY')
-}
-
-/** Removes former versions of pages from the log. @throws SqliteError SQLITE_BUSY while others read or write */
-function truncateLog(db: Sqlite.Database): void {
-  const [outcome] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[]
-  if (outcome?.busy !== 0) throw new Sqlite.SqliteError('The log is in use.', 'SQLITE_BUSY')
 }
 
 /** Opens the write-ahead log, which exists while a connection is open, and makes its folder entry durable. */
@@ -179,13 +178,11 @@ class SqliteSession implements Session {
 
 class SqliteTransaction extends SqliteSession implements Transaction {
   readonly #commit: Sqlite.Statement
-  readonly #log: number
-  readonly #syncFile: SyncFile
+  readonly #sync: () => Promise<void>
 
-  constructor(db: Sqlite.Database, log: number, syncFile: SyncFile) {
+  constructor(db: Sqlite.Database, sync: () => Promise<void>) {
     super(db)
-    this.#log = log
-    this.#syncFile = syncFile
+    this.#sync = sync
     this.#commit = db.prepare('commit')
   }
 
@@ -196,7 +193,7 @@ class SqliteTransaction extends SqliteSession implements Transaction {
 
   async commit(): Promise<void> {
     this.#commit.run()
-    await this.#syncFile(this.#log)
+    await this.#sync()
   }
 
   async rollback(): Promise<void> {
