@@ -1,8 +1,10 @@
 import { pino } from 'pino'
 import type { AfterAttempt } from '../src/domain/delivery.ts'
 import { RETRY_DELAYS_MS } from '../src/domain/delivery.ts'
+import { DEFAULT_ENDPOINT } from '../src/domain/endpoint.ts'
 import type { SigningSecrets } from '../src/domain/instance.ts'
 import type { AttemptRecord, DueDelivery } from '../src/store/deliveries/deliveries.ts'
+import type { PostingState } from '../src/store/endpoints/endpoints.ts'
 import { LeaseLost, StoreUnavailable } from '../src/store/errors.ts'
 import { LocalHints } from '../src/store/hints.ts'
 import type { Lease } from '../src/store/leases/leases.ts'
@@ -37,15 +39,21 @@ class Rows {
     this.#clock = clock
   }
 
-  add(instanceId: string, clock: ManualClock, options: { after?: number; quietly?: boolean } = {}): number {
+  add(
+    instanceId: string,
+    clock: ManualClock,
+    options: { after?: number; quietly?: boolean; endpoint?: string } = {},
+  ): number {
     const seq = this.rows.length + 1
     const delivery: DueDelivery = {
       seq,
       id: `${seq}`,
       instanceId,
       eventId: `evt_${seq}`,
+      endpointId: options.endpoint ?? DEFAULT_ENDPOINT,
+      requested: null,
       kind: 'message.received',
-      url: `https://consumer.test/${instanceId}`,
+      url: `https://consumer.test/${options.endpoint ?? instanceId}`,
       body: Buffer.from(`{"n":${seq}}`),
       attemptNumber: 1,
       failedAt: null,
@@ -71,19 +79,33 @@ class Rows {
     return this.rows.filter(row => row.state === state).length
   }
 
-  readonly instances = {
-    findSigningSecrets: async (): Promise<SigningSecrets | null> => {
+  /** Endpoints besides the default one, by instance. Those in `inactive` are held. */
+  readonly endpointsOf = new Map<string, string[]>()
+  readonly inactive = new Set<string>()
+
+  readonly endpoints = {
+    findPosting: async (_instanceId: string, endpointId: string): Promise<PostingState | null> => {
       this.#check()
-      return this.secrets
+      return { secrets: this.secrets, active: !this.inactive.has(endpointId) }
+    },
+    listPosting: async (instanceId: string): Promise<string[]> => {
+      this.#check()
+      return this.endpointsOf.get(instanceId) ?? []
     },
   }
 
   readonly deliveries = {
-    listFirst: async (instanceId: string, afterSeq: number, limit: number): Promise<DueDelivery[]> => {
+    listFirst: async (
+      instanceId: string,
+      afterSeq: number,
+      limit: number,
+      endpointId = DEFAULT_ENDPOINT,
+    ): Promise<DueDelivery[]> => {
       this.#check()
       this.reads += 1
       const found: DueDelivery[] = []
       for (const { state, delivery } of this.of(instanceId)) {
+        if (delivery.endpointId !== endpointId) continue
         if (state === 'first' && delivery.seq > afterSeq && found.length < limit) found.push(delivery)
       }
       return this.#answer(found)
@@ -94,10 +116,12 @@ class Rows {
       after: { dueAt: number; seq: number },
       dueBefore: number,
       limit: number,
+      endpointId = DEFAULT_ENDPOINT,
     ): Promise<DueDelivery[]> => {
       this.#check()
       this.reads += 1
       const found = this.of(instanceId)
+        .filter(({ delivery }) => delivery.endpointId === endpointId)
         .filter(({ state, delivery: { dueAt } }) => state === 'retry' && dueAt > after.dueAt && dueAt <= dueBefore)
         .map(({ delivery }) => delivery)
         .sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq)

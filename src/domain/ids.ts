@@ -3,12 +3,13 @@ import { randomBytes } from 'node:crypto'
 export type InstanceId = string
 export type MessageId = string
 export type EventId = string
+export type EndpointId = string
 
 /** Crockford's base 32 in lower case: digits sort before letters, and no letter looks like a digit. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const TIME_CHARACTERS = 10
 const RANDOM_CHARACTERS = 16
-const INSTANCE_CHARACTERS = 12
+const SHORT_CHARACTERS = 12
 
 /** Random bytes are drawn in blocks: one call of the system's source costs more than making an ID. */
 const POOL_BYTES = 4_096
@@ -65,12 +66,17 @@ function successor(text: string): string {
 
 /** `inst_` and 12 characters (contract §6). */
 export function newInstanceId(): InstanceId {
-  return `inst_${randomCharacters(INSTANCE_CHARACTERS)}`
+  return `inst_${randomCharacters(SHORT_CHARACTERS)}`
+}
+
+/** `endpoint_` and 12 characters. */
+export function newEndpointId(): EndpointId {
+  return `endpoint_${randomCharacters(SHORT_CHARACTERS)}`
 }
 
 /** `key_` and 12 characters, of an API key. It is not the key itself. */
 export function newKeyId(): string {
-  return `key_${randomCharacters(INSTANCE_CHARACTERS)}`
+  return `key_${randomCharacters(SHORT_CHARACTERS)}`
 }
 
 export function newMessageId(now: number): MessageId {
@@ -79,6 +85,17 @@ export function newMessageId(now: number): MessageId {
 
 export function newEventId(now: number): EventId {
   return `evt_${timeOrderedId(now)}`
+}
+
+/** A delivery's ID names its event, by which it is found. @param seq its number */
+export function deliveryIdOf(eventId: EventId, seq: string): string {
+  return `dlv_${eventId.slice('evt_'.length)}${Number(seq).toString(36)}`
+}
+
+/** Null for an ID in another form. */
+export function parseDeliveryId(id: string): { eventId: EventId; seq: number } | null {
+  const [, event, seq] = /^dlv_([0-9a-z]{26})([0-9a-z]{1,10})$/.exec(id) ?? []
+  return event === undefined ? null : { eventId: `evt_${event}`, seq: Number.parseInt(seq!, 36) }
 }
 
 /** Sorts after every ID created before `at` and before every later one. */

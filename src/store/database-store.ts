@@ -7,6 +7,7 @@ import { StoredConnections } from './connections/stored-connections.ts'
 import { StoredCredentials } from './credentials/stored-credentials.ts'
 import { StoredDeliveries } from './deliveries/stored-deliveries.ts'
 import type { Sealing } from './encryption/sealing.ts'
+import { StoredEndpoints } from './endpoints/stored-endpoints.ts'
 import type { Backend } from './engine/backend.ts'
 import type { Core } from './engine/core.ts'
 import type { Operation } from './engine/operation.ts'
@@ -41,6 +42,7 @@ export class DatabaseStore implements Store {
   readonly connections
   readonly messages
   readonly events
+  readonly endpoints
   readonly deliveries
   readonly leases
   readonly credentials
@@ -111,6 +113,7 @@ export class DatabaseStore implements Store {
     this.connections = new StoredConnections(core)
     this.messages = new StoredMessages(core, new Progress(statements, recorder))
     this.events = new StoredEvents(core, recorder)
+    this.endpoints = new StoredEndpoints(core)
     this.deliveries = new StoredDeliveries(core)
     this.leases = new StoredLeases(core)
     this.credentials = new StoredCredentials(core)

@@ -4,7 +4,7 @@ import type { InstanceId } from '../domain/ids.ts'
  * The kinds of changes of an instance:
  * - `queued`: it has messages to send
  * - `deliveries`: it has deliveries that can start
- * - `webhook`: its URL or secret
+ * - `webhook`: its endpoints, or a request to retry deliveries
  * - `goal`: the goal of its connection; also published when the instance is created or deleted
  * - `connection`: the recorded facts about its connection
  * - `log`: its messages, events, deliveries or attempts
@@ -28,7 +28,7 @@ export type HintTopic = (typeof HINT_TOPICS)[number]
 /** Whether this node or another one committed the change. */
 type HintOrigin = 'here' | 'elsewhere'
 
-/** @param about for `queued` with origin `here`: the message's recipient */
+/** @param about with origin `here`. For `queued`: the message's recipient. For `deliveries`: the endpoint, if it is only one */
 type Listener = (instanceId: InstanceId, origin: HintOrigin, about?: string) => void
 
 /** Notifications after a commit. A hint may be lost or repeated, so every listener also polls slowly. */

@@ -4,6 +4,7 @@ import type { StoreClock } from './clock.ts'
 import type { Connections } from './connections/connections.ts'
 import type { Credentials } from './credentials/credentials.ts'
 import type { Deliveries } from './deliveries/deliveries.ts'
+import type { Endpoints } from './endpoints/endpoints.ts'
 import type { Events } from './events/events.ts'
 import type { Hints } from './hints.ts'
 import type { Instances } from './instances/instances.ts'
@@ -37,6 +38,7 @@ export interface Store {
   readonly connections: Connections
   readonly messages: Messages
   readonly events: Events
+  readonly endpoints: Endpoints
   readonly deliveries: Deliveries
   readonly leases: Leases
   readonly credentials: Credentials

@@ -62,21 +62,45 @@ export async function makeAttempt(
   const endedAtSteady = clock.steady()
   const attempt: AttemptRecord = {
     attemptNumber,
+    requested: delivery.requested !== null,
     url,
     startedAt,
     durationMs: Math.round(endedAtSteady - startedAtSteady),
     ...answerOf(outcome),
   }
-  const next = afterAttempt(isSuccess(attempt.status), attemptNumber, endedAtSteady, retryDelaysMs)
+  const next = isSuccess(attempt.status)
+    ? ({ kind: 'delivered' } as const)
+    : afterFailure(delivery, endedAtSteady, retryDelaysMs)
   return { delivery, attempt, latenessMs: Math.max(0, startedAtSteady - dueAt), next }
+}
+
+/** A requested attempt that failed leaves the schedule as it was. */
+function afterFailure(
+  { attemptNumber, requested }: DueDelivery,
+  failedAt: number,
+  retryDelaysMs: readonly number[],
+): AfterAttempt {
+  if (requested !== null) return { kind: 'retry', dueAt: requested.scheduledAt, failedAt }
+  return afterAttempt(false, attemptNumber, failedAt, retryDelaysMs)
 }
 
 /** Logs one line. It contains only the host of the URL, because path and query may contain the consumer's secrets. */
 export function logAttempt({ delivery, attempt, next }: EndedAttempt, logger: AttemptOptions['logger']): void {
-  const { instanceId, eventId, kind, url } = delivery
+  const { instanceId, endpointId, eventId, kind, url } = delivery
   const { attemptNumber, status, error, durationMs } = attempt
   const host = URL.parse(url)?.host ?? null
-  const fact = { instanceId, eventId, kind, host, attemptNumber, status, error, durationMs, next: next.kind }
+  const fact = {
+    instanceId,
+    endpointId,
+    eventId,
+    kind,
+    host,
+    attemptNumber,
+    status,
+    error,
+    durationMs,
+    next: next.kind,
+  }
   logger[next.kind === 'exhausted' ? 'warn' : 'info'](fact, 'delivery.attempted')
 }
 

@@ -1,11 +1,11 @@
-import type { InstanceId } from '../domain/ids.ts'
+import type { EndpointId, InstanceId } from '../domain/ids.ts'
 import type { Deliveries, DueDelivery } from '../store/deliveries/deliveries.ts'
 import type { Clock } from './clock.ts'
 import type { ConsumerSpeed } from './concurrency-limit.ts'
 import { FirstAttempts } from './first-attempts.ts'
 import { Retries } from './retries.ts'
 
-/** Concurrent attempts of one instance (contract §5). */
+/** Concurrent attempts of one endpoint (contract §5). */
 const MAX_CLAIMED = 8
 /** Two of them are reserved for retries, and two for first attempts while any is pending. */
 const MAX_OF_ONE_KIND = 6
@@ -16,6 +16,7 @@ const FROM_THE_START = { dueAt: -1, seq: -1 }
 
 interface ClaimsOptions {
   instanceId: InstanceId
+  endpointId: EndpointId
   deliveries: Pick<Deliveries, 'listFirst' | 'listRetries'>
   clock: Clock
   /** Smaller pages are read ahead unless the consumer is known to answer fast. */
@@ -26,7 +27,7 @@ interface ClaimsOptions {
 export type NextAttempt = DueDelivery | 'none' | 'unknown'
 
 /**
- * The deliveries of one instance that can be claimed, and those that are. A claim exists in memory only: the row does not
+ * The deliveries of one endpoint that can be claimed, and those that are. A claim exists in memory only: the row does not
  * change before the attempt is recorded, and after a crash every claimed delivery can be claimed again.
  */
 export class Claims {
@@ -89,6 +90,11 @@ export class Claims {
     this.#firsts.invalidate()
   }
 
+  /** A person may have requested retries. */
+  invalidateRetries(): void {
+    this.#retries.invalidate()
+  }
+
   shouldRead(now: number): boolean {
     return !this.#isReading && this.#nextPage(now) !== null
   }
@@ -126,10 +132,10 @@ export class Claims {
   }
 
   async #readFirsts(): Promise<void> {
-    const { deliveries, instanceId, consumer } = this.#options
+    const { deliveries, instanceId, endpointId, consumer } = this.#options
     const query = this.#firsts.beginRead(this.#claimedFirsts, consumer.speed)
     try {
-      const page = await deliveries.listFirst(instanceId, query.afterSeq, query.limit)
+      const page = await deliveries.listFirst(instanceId, query.afterSeq, query.limit, endpointId)
       this.#firsts.endRead(query, page, new Set([...this.#claimed, ...this.#releasedWhileReading]))
     } catch (error) {
       this.#firsts.failRead()
@@ -138,10 +144,10 @@ export class Claims {
   }
 
   async #readRetries(): Promise<void> {
-    const { deliveries, instanceId, clock } = this.#options
+    const { deliveries, instanceId, endpointId, clock } = this.#options
     const limit = this.#retries.beginRead(this.#claimed.size - this.#claimedFirsts)
     try {
-      const page = await deliveries.listRetries(instanceId, FROM_THE_START, WHENEVER_DUE, limit)
+      const page = await deliveries.listRetries(instanceId, FROM_THE_START, WHENEVER_DUE, limit, endpointId)
       this.#retries.endRead(limit, page, new Set([...this.#claimed, ...this.#releasedWhileReading]), clock.steady())
     } catch (error) {
       this.#retries.invalidate()

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test/manual-clock.ts'
 import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
@@ -5,6 +6,7 @@ import { createConcurrencyLimit } from './concurrency-limit.ts'
 
 /** Acquires as many permits as it can, at most `most`. */
 class Greedy implements LimitedUser {
+  readonly group = randomUUID()
   speed: ConsumerSpeed = 'fast'
   readonly held: Permit[] = []
   readonly #most: number

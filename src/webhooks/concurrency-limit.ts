@@ -8,6 +8,8 @@ export type ConsumerSpeed = 'unknown' | 'fast' | 'slow'
 
 /** A lane, which requests permits for its attempts. */
 export interface LimitedUser {
+  /** Users of a group, the endpoints of one instance, share its turns. */
+  readonly group: string
   /** The speed of the lane's consumer, as seen by this lane. `unknown` at first, then set by the limit. */
   speed: ConsumerSpeed
   /** A permit may be free now. The user acquires it at once or leaves it to the next user. */
@@ -17,6 +19,8 @@ export interface LimitedUser {
 /** The right to have one request open. */
 export interface Permit {
   release(): void
+  /** Releases a permit that was not used and tells nothing about the consumer. */
+  giveBack(): void
 }
 
 export interface ConcurrencyLimit {
@@ -31,11 +35,11 @@ export interface ConcurrencyLimit {
 /** A request that is open for this long makes its consumer slow, until another request ends sooner. */
 const SLOW_AFTER_MS = 1_000
 
-/** A fixed number of permits. Waiting users get one each, in turn. */
+/** A fixed number of permits. Waiting groups get one each, in turn, and so do the users of a group. */
 class Pool {
   acquired = 0
   readonly capacity: number
-  readonly #waiting = new Set<LimitedUser>()
+  readonly #waiting = new Map<string, Set<LimitedUser>>()
   #called: LimitedUser | null = null
 
   constructor(capacity: number) {
@@ -45,7 +49,7 @@ class Pool {
   acquire(user: LimitedUser): boolean {
     const allowed = this.acquired < this.capacity && (this.#waiting.size === 0 || this.#called === user)
     if (allowed) this.acquired += 1
-    else this.#waiting.add(user)
+    else this.#wait(user)
     if (this.#called === user) this.#called = null
     return allowed
   }
@@ -56,15 +60,26 @@ class Pool {
   }
 
   remove(user: LimitedUser): void {
-    this.#waiting.delete(user)
+    const users = this.#waiting.get(user.group)
+    users?.delete(user)
+    if (users?.size === 0) this.#waiting.delete(user.group)
+  }
+
+  #wait(user: LimitedUser): void {
+    const users = this.#waiting.get(user.group) ?? new Set()
+    this.#waiting.set(user.group, users.add(user))
   }
 
   #callNext(): void {
-    for (const user of this.#waiting) {
+    for (const [group, users] of this.#waiting) {
       if (this.acquired >= this.capacity) return
-      this.#waiting.delete(user)
-      this.#called = user
-      user.onPermit()
+      const [user] = users
+      // To the end of its group, and the group to the end of all.
+      this.#waiting.delete(group)
+      users.delete(user!)
+      if (users.size > 0) this.#waiting.set(group, users)
+      this.#called = user!
+      user!.onPermit()
       this.#called = null
     }
   }
@@ -110,6 +125,11 @@ export function createConcurrencyLimit(capacity: number, clock: Clock): Concurre
         user.speed = speed
         pool.release()
         endProbe(user)
+      },
+      giveBack() {
+        cancel()
+        probing.delete(user)
+        pool.release()
       },
     }
   }

@@ -4,8 +4,8 @@ import type { AttemptSettings, EndedAttempt } from './attempt.ts'
 import type { Clock } from './clock.ts'
 import { systemClock } from './clock.ts'
 import { createConcurrencyLimit } from './concurrency-limit.ts'
+import { InstanceLanes } from './instance-lanes.ts'
 import type { LaneOptions } from './lane.ts'
-import { Lane } from './lane.ts'
 
 export interface DispatcherOptions
   extends Pick<LaneOptions, 'store' | 'post' | 'logger' | 'mayAct' | 'onLeaseLost' | 'onEnded'> {
@@ -19,7 +19,7 @@ export interface DispatcherOptions
 const MAX_IN_FLIGHT = 1_024
 /** The whole service stops within 10 s. */
 const GRACE_MS = 8_000
-/** Every lane is polled once in this time, because hints may be lost. */
+/** The lanes of every instance are polled once in this time, because hints may be lost. */
 const POLL_EVERY_MS = 30_000
 const POLL_STEP_MS = 1_000
 /** How long unrecorded attempts are kept for an instance that comes back to this node. */
@@ -29,7 +29,7 @@ const UNRECORDED_KEPT_MS = 60_000
 export class Dispatcher {
   readonly #clock: Clock
   readonly #laneOptions: LaneOptions
-  readonly #lanes = new Map<InstanceId, Lane>()
+  readonly #lanes = new Map<InstanceId, InstanceLanes>()
   readonly #closing = new Map<InstanceId, Promise<void>>()
   /** Instances to open again when their lane has been shut. */
   readonly #reopening = new Map<InstanceId, Lease>()
@@ -61,7 +61,7 @@ export class Dispatcher {
     return sum
   }
 
-  /** Starts the lane of an instance that this node owns. After `onLeaseLost` it must be opened again. */
+  /** Starts the lanes of an instance that this node owns. After `onLeaseLost` it must be opened again. */
   open(lease: Lease): void {
     const { instanceId } = lease
     if (this.#closed) return
@@ -74,9 +74,9 @@ export class Dispatcher {
       existing.adopt(lease)
       return
     }
-    const lane = new Lane(lease, this.#laneOptions, this.#takeUnrecorded(instanceId))
-    this.#lanes.set(instanceId, lane)
-    lane.wake()
+    const lanes = new InstanceLanes(lease, this.#laneOptions, this.#takeUnrecorded(instanceId))
+    this.#lanes.set(instanceId, lanes)
+    lanes.wake()
   }
 
   /** Starts no more attempts. Resolves when those in flight are recorded; after `graceMs` (8 s) it aborts the rest. */
@@ -98,16 +98,16 @@ export class Dispatcher {
     await Promise.all(this.#closing.values())
   }
 
-  async #close(instanceId: InstanceId, lane: Lane, graceMs: number): Promise<void> {
-    await lane.shut(graceMs)
+  async #close(instanceId: InstanceId, lanes: InstanceLanes, graceMs: number): Promise<void> {
+    await lanes.shut(graceMs)
     this.#closing.delete(instanceId)
-    this.#keepUnrecorded(instanceId, lane.unrecorded)
+    this.#keepUnrecorded(instanceId, lanes.unrecorded)
     const lease = this.#reopening.get(instanceId)
     this.#reopening.delete(instanceId)
     if (lease) this.open(lease)
   }
 
-  /** Polls a share of the lanes, so that the load is spread over time. */
+  /** Polls a share of the instances, so that the load is spread over time. */
   #pollSome(): void {
     this.#pollsDue += (this.#lanes.size * POLL_STEP_MS) / POLL_EVERY_MS
     for (; this.#pollsDue >= 1; this.#pollsDue -= 1) {

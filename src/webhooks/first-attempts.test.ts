@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { DEFAULT_ENDPOINT } from '../domain/endpoint.ts'
 import type { DueDelivery } from '../store/deliveries/deliveries.ts'
 import { FirstAttempts } from './first-attempts.ts'
 
@@ -8,6 +9,8 @@ function page(count: number): DueDelivery[] {
     id: `${index + 1}`,
     instanceId: 'a',
     eventId: `evt_${index + 1}`,
+    endpointId: DEFAULT_ENDPOINT,
+    requested: null,
     kind: 'message.sent',
     url: 'https://consumer.test/',
     body: new Uint8Array(),

@@ -1,22 +1,22 @@
-import type { InstanceId } from '../domain/ids.ts'
+import type { EndpointId, InstanceId } from '../domain/ids.ts'
 import { backoffMs } from '../kit/backoff.ts'
 import { waitAtMost } from '../kit/deadline.ts'
 import type { Deliveries, DueDelivery } from '../store/deliveries/deliveries.ts'
+import type { Endpoints } from '../store/endpoints/endpoints.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import type { Hints } from '../store/hints.ts'
-import type { Instances } from '../store/instances/instances.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { AttemptOptions, EndedAttempt } from './attempt.ts'
 import { LeaseNotRenewed, logAttempt, makeAttempt } from './attempt.ts'
 import type { NextAttempt } from './claim.ts'
 import { Claims } from './claim.ts'
 import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
-import { SigningKeysCache } from './posting/signature.ts'
+import { PostingCache } from './posting/signature.ts'
 import { AttemptRecorder } from './record.ts'
 
 export interface LaneStore {
   deliveries: Pick<Deliveries, 'listFirst' | 'listRetries' | 'recordAttempt'>
-  instances: Pick<Instances, 'findSigningSecrets'>
+  endpoints: Pick<Endpoints, 'findPosting' | 'listPosting'>
   hints: Hints
 }
 
@@ -33,47 +33,57 @@ const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
 
 /**
- * Posts one instance's deliveries: claim, attempt, record.
+ * Posts the deliveries of one endpoint: claim, attempt, record.
  *
  * - `running`: attempts start as they become due, first attempts in the order of the events, retries at their due time.
  * - `draining`, after `shut` or once the lease is lost: no attempt starts; those in flight end and are recorded.
  * - `ended`: ended attempts that were not recorded are in `unrecorded`, for the instance's next lane on this node.
  *   Attempts that did not end are made again by the instance's next owner, under the same webhook-id.
  *
+ * While its endpoint is inactive the lane holds: it starts nothing until a hint or a poll finds the endpoint active.
+ *
  * After a failed read or attempt the lane pauses with backoff. Attempts that have ended are recorded when the store is back.
  */
 export class Lane implements LimitedUser {
   speed: ConsumerSpeed = 'unknown'
+  readonly group: InstanceId
   readonly #instanceId: InstanceId
   readonly #options: LaneOptions
   readonly #claims: Claims
   readonly #recorder: AttemptRecorder
-  readonly #keys: SigningKeysCache
+  readonly #posting: PostingCache
   readonly #subscriptions: readonly (() => void)[]
   readonly #inFlight = new Set<Promise<void>>()
   readonly #abort = new AbortController()
   #phase: 'running' | 'draining' | 'ended' = 'running'
+  #isHeld = false
   #failures = 0
   #pausedUntil = Number.NEGATIVE_INFINITY
   #cancelTimer = () => {}
 
-  /** @param unrecorded by the instance's previous lane; recorded first */
-  constructor(lease: Lease, options: LaneOptions, unrecorded: readonly EndedAttempt[] = []) {
+  /** @param unrecorded by the endpoint's previous lane; recorded first */
+  constructor(lease: Lease, endpointId: EndpointId, options: LaneOptions, unrecorded: readonly EndedAttempt[] = []) {
     const { store, clock } = options
     const { instanceId } = lease
-    this.#instanceId = instanceId
+    this.#instanceId = this.group = instanceId
     this.#options = options
-    this.#claims = new Claims({ instanceId, deliveries: store.deliveries, clock, consumer: this })
+    this.#claims = new Claims({ instanceId, endpointId, deliveries: store.deliveries, clock, consumer: this })
     this.#recorder = new AttemptRecorder(lease, {
       deliveries: store.deliveries,
       clock,
       onLeaseLost: () => this.#onLeaseLost(),
       onFailed: error => this.#warn(error, 'delivery.record_failed'),
     })
-    this.#keys = new SigningKeysCache(instanceId, store.instances, clock)
+    this.#posting = new PostingCache(instanceId, endpointId, store.endpoints, clock)
     this.#subscriptions = [
-      store.hints.on('deliveries', () => this.wake(), instanceId),
-      store.hints.on('webhook', () => this.#keys.invalidate(), instanceId),
+      store.hints.on(
+        'deliveries',
+        (_, __, about) => {
+          if (about === undefined || about === endpointId) this.wake()
+        },
+        instanceId,
+      ),
+      store.hints.on('webhook', () => this.#wakeAll(), instanceId),
     ]
     for (const ended of unrecorded) this.#recordAgain(ended)
   }
@@ -96,7 +106,26 @@ export class Lane implements LimitedUser {
   /** Reads the database: there may be deliveries that can start. */
   wake(): void {
     this.#claims.invalidate()
-    this.#advance()
+    if (this.#isHeld) this.#wakeIfActive()
+    else this.#advance()
+  }
+
+  /** The endpoint may have changed, or a person requested retries. */
+  #wakeAll(): void {
+    this.#posting.invalidate()
+    this.#claims.invalidateRetries()
+    this.wake()
+  }
+
+  #wakeIfActive(): void {
+    this.#posting.get().then(
+      ({ active }) => {
+        if (!active) return
+        this.#isHeld = false
+        this.#advance()
+      },
+      error => this.#warn(error, 'lane.paused'),
+    )
   }
 
   onPermit(): void {
@@ -128,7 +157,7 @@ export class Lane implements LimitedUser {
   /** Starts what can start, reads ahead, and sets a timer for the next retry. Hints, permits and ended attempts call it again. */
   #advance(): void {
     const { clock } = this.#options
-    if (this.#phase !== 'running') return
+    if (this.#phase !== 'running' || this.#isHeld) return
     // Read once, so that a retry that becomes due during this call gets a timer.
     const now = clock.steady()
     if (this.#mayStart(now)) {
@@ -142,7 +171,7 @@ export class Lane implements LimitedUser {
   }
 
   #mayStart(now: number): boolean {
-    return this.#phase === 'running' && now >= this.#pausedUntil
+    return this.#phase === 'running' && !this.#isHeld && now >= this.#pausedUntil
   }
 
   async #readAhead(): Promise<void> {
@@ -171,10 +200,19 @@ export class Lane implements LimitedUser {
 
   async #deliver(delivery: DueDelivery, permit: Permit): Promise<NextAttempt> {
     let ended: EndedAttempt
+    let isUsed = false
     try {
-      ended = await makeAttempt(delivery, await this.#keys.get(), this.#abort.signal, this.#options)
+      const { keys, active } = await this.#posting.get()
+      if (!active) {
+        this.#isHeld = true
+        this.#cancelTimer()
+        return 'unknown'
+      }
+      isUsed = true
+      ended = await makeAttempt(delivery, keys, this.#abort.signal, this.#options)
     } finally {
-      permit.release()
+      if (isUsed) permit.release()
+      else permit.giveBack()
     }
     // An aborted attempt has no outcome.
     if (this.#phase === 'ended') return 'none'
@@ -190,7 +228,9 @@ export class Lane implements LimitedUser {
     // Another owner may have made attempts between the two leases.
     if (lease !== this.#recorder.lease) return 'unknown'
     const { dueAt, failedAt } = ended.next
-    return { ...ended.delivery, attemptNumber: ended.delivery.attemptNumber + 1, dueAt, failedAt }
+    const { attemptNumber, requested } = ended.delivery
+    const next = requested === null ? attemptNumber + 1 : attemptNumber
+    return { ...ended.delivery, attemptNumber: next, dueAt, failedAt, requested: null }
   }
 
   #recordAgain(ended: EndedAttempt): void {

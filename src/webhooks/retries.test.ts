@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { DEFAULT_ENDPOINT } from '../domain/endpoint.ts'
 import type { DueDelivery } from '../store/deliveries/deliveries.ts'
 import { Retries } from './retries.ts'
 
@@ -12,6 +13,8 @@ function retry(seq: number, dueAt: number, attemptNumber = 2): DueDelivery {
     id: `${seq}`,
     instanceId: 'a',
     eventId: `evt_${seq}`,
+    endpointId: DEFAULT_ENDPOINT,
+    requested: null,
     kind: 'message.sent',
     url: 'https://consumer.test/',
     body: new Uint8Array(),

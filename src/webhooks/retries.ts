@@ -60,11 +60,13 @@ export class Retries {
   /** @param claimed the rows that are claimed, or were while the page was read */
   endRead(limit: number, page: readonly DueDelivery[], claimed: ReadonlySet<string>, now: number): void {
     const rows = page.map(row => withoutClockSkew(row, now))
-    const known = new Set(this.#waiting.map(({ id }) => id))
+    // A page is newer than memory: a request may have changed a due time.
+    const read = new Set(page.map(({ id }) => id))
+    this.#waiting = this.#waiting.filter(({ id }) => claimed.has(id) || !read.has(id))
     const last = rows.at(-1)
     if (last && rows.length === limit) this.#unreadFrom = Math.min(this.#unreadFrom, last.dueAt)
     for (const row of rows) {
-      if (claimed.has(row.id) || known.has(row.id)) continue
+      if (claimed.has(row.id)) continue
       if (row.dueAt <= now + READ_AHEAD_MS) this.#insert(row)
       else this.#unreadFrom = Math.min(this.#unreadFrom, row.dueAt)
     }
@@ -72,7 +74,9 @@ export class Retries {
   }
 
   #insert(delivery: DueDelivery): void {
-    const later = this.#waiting.findIndex(({ dueAt }) => dueAt > delivery.dueAt)
+    const later = this.#waiting.findIndex(
+      ({ dueAt, seq }) => dueAt > delivery.dueAt || (dueAt === delivery.dueAt && seq > delivery.seq),
+    )
     this.#waiting.splice(later < 0 ? this.#waiting.length : later, 0, delivery)
   }
 }

@@ -1,7 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll } from 'vitest'
+import { DEFAULT_ENDPOINT } from '../../src/domain/endpoint.ts'
 import { type InstanceId, newInstanceId, newMessageId } from '../../src/domain/ids.ts'
 import type { IncomingMessage } from '../../src/domain/incoming-message.ts'
+import type { SigningSecrets } from '../../src/domain/instance.ts'
 import type { AttemptRecord, DueDelivery } from '../../src/store/deliveries/deliveries.ts'
 import type { NewInstance } from '../../src/store/instances/instances.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
@@ -34,6 +36,11 @@ export function newInstance(changes: Partial<NewInstance> = {}): NewInstance {
     goal: 'idle',
     ...changes,
   }
+}
+
+/** The secrets of the default endpoint. */
+export async function findSecrets(store: Store, id: InstanceId, now: number): Promise<SigningSecrets | null> {
+  return (await store.endpoints.findPosting(id, DEFAULT_ENDPOINT, now))?.secrets ?? null
 }
 
 /** The digest of a token in hexadecimal. */
@@ -111,6 +118,7 @@ export function incoming(changes: Partial<IncomingMessage> = {}): IncomingMessag
 export function attempt(delivery: DueDelivery, changes: Partial<AttemptRecord> = {}): AttemptRecord {
   return {
     attemptNumber: delivery.attemptNumber,
+    requested: delivery.requested !== null,
     url: delivery.url,
     startedAt: 1_700_000_000_000,
     durationMs: 12,

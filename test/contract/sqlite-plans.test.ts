@@ -41,7 +41,7 @@ describe('the plans of SQLite', () => {
 
   test('first attempts are read by their own index, after a cursor', async () => {
     expect(await planOf(() => store.deliveries.listFirst(instanceId, 0, 10))).toEqual([
-      'SEARCH deliveries USING INDEX deliveries_first (instance_id=? AND seq>?)',
+      'SEARCH deliveries USING INDEX deliveries_first (instance_id=? AND endpoint_id=? AND seq>?)',
       EVENT,
     ])
   })
@@ -59,7 +59,7 @@ describe('the plans of SQLite', () => {
 
   test('retries are read by their own index, in the order of their due times', async () => {
     expect(await planOf(() => store.deliveries.listRetries(instanceId, { dueAt: 0, seq: 0 }, 9, 10))).toEqual([
-      'SEARCH deliveries USING INDEX deliveries_retry (instance_id=? AND due_at>? AND due_at<?)',
+      'SEARCH deliveries USING INDEX deliveries_retry (instance_id=? AND endpoint_id=? AND due_at>? AND due_at<?)',
       EVENT,
     ])
   })

@@ -18,7 +18,7 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
   return {
     name: 'deliveries.attempt',
     ...fenced,
-    keys: ({ delivery }) => [delivery.eventId],
+    keys: ({ delivery }) => [delivery.id],
     async run(tx, inputs) {
       const rows = await tx.each(
         queries.find,
@@ -29,19 +29,21 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
           attempts: attempt.attemptNumber - 1,
         })),
       )
-      const open = new Map(rows.map(row => [`${row.instance_id}/${row.event_id}`, row]))
+      const open = new Map(rows.map(row => [row.seq, row]))
       const made = inputs.flatMap(input => {
-        const row = open.get(`${input.lease.instanceId}/${input.delivery.eventId}`)
-        return row === undefined ? [] : [{ ...input, row }]
+        const row = open.get(input.delivery.seq)
+        return row === undefined || isRecorded(input, row) ? [] : [{ ...input, row }]
       })
       if (made.length === 0) return inputs.map(() => ({ unblocked: false }))
 
       await tx.each(
         queries.insertAttempt,
-        made.map(({ attempt, row }) => ({
+        made.map(({ delivery, attempt, row, then }) => ({
           instance_id: row.instance_id,
           delivery_seq: row.seq,
-          attempt_number: attempt.attemptNumber,
+          // The schedule's attempt of the same number is still to come.
+          attempt_number: delivery.requested && then.kind === 'retry' ? -delivery.requested.at : attempt.attemptNumber,
+          requested_number: delivery.requested && attempt.attemptNumber,
           event_id: row.event_id,
           url: attempt.url,
           started_at: Math.round(attempt.startedAt),
@@ -51,9 +53,11 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
           response_excerpt: attempt.responseExcerpt,
         })),
       )
-      const again = made.flatMap(({ attempt, row: { instance_id, event_id }, then }) =>
-        then.kind === 'retry' ? [{ instance_id, event_id, attempts: attempt.attemptNumber, ...momentsOf(then) }] : [],
-      )
+      const again = made.flatMap(({ delivery, attempt, row: { instance_id, event_id, endpoint_id }, then }) => {
+        if (then.kind !== 'retry') return []
+        const attempts = delivery.requested ? attempt.attemptNumber - 1 : attempt.attemptNumber
+        return [{ instance_id, event_id, endpoint_id, attempts, ...momentsOf(then) }]
+      })
       if (again.length > 0) await tx.each(queries.retry, again)
 
       const finished = made.flatMap(({ attempt, row, then }) =>
@@ -62,19 +66,31 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
       if (finished.length === 0) return inputs.map(() => ({ unblocked: false }))
       await tx.each(
         queries.remove,
-        finished.map(({ instance_id, event_id }) => ({ instance_id, event_id })),
+        finished.map(({ instance_id, event_id, endpoint_id }) => ({ instance_id, event_id, endpoint_id })),
       )
       await tx.each(queries.insertFinished, finished)
       const successors = await tx.each(
         queries.unblock,
-        finished.flatMap(({ instance_id, event_id, message_id }) =>
-          message_id === null ? [] : [{ instance_id, event_id, message_id }],
+        finished.flatMap(({ instance_id, event_id, endpoint_id, message_id }) =>
+          message_id === null ? [] : [{ instance_id, event_id, endpoint_id, message_id }],
         ),
       )
-      const freed = new Set(successors.map(row => row.instance_id))
-      return inputs.map(({ lease }) => ({ unblocked: freed.has(lease.instanceId) }))
+      const freed = new Set(successors.map(laneOf))
+      return inputs.map(({ lease, delivery }) => {
+        const lane = laneOf({ instance_id: lease.instanceId, endpoint_id: delivery.endpointId })
+        return { unblocked: freed.has(lane) }
+      })
     },
   }
+}
+
+/** Whether a requested attempt was recorded before; the count of attempts tells for the others. */
+function isRecorded({ delivery }: AttemptInput, row: { requested_at: number | null; scheduled_at: number | null }) {
+  return delivery.requested !== null && (row.scheduled_at === null || row.requested_at !== delivery.requested.at)
+}
+
+function laneOf({ instance_id, endpoint_id }: { instance_id: string; endpoint_id: string }): string {
+  return `${instance_id}/${endpoint_id}`
 }
 
 function momentsOf({ dueAt, failedAt }: { dueAt: number; failedAt: number }) {
@@ -86,7 +102,17 @@ function prepare(statements: Statements) {
     find: statements.find(
       'deliveries',
       { instance_id: 'text', event_id: 'text', seq: 'integer', attempts: 'integer' },
-      ['instance_id', 'event_id', 'seq', 'message_id', 'url', 'redelivery'],
+      [
+        'instance_id',
+        'event_id',
+        'endpoint_id',
+        'seq',
+        'message_id',
+        'url',
+        'redelivery',
+        'requested_at',
+        'scheduled_at',
+      ],
       { lock: 'update' },
     ),
 
@@ -94,6 +120,7 @@ function prepare(statements: Statements) {
       instance_id: 'text',
       delivery_seq: 'integer',
       attempt_number: 'integer',
+      requested_number: 'integer?',
       event_id: 'text',
       url: 'text',
       started_at: 'integer',
@@ -105,18 +132,19 @@ function prepare(statements: Statements) {
 
     retry: statements.update(
       'deliveries',
-      { instance_id: 'text', event_id: 'text' },
+      { instance_id: 'text', event_id: 'text', endpoint_id: 'text' },
       { attempts: 'integer', due_at: 'integer', failed_at: 'integer' },
-      { fixed: { readiness: sql.lit('retry') } },
+      { fixed: { readiness: sql.lit('retry'), scheduled_at: sql.lit(null) } },
     ),
 
-    remove: statements.remove('deliveries', { instance_id: 'text', event_id: 'text' }),
+    remove: statements.remove('deliveries', { instance_id: 'text', event_id: 'text', endpoint_id: 'text' }),
 
     insertFinished: statements.insert(
       'finished_deliveries',
       {
         instance_id: 'text',
         event_id: 'text',
+        endpoint_id: 'text',
         seq: 'integer',
         url: 'text',
         state: 'text',
@@ -126,7 +154,7 @@ function prepare(statements: Statements) {
       { fixed: { superseded: sql.lit(0) } },
     ),
 
-    unblock: statements.rows({ instance_id: 'text', message_id: 'text', event_id: 'text' }, db =>
+    unblock: statements.rows({ instance_id: 'text', message_id: 'text', event_id: 'text', endpoint_id: 'text' }, db =>
       db
         .updateTable('deliveries')
         .from('input')
@@ -134,7 +162,8 @@ function prepare(statements: Statements) {
         .whereRef('deliveries.instance_id', '=', 'input.instance_id')
         .whereRef('deliveries.message_id', '=', 'input.message_id')
         .whereRef('deliveries.blocked_by', '=', 'input.event_id')
-        .returning('deliveries.instance_id'),
+        .whereRef('deliveries.endpoint_id', '=', 'input.endpoint_id')
+        .returning(['deliveries.instance_id', 'deliveries.endpoint_id']),
     ),
   }
 }

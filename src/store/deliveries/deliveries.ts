@@ -1,10 +1,11 @@
 import type { AfterAttempt, DeliveryState, Redeliverable } from '../../domain/delivery.ts'
 import type { EventKind } from '../../domain/event.ts'
-import type { EventId, InstanceId } from '../../domain/ids.ts'
+import type { EndpointId, EventId, InstanceId } from '../../domain/ids.ts'
 import type { Lease } from '../leases/leases.ts'
 
 export interface DeliverySummary {
   id: string
+  endpointId: EndpointId
   url: string
   state: DeliveryState
   attempts: number
@@ -16,6 +17,8 @@ export interface DeliverySummary {
 
 export interface AttemptRecord {
   attemptNumber: number
+  /** Requested by a person, ahead of the schedule. */
+  requested: boolean
   url: string
   startedAt: number
   durationMs: number
@@ -34,6 +37,7 @@ export interface DueDelivery {
   id: string
   instanceId: InstanceId
   eventId: EventId
+  endpointId: EndpointId
   kind: EventKind
   url: string
   body: Uint8Array
@@ -42,32 +46,65 @@ export interface DueDelivery {
   dueAt: number
   /** For a retry: when the previous attempt failed, by the clock of `dueAt`. Null if unknown. */
   failedAt: number | null
+  /**
+   * Set if a person requested this attempt ahead of the schedule: when, and when the schedule's attempt of the same number is
+   * due, which takes place if this one fails.
+   */
+  requested: { at: number; scheduledAt: number } | null
 }
 
-export type RedeliverOutcome = 'queued' | 'no_event' | 'no_webhook' | 'still_pending'
+export type RedeliverOutcome = 'queued' | 'no_event' | 'no_webhook' | 'no_endpoint' | 'still_pending'
+
+export type RetryOutcome =
+  | { kind: 'requested' }
+  | { kind: 'no_delivery' }
+  | { kind: 'not_waiting' }
+  | { kind: 'too_soon'; afterMs: number }
 
 export interface Deliveries {
   /** Unblocked deliveries without an attempt whose `seq` is above `afterSeq`, in the order of the events. */
-  listFirst(instanceId: InstanceId, afterSeq: number, limit: number): Promise<DueDelivery[]>
+  listFirst(
+    instanceId: InstanceId,
+    afterSeq: number,
+    limit: number,
+    /** By default the default endpoint. */
+    endpointId?: EndpointId,
+  ): Promise<DueDelivery[]>
   /** Retries that are due at or before `dueBefore`, earliest first, above (`after.dueAt`, `after.seq`). */
   listRetries(
     instanceId: InstanceId,
     after: { dueAt: number; seq: number },
     dueBefore: number,
     limit: number,
+    endpointId?: EndpointId,
   ): Promise<DueDelivery[]>
   /**
    * Records an attempt and its consequence in one commit: a retry, or the end of the delivery (`delivered` or `exhausted`),
    * which unblocks its successor. Does nothing if this attempt was already recorded.
    */
   recordAttempt(lease: Lease, delivery: DueDelivery, attempt: AttemptRecord, then: AfterAttempt): Promise<void>
-  /** Creates a new delivery of the same bytes to the current URL, outside the order of events, with its own attempts. */
-  redeliver(instanceId: InstanceId, eventId: EventId, now: number): Promise<RedeliverOutcome>
-  /** Redelivers every event created since `since` whose latest delivery is in `state` (`not_posted`: that has none), in several commits. */
+  /**
+   * Creates a new delivery of the same bytes to the current URL, outside the order of events, with its own attempts.
+   * @param endpointId by default every endpoint that receives events of this kind and has no unfinished delivery of it
+   */
+  redeliver(
+    instanceId: InstanceId,
+    eventId: EventId,
+    now: number,
+    endpointId?: EndpointId | undefined,
+  ): Promise<RedeliverOutcome>
+  /**
+   * Redelivers every event created since `since` to each endpoint where its latest delivery is in `state`, in several commits.
+   * `not_posted`: events without a delivery, to each endpoint that receives their kind.
+   */
   redeliverSince(
     instanceId: InstanceId,
     since: number,
     state: Redeliverable,
     now: number,
   ): Promise<{ kind: 'queued'; count: number } | { kind: 'no_webhook' }>
+  /** Makes the next attempt due now. If it fails, the attempt of the schedule takes place at its time. */
+  retryNow(instanceId: InstanceId, eventId: EventId, seq: number, now: number): Promise<RetryOutcome>
+  /** The same for every delivery of the endpoint that waits for a retry, in the order of the events. @returns how many */
+  retryAllNow(instanceId: InstanceId, endpointId: EndpointId, now: number): Promise<number>
 }

@@ -1,17 +1,20 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
+import type { DeliveryFilter } from '../../domain/delivery.ts'
 import type { Database } from '../engine/schema/database.ts'
 import type { Readiness } from '../engine/schema/events.ts'
 import type { DeliverySummary } from './deliveries.ts'
 
-/** The latest delivery of an event: either the unfinished one or the latest finished one. */
+/** The delivery that stands for an event: an unfinished one and a latest finished one of its endpoints. */
 export interface SummaryRow {
   open_seq: number | null
+  open_endpoint: string | null
   open_url: string | null
   readiness: Readiness | null
   open_attempts: number | null
   due_at: number | null
   open_redelivery: number | null
   done_seq: number | null
+  done_endpoint: string | null
   done_url: string | null
   done_state: 'delivered' | 'exhausted' | null
   done_attempts: number | null
@@ -26,30 +29,46 @@ export function isLatest(superseded: string) {
   return sql<boolean>`${sql.ref(superseded)} <> 1`
 }
 
-/** Joins the unfinished delivery as `open` and the latest finished one as `done`. */
-export function joinLatestDelivery<O>(query: SelectQueryBuilder<Database, 'events', O>) {
+/**
+ * Joins an unfinished delivery as `open` and a latest finished one as `done`. If endpoints differ, the one that needs
+ * attention: one that failed before one that did not, otherwise the oldest.
+ * @param state the state to prefer
+ */
+export function joinLatestDelivery<O>(query: SelectQueryBuilder<Database, 'events', O>, state?: DeliveryFilter) {
+  const readiness = state === 'blocked' ? sql`d.readiness = 'blocked'` : sql`d.readiness = 'retry'`
+  const open = sql<number>`(select d.seq from deliveries as d
+    where d.instance_id = events.instance_id and d.event_id = events.id
+    order by case when ${readiness} then 0 when d.readiness = 'first' then 1 else 2 end, d.seq limit 1)`
+  const done = sql<number>`(select f.seq from finished_deliveries as f
+    where f.instance_id = events.instance_id and f.event_id = events.id and ${isLatest('f.superseded')}
+    order by case when f.state = ${sql.lit(state === 'delivered' ? state : 'exhausted')} then 0 else 1 end, f.seq limit 1)`
   return query
     .leftJoin('deliveries as open', join =>
-      join.onRef('open.instance_id', '=', 'events.instance_id').onRef('open.event_id', '=', 'events.id'),
+      join
+        .onRef('open.instance_id', '=', 'events.instance_id')
+        .onRef('open.event_id', '=', 'events.id')
+        .on('open.seq', '=', open),
     )
     .leftJoin('finished_deliveries as done', join =>
       join
         .onRef('done.instance_id', '=', 'events.instance_id')
         .onRef('done.event_id', '=', 'events.id')
-        .on(isLatest('done.superseded')),
+        .on('done.seq', '=', done),
     )
 }
 
 /** Selects the columns that `toSummary` needs. */
-export function withLatestDelivery<O>(query: SelectQueryBuilder<Database, 'events', O>) {
-  return joinLatestDelivery(query).select([
+export function withLatestDelivery<O>(query: SelectQueryBuilder<Database, 'events', O>, state?: DeliveryFilter) {
+  return joinLatestDelivery(query, state).select([
     'open.seq as open_seq',
+    'open.endpoint_id as open_endpoint',
     'open.url as open_url',
     'open.readiness',
     'open.attempts as open_attempts',
     'open.due_at',
     'open.redelivery as open_redelivery',
     'done.seq as done_seq',
+    'done.endpoint_id as done_endpoint',
     'done.url as done_url',
     'done.state as done_state',
     'done.attempts as done_attempts',
@@ -57,11 +76,16 @@ export function withLatestDelivery<O>(query: SelectQueryBuilder<Database, 'event
   ])
 }
 
-export function toSummary(row: SummaryRow): DeliverySummary | null {
-  if (row.open_seq !== null) {
+const OPEN: ReadonlySet<DeliveryFilter | undefined> = new Set(['pending', 'retrying', 'blocked'] as const)
+
+/** An exhausted delivery comes before an unfinished one, and this before a delivered one. @param state the state to prefer */
+export function toSummary(row: SummaryRow, state?: DeliveryFilter): DeliverySummary | null {
+  const isDoneShown = row.done_state === 'exhausted' ? !OPEN.has(state) : state === 'delivered'
+  if (row.open_seq !== null && !(isDoneShown && row.done_seq !== null)) {
     const blocked = row.readiness === 'blocked'
     return {
       id: String(row.open_seq),
+      endpointId: row.open_endpoint!,
       url: row.open_url!,
       state: blocked ? 'blocked' : 'pending',
       attempts: row.open_attempts!,
@@ -72,6 +96,7 @@ export function toSummary(row: SummaryRow): DeliverySummary | null {
   if (row.done_seq === null) return null
   return {
     id: String(row.done_seq),
+    endpointId: row.done_endpoint!,
     url: row.done_url!,
     state: row.done_state!,
     attempts: row.done_attempts!,

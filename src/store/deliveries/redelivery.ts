@@ -1,14 +1,23 @@
 import { sql } from 'kysely'
 import type { Redeliverable } from '../../domain/delivery.ts'
-import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
+import { isSubscribed } from '../../domain/endpoint.ts'
+import { type EndpointId, type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
+import { type Subscription, Subscriptions } from '../endpoints/subscriptions.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { RedeliverOutcome } from './deliveries.ts'
-import { isLatest, joinLatestDelivery } from './delivery-summary.ts'
+import { isLatest } from './delivery-summary.ts'
 
 /** Events checked in one commit. */
 const STEP = 500
+
+interface Redelivery {
+  instanceId: InstanceId
+  eventId: EventId
+  endpointId?: EndpointId | undefined
+  now: number
+}
 
 export interface SinceStep {
   instanceId: InstanceId
@@ -23,27 +32,29 @@ export function redeliverOperation(statements: Statements) {
   const redeliveries = new RedeliveryWriter(statements)
   return oneByOne(
     'deliveries.redeliver',
-    (input: { instanceId: InstanceId; eventId: EventId; now: number }) => input.instanceId,
-    async (tx, { instanceId, eventId, now }): Promise<RedeliverOutcome> => {
-      const instance = await redeliveries.lockInstance(tx, instanceId)
-      if (instance === null) return 'no_event'
+    (input: Redelivery) => input.instanceId,
+    async (tx, { instanceId, eventId, endpointId, now }): Promise<RedeliverOutcome> => {
+      const endpoints = await redeliveries.lockEndpoints(tx, instanceId)
+      if (endpoints === null) return 'no_event'
       const query = db
         .selectFrom('events')
-        .leftJoin('deliveries', join =>
-          join
-            .onRef('deliveries.instance_id', '=', 'events.instance_id')
-            .onRef('deliveries.event_id', '=', 'events.id'),
-        )
-        .select('deliveries.seq as open_seq')
-        .where('events.instance_id', '=', instanceId)
-        .where('events.id', '=', eventId)
+        .select('kind')
+        .where('instance_id', '=', instanceId)
+        .where('id', '=', eventId)
       // The lock keeps retention from erasing the event until the commit.
       const [event] = await tx.query(statements.locking(query, 'key share', 'events'))
       if (event === undefined) return 'no_event'
-      if (instance.url === null) return 'no_webhook'
-      if (event.open_seq !== null) return 'still_pending'
-      await redeliveries.deliver(tx, instanceId, [eventId], instance.url, now)
-      return 'queued'
+      const wanted = endpoints.filter(({ id, events }) =>
+        endpointId === undefined ? isSubscribed(events, event.kind) : id === endpointId,
+      )
+      if (wanted.length === 0) return endpointId === undefined ? 'no_webhook' : 'no_endpoint'
+      const open = await redeliveries.findOpen(tx, instanceId, [eventId])
+      const free = wanted.filter(({ id }) => !open.has(`${eventId}/${id}`))
+      await redeliveries.deliver(
+        tx,
+        free.map(({ id, url }) => ({ instance_id: instanceId, event_id: eventId, endpoint_id: id, url, due_at: now })),
+      )
+      return free.length === 0 ? 'still_pending' : 'queued'
     },
   )
 }
@@ -54,49 +65,78 @@ export function redeliverSinceOperation(statements: Statements) {
   return oneByOne(
     'deliveries.redeliverSince',
     (input: SinceStep) => input.instanceId,
-    async (tx, step) => {
-      const { instanceId, after, state, now } = step
-      const instance = await redeliveries.lockInstance(tx, instanceId)
-      if (instance === null || instance.url === null) return { kind: 'no_webhook' as const }
+    async (tx, { instanceId, after, state, now }) => {
+      const endpoints = await redeliveries.lockEndpoints(tx, instanceId)
+      if (endpoints === null || endpoints.length === 0) return { kind: 'no_webhook' as const }
       // Only events created before the call; otherwise a busy instance would never come to an end.
-      const query = joinLatestDelivery(db.selectFrom('events'))
-        .select(['events.id', 'open.seq as open_seq', 'done.state'])
-        .where('events.instance_id', '=', instanceId)
-        .where('events.id', '>', after)
-        .where('events.id', '<', firstEventId(now + 1))
-        .orderBy('events.id')
+      const query = db
+        .selectFrom('events')
+        .select(['id', 'kind'])
+        .where('instance_id', '=', instanceId)
+        .where('id', '>', after)
+        .where('id', '<', firstEventId(now + 1))
+        .orderBy('id')
         .limit(STEP)
       const events = await tx.query(statements.locking(query, 'key share', 'events'))
-      const isMatching = (event: (typeof events)[number]) =>
-        event.open_seq === null && (event.state ?? 'not_posted') === state
-      const matching = events.filter(isMatching).map(event => event.id)
-      await redeliveries.deliver(tx, instanceId, matching, instance.url, now)
-      const next = events.length < STEP ? null : events.at(-1)!.id
-      return { kind: 'queued' as const, count: matching.length, next }
+      const ids = events.map(({ id }) => id)
+      const [open, ended] = await Promise.all([
+        redeliveries.findOpen(tx, instanceId, ids),
+        redeliveries.findEnded(tx, instanceId, ids),
+      ])
+      const posted = new Set([...open, ...ended.keys()].map(key => key.split('/')[0]))
+      const matching = events.flatMap(({ id: event_id, kind }) =>
+        endpoints
+          .filter(endpoint => {
+            const key = keyOf({ event_id, endpoint_id: endpoint.id })
+            if (state === 'not_posted') return !posted.has(event_id) && isSubscribed(endpoint.events, kind)
+            return !open.has(key) && ended.get(key) === state
+          })
+          .map(({ id, url }) => ({ instance_id: instanceId, event_id, endpoint_id: id, url, due_at: now })),
+      )
+      await redeliveries.deliver(tx, matching)
+      return { kind: 'queued' as const, count: matching.length, next: ids.length < STEP ? null : ids.at(-1)! }
     },
   )
 }
 
-/** Creates redeliveries of events that have no unfinished delivery. */
+interface NewRedelivery {
+  instance_id: InstanceId
+  event_id: EventId
+  endpoint_id: EndpointId
+  url: string
+  due_at: number
+}
+
+/** Creates redeliveries to endpoints that have no unfinished delivery of the event. */
 class RedeliveryWriter {
   readonly #statements: Statements
+  readonly #subscriptions: Subscriptions
   readonly #supersede
   readonly #insert
+  readonly #findOpen
+  readonly #findEnded
 
   constructor(statements: Statements) {
     this.#statements = statements
-    this.#supersede = statements.rows({ instance_id: 'text', event_id: 'text' }, db =>
+    this.#subscriptions = new Subscriptions(statements)
+    const event = { instance_id: 'text', event_id: 'text' } as const
+    this.#findOpen = statements.find('deliveries', event, ['event_id', 'endpoint_id'])
+    this.#findEnded = statements.find('finished_deliveries', event, ['event_id', 'endpoint_id', 'state'], {
+      where: isLatest('finished_deliveries.superseded'),
+    })
+    this.#supersede = statements.rows({ ...event, endpoint_id: 'text' }, db =>
       db
         .updateTable('finished_deliveries as f')
         .from('input')
         .set({ superseded: 1 })
         .whereRef('f.instance_id', '=', 'input.instance_id')
         .whereRef('f.event_id', '=', 'input.event_id')
+        .whereRef('f.endpoint_id', '=', 'input.endpoint_id')
         .where(isLatest('f.superseded')),
     )
     this.#insert = statements.insert(
       'deliveries',
-      { instance_id: 'text', event_id: 'text', url: 'text', due_at: 'integer' },
+      { ...event, endpoint_id: 'text', url: 'text', due_at: 'integer' },
       { fixed: { readiness: sql.lit('first'), attempts: sql.lit(0), redelivery: sql.lit(1) } },
     )
   }
@@ -105,29 +145,38 @@ class RedeliveryWriter {
    * Blocks the owner's writes until the commit. New deliveries therefore become visible in the order of their `seq`, and a
    * lane never misses one that is below its cursor.
    */
-  async lockInstance(tx: Transaction, instanceId: InstanceId): Promise<{ url: string | null } | null> {
+  async lockEndpoints(tx: Transaction, instanceId: InstanceId): Promise<Subscription[] | null> {
     const { db } = this.#statements
     const lease = db.selectFrom('leases').select('epoch').where('instance_id', '=', instanceId)
     await tx.query(this.#statements.locking(lease, 'update', 'leases'))
     const instance = db
       .selectFrom('instances')
-      .select('webhook_url as url')
+      .select('id')
       .where('id', '=', instanceId)
       .where('deleted_at', 'is', null)
-    const [row] = await tx.query(this.#statements.locking(instance, 'share', 'instances'))
-    return row ?? null
+    if ((await tx.query(instance)).length === 0) return null
+    return (await this.#subscriptions.find(tx, [instanceId])).get(instanceId) ?? []
   }
 
-  async deliver(
-    tx: Transaction,
-    instanceId: InstanceId,
-    eventIds: readonly EventId[],
-    url: string,
-    now: number,
-  ): Promise<void> {
-    if (eventIds.length === 0) return
-    const rows = eventIds.map(event_id => ({ instance_id: instanceId, event_id, url, due_at: now }))
+  findOpen(tx: Transaction, instance_id: InstanceId, events: readonly EventId[]): Promise<Set<string>> {
+    const keys = events.map(event_id => ({ instance_id, event_id }))
+    return tx.each(this.#findOpen, keys).then(rows => new Set(rows.map(keyOf)))
+  }
+
+  /** @returns the state of the latest finished delivery by event and endpoint */
+  async findEnded(tx: Transaction, instance_id: InstanceId, events: readonly EventId[]) {
+    const keys = events.map(event_id => ({ instance_id, event_id }))
+    const rows = await tx.each(this.#findEnded, keys)
+    return new Map(rows.map(row => [keyOf(row), row.state]))
+  }
+
+  async deliver(tx: Transaction, rows: readonly NewRedelivery[]): Promise<void> {
+    if (rows.length === 0) return
     await tx.each(this.#supersede, rows)
     await tx.each(this.#insert, rows)
   }
+}
+
+function keyOf({ event_id, endpoint_id }: { event_id: EventId; endpoint_id: EndpointId }): string {
+  return `${event_id}/${endpoint_id}`
 }

@@ -1,26 +1,31 @@
 import { sql } from 'kysely'
 import type { AfterAttempt, Redeliverable } from '../../domain/delivery.ts'
+import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
 import type { EventKind } from '../../domain/event.ts'
-import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
+import { type EndpointId, type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { Readiness } from '../engine/schema/events.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import { type AttemptInput, attemptOperation } from './attempts.ts'
-import type { AttemptRecord, Deliveries, DueDelivery, RedeliverOutcome } from './deliveries.ts'
+import type { AttemptRecord, Deliveries, DueDelivery, RedeliverOutcome, RetryOutcome } from './deliveries.ts'
 import { redeliverOperation, redeliverSinceOperation, type SinceStep } from './redelivery.ts'
+import { retryAllOperation, retryOperation } from './retry-now.ts'
 
 interface DueRow {
   seq: number
   instance_id: string
   event_id: string
+  endpoint_id: string
   kind: EventKind
   url: string
   body: string
   attempts: number
   due_at: number
   failed_at: number | null
+  requested_at: number | null
+  scheduled_at: number | null
 }
 
 export class StoredDeliveries implements Deliveries {
@@ -29,6 +34,8 @@ export class StoredDeliveries implements Deliveries {
   readonly #record: Operation<AttemptInput, { unblocked: boolean }>
   readonly #redeliver
   readonly #redeliverSince
+  readonly #retry
+  readonly #retryAll
 
   constructor(core: Core) {
     this.#core = core
@@ -36,10 +43,17 @@ export class StoredDeliveries implements Deliveries {
     this.#record = attemptOperation(core.statements)
     this.#redeliver = redeliverOperation(core.statements)
     this.#redeliverSince = redeliverSinceOperation(core.statements)
+    this.#retry = retryOperation(core.statements)
+    this.#retryAll = retryAllOperation(core.statements)
   }
 
-  async listFirst(instanceId: InstanceId, afterSeq: number, limit: number): Promise<DueDelivery[]> {
-    const rows = await this.#core.reader.run(this.#statements.listFirst, { instanceId, afterSeq, limit })
+  async listFirst(
+    instanceId: InstanceId,
+    afterSeq: number,
+    limit: number,
+    endpointId: EndpointId = DEFAULT_ENDPOINT,
+  ): Promise<DueDelivery[]> {
+    const rows = await this.#core.reader.run(this.#statements.listFirst, { instanceId, endpointId, afterSeq, limit })
     return rows.map(toDue)
   }
 
@@ -48,20 +62,26 @@ export class StoredDeliveries implements Deliveries {
     after: { dueAt: number; seq: number },
     dueBefore: number,
     limit: number,
+    endpointId: EndpointId = DEFAULT_ENDPOINT,
   ): Promise<DueDelivery[]> {
-    const values = { instanceId, afterDueAt: after.dueAt, afterSeq: after.seq, dueBefore, limit }
+    const values = { instanceId, endpointId, afterDueAt: after.dueAt, afterSeq: after.seq, dueBefore, limit }
     const rows = await this.#core.reader.run(this.#statements.listRetries, values)
     return rows.map(toDue)
   }
 
   async recordAttempt(lease: Lease, delivery: DueDelivery, attempt: AttemptRecord, then: AfterAttempt): Promise<void> {
     const { unblocked } = await this.#core.write(this.#record, { lease, delivery, attempt, then })
-    if (unblocked) this.#core.hints.publish('deliveries', lease.instanceId)
+    if (unblocked) this.#core.hints.publish('deliveries', lease.instanceId, delivery.endpointId)
     this.#core.hints.publish('log', lease.instanceId)
   }
 
-  async redeliver(instanceId: InstanceId, eventId: EventId, now: number): Promise<RedeliverOutcome> {
-    const outcome = await this.#core.write(this.#redeliver, { instanceId, eventId, now })
+  async redeliver(
+    instanceId: InstanceId,
+    eventId: EventId,
+    now: number,
+    endpointId?: EndpointId,
+  ): Promise<RedeliverOutcome> {
+    const outcome = await this.#core.write(this.#redeliver, { instanceId, eventId, endpointId, now })
     if (outcome === 'queued') {
       this.#core.hints.publish('deliveries', instanceId)
       this.#core.hints.publish('log', instanceId)
@@ -90,6 +110,38 @@ export class StoredDeliveries implements Deliveries {
     }
     return { kind: 'queued', count }
   }
+
+  async retryNow(instanceId: InstanceId, eventId: EventId, seq: number, now: number): Promise<RetryOutcome> {
+    const outcome = await this.#core.write(this.#retry, { instanceId, eventId, seq, now })
+    if (outcome.kind === 'requested') this.#hintRetries(instanceId)
+    return outcome
+  }
+
+  async retryAllNow(instanceId: InstanceId, endpointId: EndpointId, now: number): Promise<number> {
+    let count = 0
+    let after: { due_at: number; seq: number } | null = { due_at: now, seq: 0 }
+    while (after !== null) {
+      const step: { count: number; next: { due_at: number; seq: number } | null } = await this.#core.write(
+        this.#retryAll,
+        {
+          instanceId,
+          endpointId,
+          after,
+          now,
+        },
+      )
+      count += step.count
+      after = step.next
+    }
+    // At the end, so that the lane does not start in the middle of the order.
+    if (count > 0) this.#hintRetries(instanceId)
+    return count
+  }
+
+  #hintRetries(instanceId: InstanceId): void {
+    this.#core.hints.publish('webhook', instanceId)
+    this.#core.hints.publish('log', instanceId)
+  }
 }
 
 function prepare(statements: Statements) {
@@ -100,23 +152,40 @@ function prepare(statements: Statements) {
     .innerJoin('events', join =>
       join.onRef('events.instance_id', '=', 'deliveries.instance_id').onRef('events.id', '=', 'deliveries.event_id'),
     )
-    .select(['deliveries.seq', 'deliveries.instance_id', 'deliveries.event_id', 'deliveries.url'])
-    .select(['deliveries.attempts', 'deliveries.due_at', 'deliveries.failed_at', 'events.kind', 'events.body'])
+    .select([
+      'deliveries.seq',
+      'deliveries.instance_id',
+      'deliveries.event_id',
+      'deliveries.endpoint_id',
+      'deliveries.url',
+    ])
+    .select(['deliveries.attempts', 'deliveries.due_at', 'deliveries.failed_at'])
+    .select(['deliveries.requested_at', 'deliveries.scheduled_at', 'events.kind', 'events.body'])
 
   return {
-    listFirst: statements.one((p: { instanceId: InstanceId; afterSeq: number; limit: number }) =>
-      due
-        .where('deliveries.instance_id', '=', p.instanceId)
-        .where(ready('first'))
-        .where('deliveries.seq', '>', p.afterSeq)
-        .orderBy('deliveries.seq')
-        .limit(p.limit),
+    listFirst: statements.one(
+      (p: { instanceId: InstanceId; endpointId: EndpointId; afterSeq: number; limit: number }) =>
+        due
+          .where('deliveries.instance_id', '=', p.instanceId)
+          .where('deliveries.endpoint_id', '=', p.endpointId)
+          .where(ready('first'))
+          .where('deliveries.seq', '>', p.afterSeq)
+          .orderBy('deliveries.seq')
+          .limit(p.limit),
     ),
 
     listRetries: statements.one(
-      (p: { instanceId: InstanceId; afterDueAt: number; afterSeq: number; dueBefore: number; limit: number }) =>
+      (p: {
+        instanceId: InstanceId
+        endpointId: EndpointId
+        afterDueAt: number
+        afterSeq: number
+        dueBefore: number
+        limit: number
+      }) =>
         due
           .where('deliveries.instance_id', '=', p.instanceId)
+          .where('deliveries.endpoint_id', '=', p.endpointId)
           .where(ready('retry'))
           .where(sql<boolean>`(deliveries.due_at, deliveries.seq) > (${p.afterDueAt}, ${p.afterSeq})`)
           .where('deliveries.due_at', '<=', p.dueBefore)
@@ -133,11 +202,19 @@ function toDue(row: DueRow): DueDelivery {
     id: String(row.seq),
     instanceId: row.instance_id,
     eventId: row.event_id,
+    endpointId: row.endpoint_id,
     kind: row.kind,
     url: row.url,
     body: Buffer.from(row.body),
     attemptNumber: row.attempts + 1,
     dueAt: row.due_at,
     failedAt: row.failed_at,
+    requested: requestOf(row),
   }
+}
+
+/** A node of the previous version does not clear `scheduled_at`, but moves `due_at` beyond it. */
+function requestOf({ requested_at, scheduled_at, due_at }: DueRow): DueDelivery['requested'] {
+  if (requested_at === null || scheduled_at === null || scheduled_at <= due_at) return null
+  return { at: requested_at, scheduledAt: scheduled_at }
 }

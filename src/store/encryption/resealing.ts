@@ -1,8 +1,9 @@
 import { sql } from 'kysely'
+import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Backend } from '../engine/backend.ts'
 import type { RowsStatement, Statement, Statements } from '../engine/statement.ts'
-import { credentialPlace, type Sealing, webhookSecretPlace } from './sealing.ts'
+import { credentialPlace, endpointSecretPlace, type Sealing } from './sealing.ts'
 
 /** Rows in one commit. */
 const STEP = 500
@@ -16,6 +17,13 @@ export interface Resealed {
 interface InstanceRow {
   id: InstanceId
   webhook_secret: Uint8Array
+  previous_secret: Uint8Array | null
+}
+
+interface EndpointRow {
+  instance_id: InstanceId
+  id: string
+  secret: Uint8Array
   previous_secret: Uint8Array | null
 }
 
@@ -54,6 +62,7 @@ export class Resealing {
     const total = await this.#count()
     this.#onProgress(0, total)
     await this.#resealInstances(total)
+    await this.#resealEndpoints(total)
     await this.#resealCredentials(total)
     return { values: this.#done, unreadable: this.#unreadable }
   }
@@ -61,7 +70,7 @@ export class Resealing {
   async #count(): Promise<number> {
     const { db } = this.#statements
     const count = sql<{ total: number }>`
-      select (select count(*) from instances) + (select count(*) from credentials) as total`
+      select (select count(*) from instances) + (select count(*) from endpoints) + (select count(*) from credentials) as total`
     const [row] = await this.#backend.reader.query<{ total: number }>({ compile: () => count.compile(db) })
     return Number(row?.total ?? 0)
   }
@@ -81,12 +90,39 @@ export class Resealing {
       { id: 'text' },
       { webhook_secret: 'blob', previous_secret: 'blob?' },
     )
-    const reseal = (row: InstanceRow): InstanceRow => ({
-      id: row.id,
-      webhook_secret: this.#reseal(row.id, webhookSecretPlace(row.id), row.webhook_secret),
-      previous_secret: row.previous_secret && this.#reseal(row.id, webhookSecretPlace(row.id), row.previous_secret),
-    })
+    const reseal = (row: InstanceRow): InstanceRow => {
+      const place = endpointSecretPlace(row.id, DEFAULT_ENDPOINT)
+      return {
+        id: row.id,
+        webhook_secret: this.#reseal(row.id, place, row.webhook_secret),
+        previous_secret: row.previous_secret && this.#reseal(row.id, place, row.previous_secret),
+      }
+    }
     await this.#walk(page, { id: '' }, update, reseal, total)
+  }
+
+  async #resealEndpoints(total: number): Promise<void> {
+    const { db } = this.#statements
+    const page = this.#statements.one((after: { instance_id: string; id: string }) =>
+      db
+        .selectFrom('endpoints')
+        .select(['instance_id', 'id', 'secret', 'previous_secret'])
+        .where(eb => eb(eb.refTuple('instance_id', 'id'), '>', eb.tuple(after.instance_id, after.id)))
+        .orderBy('instance_id')
+        .orderBy('id')
+        .limit(STEP),
+    )
+    const update = this.#statements.update(
+      'endpoints',
+      { instance_id: 'text', id: 'text' },
+      { secret: 'blob', previous_secret: 'blob?' },
+    )
+    const reseal = (row: EndpointRow): EndpointRow => {
+      const place = endpointSecretPlace(row.instance_id, row.id)
+      const previous = row.previous_secret && this.#reseal(row.instance_id, place, row.previous_secret)
+      return { ...row, secret: this.#reseal(row.instance_id, place, row.secret), previous_secret: previous }
+    }
+    await this.#walk(page, { instance_id: '', id: '' }, update, reseal, total)
   }
 
   async #resealCredentials(total: number): Promise<void> {

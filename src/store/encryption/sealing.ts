@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
-import type { InstanceId } from '../../domain/ids.ts'
+import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
+import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { ownBytes } from '../../kit/own-bytes.ts'
 
@@ -66,9 +67,9 @@ export class Sealing {
 
 // A sealed value authenticates the identity of its row: a value that was copied into another row does not open.
 
-/** The place of the current and of the previous webhook secret. */
-export function webhookSecretPlace(id: InstanceId): string {
-  return `instances:${id}:webhook_secret`
+/** The place of the current and of the previous secret of an endpoint. That of the default one is the instance's row. */
+export function endpointSecretPlace(instanceId: InstanceId, id: EndpointId): string {
+  return id === DEFAULT_ENDPOINT ? `instances:${instanceId}:webhook_secret` : `endpoints:${instanceId}:${id}:secret`
 }
 
 export function credentialPlace(instanceId: InstanceId, type: string, id: string): string {

@@ -30,7 +30,6 @@ export class EventDetails {
       if (row.attempt_number !== null) delivery.log.push(toAttempt({ ...row, attempt_number: row.attempt_number }))
     }
     const all = [...deliveries.values()]
-    const latest = all.at(-1)
     return {
       id: event.id,
       kind: event.kind,
@@ -39,7 +38,7 @@ export class EventDetails {
       messageId: event.message_id,
       with: otherSideOf(event.body),
       body: event.body,
-      delivery: latest === undefined ? null : withoutLog(latest),
+      delivery: shownOf(all),
       deliveries: all,
     }
   }
@@ -52,7 +51,7 @@ function prepare({ statements }: Core) {
       .with('all_deliveries', qb =>
         qb
           .selectFrom('deliveries')
-          .select(['seq', 'url', sql<State>`readiness`.as('state'), 'attempts', 'due_at', 'redelivery'])
+          .select(['seq', 'endpoint_id', 'url', sql<State>`readiness`.as('state'), 'attempts', 'due_at', 'redelivery'])
           .where('instance_id', '=', p.instanceId)
           .where('event_id', '=', p.id)
           .unionAll(
@@ -60,6 +59,7 @@ function prepare({ statements }: Core) {
               .selectFrom('finished_deliveries')
               .select([
                 'seq',
+                'endpoint_id',
                 'url',
                 sql<State>`state`.as('state'),
                 'attempts',
@@ -81,6 +81,7 @@ function prepare({ statements }: Core) {
       .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id', 'events.body'])
       .select([
         'all_deliveries.seq',
+        'all_deliveries.endpoint_id',
         'all_deliveries.url',
         'all_deliveries.state',
         'all_deliveries.attempts',
@@ -88,11 +89,13 @@ function prepare({ statements }: Core) {
         'all_deliveries.redelivery',
       ])
       .select(['attempts.attempt_number', 'attempts.url as attempt_url', 'attempts.started_at', 'attempts.duration_ms'])
+      .select('attempts.requested_number')
       .select(['attempts.status', 'attempts.error', 'attempts.response_excerpt'])
       .where('events.instance_id', '=', p.instanceId)
       .where('events.id', '=', p.id)
       .orderBy('all_deliveries.seq')
-      .orderBy('attempts.attempt_number'),
+      .orderBy(eb => eb.fn.coalesce('attempts.requested_number', 'attempts.attempt_number'))
+      .orderBy('attempts.started_at'),
   )
 }
 
@@ -100,6 +103,7 @@ type State = Readiness | 'delivered' | 'exhausted'
 
 interface DeliveryRow {
   seq: number
+  endpoint_id: string | null
   url: string | null
   state: State | null
   attempts: number | null
@@ -111,6 +115,7 @@ function toDelivery(row: DeliveryRow): Delivery {
   const waiting = row.state === 'first' || row.state === 'retry'
   return {
     id: String(row.seq),
+    endpointId: row.endpoint_id!,
     url: row.url!,
     state: row.state === 'first' || row.state === 'retry' ? 'pending' : row.state!,
     attempts: row.attempts!,
@@ -122,6 +127,7 @@ function toDelivery(row: DeliveryRow): Delivery {
 
 interface AttemptRow {
   attempt_number: number
+  requested_number: number | null
   attempt_url: string | null
   started_at: number | null
   duration_ms: number | null
@@ -132,7 +138,8 @@ interface AttemptRow {
 
 function toAttempt(row: AttemptRow): AttemptRecord {
   return {
-    attemptNumber: row.attempt_number,
+    attemptNumber: row.requested_number ?? row.attempt_number,
+    requested: row.requested_number !== null,
     url: row.attempt_url!,
     startedAt: row.started_at!,
     durationMs: row.duration_ms!,
@@ -142,6 +149,17 @@ function toAttempt(row: AttemptRow): AttemptRecord {
   }
 }
 
-function withoutLog({ log: _, ...summary }: Delivery): DeliverySummary {
+/** The delivery that stands for the event, as in a list (`toSummary`). @param all oldest first */
+function shownOf(all: readonly Delivery[]): DeliverySummary | null {
+  const latest = [...new Map(all.map(delivery => [delivery.endpointId, delivery])).values()]
+  const [shown] = latest.toSorted((a, b) => rankOf(a) - rankOf(b) || Number(a.id) - Number(b.id))
+  if (shown === undefined) return null
+  const { log: _, ...summary } = shown
   return summary
+}
+
+function rankOf({ state, attempts }: Delivery): number {
+  if (state === 'exhausted') return 0
+  if (state === 'pending') return attempts > 0 ? 1 : 2
+  return state === 'blocked' ? 3 : 4
 }

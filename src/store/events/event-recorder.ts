@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
+import { isSubscribed } from '../../domain/endpoint.ts'
 import type { EventKind } from '../../domain/event.ts'
-import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
+import type { EndpointId, EventId, InstanceId, MessageId } from '../../domain/ids.ts'
+import { type Subscription, Subscriptions } from '../endpoints/subscriptions.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { RowOf, Statements } from '../engine/statement.ts'
 
@@ -34,6 +36,7 @@ interface RecordedEvents {
 interface NewDelivery {
   instance_id: InstanceId
   event_id: EventId
+  endpoint_id: EndpointId
   message_id: MessageId | null
   url: string
   readiness: 'first' | 'blocked'
@@ -49,51 +52,51 @@ interface NewDelivery {
  */
 export class EventRecorder {
   readonly #statements
+  readonly #subscriptions: Subscriptions
 
   constructor(statements: Statements) {
     this.#statements = prepare(statements)
+    this.#subscriptions = new Subscriptions(statements)
   }
 
   /** @param events the events of each instance in their order */
   async record(tx: Transaction, events: readonly NewEvent[]): Promise<RecordedEvents> {
     const inOrder = events.map((event, index) => ({ ...event, seq: index }))
     // The lock first: the second statement then sees the numbers of all earlier commits.
-    const [urls, inserted] = await Promise.all([this.#lock(tx, events), tx.each(this.#statements.insertEvent, inOrder)])
+    const [subscriptions, inserted] = await Promise.all([
+      this.#subscriptions.find(tx, new Set(events.map(event => event.instance_id))),
+      tx.each(this.#statements.insertEvent, inOrder),
+    ])
     const recorded = new Set<EventId>()
     for (const { id } of inserted) recorded.add(id)
-    const posted: NewEvent[] = []
-    for (const event of events) if (recorded.has(event.id) && urls.has(event.instance_id)) posted.push(event)
-    const latest = await this.#latestUnfinished(tx, posted)
+    const posted: { event: NewEvent; to: Subscription }[] = []
+    for (const event of events) {
+      if (!recorded.has(event.id)) continue
+      for (const to of subscriptions.get(event.instance_id) ?? [])
+        if (isSubscribed(to.events, event.kind)) posted.push({ event, to })
+    }
+    const latest = await this.#latestUnfinished(
+      tx,
+      posted.map(({ event }) => event),
+    )
     const deliveries: NewDelivery[] = []
     const deliverable = new Set<InstanceId>()
-    for (const event of posted) {
+    for (const { event, to } of posted) {
       const { instance_id, id: event_id, created_at: due_at } = event
-      const url = urls.get(instance_id)!
+      const { id: endpoint_id, url } = to
       const message_id = chainOf(event)
-      const key = `${instance_id}/${message_id}`
+      const key = `${instance_id}/${message_id}/${endpoint_id}`
       const blocked_by = message_id === null ? null : (latest.get(key) ?? null)
       if (message_id !== null) latest.set(key, event_id)
       if (blocked_by === null) deliverable.add(instance_id)
       const readiness = blocked_by === null ? 'first' : 'blocked'
-      deliveries.push({ instance_id, event_id, message_id, url, readiness, blocked_by, due_at })
+      deliveries.push({ instance_id, event_id, endpoint_id, message_id, url, readiness, blocked_by, due_at })
     }
     if (deliveries.length > 0) tx.post(this.#statements.insertDelivery, deliveries)
     return { events: recorded, deliverable }
   }
 
-  /** Locks the instances until the commit. @returns their webhook URLs */
-  async #lock(tx: Transaction, events: readonly NewEvent[]): Promise<Map<InstanceId, string>> {
-    const asked = new Map<InstanceId, { id: InstanceId }>()
-    for (const { instance_id: id } of events) asked.set(id, { id })
-    const urls = new Map<InstanceId, string>()
-    if (asked.size === 0) return urls
-    for (const { id, webhook_url } of await tx.each(this.#statements.lockInstance, [...asked.values()])) {
-      if (webhook_url !== null) urls.set(id, webhook_url)
-    }
-    return urls
-  }
-
-  /** By message: the event whose delivery blocks the next one. The delivery is locked until the commit. */
+  /** By message and endpoint: the event whose delivery blocks the next one. The delivery is locked until the commit. */
   async #latestUnfinished(tx: Transaction, events: readonly NewEvent[]): Promise<Map<string, EventId>> {
     const messages = new Map<string, { instance_id: InstanceId; message_id: MessageId }>()
     for (const event of events) {
@@ -106,7 +109,8 @@ export class EventRecorder {
     if (messages.size === 0) return latest
     const rows = await tx.each(this.#statements.findUnfinished, [...messages.values()])
     rows.sort((a, b) => a.seq - b.seq)
-    for (const { instance_id, message_id, event_id } of rows) latest.set(`${instance_id}/${message_id}`, event_id)
+    for (const { instance_id, message_id, endpoint_id, event_id } of rows)
+      latest.set(`${instance_id}/${message_id}/${endpoint_id}`, event_id)
     return latest
   }
 }
@@ -137,13 +141,10 @@ function prepare(statements: Statements) {
           .returning('id'),
     }),
 
-    // Also blocks a change of the URL.
-    lockInstance: statements.find('instances', { id: 'text' }, ['id', 'webhook_url'], { lock: 'no key update' }),
-
     findUnfinished: statements.find(
       'deliveries',
       { instance_id: 'text', message_id: 'text' },
-      ['instance_id', 'message_id', 'event_id', 'seq'],
+      ['instance_id', 'message_id', 'endpoint_id', 'event_id', 'seq'],
       { lock: 'update' },
     ),
 
@@ -152,6 +153,7 @@ function prepare(statements: Statements) {
       {
         instance_id: 'text',
         event_id: 'text',
+        endpoint_id: 'text',
         message_id: 'text?',
         url: 'text',
         readiness: 'text',

@@ -84,9 +84,11 @@ export class StoredEvents implements Events {
       statements.db
         .selectFrom(idsOfState(statements.db, instanceId, state, part))
         .select('ids.id')
+        // Several endpoints may have a delivery in this state.
+        .distinct()
         .orderBy('ids.id', 'desc')
     const find = (part: Slice, limit: number) => {
-      let query = withOtherSide(withLatestDelivery(statements.db.selectFrom('events')))
+      let query = withOtherSide(withLatestDelivery(statements.db.selectFrom('events'), state))
         .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id'])
         .where('events.instance_id', '=', instanceId)
         .orderBy('events.id', 'desc')
@@ -102,7 +104,12 @@ export class StoredEvents implements Events {
     }
     const limit = page.limit + 1
     const rows = isIndexed ? await find(slice, limit) : await search(slice, limit, edge, find)
-    return toPage(rows, page.limit, row => row.id, toRecord)
+    return toPage(
+      rows,
+      page.limit,
+      row => row.id,
+      row => toRecord(row, state),
+    )
   }
 
   find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null> {
@@ -133,7 +140,7 @@ export class StoredEvents implements Events {
   }
 }
 
-/** The IDs of the events whose latest delivery is in `state`. Each state has its own index; for `not_posted` these are all IDs. */
+/** The IDs of the events with a latest delivery in `state`. Each state has its own index; for `not_posted` these are all IDs. */
 function idsOfState(
   db: Kysely<Database>,
   instanceId: InstanceId,
@@ -185,7 +192,7 @@ function otherSide({ recipient, chat, sender, old_body }: EventRow): string {
   return old_body === null ? '' : otherSideOf(old_body)
 }
 
-function toRecord(row: EventRow): EventRecord {
+function toRecord(row: EventRow, state: DeliveryFilter | undefined): EventRecord {
   return {
     id: row.id,
     kind: row.kind,
@@ -193,6 +200,6 @@ function toRecord(row: EventRow): EventRecord {
     createdAt: row.created_at,
     messageId: row.message_id,
     with: otherSide(row),
-    delivery: toSummary(row),
+    delivery: toSummary(row, state),
   }
 }

@@ -1,6 +1,6 @@
 import type { ConnectionGoal } from '../../domain/connection.ts'
 import type { InstanceId } from '../../domain/ids.ts'
-import type { Instance, InstanceKind, SigningSecrets, Webhook } from '../../domain/instance.ts'
+import type { Instance, InstanceKind, Webhook } from '../../domain/instance.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Lease } from '../leases/leases.ts'
 
@@ -34,12 +34,9 @@ export interface Instances {
    */
   erase(lease: Lease): Promise<boolean>
   findWebhook(id: InstanceId): Promise<Webhook | null>
-  /** Sets the URL for new events (null: they are stored but not posted). Existing deliveries keep their URL. */
+  /**
+   * Sets the URL of the default endpoint for new events (null: it is removed). Existing deliveries keep their URL. The
+   * webhook's secret, `Endpoints.replaceSecret` and the rest of the endpoint are in `Endpoints`.
+   */
   setWebhookUrl(id: InstanceId, url: string | null): Promise<Webhook | null>
-  /** The former secret signs in addition to the new one until 24 h after `now`. */
-  replaceWebhookSecret(id: InstanceId, secret: string, now: number): Promise<Webhook | null>
-  /** When the current webhook secret was set; null if it is the original one. */
-  findSecretChangedAt(id: InstanceId): Promise<number | null>
-  /** The secrets that sign at `now`. Also found for a deleted instance, while its rows exist. */
-  findSigningSecrets(id: InstanceId, now: number): Promise<SigningSecrets | null>
 }

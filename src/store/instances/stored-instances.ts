@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
 import { currentState, type StoredConnectionState } from '../../domain/connection.ts'
+import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
-import type { Instance, InstanceKind, SigningSecrets, Webhook } from '../../domain/instance.ts'
-import { webhookSecretPlace } from '../encryption/sealing.ts'
+import type { Instance, InstanceKind, Webhook } from '../../domain/instance.ts'
+import { endpointSecretPlace } from '../encryption/sealing.ts'
+import { CLEARED } from '../endpoints/stored-endpoints.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { seqBefore, toPage } from '../engine/cursor.ts'
@@ -12,8 +14,6 @@ import type { Lease } from '../leases/leases.ts'
 import { Erasure } from './erasure.ts'
 import type { Instances, NewInstance } from './instances.ts'
 
-/** How long a replaced webhook secret signs in addition to the new one (contract §5). */
-const PREVIOUS_SECRET_MS = 24 * 60 * 60_000
 const NEVER_LINKED = 'No WhatsApp number is linked yet.'
 
 interface InstanceRow {
@@ -35,7 +35,6 @@ export class StoredInstances implements Instances {
   readonly #forgetToken: (id: InstanceId) => void
   readonly #erasure: Erasure
   readonly #operations
-  readonly #findSecrets
 
   /** @param forgetToken called before a change of a token is confirmed to the caller */
   constructor(core: Core, forgetToken: (id: InstanceId) => void) {
@@ -43,12 +42,6 @@ export class StoredInstances implements Instances {
     this.#forgetToken = forgetToken
     this.#erasure = new Erasure(core)
     this.#operations = operations(core)
-    this.#findSecrets = core.statements.one((p: { id: InstanceId }) =>
-      core.statements.db
-        .selectFrom('instances')
-        .select(['id', 'webhook_secret', 'previous_secret', 'previous_secret_until'])
-        .where('id', '=', p.id),
-    )
   }
 
   async create(instance: NewInstance, now: number): Promise<Instance> {
@@ -111,27 +104,8 @@ export class StoredInstances implements Instances {
   }
 
   async setWebhookUrl(id: InstanceId, url: string | null): Promise<Webhook | null> {
-    return this.#webhookAfter(await this.#core.write(this.#operations.change, { id, set: { webhook_url: url } }))
-  }
-
-  async replaceWebhookSecret(id: InstanceId, secret: string, now: number): Promise<Webhook | null> {
-    const sealed = sealSecret(this.#core, id, secret)
-    return this.#webhookAfter(await this.#core.write(this.#operations.replaceSecret, { id, sealed, now }))
-  }
-
-  async findSecretChangedAt(id: InstanceId): Promise<number | null> {
-    const [row] = await this.#core.reader.run(this.#findSecrets, { id })
-    return row?.previous_secret_until == null ? null : row.previous_secret_until - PREVIOUS_SECRET_MS
-  }
-
-  async findSigningSecrets(id: InstanceId, now: number): Promise<SigningSecrets | null> {
-    const [row] = await this.#core.reader.run(this.#findSecrets, { id })
-    if (row === undefined) return null
-    const previousCounts = row.previous_secret !== null && now < (row.previous_secret_until ?? 0)
-    return {
-      current: openSecret(this.#core, id, row.webhook_secret),
-      previous: previousCounts ? openSecret(this.#core, id, row.previous_secret!) : null,
-    }
+    const set = url === null ? CLEARED : { webhook_url: url }
+    return this.#webhookAfter(await this.#core.write(this.#operations.change, { id, set }))
   }
 
   #select() {
@@ -166,6 +140,8 @@ export class StoredInstances implements Instances {
     return { instanceId: row.id, url: row.webhook_url, secret: openSecret(this.#core, row.id, row.webhook_secret) }
   }
 }
+
+type InstanceChanges = { name?: string; token_digest?: Uint8Array } | typeof CLEARED | { webhook_url: string }
 
 interface WebhookRow {
   id: string
@@ -206,33 +182,12 @@ function operations(core: Core) {
 
     change: oneByOne(
       'instances.change',
-      (input: { id: InstanceId; set: { name?: string; token_digest?: Uint8Array; webhook_url?: string | null } }) =>
-        input.id,
+      (input: { id: InstanceId; set: InstanceChanges }) => input.id,
       async (tx, { id, set }): Promise<WebhookRow | null> => {
         const [row] = await tx.query(
           db
             .updateTable('instances')
             .set(set)
-            .where('id', '=', id)
-            .where('deleted_at', 'is', null)
-            .returning(['id', 'webhook_url', 'webhook_secret']),
-        )
-        return row ?? null
-      },
-    ),
-
-    replaceSecret: oneByOne(
-      'instances.replaceSecret',
-      (input: { id: InstanceId; sealed: Uint8Array; now: number }) => input.id,
-      async (tx, { id, sealed, now: replacedAt }): Promise<WebhookRow | null> => {
-        const [row] = await tx.query(
-          db
-            .updateTable('instances')
-            .set(eb => ({
-              webhook_secret: sealed,
-              previous_secret: eb.ref('webhook_secret'),
-              previous_secret_until: replacedAt + PREVIOUS_SECRET_MS,
-            }))
             .where('id', '=', id)
             .where('deleted_at', 'is', null)
             .returning(['id', 'webhook_url', 'webhook_secret']),
@@ -264,6 +219,7 @@ function operations(core: Core) {
             .set(eb => ({ owner: null, epoch: eb('epoch', '+', 1), lease_until: now }))
             .where('instance_id', '=', id),
         )
+        await tx.query(db.updateTable('endpoints').set({ deleted_at: deletedAt }).where('instance_id', '=', id))
         await tx.query(db.deleteFrom('credentials').where('instance_id', '=', id))
         await tx.query(db.deleteFrom('api_keys').where('instance_id', '=', id))
         return true
@@ -273,11 +229,11 @@ function operations(core: Core) {
 }
 
 function sealSecret(core: Core, id: InstanceId, secret: string): Uint8Array {
-  return core.sealing.seal(id, webhookSecretPlace(id), Buffer.from(secret))
+  return core.sealing.seal(id, endpointSecretPlace(id, DEFAULT_ENDPOINT), Buffer.from(secret))
 }
 
 function openSecret(core: Core, id: InstanceId, sealed: Uint8Array): string {
-  return core.sealing.open(id, webhookSecretPlace(id), sealed).toString()
+  return core.sealing.open(id, endpointSecretPlace(id, DEFAULT_ENDPOINT), sealed).toString()
 }
 
 /** Searches name, ID and number, case-insensitively. `%` and `_` are literals. */

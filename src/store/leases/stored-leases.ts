@@ -137,7 +137,7 @@ function operations({ db, now, dialect }: Statements) {
     await tx.query(
       db
         .insertInto('nodes')
-        .values({ id: owner, started_at: now, seen_until: seenUntil, sandbox })
+        .values({ id: owner, started_at: now, seen_until: seenUntil, sandbox, endpoints: 1 })
         .onConflict(oc => oc.column('id').doUpdateSet({ seen_until: seenUntil, sandbox })),
     )
     const nodes = await tx.query(db.selectFrom('nodes').select(['id', 'sandbox']).orderBy('started_at').orderBy('id'))

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { type EventId, firstEventId, firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
+import { HAS_DELIVERIES } from '../endpoints/stored-endpoints.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { type Operation, oneByOne } from '../engine/operation.ts'
@@ -49,7 +50,10 @@ export class StoredRetention implements Retention {
   }
 }
 
-/** Idempotency keys expire by the store's clock, look-ups of numbers by the caller's clock. */
+/**
+ * Idempotency keys expire by the store's clock, look-ups of numbers by the caller's clock. Deleted endpoints go when their
+ * deliveries have ended.
+ */
 function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ now: number }, number> {
   // Skips rows that another node is erasing.
   const lock = dialect.lock(sql`for update skip locked`)
@@ -60,11 +64,18 @@ function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ no
       delete from ${sql.table(table)} where (${key}) in (select ${key} from expired) returning instance_id`
     return (await tx.query({ compile: () => removal.compile(db) })).length
   }
+  const idle = db
+    .deleteFrom('endpoints')
+    .where('deleted_at', 'is not', null)
+    .where(({ not }) => not(HAS_DELIVERIES))
+    .returning('instance_id')
   return oneByOne(
     'retention.expired',
     () => '',
     async (tx, input) =>
-      (await erase(tx, 'idempotency_keys', 'key', now)) + (await erase(tx, 'numbers', 'number', input.now)),
+      (await erase(tx, 'idempotency_keys', 'key', now)) +
+      (await erase(tx, 'numbers', 'number', input.now)) +
+      (await tx.query(idle)).length,
   )
 }
 

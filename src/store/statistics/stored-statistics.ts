@@ -1,4 +1,5 @@
 import { type AliasedExpression, type RawBuilder, sql } from 'kysely'
+import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
 import { type EventId, firstEventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import { joinLatestDelivery } from '../deliveries/delivery-summary.ts'
@@ -161,9 +162,9 @@ function activityStatement({ statements }: Core): RowsStatement<ActivityInput, A
         messages('failed').as('failed'),
         messages('queued').as('queued'),
         received.as('received'),
-        oldest('first', sql`d.seq`).as('first'),
-        oldest('retry', sql`d.event_id`).as('retry'),
-        oldest('blocked', sql`d.event_id`).as('blocked'),
+        oldestFirst.as('first'),
+        oldest('retry').as('retry'),
+        oldest('blocked').as('blocked'),
         retrying.as('retrying'),
         givenUp.as('given_up'),
         lastEnd(ended('delivered')).as('last_delivered'),
@@ -190,12 +191,19 @@ function lastEnd(events: RawBuilder<unknown>): RawBuilder<number | null> {
   return sql<number | null>`(select ${attemptEnd} from ${events} order by f.event_id desc limit 1)`
 }
 
-/** The creation time of the oldest event with a delivery of this readiness. `first` is read by its index; of the others there are few. */
-function oldest(readiness: Readiness, order: RawBuilder<unknown>): RawBuilder<number | null> {
+/** The creation time of the oldest event with a delivery of this readiness. Of these there are few. */
+function oldest(readiness: Exclude<Readiness, 'first'>): RawBuilder<number | null> {
   return sql<number | null>`(select e.created_at from deliveries d
     join events e on e.instance_id = d.instance_id and e.id = d.event_id
-    where d.instance_id = input.instance_id and d.readiness = ${sql.lit(readiness)} order by ${order} limit 1)`
+    where d.instance_id = input.instance_id and d.readiness = ${sql.lit(readiness)} order by d.event_id limit 1)`
 }
+
+/** The same for first attempts, by the index of each endpoint. */
+const oldestFirst = sql<number | null>`(select min((select e.created_at from deliveries d
+    join events e on e.instance_id = d.instance_id and e.id = d.event_id
+    where d.instance_id = input.instance_id and d.endpoint_id = ids.id and d.readiness = 'first' order by d.seq limit 1))
+  from (select ${sql.lit(DEFAULT_ENDPOINT)} as id
+    union all select id from endpoints where instance_id = input.instance_id) as ids)`
 
 interface OutcomesInput {
   instanceId: InstanceId
@@ -207,7 +215,8 @@ function outcomesStatement({ statements }: Core) {
   const { db } = statements
   const sum = (condition: RawBuilder<unknown>) => sql<number>`sum(case when ${condition} then 1 else 0 end)`
   const latency = sql`(a.started_at + a.duration_ms - events.created_at)`
-  const isTimely = sql`done.state = 'delivered' and done.redelivery = 0`
+  const isDelivered = sql`done.state = 'delivered' and open.seq is null`
+  const isTimely = sql`${isDelivered} and done.redelivery = 0`
   const latencies = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) => index).flatMap(index => {
     const above = index === 0 ? sql`1 = 1` : sql`${latency} > ${sql.lit(LATENCY_BOUNDS_MS[index - 1])}`
     const bound = LATENCY_BOUNDS_MS[index]
@@ -228,9 +237,9 @@ function outcomesStatement({ statements }: Core) {
       .select([
         sum(sql`${isTimely} and done.attempts = 1`).as('first'),
         sum(sql`${isTimely} and done.attempts > 1`).as('retried'),
-        sum(sql`done.state = 'delivered' and done.redelivery = 1`).as('redelivered'),
+        sum(sql`${isDelivered} and done.redelivery = 1`).as('redelivered'),
         sum(sql`done.state = 'exhausted'`).as('exhausted'),
-        sum(sql`open.seq is not null`).as('waiting'),
+        sum(sql`open.seq is not null and (done.state is null or done.state = 'delivered')`).as('waiting'),
         sum(sql`open.seq is null and done.seq is null`).as('not_posted'),
         ...latencies,
       ])

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { CONNECTION_STATES, type ConnectionState, RECONNECTING_MS } from '../../domain/connection.ts'
+import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
 import type { Core } from '../engine/core.ts'
 import { MAX_TOTAL, type StoreTotals } from './statistics.ts'
 
@@ -38,12 +39,18 @@ interface WaitingRow {
   oldest_retry_at: number | null
 }
 
-/** Counts use partial indexes. The oldest entry is found among the first entries of each instance's index. */
+/**
+ * Counts use partial indexes. The oldest entry is found among the first entries of each instance's or endpoint's index.
+ * Endpoints whose deliveries are held do not count.
+ */
 function waitingQuery(now: RawBuilder<number>): RawBuilder<WaitingRow> {
   const count = (rows: RawBuilder<unknown>) =>
     sql`(select count(*) from (select 1 from ${rows} limit ${sql.lit(MAX_TOTAL)}) as counted)`
-  const oldest = (first: RawBuilder<unknown>) =>
-    sql`(select min(heads.at) from (select (${first}) as at from leases as l) as heads)`
+  const oldest = (first: RawBuilder<unknown>, of = sql`leases as l`) =>
+    sql`(select min(heads.at) from (select (${first}) as at from ${of}) as heads)`
+  const endpoints = sql`(select id as instance_id, ${sql.lit(DEFAULT_ENDPOINT)} as id from instances
+      where webhook_active = 1 or deleted_at is not null
+    union all select instance_id, id from endpoints where active = 1 or deleted_at is not null) as l`
   return sql<WaitingRow>`select ${now} as now,
     ${count(sql`messages where state = 'queued'`)} as queued,
     ${count(sql`deliveries where readiness = 'first'`)} as first,
@@ -51,10 +58,18 @@ function waitingQuery(now: RawBuilder<number>): RawBuilder<WaitingRow> {
     ${count(sql`deliveries where readiness = 'blocked'`)} as blocked,
     ${oldest(sql`select m.created_at from messages as m
       where m.instance_id = l.instance_id and m.state = 'queued' order by m.seq limit 1`)} as oldest_queued_at,
-    ${oldest(sql`select d.due_at from deliveries as d
-      where d.instance_id = l.instance_id and d.readiness = 'first' order by d.seq limit 1`)} as oldest_first_at,
-    ${oldest(sql`select d.due_at from deliveries as d
-      where d.instance_id = l.instance_id and d.readiness = 'retry' order by d.due_at, d.seq limit 1`)} as oldest_retry_at`
+    ${oldest(
+      sql`select d.due_at from deliveries as d
+      where d.instance_id = l.instance_id and d.endpoint_id = l.id and d.readiness = 'first'
+      order by d.seq limit 1`,
+      endpoints,
+    )} as oldest_first_at,
+    ${oldest(
+      sql`select d.due_at from deliveries as d
+      where d.instance_id = l.instance_id and d.endpoint_id = l.id and d.readiness = 'retry'
+      order by d.due_at, d.seq limit 1`,
+      endpoints,
+    )} as oldest_retry_at`
 }
 
 interface StateRow {

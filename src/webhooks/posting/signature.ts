@@ -1,8 +1,8 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { EventKind, TEST_EVENT } from '../../domain/event.ts'
-import type { EventId, InstanceId } from '../../domain/ids.ts'
+import type { EndpointId, EventId, InstanceId } from '../../domain/ids.ts'
 import type { SigningSecrets } from '../../domain/instance.ts'
-import type { Instances } from '../../store/instances/instances.ts'
+import type { Endpoints } from '../../store/endpoints/endpoints.ts'
 import type { Clock } from '../clock.ts'
 
 const SECRET_PREFIX = 'whsec_'
@@ -57,21 +57,30 @@ function standardSignature(key: KeyObject, id: string, timestamp: string, body: 
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`
 }
 
-/** The signing keys of one instance, at most 1 s old. */
-export class SigningKeysCache {
+/** What an attempt needs to know about its endpoint. */
+export interface Posting {
+  keys: SigningKeys
+  /** False: its deliveries are held. */
+  active: boolean
+}
+
+/** The signing keys of one endpoint and whether it is active, at most 1 s old. */
+export class PostingCache {
   readonly #instanceId: InstanceId
-  readonly #instances: Pick<Instances, 'findSigningSecrets'>
+  readonly #endpointId: EndpointId
+  readonly #endpoints: Pick<Endpoints, 'findPosting'>
   readonly #clock: Clock
-  #reading: Promise<SigningKeys> | null = null
+  #reading: Promise<Posting> | null = null
   #freshUntil = Number.NEGATIVE_INFINITY
 
-  constructor(instanceId: InstanceId, instances: Pick<Instances, 'findSigningSecrets'>, clock: Clock) {
+  constructor(instanceId: InstanceId, endpointId: EndpointId, endpoints: Pick<Endpoints, 'findPosting'>, clock: Clock) {
     this.#instanceId = instanceId
-    this.#instances = instances
+    this.#endpointId = endpointId
+    this.#endpoints = endpoints
     this.#clock = clock
   }
 
-  get(): Promise<SigningKeys> {
+  get(): Promise<Posting> {
     if (this.#reading && this.#clock.steady() < this.#freshUntil) return this.#reading
     const reading = this.#read()
     this.#reading = reading
@@ -86,9 +95,9 @@ export class SigningKeysCache {
     this.#reading = null
   }
 
-  async #read(): Promise<SigningKeys> {
-    const secrets = await this.#instances.findSigningSecrets(this.#instanceId, this.#clock.now())
-    if (secrets === null) throw new Error(`Instance ${this.#instanceId} has no signing secrets.`)
-    return signingKeys(secrets)
+  async #read(): Promise<Posting> {
+    const state = await this.#endpoints.findPosting(this.#instanceId, this.#endpointId, this.#clock.now())
+    if (state === null) throw new Error(`Endpoint ${this.#endpointId} of ${this.#instanceId} is gone.`)
+    return { keys: signingKeys(state.secrets), active: state.active }
   }
 }

@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/endpoint.ts'
 import { LeaseLost } from '../../../src/store/errors.ts'
 import {
   accept,
   createConnected,
   createOwned,
   deliverAll,
+  findSecrets,
   newInstance,
   take,
   URL,
@@ -51,7 +53,7 @@ export function instancesContract(createHarness: CreateHarness): void {
       expect(hints.splice(0)).toContain('connection')
       await store.instances.setWebhookUrl(instance.id, URL)
       expect(hints.splice(0)).toContain('webhook')
-      await store.instances.replaceWebhookSecret(instance.id, 'whsec_other', 0)
+      await store.endpoints.replaceSecret(instance.id, DEFAULT_ENDPOINT, 'whsec_other', 0)
       expect(hints.splice(0)).toContain('webhook')
       await store.instances.delete(instance.id, 0)
       expect(hints.splice(0)).toContain('goal')
@@ -116,16 +118,15 @@ export function instancesContract(createHarness: CreateHarness): void {
       const instance = newInstance()
       await store.instances.create(instance, 0)
       const former = instance.webhookSecret
-      expect(await store.instances.findSigningSecrets(instance.id, 5)).toEqual({ current: former, previous: null })
-      expect(await store.instances.replaceWebhookSecret(instance.id, 'whsec_2', 1_000)).toMatchObject({
-        secret: 'whsec_2',
-      })
-      const at = (now: number) => store.instances.findSigningSecrets(instance.id, now)
+      expect(await findSecrets(store, instance.id, 5)).toEqual({ current: former, previous: null })
+      expect(await store.endpoints.replaceSecret(instance.id, DEFAULT_ENDPOINT, 'whsec_2', 1_000)).toBe(true)
+      expect(await store.instances.findWebhook(instance.id)).toMatchObject({ secret: 'whsec_2' })
+      const at = (now: number) => findSecrets(store, instance.id, now)
       expect(await at(1_000 + DAY_MS - 1)).toEqual({ current: 'whsec_2', previous: former })
       expect(await at(1_000 + DAY_MS)).toEqual({ current: 'whsec_2', previous: null })
-      await store.instances.replaceWebhookSecret(instance.id, 'whsec_3', 2_000)
+      await store.endpoints.replaceSecret(instance.id, DEFAULT_ENDPOINT, 'whsec_3', 2_000)
       expect(await at(2_001)).toEqual({ current: 'whsec_3', previous: 'whsec_2' })
-      expect(await store.instances.replaceWebhookSecret('inst_absent', 'whsec_2', 0)).toBeNull()
+      expect(await store.endpoints.replaceSecret('inst_absent', DEFAULT_ENDPOINT, 'whsec_2', 0)).toBe(false)
     })
 
     describe('a deletion', () => {
@@ -174,7 +175,7 @@ export function instancesContract(createHarness: CreateHarness): void {
         const failure = { code: 'instance_deleted', message: 'Deleted.' } as const
         expect(await store.messages.recordQueueFailed(closing, failure, 1, 100)).toBe(1)
         expect(await store.instances.erase(closing)).toBe(false)
-        expect(await store.instances.findSigningSecrets(id, 1)).not.toBeNull()
+        expect(await findSecrets(store, id, 1)).not.toBeNull()
         expect(await deliverAll(store, closing)).toEqual(['message.failed'])
         expect(await store.instances.erase(closing)).toBe(true)
         expect(await rowsOf(harness, id)).toEqual([])

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/endpoint.ts'
 import type { PanelSession } from '../../../src/store/sessions/sessions.ts'
 import { LATENCY_BOUNDS_MS, MAX_COUNTED } from '../../../src/store/statistics/statistics.ts'
 import { acceptPrepared, attempt, createConnected, incoming, newInstance, URL, withStore } from '../fixture.ts'
@@ -259,9 +260,9 @@ export function panelContract(createHarness: CreateHarness): void {
     test('the time of the last change of the secret is known', async () => {
       const { store } = context
       const { id } = await store.instances.create(newInstance(), 1_000)
-      expect(await store.instances.findSecretChangedAt(id)).toBeNull()
-      await store.instances.replaceWebhookSecret(id, newInstance().webhookSecret, 5_000)
-      expect(await store.instances.findSecretChangedAt(id)).toBe(5_000)
+      expect(await store.endpoints.findSecretChangedAt(id, DEFAULT_ENDPOINT)).toBeNull()
+      await store.endpoints.replaceSecret(id, DEFAULT_ENDPOINT, newInstance().webhookSecret, 5_000)
+      expect(await store.endpoints.findSecretChangedAt(id, DEFAULT_ENDPOINT)).toBe(5_000)
     })
 
     test('every change of a log gives a log hint', async () => {

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/endpoint.ts'
 import { type RotationOptions, rotateMasterKey } from '../../../src/store/encryption/key-rotation.ts'
 import { KeyRotationUnfinished, OtherRotation, WrongMasterKey } from '../../../src/store/errors.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'
-import { createOwned } from '../fixture.ts'
+import { createOwned, findSecrets } from '../fixture.ts'
 import { type CreateHarness, MASTER_KEY, type StoreHarness } from '../harness.ts'
 
 const OLD = MASTER_KEY
@@ -23,8 +24,13 @@ export function rotationContract(createHarness: CreateHarness): void {
       harness = await createHarness()
       const store = await harness.open()
       lease = await createOwned(store)
-      await store.instances.replaceWebhookSecret(lease.instanceId, `whsec_${randomBytes(32).toString('base64')}`, NOW)
-      secrets = (await store.instances.findSigningSecrets(lease.instanceId, NOW))!
+      await store.endpoints.replaceSecret(
+        lease.instanceId,
+        DEFAULT_ENDPOINT,
+        `whsec_${randomBytes(32).toString('base64')}`,
+        NOW,
+      )
+      secrets = (await findSecrets(store, lease.instanceId, NOW))!
       await store.credentials.set(
         lease,
         [...values].map(([id, value]) => ({ type: 'session', id, value })),
@@ -49,7 +55,7 @@ export function rotationContract(createHarness: CreateHarness): void {
     async function expectAllUnder(masterKey: Uint8Array): Promise<void> {
       const store = await harness.open({ masterKey })
       try {
-        expect(await store.instances.findSigningSecrets(lease.instanceId, NOW)).toEqual(secrets)
+        expect(await findSecrets(store, lease.instanceId, NOW)).toEqual(secrets)
         const found = await store.credentials.get(lease.instanceId, 'session', [...values.keys()])
         expect(found.size).toBe(CREDENTIALS)
         for (const [id, value] of values) expect(Buffer.from(found.get(id)!).equals(value)).toBe(true)

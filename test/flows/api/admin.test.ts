@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { findSecrets } from '../../contract/fixture.ts'
 import { ADMIN_KEY, ApiHarness } from './harness.ts'
 
 const NOT_THERE = 'inst_000000000000'
@@ -109,7 +110,7 @@ describe('the webhook', () => {
     expect(answer.body.data.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
     expect(answer.body.data.secret).not.toBe(before.secret)
     expect((await api.admin('GET', `/instances/${id}/webhook`)).body).toEqual(answer.body)
-    expect(await api.store.instances.findSigningSecrets(id, Date.now())).toEqual({
+    expect(await findSecrets(api.store, id, Date.now())).toEqual({
       current: answer.body.data.secret,
       previous: before.secret,
     })

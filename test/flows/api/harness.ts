@@ -234,6 +234,7 @@ function parts(store: Store): Store {
     connections: store.connections,
     messages: store.messages,
     events: store.events,
+    endpoints: store.endpoints,
     deliveries: store.deliveries,
     leases: store.leases,
     credentials: store.credentials,

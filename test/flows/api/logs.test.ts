@@ -27,6 +27,7 @@ async function attempt(status: number | null, then: 'delivered' | 'exhausted'): 
   const delivery = await firstDue()
   const record: AttemptRecord = {
     attemptNumber: delivery.attemptNumber,
+    requested: false,
     url: delivery.url,
     startedAt: Date.now(),
     durationMs: 12,

@@ -10,6 +10,7 @@ import { openKeys } from '../../../src/keys.ts'
 import { KeyRotationUnfinished } from '../../../src/store/errors.ts'
 import { openStore } from '../../../src/store/open-store.ts'
 import type { Store } from '../../../src/store/store.ts'
+import { findSecrets } from '../../contract/fixture.ts'
 import { createDatabase, STORES, type TestDatabase } from '../../databases/database.ts'
 import { Service } from '../../service.ts'
 
@@ -124,7 +125,7 @@ describe.each(STORES)('npm run keys:rotate on %s', kind => {
     const newKey = keyInForce()
     expect(newKey.equals(oldKey)).toBe(false)
     const store = await open(newKey)
-    expect(await store.instances.findSigningSecrets(instanceId, 0)).toEqual({ current: webhookSecret, previous: null })
+    expect(await findSecrets(store, instanceId, 0)).toEqual({ current: webhookSecret, previous: null })
     const ids = Array.from({ length: CREDENTIALS }, (_, index) => `${index}`)
     const found = await store.credentials.get(instanceId, 't', ids)
     for (const id of ids) expect(Buffer.from(found.get(id)!).equals(value(Number(id)))).toBe(true)

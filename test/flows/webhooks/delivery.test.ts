@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, expect, inject, test } from 'vitest'
 import { newWebhookSecret } from '../../../src/api/admin/secrets.ts'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/endpoint.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { STORES } from '../../databases/database.ts'
 import { createReceiver, eventOf, isSigned, isStandardSigned, type ReceivedRequest } from '../../receiver.ts'
@@ -166,7 +167,7 @@ describe.each(STORES)('webhooks on %s', kind => {
     await consumer.receive()
     await receiver.waitFor(1)
     const rotated = newWebhookSecret()
-    await harness.store.instances.replaceWebhookSecret(consumer.id, rotated, Date.now())
+    await harness.store.endpoints.replaceSecret(consumer.id, DEFAULT_ENDPOINT, rotated, Date.now())
     await receiver.waitFor(2)
     const [first, second] = receiver.requests as [ReceivedRequest, ReceivedRequest]
     expect([isSigned(first, consumer.secret), isSigned(first, rotated)]).toEqual([true, false])
@@ -253,7 +254,7 @@ describe.each(STORES)('webhooks on %s', kind => {
     await using receiver = await createReceiver()
     await harness.stopLanes()
     const neverRecords = (store: Store) => ({
-      ...{ hints: store.hints, instances: store.instances },
+      ...{ hints: store.hints, endpoints: store.endpoints },
       deliveries: {
         listFirst: store.deliveries.listFirst.bind(store.deliveries),
         listRetries: store.deliveries.listRetries.bind(store.deliveries),

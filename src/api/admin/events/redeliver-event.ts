@@ -10,6 +10,7 @@ import { eventParams, getInstanceOrRefuse } from '../instances/instance-params.t
 const REFUSED = {
   no_event: 'event_not_found',
   no_webhook: 'webhook_not_configured',
+  no_endpoint: 'endpoint_not_found',
   still_pending: 'delivery_pending',
 } as const satisfies Record<Exclude<RedeliverOutcome, 'queued'>, RefusalCode>
 

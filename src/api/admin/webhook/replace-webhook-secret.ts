@@ -1,3 +1,4 @@
+import { DEFAULT_ENDPOINT } from '../../../domain/endpoint.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
@@ -23,8 +24,8 @@ export function replaceWebhookSecret(api: Api, { store, now }: ApiContext): void
     },
     async request => {
       const { id } = request.params
-      const replaced = isId(id) ? await store.instances.replaceWebhookSecret(id, newWebhookSecret(), now()) : null
-      return { data: webhookView(orNotFound(replaced)) }
+      if (isId(id)) await store.endpoints.replaceSecret(id, DEFAULT_ENDPOINT, newWebhookSecret(), now())
+      return { data: webhookView(orNotFound(isId(id) ? await store.instances.findWebhook(id) : null)) }
     },
   )
 }

@@ -1,13 +1,14 @@
-import { TEST_EVENT, testBody } from '../../../domain/event.ts'
-import { newEventId } from '../../../domain/ids.ts'
+import { DEFAULT_ENDPOINT } from '../../../domain/endpoint.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
+import { postTest } from '../../endpoints/post-test.ts'
 import { isId } from '../../input.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { webhookTestSchema } from '../../resources/webhook-test.ts'
 import { instanceParams, orNotFound } from '../instances/instance-params.ts'
 
-export function testWebhook(api: Api, { store, webhooks, now }: ApiContext): void {
+export function testWebhook(api: Api, context: ApiContext): void {
+  const { store } = context
   api.post(
     '/instances/:id/webhook/test',
     {
@@ -24,28 +25,8 @@ export function testWebhook(api: Api, { store, webhooks, now }: ApiContext): voi
     async request => {
       const { id } = request.params
       const { url } = orNotFound(isId(id) ? await store.instances.findWebhook(id) : null)
-      const startedAt = now()
-      const secrets = orNotFound(await store.instances.findSigningSecrets(id, startedAt))
       if (url === null) throw new Refusal('webhook_not_configured')
-      const text = testBody(id, startedAt)
-      const body = Buffer.from(text)
-      const eventId = newEventId(startedAt)
-      const headers = webhooks.headersOf({ body, secrets, eventId, kind: TEST_EVENT, attemptNumber: 1, now: startedAt })
-      const begun = performance.now()
-      // Without a permit: a person waits for the answer, and must get it when the lanes hold all permits.
-      const outcome = await webhooks.post({ url, headers, body })
-      const answered = outcome.kind === 'answered'
-      return {
-        data: {
-          url,
-          status: answered ? outcome.status : null,
-          error: answered ? null : outcome.error,
-          durationMs: Math.round(performance.now() - begun),
-          responseExcerpt: answered ? outcome.excerpt : null,
-          headers,
-          body: text,
-        },
-      }
+      return { data: orNotFound(await postTest(context, { instanceId: id, id: DEFAULT_ENDPOINT, url })) }
     },
   )
 }

@@ -16,6 +16,7 @@ import { preparedMessages } from './0010-prepared-messages.ts'
 import { settledMessages } from './0011-settled-messages.ts'
 import { incomingMessages } from './0012-incoming-messages.ts'
 import { nodesDiffer } from './0014-nodes-differ.ts'
+import { endpoints } from './0020-endpoints.ts'
 import { eventNumbers } from './0030-event-numbers.ts'
 import { apiKeys } from './0050-api-keys.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
@@ -39,6 +40,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0011-settled-messages': settledMessages,
   '0012-incoming-messages': incomingMessages,
   '0014-nodes-differ': nodesDiffer,
+  '0020-endpoints': endpoints,
   '0030-event-numbers': eventNumbers,
   '0050-api-keys': apiKeys,
 }

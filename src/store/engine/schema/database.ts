@@ -2,7 +2,7 @@ import type { ApiKeysTable } from './api-keys.ts'
 import type { PhoneOrdersTable, WrongKeysTable } from './between-nodes.ts'
 import type { AttemptsTable, DeliveriesTable, EventFeedsTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
 import type { ConnectionClosesTable, ConnectionHealthTable, ContactsTable } from './health.ts'
-import type { ConnectionsTable, InstancesTable, LeasesTable, RateWindowsTable } from './instances.ts'
+import type { ConnectionsTable, EndpointsTable, InstancesTable, LeasesTable, RateWindowsTable } from './instances.ts'
 import type { IdempotencyKeysTable, IncomingMessagesTable, MessagesTable, NumbersTable } from './messages.ts'
 import type { NodesTable } from './nodes.ts'
 import type { PanelSessionsTable } from './panel.ts'
@@ -19,6 +19,7 @@ export type DatabaseKind = 'sqlite' | 'postgres'
 export interface Database {
   instances: InstancesTable
   api_keys: ApiKeysTable
+  endpoints: EndpointsTable
   connections: ConnectionsTable
   connection_health: ConnectionHealthTable
   connection_closes: ConnectionClosesTable

@@ -1,5 +1,6 @@
 import type { Generated } from 'kysely'
 import type { EventKind } from '../../../domain/event.ts'
+import type { EndpointId } from '../../../domain/ids.ts'
 
 export interface EventsTable {
   instance_id: string
@@ -28,11 +29,12 @@ export interface EventFeedsTable {
 /** The state of an unfinished delivery: `first` has no attempt yet, `retry` failed before, `blocked` waits for another delivery. */
 export type Readiness = 'first' | 'retry' | 'blocked'
 
-/** Unfinished deliveries, at most one per event. */
+/** Unfinished deliveries, at most one per event and endpoint. */
 export interface DeliveriesTable {
   seq: Generated<number>
   instance_id: string
   event_id: string
+  endpoint_id: Generated<EndpointId>
   /** Null for deliveries outside the order: of incoming messages, and redeliveries. */
   message_id: string | null
   url: string
@@ -43,6 +45,10 @@ export interface DeliveriesTable {
   due_at: number
   /** For a retry: when the previous attempt failed, by the clock of `due_at`. Null if an older version wrote the row. */
   failed_at: number | null
+  /** When a person last requested the next attempt at once. */
+  requested_at: number | null
+  /** While the request is pending: when the schedule's attempt is due. `due_at` is then the time of the request. */
+  scheduled_at: number | null
   redelivery: number
 }
 
@@ -50,18 +56,22 @@ export interface FinishedDeliveriesTable {
   seq: number
   instance_id: string
   event_id: string
+  endpoint_id: Generated<EndpointId>
   url: string
   state: 'delivered' | 'exhausted'
   attempts: number
   redelivery: number
-  /** 1 if the event has a later delivery. */
+  /** 1 if the event has a later delivery to this endpoint. */
   superseded: number
 }
 
 export interface AttemptsTable {
   instance_id: string
   delivery_seq: number
+  /** A requested attempt that failed has a negative number, because the schedule's attempt has the positive one. */
   attempt_number: number
+  /** For a requested attempt: the number that it was posted with. */
+  requested_number: number | null
   event_id: string
   url: string
   started_at: number

@@ -2,6 +2,25 @@ import type { Generated } from 'kysely'
 import type { ConnectionCause, ConnectionGoal, StoredConnectionState } from '../../../domain/connection.ts'
 import type { InstanceKind } from '../../../domain/instance.ts'
 
+/** Endpoints besides the default one, which is in `instances`, where nodes of the previous version use it. */
+export interface EndpointsTable {
+  instance_id: string
+  id: string
+  url: string
+  /** Sealed. */
+  secret: Uint8Array
+  /** Sealed. Signs in addition to the current secret until `previous_secret_until`. */
+  previous_secret: Uint8Array | null
+  previous_secret_until: number | null
+  /** A JSON list of patterns. */
+  events: string
+  active: number
+  description: string | null
+  created_at: number
+  /** The row stays until its deliveries have ended. */
+  deleted_at: number | null
+}
+
 export interface InstancesTable {
   seq: Generated<number>
   id: string
@@ -9,7 +28,12 @@ export interface InstancesTable {
   kind: InstanceKind
   /** SHA-256 of the token; null once the instance is deleted. */
   token_digest: Uint8Array | null
+  /** The URL of the default endpoint, and what else it has. */
   webhook_url: string | null
+  /** A JSON list of patterns; null: the kinds of the contract. */
+  webhook_events: string | null
+  webhook_active: Generated<number>
+  webhook_description: string | null
   /** Sealed. */
   webhook_secret: Uint8Array
   /** Sealed. Signs in addition to the current secret until `previous_secret_until`. */

@@ -8,4 +8,6 @@ export interface NodesTable {
   seen_until: number
   /** 1 if the node runs sandbox instances. Older versions leave the default, 1. */
   sandbox: Generated<number>
+  /** 1 if the node delivers to endpoints. Older versions leave the default, 0. */
+  endpoints: Generated<number>
 }

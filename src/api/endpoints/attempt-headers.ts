@@ -1,0 +1,32 @@
+import type { InstanceId } from '../../domain/ids.ts'
+import type { AttemptRecord } from '../../store/deliveries/deliveries.ts'
+import type { EventDetail } from '../../store/events/events.ts'
+import type { ApiContext } from '../context.ts'
+import type { HeadersOfAttempt } from '../resources/event.ts'
+
+/** Recreates the headers of past attempts from the body, the time and the secrets that were in force. */
+export async function createHeadersOf(
+  { store: { endpoints }, webhooks }: ApiContext,
+  instanceId: InstanceId,
+  event: EventDetail,
+): Promise<HeadersOfAttempt> {
+  const { id: eventId, kind } = event
+  const body = Buffer.from(event.body)
+  const headers = new Map<AttemptRecord, Record<string, string>>()
+  for (const { endpointId, log } of event.deliveries) {
+    const changedAt = await endpoints.findSecretChangedAt(instanceId, endpointId)
+    for (const attempt of log) {
+      const { attemptNumber, startedAt } = attempt
+      const posting = await endpoints.findPosting(instanceId, endpointId, startedAt)
+      if (posting === null) continue
+      const { secrets } = posting
+      const made = webhooks.headersOf({ body, secrets, eventId, kind, attemptNumber, now: startedAt })
+      headers.set(attempt, changedAt !== null && startedAt < changedAt ? withoutSignatures(made) : made)
+    }
+  }
+  return attempt => headers.get(attempt) ?? {}
+}
+
+function withoutSignatures(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !/signature$/i.test(name)))
+}

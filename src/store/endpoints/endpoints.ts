@@ -1,0 +1,52 @@
+import type { Endpoint } from '../../domain/endpoint.ts'
+import type { EndpointId, InstanceId } from '../../domain/ids.ts'
+import type { SigningSecrets } from '../../domain/instance.ts'
+
+export interface EndpointSettings {
+  url: string
+  events: readonly string[]
+  active: boolean
+  description: string | null
+}
+
+export interface NewEndpoint extends EndpointSettings {
+  instanceId: InstanceId
+  id: EndpointId
+  secret: string
+}
+
+/** `old_nodes`: a node of the previous version runs, which would not know the endpoint. */
+export type CreateOutcome =
+  | { kind: 'created'; endpoint: Endpoint }
+  | { kind: 'no_instance' }
+  | { kind: 'too_many' }
+  | { kind: 'old_nodes' }
+
+export type ChangeOutcome = { kind: 'changed'; endpoint: Endpoint } | { kind: 'no_endpoint' } | { kind: 'old_nodes' }
+
+/** What an attempt needs to know about its endpoint. */
+export interface PostingState {
+  secrets: SigningSecrets
+  /** False: its deliveries are held. */
+  active: boolean
+}
+
+/** The endpoints of instances. The default one is the instance's webhook; it exists while that has a URL. */
+export interface Endpoints {
+  create(endpoint: NewEndpoint, now: number): Promise<CreateOutcome>
+  /** The default one first, then by age. Empty if there is no such instance. */
+  list(instanceId: InstanceId): Promise<Endpoint[]>
+  find(instanceId: InstanceId, id: EndpointId): Promise<Endpoint | null>
+  /** A new URL and a new filter apply to later events. */
+  change(instanceId: InstanceId, id: EndpointId, changes: Partial<EndpointSettings>): Promise<ChangeOutcome>
+  /** Its deliveries run to their end, also if it was inactive. False if there is no such endpoint. */
+  delete(instanceId: InstanceId, id: EndpointId, now: number): Promise<boolean>
+  /** The former secret signs in addition to the new one until 24 h after `now`. False if there is no such endpoint. */
+  replaceSecret(instanceId: InstanceId, id: EndpointId, secret: string, now: number): Promise<boolean>
+  /** Besides the default one, every endpoint that may have deliveries, deleted ones included. */
+  listPosting(instanceId: InstanceId): Promise<EndpointId[]>
+  /** The secrets that sign at `now`. Also found while a deleted endpoint, or a deleted instance, has deliveries. */
+  findPosting(instanceId: InstanceId, id: EndpointId, now: number): Promise<PostingState | null>
+  /** When the current secret was set; null if it is the original one. */
+  findSecretChangedAt(instanceId: InstanceId, id: EndpointId): Promise<number | null>
+}

@@ -1,0 +1,304 @@
+import { sql } from 'kysely'
+import { DEFAULT_ENDPOINT, type Endpoint, MAX_ENDPOINTS } from '../../domain/endpoint.ts'
+import type { EndpointId, InstanceId } from '../../domain/ids.ts'
+import { endpointSecretPlace } from '../encryption/sealing.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Core } from '../engine/core.ts'
+import { oneByOne } from '../engine/operation.ts'
+import type { Statements } from '../engine/statement.ts'
+import type {
+  ChangeOutcome,
+  CreateOutcome,
+  EndpointSettings,
+  Endpoints,
+  NewEndpoint,
+  PostingState,
+} from './endpoints.ts'
+import { eventsOf } from './subscriptions.ts'
+
+/** How long a replaced secret signs in addition to the new one (contract §5). */
+const PREVIOUS_SECRET_MS = 24 * 60 * 60_000
+
+interface EndpointRow {
+  instance_id: string
+  id: string
+  url: string | null
+  secret: Uint8Array
+  previous_secret: Uint8Array | null
+  previous_secret_until: number | null
+  events: string | null
+  active: number
+  description: string | null
+  created_at: number
+  deleted_at: number | null
+}
+
+interface Named {
+  instanceId: InstanceId
+  id: EndpointId
+}
+
+export class StoredEndpoints implements Endpoints {
+  readonly #core: Core
+  readonly #operations
+  readonly #findDefault
+  readonly #findOther
+  readonly #listOthers
+  readonly #listPosting
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#operations = operations(core.statements)
+    const { statements } = core
+    this.#findDefault = statements.one((p: Named) => selectDefault(statements).where('id', '=', p.instanceId))
+    this.#findOther = statements.one((p: Named) =>
+      selectOthers(statements).where('instance_id', '=', p.instanceId).where('id', '=', p.id),
+    )
+    this.#listOthers = statements.one((p: { instanceId: InstanceId }) =>
+      selectOthers(statements).where('instance_id', '=', p.instanceId).where('deleted_at', 'is', null),
+    )
+    this.#listPosting = statements.one((p: { instanceId: InstanceId }) =>
+      statements.db
+        .selectFrom('endpoints')
+        .select('id')
+        .where('instance_id', '=', p.instanceId)
+        .where(sql<boolean>`(deleted_at is null or ${HAS_DELIVERIES})`),
+    )
+  }
+
+  async create(endpoint: NewEndpoint, now: number): Promise<CreateOutcome> {
+    const { instanceId, id, secret, events, ...settings } = endpoint
+    const row = {
+      ...settings,
+      instanceId,
+      id,
+      events: JSON.stringify(events),
+      sealed: this.#seal(endpoint, secret),
+      now,
+    }
+    const kind = await this.#core.write(this.#operations.create, row)
+    if (kind !== 'created') return { kind }
+    this.#core.hints.publish('webhook', instanceId)
+    const { url, active, description } = settings
+    const created = { instanceId, id, url, secret, events, active, description }
+    return { kind, endpoint: { ...created, previousSecretUntil: null, createdAt: now } }
+  }
+
+  async list(instanceId: InstanceId): Promise<Endpoint[]> {
+    const [defaults, others] = await Promise.all([
+      this.#core.reader.run(this.#findDefault, { instanceId, id: DEFAULT_ENDPOINT }),
+      this.#core.reader.run(this.#listOthers, { instanceId }),
+    ])
+    const present = defaults.filter(row => row.deleted_at === null && row.url !== null)
+    others.sort((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1))
+    return [...present, ...others].map(row => this.#toEndpoint(row))
+  }
+
+  async find(instanceId: InstanceId, id: EndpointId): Promise<Endpoint | null> {
+    const row = await this.#find({ instanceId, id })
+    return row === undefined || row.deleted_at !== null || row.url === null ? null : this.#toEndpoint(row)
+  }
+
+  async change(instanceId: InstanceId, id: EndpointId, changes: Partial<EndpointSettings>): Promise<ChangeOutcome> {
+    const kind = await this.#core.write(this.#operations.change, { instanceId, id, changes })
+    if (kind !== 'changed') return { kind }
+    this.#core.hints.publish('webhook', instanceId)
+    const endpoint = await this.find(instanceId, id)
+    return endpoint === null ? { kind: 'no_endpoint' } : { kind, endpoint }
+  }
+
+  async delete(instanceId: InstanceId, id: EndpointId, now: number): Promise<boolean> {
+    const deleted = await this.#core.write(this.#operations.delete, { instanceId, id, now })
+    if (deleted) this.#core.hints.publish('webhook', instanceId)
+    return deleted
+  }
+
+  async replaceSecret(instanceId: InstanceId, id: EndpointId, secret: string, now: number): Promise<boolean> {
+    const named = { instanceId, id }
+    const sealed = this.#seal(named, secret)
+    const until = now + PREVIOUS_SECRET_MS
+    const replaced = await this.#core.write(this.#operations.replaceSecret, { ...named, sealed, until })
+    if (replaced) this.#core.hints.publish('webhook', instanceId)
+    return replaced
+  }
+
+  async listPosting(instanceId: InstanceId): Promise<EndpointId[]> {
+    return (await this.#core.reader.run(this.#listPosting, { instanceId })).map(({ id }) => id)
+  }
+
+  async findPosting(instanceId: InstanceId, id: EndpointId, now: number): Promise<PostingState | null> {
+    const row = await this.#find({ instanceId, id })
+    if (row === undefined) return null
+    const previousCounts = row.previous_secret !== null && now < (row.previous_secret_until ?? 0)
+    return {
+      secrets: {
+        current: this.#open(row, row.secret),
+        previous: previousCounts ? this.#open(row, row.previous_secret!) : null,
+      },
+      active: row.active === 1 || row.deleted_at !== null,
+    }
+  }
+
+  async findSecretChangedAt(instanceId: InstanceId, id: EndpointId): Promise<number | null> {
+    const row = await this.#find({ instanceId, id })
+    return row?.previous_secret_until == null ? null : row.previous_secret_until - PREVIOUS_SECRET_MS
+  }
+
+  async #find(named: Named): Promise<EndpointRow | undefined> {
+    const statement = named.id === DEFAULT_ENDPOINT ? this.#findDefault : this.#findOther
+    const [row] = await this.#core.reader.run(statement, named)
+    return row
+  }
+
+  #toEndpoint(row: EndpointRow): Endpoint {
+    return {
+      instanceId: row.instance_id,
+      id: row.id,
+      url: row.url!,
+      secret: this.#open(row, row.secret),
+      previousSecretUntil: row.previous_secret_until,
+      events: eventsOf(row.events),
+      active: row.active === 1,
+      description: row.description,
+      createdAt: row.created_at,
+    }
+  }
+
+  #seal({ instanceId, id }: Named, secret: string): Uint8Array {
+    return this.#core.sealing.seal(instanceId, endpointSecretPlace(instanceId, id), Buffer.from(secret))
+  }
+
+  #open({ instance_id, id }: EndpointRow, sealed: Uint8Array): string {
+    return this.#core.sealing.open(instance_id, endpointSecretPlace(instance_id, id), sealed).toString()
+  }
+}
+
+/**
+ * The endpoint of a row of `endpoints` has an unfinished delivery. A blocked delivery waits for another one of its endpoint,
+ * so that looking for the others is enough.
+ */
+export const HAS_DELIVERIES = sql<boolean>`(exists (select 1 from deliveries as d where d.readiness = 'first'
+    and d.instance_id = endpoints.instance_id and d.endpoint_id = endpoints.id)
+  or exists (select 1 from deliveries as d where d.readiness = 'retry'
+    and d.instance_id = endpoints.instance_id and d.endpoint_id = endpoints.id))`
+
+function selectDefault({ db }: Statements) {
+  return db
+    .selectFrom('instances')
+    .select(['id as instance_id', sql<EndpointId>`${sql.lit(DEFAULT_ENDPOINT)}`.as('id'), 'webhook_url as url'])
+    .select(['webhook_secret as secret', 'previous_secret', 'previous_secret_until', 'webhook_events as events'])
+    .select(['webhook_active as active', 'webhook_description as description', 'created_at', 'deleted_at'])
+}
+
+function selectOthers({ db }: Statements) {
+  return db
+    .selectFrom('endpoints')
+    .select(['instance_id', 'id', 'url', 'secret', 'previous_secret', 'previous_secret_until', 'events'])
+    .select(['active', 'description', 'created_at', 'deleted_at'])
+}
+
+/** What clears the default endpoint: the next URL starts with the contract's kinds. */
+export const CLEARED = { webhook_url: null, webhook_events: null, webhook_active: 1, webhook_description: null }
+
+function operations(statements: Statements) {
+  const { db, dialect, now: storeNow } = statements
+  const ofInstance = ({ instanceId }: { instanceId: InstanceId }) => instanceId
+  const isMissing = (rows: readonly unknown[]) => rows.length === 0
+
+  /** Nodes of the previous version would post the deliveries of every endpoint as those of the default one. */
+  async function hasOldNodes(tx: Transaction): Promise<boolean> {
+    if (!dialect.isShared) return false
+    const old = db.selectFrom('nodes').select('id').where('endpoints', '=', 0).where('seen_until', '>', storeNow)
+    return !isMissing(await tx.query(old.limit(1)))
+  }
+
+  type Creation = Named & Omit<EndpointSettings, 'events'> & { events: string; sealed: Uint8Array; now: number }
+
+  async function create(tx: Transaction, input: Creation): Promise<CreateOutcome['kind']> {
+    const { instanceId, id, url, sealed, events, active, description, now } = input
+    const instance = db
+      .selectFrom('instances')
+      .select('webhook_url')
+      .where('id', '=', instanceId)
+      .where('deleted_at', 'is', null)
+    const [found] = await tx.query(statements.locking(instance, 'update', 'instances'))
+    if (found === undefined) return 'no_instance'
+    if (await hasOldNodes(tx)) return 'old_nodes'
+    const others = db.selectFrom('endpoints').select('id').where('instance_id', '=', instanceId)
+    const count = (await tx.query(others.where('deleted_at', 'is', null))).length + (found.webhook_url === null ? 0 : 1)
+    if (count >= MAX_ENDPOINTS) return 'too_many'
+    const row = { instance_id: instanceId, id, url, secret: sealed, events, active: active ? 1 : 0, description }
+    await tx.query(db.insertInto('endpoints').values({ ...row, created_at: now }))
+    return 'created'
+  }
+
+  async function change(
+    tx: Transaction,
+    { instanceId, id, changes }: Named & { changes: Partial<EndpointSettings> },
+  ): Promise<ChangeOutcome['kind']> {
+    if (await hasOldNodes(tx)) return 'old_nodes'
+    const { url, events, active, description } = changes
+    const set = {
+      ...(url !== undefined && { url }),
+      ...(events !== undefined && { events: JSON.stringify(events) }),
+      ...(active !== undefined && { active: active ? 1 : 0 }),
+      ...(description !== undefined && { description }),
+    }
+    const changed = await update(tx, { instanceId, id }, set)
+    return changed ? 'changed' : 'no_endpoint'
+  }
+
+  /** Sets the columns of `endpoints`, or those of `instances` that mean the same for the default endpoint. */
+  async function update(tx: Transaction, { instanceId, id }: Named, set: Record<string, unknown>): Promise<boolean> {
+    if (id !== DEFAULT_ENDPOINT) {
+      const query = db
+        .updateTable('endpoints')
+        .set({ id, ...set })
+        .where('instance_id', '=', instanceId)
+      return !isMissing(await tx.query(query.where('id', '=', id).where('deleted_at', 'is', null).returning('id')))
+    }
+    const columns = Object.entries(set).map(([name, value]) => [`webhook_${name}`, value])
+    const query = db.updateTable('instances').set({ id: instanceId, ...Object.fromEntries(columns) })
+    const present = query.where('id', '=', instanceId).where('webhook_url', 'is not', null)
+    return !isMissing(await tx.query(present.where('deleted_at', 'is', null).returning('id')))
+  }
+
+  async function replaceSecret(
+    tx: Transaction,
+    { instanceId, id, sealed, until }: Named & { sealed: Uint8Array; until: number },
+  ): Promise<boolean> {
+    if (id === DEFAULT_ENDPOINT) {
+      const query = db
+        .updateTable('instances')
+        .set(eb => ({
+          webhook_secret: sealed,
+          previous_secret: eb.ref('webhook_secret'),
+          previous_secret_until: until,
+        }))
+        .where('id', '=', instanceId)
+        .where('deleted_at', 'is', null)
+      return !isMissing(await tx.query(query.returning('id')))
+    }
+    const query = db
+      .updateTable('endpoints')
+      .set(eb => ({ secret: sealed, previous_secret: eb.ref('secret'), previous_secret_until: until }))
+      .where('instance_id', '=', instanceId)
+      .where('id', '=', id)
+      .where('deleted_at', 'is', null)
+    return !isMissing(await tx.query(query.returning('id')))
+  }
+
+  async function remove(tx: Transaction, { instanceId, id, now }: Named & { now: number }): Promise<boolean> {
+    if (id !== DEFAULT_ENDPOINT) return update(tx, { instanceId, id }, { deleted_at: now })
+    const query = db.updateTable('instances').set(CLEARED).where('id', '=', instanceId)
+    const present = query.where('webhook_url', 'is not', null).where('deleted_at', 'is', null)
+    return !isMissing(await tx.query(present.returning('id')))
+  }
+
+  return {
+    create: oneByOne('endpoints.create', ofInstance, create),
+    change: oneByOne('endpoints.change', ofInstance, change),
+    replaceSecret: oneByOne('endpoints.replaceSecret', ofInstance, replaceSecret),
+    delete: oneByOne('endpoints.delete', ofInstance, remove),
+  }
+}
