@@ -23,6 +23,9 @@ export interface Webhook {
   secret: string
 }
 
+/** How long a replaced webhook secret signs in addition to the new one (contract §5). */
+export const PREVIOUS_SECRET_MS = 24 * 60 * 60_000
+
 /** The secrets in force: the current one and, for 24 h after a rotation, the previous one. */
 export interface SigningSecrets {
   current: string

@@ -110,6 +110,16 @@ test('events that are being retried can be filtered', async () => {
   expect(await page.getByRole('row').count()).toBe(2)
 })
 
+test('while a new secret is introduced, the page says until when the previous one signs', async () => {
+  const { id } = await harness.service.admin.createConnected('New secret')
+  const page = await harness.openSignedIn(`/instances/${id}/webhook`)
+  await page.getByRole('button', { name: 'New secret' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'New secret' }).click()
+  await page.getByText('The previous secret signs too until').waitFor()
+  await page.reload()
+  await page.getByText('The previous secret signs too until').waitFor()
+})
+
 test('a message shows its timeline, each step with its event', async () => {
   const { id, token } = await harness.service.admin.createConnected('Steps')
   const { id: messageId } = await harness.service.instance(id, token).send('15005550001', 'Nobody there')

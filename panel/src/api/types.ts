@@ -6,6 +6,7 @@ import type { FailureCode, MessageState } from '../../../src/domain/message.ts'
 import type { RefusalCode } from '../../../src/domain/refusal.ts'
 
 export type { ActivityView as Activity } from '../../../src/api/resources/activity.ts'
+export type { AdminWebhookView as Webhook } from '../../../src/api/resources/admin-webhook.ts'
 export type { ApiKeyView as ApiKey, CreatedApiKeyView as CreatedApiKey } from '../../../src/api/resources/api-key.ts'
 export type { ConnectionView as Connection } from '../../../src/api/resources/connection.ts'
 export type {
@@ -32,7 +33,6 @@ export type {
   StatisticsBucketView as StatisticsBucket,
   StatisticsView as Statistics,
 } from '../../../src/api/resources/statistics.ts'
-export type { WebhookView as Webhook } from '../../../src/api/resources/webhook.ts'
 export type { WebhookTestView as WebhookTest } from '../../../src/api/resources/webhook-test.ts'
 export type {
   ConnectionCause,

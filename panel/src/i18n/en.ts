@@ -469,9 +469,12 @@ export const en = {
       'Receivers that check webhook-signature have 24 hours: the header carries both signatures for that long.',
     rotateService:
       'Receivers that check X-Service-Signature need the new secret at once: make them accept either secret first.',
+    overlap: 'The previous secret signs too until',
+    overlapText: 'Change the secret in your receiver before then.',
     rotated: 'Events are now signed with a new secret. Update your receiver.',
     verify: 'Check the signature',
-    verifyHint: 'Ready to paste. Each example takes the raw body, before it is parsed.',
+    verifyHint:
+      'Ready to paste. Each example takes the raw body, before it is parsed, and accepts both secrets while a new one is introduced.',
   },
   phone: {
     title: 'Simulated phone',

@@ -504,9 +504,12 @@ export const ptBr: Words = {
     rotateStandard: 'Receptores que conferem webhook-signature têm 24 h: por esse tempo ele leva as duas assinaturas.',
     rotateService:
       'Receptores que conferem X-Service-Signature precisam do novo segredo de imediato: faça antes com que aceitem qualquer um dos dois.',
+    overlap: 'O segredo anterior também assina até',
+    overlapText: 'Troque o segredo no seu receptor antes disso.',
     rotated: 'Os eventos agora são assinados com um novo segredo. Atualize seu receptor.',
     verify: 'Conferir a assinatura',
-    verifyHint: 'Pronto para colar. Todos recebem o corpo bruto, como chegou, antes de ser interpretado.',
+    verifyHint:
+      'Pronto para colar. Todos recebem o corpo bruto, antes de ser interpretado, e aceitam os dois segredos durante a troca.',
   },
   phone: {
     title: 'Telefone simulado',

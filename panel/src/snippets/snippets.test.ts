@@ -10,6 +10,8 @@ interface Vector {
   name: string
   body: string
   secret: string
+  /** Set after a rotation, when both secrets sign. */
+  previousSecret: string | null
   headers: Record<string, string>
 }
 
@@ -22,19 +24,29 @@ interface Case {
   name: string
   body: string
   secret: string
-  signature: string
+  /** With names in lower case. */
+  headers: Record<string, string>
   isGood: boolean
 }
 
-/** Every vector, and copies with one part changed. */
-const CASES: Case[] = vectors.flatMap(({ name, body, secret, headers }) => {
-  const signature = headers['X-Service-Signature']!
+/** Every vector, also with the secret of before a rotation, and copies with one part changed. */
+const CASES: Case[] = vectors.flatMap(({ name, body, secret, previousSecret, headers: given }) => {
+  const headers = Object.fromEntries(Object.entries(given).map(([header, value]) => [header.toLowerCase(), value]))
+  const { 'webhook-signature': _, ...unsigned } = headers
+  const otherSecret = secret.replace(/^whsec_../, 'whsec_zz')
   return [
-    { name, body, secret, signature, isGood: true },
-    { name: `${name}, another body`, body: `${body} `, secret, signature, isGood: false },
-    { name: `${name}, another secret`, body, secret: `${secret}x`, signature, isGood: false },
-    { name: `${name}, no signature`, body, secret, signature: '', isGood: false },
+    { name, body, secret, headers, isGood: true },
+    ...(previousSecret
+      ? [{ name: `${name}, not rotated yet`, body, secret: previousSecret, headers, isGood: true }]
+      : []),
+    { name: `${name}, another body`, body: `${body} `, secret, headers, isGood: false },
+    { name: `${name}, another time`, body, secret, headers: { ...headers, 'webhook-timestamp': '1' }, isGood: false },
+    { name: `${name}, another secret`, body, secret: otherSecret, headers, isGood: false },
+    { name: `${name}, no signature`, body, secret, headers: unsigned, isGood: false },
   ]
+})
+test('one of the vectors is signed during a rotation', () => {
+  expect(CASES.some(({ name }) => name.endsWith('not rotated yet'))).toBe(true)
 })
 const EXPECTED = CASES.map(({ isGood }) => isGood)
 
@@ -59,7 +71,7 @@ function judge(program: string, args: readonly string[]): boolean[] {
 
 describe('the snippets of the webhook page accept genuine signatures of Pombal, and nothing else', () => {
   test('Node', () => {
-    const judged = CASES.map(({ body, signature, secret }) => isFromPombal(Buffer.from(body), signature, secret))
+    const judged = CASES.map(({ body, headers, secret }) => isFromPombal(Buffer.from(body), headers, secret))
     expect(judged).toEqual(EXPECTED)
   })
 
@@ -67,9 +79,8 @@ describe('the snippets of the webhook page accept genuine signatures of Pombal, 
     const code = readFileSync(join(HERE, 'verify-n8n.txt'), 'utf8')
     const AsyncFunction = Object.getPrototypeOf(async () => undefined).constructor as FunctionConstructor
     const run = new AsyncFunction('require', '$env', '$json', '$itemIndex', code)
-    for (const { name, body, secret, signature, isGood } of CASES) {
+    for (const { name, body, secret, headers, isGood } of CASES) {
       const helpers = { getBinaryDataBuffer: async () => Buffer.from(body) }
-      const headers = signature ? { 'x-service-signature': signature } : {}
       const require = createRequire(import.meta.url)
       const ran = run.call({ helpers }, require, { POMBAL_WEBHOOK_SECRET: secret }, { headers }, 0)
       if (isGood) expect(await ran, name).toEqual({ json: JSON.parse(body) })
@@ -84,7 +95,7 @@ describe('the snippets of the webhook page accept genuine signatures of Pombal, 
       'sys.dont_write_bytecode = True',
       'from verify import is_from_pombal',
       'cases = json.load(open("cases.json", encoding="utf-8"))',
-      'print(json.dumps([is_from_pombal(c["body"].encode(), c["signature"], c["secret"]) for c in cases]))',
+      'print(json.dumps([is_from_pombal(c["body"].encode(), c["headers"], c["secret"]) for c in cases]))',
     ]
     expect(judge('python3', ['-c', program.join('\n')])).toEqual(EXPECTED)
   })
@@ -93,7 +104,9 @@ describe('the snippets of the webhook page accept genuine signatures of Pombal, 
     const program = [
       `require ${JSON.stringify(join(HERE, 'verify.php'))};`,
       '$cases = json_decode(file_get_contents("cases.json"), true);',
-      '$judge = fn($c) => isFromPombal($c["body"], $c["signature"], $c["secret"]);',
+      '$key = fn($name) => "HTTP_" . strtoupper(strtr($name, "-", "_"));',
+      '$server = fn($c) => array_combine(array_map($key, array_keys($c["headers"])), $c["headers"]);',
+      '$judge = fn($c) => isFromPombal($c["body"], $server($c), $c["secret"]);',
       'echo json_encode(array_map($judge, $cases));',
     ]
     expect(judge('php', ['-r', program.join('\n')])).toEqual(EXPECTED)
@@ -116,14 +129,16 @@ const GO_TEST = `package pombal
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"testing"
 )
 
 func TestVectors(t *testing.T) {
 	var cases []struct {
-		Name, Body, Secret, Signature string
-		IsGood                        bool
+		Name, Body, Secret string
+		Headers            map[string]string
+		IsGood             bool
 	}
 	text, err := os.ReadFile("cases.json")
 	if err != nil {
@@ -133,7 +148,11 @@ func TestVectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range cases {
-		if IsFromPombal([]byte(c.Body), c.Signature, c.Secret) != c.IsGood {
+		headers := http.Header{}
+		for name, value := range c.Headers {
+			headers.Set(name, value)
+		}
+		if IsFromPombal([]byte(c.Body), headers, c.Secret) != c.IsGood {
 			t.Errorf("%s: not %v", c.Name, c.IsGood)
 		}
 	}

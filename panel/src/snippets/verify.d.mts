@@ -1,1 +1,1 @@
-export function isFromPombal(body: Buffer, signature: string | undefined, secret: string): boolean
+export function isFromPombal(body: Buffer, headers: Readonly<Record<string, string>>, secret: string): boolean

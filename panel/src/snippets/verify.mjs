@@ -1,8 +1,13 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** @param {Buffer} body the raw body @param {string} signature the header X-Service-Signature */
-export function isFromPombal(body, signature, secret) {
-  const expected = Buffer.from(`sha256=${createHmac('sha256', secret).update(body).digest('hex')}`)
-  const given = Buffer.from(signature ?? '')
-  return given.length === expected.length && timingSafeEqual(given, expected)
+/** @param {Buffer} body the raw body @param headers the headers, with names in lower case */
+export function isFromPombal(body, headers, secret) {
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
+  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.`
+  const expected = Buffer.from(createHmac('sha256', key).update(signed).update(body).digest('base64'))
+  // For 24 hours after a new secret was created, there is a signature with each of the two.
+  return (headers['webhook-signature'] ?? '').split(' ').some(entry => {
+    const given = Buffer.from(entry.slice('v1,'.length))
+    return given.length === expected.length && timingSafeEqual(given, expected)
+  })
 }

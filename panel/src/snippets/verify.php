@@ -1,8 +1,16 @@
 <?php
 
-/** $body: file_get_contents('php://input'); $signature: $_SERVER['HTTP_X_SERVICE_SIGNATURE'] */
-function isFromPombal(string $body, string $signature, string $secret): bool
+/** $body: file_get_contents('php://input') */
+function isFromPombal(string $body, array $server, string $secret): bool
 {
-    $expected = 'sha256=' . hash_hmac('sha256', $body, $secret);
-    return hash_equals($expected, $signature);
+    $key = base64_decode(substr($secret, strlen('whsec_')));
+    $signed = "{$server['HTTP_WEBHOOK_ID']}.{$server['HTTP_WEBHOOK_TIMESTAMP']}.$body";
+    $expected = 'v1,' . base64_encode(hash_hmac('sha256', $signed, $key, true));
+    // For 24 hours after a new secret was created, there is a signature with each of the two.
+    foreach (explode(' ', $server['HTTP_WEBHOOK_SIGNATURE'] ?? '') as $given) {
+        if (hash_equals($expected, $given)) {
+            return true;
+        }
+    }
+    return false;
 }

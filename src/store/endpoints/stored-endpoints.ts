@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { DEFAULT_ENDPOINT, type Endpoint, MAX_ENDPOINTS } from '../../domain/endpoint.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
+import { PREVIOUS_SECRET_MS } from '../../domain/instance.ts'
 import { endpointSecretPlace } from '../encryption/sealing.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
@@ -15,9 +16,6 @@ import type {
   PostingState,
 } from './endpoints.ts'
 import { eventsOf } from './subscriptions.ts'
-
-/** How long a replaced secret signs in addition to the new one (contract §5). */
-const PREVIOUS_SECRET_MS = 24 * 60 * 60_000
 
 interface EndpointRow {
   instance_id: string

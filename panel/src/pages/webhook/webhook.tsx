@@ -13,7 +13,7 @@ import { useToast } from '../../components/feedback/toasts.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { EyeIcon } from '../../components/icons.tsx'
 import { Card, PageHead } from '../../components/panels.tsx'
-import { duration } from '../../components/time.tsx'
+import { duration, Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { useInstance } from '../instance/instance.tsx'
 import { Snippets } from './snippets.tsx'
@@ -198,6 +198,11 @@ function SecretCard({ webhook }: { webhook: Webhook }) {
           {isShown ? words.webhook.hide : words.webhook.reveal}
         </Button>
       </div>
+      {webhook.previousSecretUntil && (
+        <p className={classes.overlap} role="status">
+          {words.webhook.overlap} <Time at={webhook.previousSecretUntil} />. {words.webhook.overlapText}
+        </p>
+      )}
       <Confirm
         opened={isRotating}
         onClose={() => setRotating(false)}

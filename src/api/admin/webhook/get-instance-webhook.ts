@@ -1,10 +1,12 @@
 import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
+import { adminWebhookSchema } from '../../resources/admin-webhook.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { webhookSchema, webhookView } from '../../resources/webhook.ts'
 import { instanceParams, orNotFound } from '../instances/instance-params.ts'
+import { showWebhook } from './show-webhook.ts'
 
-export function getInstanceWebhook(api: Api, { store }: ApiContext): void {
+export function getInstanceWebhook(api: Api, context: ApiContext): void {
+  const { store } = context
   api.get(
     '/instances/:id/webhook',
     {
@@ -13,13 +15,15 @@ export function getInstanceWebhook(api: Api, { store }: ApiContext): void {
         summary: 'Read the webhook of an instance',
         tags: ['Webhooks'],
         params: instanceParams,
-        response: { 200: dataOf(webhookSchema, 'The current configuration.') },
+        response: { 200: dataOf(adminWebhookSchema, 'The current configuration.') },
       },
       config: { refusals: ['instance_not_found'] },
     },
     async request => {
       const { id } = request.params
-      return { data: webhookView(orNotFound(isId(id) ? await store.instances.findWebhook(id) : null)) }
+      return {
+        data: await showWebhook(context, orNotFound(isId(id) ? await store.instances.findWebhook(id) : null)),
+      }
     },
   )
 }

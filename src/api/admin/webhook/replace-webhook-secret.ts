@@ -1,12 +1,14 @@
 import { DEFAULT_ENDPOINT } from '../../../domain/endpoint.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
+import { adminWebhookSchema } from '../../resources/admin-webhook.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { webhookSchema, webhookView } from '../../resources/webhook.ts'
 import { instanceParams, orNotFound } from '../instances/instance-params.ts'
 import { newWebhookSecret } from '../secrets.ts'
+import { showWebhook } from './show-webhook.ts'
 
-export function replaceWebhookSecret(api: Api, { store, now }: ApiContext): void {
+export function replaceWebhookSecret(api: Api, context: ApiContext): void {
+  const { store, now } = context
   api.post(
     '/instances/:id/webhook/secret',
     {
@@ -18,14 +20,14 @@ export function replaceWebhookSecret(api: Api, { store, now }: ApiContext): void
           '`webhook-signature` has a second signature with the old secret. `X-Service-Signature` has only the new one.',
         tags: ['Webhooks'],
         params: instanceParams,
-        response: { 200: dataOf(webhookSchema, 'The configuration with the new secret.') },
+        response: { 200: dataOf(adminWebhookSchema, 'The configuration with the new secret.') },
       },
       config: { refusals: ['instance_not_found'] },
     },
     async request => {
       const { id } = request.params
       if (isId(id)) await store.endpoints.replaceSecret(id, DEFAULT_ENDPOINT, newWebhookSecret(), now())
-      return { data: webhookView(orNotFound(isId(id) ? await store.instances.findWebhook(id) : null)) }
+      return { data: await showWebhook(context, orNotFound(isId(id) ? await store.instances.findWebhook(id) : null)) }
     },
   )
 }

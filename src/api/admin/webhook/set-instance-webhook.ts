@@ -1,9 +1,11 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkWebhookUrl, isId } from '../../input.ts'
+import { adminWebhookSchema } from '../../resources/admin-webhook.ts'
 import { dataOf, nullable } from '../../resources/schema-kit.ts'
-import { urlSchema, webhookSchema, webhookView } from '../../resources/webhook.ts'
+import { urlSchema } from '../../resources/webhook.ts'
 import { instanceParams, orNotFound } from '../instances/instance-params.ts'
+import { showWebhook } from './show-webhook.ts'
 
 export function setInstanceWebhook(api: Api, context: ApiContext): void {
   const { store } = context
@@ -17,7 +19,7 @@ export function setInstanceWebhook(api: Api, context: ApiContext): void {
         tags: ['Webhooks'],
         params: instanceParams,
         body: Type.Object({ url: nullable(urlSchema) }, { title: 'WebhookUrlOrNull' }),
-        response: { 200: dataOf(webhookSchema, 'The updated configuration.') },
+        response: { 200: dataOf(adminWebhookSchema, 'The updated configuration.') },
       },
       config: { refusals: ['instance_not_found', 'invalid_request'] },
     },
@@ -25,7 +27,8 @@ export function setInstanceWebhook(api: Api, context: ApiContext): void {
       const { id } = request.params
       const { url } = request.body
       if (url !== null) checkWebhookUrl(url, context.checkWebhookUrl)
-      return { data: webhookView(orNotFound(isId(id) ? await store.instances.setWebhookUrl(id, url) : null)) }
+      const changed = orNotFound(isId(id) ? await store.instances.setWebhookUrl(id, url) : null)
+      return { data: await showWebhook(context, changed) }
     },
   )
 }

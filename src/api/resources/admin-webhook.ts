@@ -1,0 +1,22 @@
+import { type Static, Type } from 'typebox'
+import { PREVIOUS_SECRET_MS, type Webhook } from '../../domain/instance.ts'
+import { moment, nullable, toIsoOrNull } from './schema-kit.ts'
+import { webhookSchema, webhookView } from './webhook.ts'
+
+export const adminWebhookSchema = Type.Object(
+  {
+    ...webhookSchema.properties,
+    previousSecretUntil: nullable(
+      moment('Until when the previous secret signs too, in `webhook-signature`; null if there is none.'),
+    ),
+  },
+  { title: 'AdminWebhook', description: 'The webhook of an instance, with the overlap of a new secret.' },
+)
+
+export type AdminWebhookView = Static<typeof adminWebhookSchema>
+
+/** @param secretChangedAt null if it is the original one */
+export function adminWebhookView(webhook: Webhook, secretChangedAt: number | null, now: number): AdminWebhookView {
+  const until = secretChangedAt === null ? 0 : secretChangedAt + PREVIOUS_SECRET_MS
+  return { ...webhookView(webhook), previousSecretUntil: toIsoOrNull(until > now ? until : null) }
+}
