@@ -8,10 +8,16 @@ const { values, positionals } = parseArgs({
   options: { port: { type: 'string', default: '3000' }, 'metrics-port': { type: 'string', default: '0' } },
 })
 const [name = ''] = positionals
+const { LIST_PATH, LIST_KEY } = process.env
 if (!Object.hasOwn(ATTACKS, name)) {
   console.error(`usage: node test/attacks/attacker.ts NAME [--port 3000] [--metrics-port N]
+LIST_PATH and LIST_KEY: the list that large-lists requests, and the admin key
 NAME: ${Object.keys(ATTACKS).join(', ')}`)
   process.exit(2)
 }
-await startAttack(name as AttackName, { port: Number(values.port), metricsPort: Number(values['metrics-port']) })
+await startAttack(name as AttackName, {
+  port: Number(values.port),
+  metricsPort: Number(values['metrics-port']),
+  ...(LIST_PATH && LIST_KEY && { list: { path: LIST_PATH, key: LIST_KEY } }),
+})
 console.log('started')

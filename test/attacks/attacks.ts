@@ -7,6 +7,8 @@ export interface Target {
   port: number
   /** The value of `METRICS_PORT`, if set. */
   metricsPort?: number
+  /** A list of large events, and the key that may read it. */
+  list?: { path: string; key: string }
 }
 
 /** Starts the attack, which continues until the process is killed. Resolves once it has started. */
@@ -194,6 +196,13 @@ export const ATTACKS = {
         () =>
           `GET /admin/v1/instances HTTP/1.1\r\nHost: x\r\nCookie: pombal_session=${randomBytes(33).toString('base64url').slice(0, 43)}\r\n\r\n`,
       ),
+    )
+  },
+  /** Five callers with a key who list the largest events again and again. */
+  'large-lists': async target => {
+    const { path, key } = target.list ?? { path: '/', key: '' }
+    times(5, () =>
+      requestForever(target, () => `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`),
     )
   },
   'idle-metrics': async ({ metricsPort = 0 }) => {

@@ -1,12 +1,16 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { createDatabase } from '../databases/database.ts'
+import { insertEvents } from '../databases/insert-events.ts'
 import { killOnExit } from '../kill-on-exit.ts'
 import { Service } from '../service.ts'
 import type { AttackName } from './attacks.ts'
 import { type Measured, measureCallers, residentMib } from './callers.ts'
 
 const ATTACKER = join(import.meta.dirname, 'attacker.ts')
+/** As many as one page of a list shows, each with a text of 1 MB. */
+const LARGE_EVENTS = { count: 200, length: 1_000_000 }
 const PASSWORD = 'a password that nobody guesses'
 
 /** A service with one caller, a password and a metrics port. Attacks run in processes of their own. */
@@ -38,11 +42,28 @@ export class AttackHarness {
     })
   }
 
+  /** An instance on SQLite with large events: those of this version, and older ones with the whole text. @returns the path of their list */
+  async #addLargeEvents(): Promise<string> {
+    const { admin, dataDir } = this.service
+    const { id } = await admin.createInstance('whatsapp')
+    const database = await createDatabase('sqlite', '')
+    for (const form of ['old', 'new'] as const) {
+      const statements = insertEvents('sqlite', id, { ...LARGE_EVENTS, form })
+      for (const statement of statements) await database.run(statement, dataDir)
+    }
+    return `/admin/v1/instances/${id}/events?limit=${LARGE_EVENTS.count}`
+  }
+
   /** Runs the attack, and measures what other callers see meanwhile, and by how much the service grows. */
   async under(name: AttackName, forMs: number, meanwhile = async () => {}): Promise<Measured & { grewMib: number }> {
+    const list =
+      name === 'large-lists' ? { LIST_PATH: await this.#addLargeEvents(), LIST_KEY: this.service.adminKey } : {}
     const beforeMib = residentMib(this.service.pid ?? 0)
     const ports = ['--port', portOf(this.service.url), '--metrics-port', portOf(this.metricsUrl)]
-    const attacker = spawn(process.execPath, [ATTACKER, name, ...ports], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const attacker = spawn(process.execPath, [ATTACKER, name, ...ports], {
+      env: { ...process.env, ...list },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     killOnExit(attacker)
     const ended = once(attacker, 'exit')
     try {

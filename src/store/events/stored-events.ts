@@ -1,4 +1,4 @@
-import { type AliasedExpression, type Kysely, type SelectQueryBuilder, sql } from 'kysely'
+import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { DeliveryFilter } from '../../domain/delivery.ts'
 import { type EventKind, otherSideOf } from '../../domain/event.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
@@ -9,6 +9,7 @@ import { idBefore, toPage } from '../engine/cursor.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Database } from '../engine/schema/database.ts'
+import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import {
   digestsOf,
@@ -18,7 +19,7 @@ import {
   incomingOperation,
   isGroup,
 } from '../messages/incoming.ts'
-import { type Slice, search } from '../messages/searching.ts'
+import { FEW, type Slice, search, WINDOW } from '../messages/searching.ts'
 import { EventDetails } from './event-detail.ts'
 import { EventFeed } from './event-feed.ts'
 import type { EventRecorder } from './event-recorder.ts'
@@ -33,7 +34,7 @@ interface EventRow extends SummaryRow {
   recipient: string | null
   chat: string | null
   sender: string | null
-  old_body: string | null
+  short_body: string | null
 }
 
 /** Lists do not read longer bodies. */
@@ -77,33 +78,38 @@ export class StoredEvents implements Events {
     filter: { state?: DeliveryFilter | undefined; kind?: EventKind | undefined } = {},
   ): Promise<Page<EventRecord>> {
     const { reader, statements } = this.#core
+    const { db } = statements
     const { state, kind } = filter
-    const isIndexed = kind === undefined && state !== 'not_posted'
     const slice: Slice = { below: idBefore(page, 'evt'), from: '' }
-    const ids = (part: Slice) =>
-      statements.db
-        .selectFrom(idsOfState(statements.db, instanceId, state, part))
-        .select('ids.id')
-        // Several endpoints may have a delivery in this state.
-        .distinct()
-        .orderBy('ids.id', 'desc')
-    const find = (part: Slice, limit: number) => {
-      let query = withOtherSide(withLatestDelivery(statements.db.selectFrom('events'), state))
+    const limit = page.limit + 1
+    const isIndexed = kind === undefined && state !== 'not_posted'
+    const isByState = state !== undefined && state !== 'not_posted'
+    const ids = (part: Slice, count: number) => idsOfState(statements, instanceId, state, part, count)
+    const find = (part: Slice, atMost: number, among: number) => {
+      const events = isByState
+        ? db.selectFrom('events').select(LISTED).where('id', 'in', ids(part, among))
+        : eventsBelow(statements, instanceId, part.below, among)
+      let query = withOtherSide(withLatestDelivery(selectFrom(db, events), state))
         .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id'])
         .where('events.instance_id', '=', instanceId)
+        .where('events.id', '>=', part.from)
         .orderBy('events.id', 'desc')
-        .limit(limit)
+        .limit(atMost)
       if (kind !== undefined) query = query.where('events.kind', '=', kind)
       if (state === 'not_posted') query = query.where(sql<boolean>`open.seq is null and done.seq is null`)
-      const shown = isIndexed ? ids(part).limit(limit) : ids(part)
-      return reader.query(query.where('events.id', 'in', shown))
+      return reader.query(query)
     }
     const edge = async (part: Slice, distance: number) => {
-      const [row] = await reader.query(ids(part).offset(distance).limit(1))
+      const end = ids(part, distance + 1).offset(distance)
+      const [row] = await reader.query(end.limit(1))
       return row?.id ?? null
     }
-    const limit = page.limit + 1
-    const rows = isIndexed ? await find(slice, limit) : await search(slice, limit, edge, find)
+    // SQLite compares whole rows to find one by its ID, and blocks the process meanwhile.
+    const { isShared } = statements.dialect
+    const isFast = isIndexed && (isShared || !isByState)
+    const rows = isFast
+      ? await find(slice, limit, limit)
+      : await search(slice, limit, edge, find, isShared ? WINDOW : FEW)
     return toPage(
       rows,
       page.limit,
@@ -140,26 +146,66 @@ export class StoredEvents implements Events {
   }
 }
 
-/** The IDs of the events with a latest delivery in `state`. Each state has its own index; for `not_posted` these are all IDs. */
+/**
+ * The IDs of the first `count` events with a latest delivery in `state`, highest first. Each state has its own
+ * index; for `not_posted` these are all IDs.
+ */
 function idsOfState(
-  db: Kysely<Database>,
+  statements: Statements,
   instanceId: InstanceId,
   state: DeliveryFilter | undefined,
   { below, from }: Slice,
-): AliasedExpression<{ id: EventId }, 'ids'> {
+  count: number,
+): SelectQueryBuilder<Database, 'events', { id: EventId }> {
   if (state === undefined || state === 'not_posted') {
-    const all = db.selectFrom('events').select('id').where('instance_id', '=', instanceId)
-    return all.where('id', '<', below).where('id', '>=', from).as('ids')
+    const ids = selectFrom(statements.db, eventsBelow(statements, instanceId, below, count)).select('events.id')
+    return ids.where('events.instance_id', '=', instanceId).where('events.id', '>=', from).orderBy('events.id', 'desc')
   }
   const open = state === 'pending' || state === 'retrying' || state === 'blocked'
-  return db
+  const ids = statements.db
     .selectFrom(open ? 'deliveries' : 'finished_deliveries')
     .select('event_id as id')
+    // Several endpoints may have a delivery in this state.
+    .distinct()
     .where('instance_id', '=', instanceId)
     .where('event_id', '<', below)
     .where('event_id', '>=', from)
     .where(conditionOfState(state))
-    .as('ids')
+    .orderBy('event_id', 'desc')
+    .limit(count)
+  // Only the result matters to the caller.
+  return ids as unknown as SelectQueryBuilder<Database, 'events', { id: EventId }>
+}
+
+/** The columns of `events` that lists read, with the body only if it is short. */
+const LISTED = [
+  'instance_id',
+  'id',
+  'kind',
+  'timestamp',
+  'created_at',
+  'message_id',
+  sql<string | null>`case when octet_length(body) <= ${sql.lit(MAX_LISTED_BODY_BYTES)} then body end`.as('short_body'),
+] as const
+
+/**
+ * The next `count` events, highest ID first. On SQLite events of other instances may follow the last one of this instance: it
+ * would compare each row with a lower bound, and for that read the whole row with its body.
+ */
+function eventsBelow({ db, dialect }: Statements, instanceId: InstanceId, below: string, count: number) {
+  const query = db
+    .selectFrom('events')
+    .select(LISTED)
+    .where(sql<boolean>`(instance_id, id) < (${instanceId}, ${below})`)
+    .orderBy('instance_id', 'desc')
+    .orderBy('id', 'desc')
+    .limit(count)
+  return dialect.isShared ? query.where('instance_id', '=', instanceId) : query
+}
+
+/** Selects from a subquery as if it were the table of the events. */
+function selectFrom(db: Kysely<Database>, events: SelectQueryBuilder<Database, 'events', object>) {
+  return db.selectFrom(events.as('events') as never) as unknown as SelectQueryBuilder<Database, 'events', unknown>
 }
 
 /** A literal, not a parameter: SQLite uses a partial index only if the query states the index's condition. */
@@ -170,7 +216,7 @@ function conditionOfState(state: Exclude<DeliveryFilter, 'not_posted'>) {
   return sql<boolean>`state = ${sql.lit(state)} and superseded = 0`
 }
 
-/** Selects the other party of an event. Reads the body only if it is short and no message row exists. */
+/** Selects the other party of an event; the body, if it is short, only without a row of the message. */
 function withOtherSide<O>(query: SelectQueryBuilder<Database, 'events', O>) {
   return query
     .leftJoin('messages as sent', join =>
@@ -181,15 +227,14 @@ function withOtherSide<O>(query: SelectQueryBuilder<Database, 'events', O>) {
     )
     .select(['sent.recipient', 'received.chat', 'received.sender'])
     .select(
-      sql<string | null>`case when sent.id is null and received.id is null
-        and octet_length(events.body) <= ${sql.lit(MAX_LISTED_BODY_BYTES)} then events.body end`.as('old_body'),
+      sql<string | null>`case when sent.id is null and received.id is null then events.short_body end`.as('short_body'),
     )
 }
 
-function otherSide({ recipient, chat, sender, old_body }: EventRow): string {
+function otherSide({ recipient, chat, sender, short_body }: EventRow): string {
   if (recipient !== null) return recipient
   if (chat !== null && sender !== null) return isGroup(chat) ? chat : sender
-  return old_body === null ? '' : otherSideOf(old_body)
+  return short_body === null ? '' : otherSideOf(short_body)
 }
 
 function toRecord(row: EventRow, state: DeliveryFilter | undefined): EventRecord {

@@ -1,23 +1,25 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Slice, search, WINDOW } from './searching.ts'
+import { FEW, type Slice, search, WINDOW } from './searching.ts'
 
 test('finds the same rows as one query over all rows, reading one window at a time', async () => {
   const property = fc.asyncProperty(
     fc.nat({ max: 3 * WINDOW }),
     fc.nat({ max: 2_000 }),
     fc.integer({ min: 1, max: 20 }),
-    async (count, every, limit) => {
+    fc.constantFrom(WINDOW, FEW),
+    async (count, every, limit, first) => {
       const rows = Array.from({ length: count }, (_, index) => String(count - index).padStart(6, '0'))
       const within = ({ below, from }: Slice) => rows.filter(row => row < below && row >= from)
       const wanted = (row: string) => Number(row) % (every + 1) === 0
       const edge = async (slice: Slice, distance: number) => within(slice)[distance] ?? null
-      const find = async (slice: Slice, at: number) => {
-        expect(within(slice).length).toBeLessThanOrEqual(WINDOW + 1)
+      const find = async (slice: Slice, at: number, among: number) => {
+        expect(within(slice).length).toBeLessThanOrEqual(among)
+        expect(among).toBeLessThanOrEqual(WINDOW + 1)
         expect(at, 'it stops once it has found enough').toBeGreaterThan(0)
         return within(slice).filter(wanted).slice(0, at)
       }
-      const found = await search({ below: '~', from: '' }, limit, edge, find)
+      const found = await search({ below: '~', from: '' }, limit, edge, find, first)
       expect(found).toEqual(rows.filter(wanted).slice(0, limit))
     },
   )

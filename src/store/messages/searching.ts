@@ -2,6 +2,10 @@ import { setImmediate } from 'node:timers/promises'
 
 /** Rows read before the search yields to the event loop. */
 export const WINDOW = 5_000
+/** The same at first, for rows that may be large. */
+export const FEW = 16
+/** After a window that took longer, the next one is as small as the first one. */
+const SLOW_MS = 10
 
 /** A range of rows in the order of their IDs. */
 export interface Slice {
@@ -16,20 +20,26 @@ export interface Slice {
  * block the process.
  *
  * @param edge finds the ID of the row at this distance from the slice's upper end; null if the slice is shorter
- * @param find finds the first `limit` rows of the slice that meet the condition
+ * @param find finds the first `limit` rows of the slice, which has at most `among`, that meet the condition
+ * @param first the size of the first window; later ones are larger if the rows are read quickly
  */
 export async function search<R>(
   slice: Slice,
   limit: number,
   edge: (slice: Slice, distance: number) => Promise<string | null>,
-  find: (slice: Slice, limit: number) => Promise<R[]>,
+  find: (slice: Slice, limit: number, among: number) => Promise<R[]>,
+  first = WINDOW,
 ): Promise<R[]> {
   const found: R[] = []
+  let window = first
   for (let { below } = slice; ; ) {
-    const end = await edge({ ...slice, below }, WINDOW)
-    found.push(...(await find({ below, from: end ?? slice.from }, limit - found.length)))
+    const startedAt = performance.now()
+    const end = await edge({ ...slice, below }, window)
+    const rows = await find({ below, from: end ?? slice.from }, limit - found.length, window + 1)
+    found.push(...rows)
     if (end === null || found.length >= limit) return found
     below = end
+    window = performance.now() - startedAt < SLOW_MS ? Math.min(4 * window, WINDOW) : first
     await setImmediate()
   }
 }
