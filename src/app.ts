@@ -4,6 +4,9 @@ import { availableParallelism, hostname } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DestinationStream, Logger } from 'pino'
+import { testMessage } from './alerts/message.ts'
+import { AlertSender } from './alerts/send.ts'
+import { startAlerts } from './alerts/watch.ts'
 import type { Api } from './api/context.ts'
 import { createServer } from './api/server.ts'
 import type { Settings } from './config.ts'
@@ -110,6 +113,7 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
     mayAct,
     onLeaseLost: instanceId => supervisor.onLeaseLost(instanceId),
   })
+  const alerts = openAlerts(context, webhooks)
   const threads = openThreads(context, mayAct)
   const supervisor = startSupervisor(context, {
     sandbox,
@@ -130,7 +134,7 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
     })
   const metricsPort = await openMetricsPort(context, renderMetrics)
   if (metricsPort !== null) ownPorts.push(metricsPort)
-  api = await createApi(context, { adminKey: keys.adminKey, sandbox, webhooks, readiness, renderMetrics })
+  api = await createApi(context, { adminKey: keys.adminKey, sandbox, webhooks, alerts, readiness, renderMetrics })
   await api.listen({ host: settings.host, port: settings.port, backlog: LISTEN_BACKLOG })
   const { port } = api.server.address() as AddressInfo
   ownPorts.push(port)
@@ -172,6 +176,27 @@ function startWebhooks(
   })
   closers.push(() => dispatcher.close())
   return { guard, poster, dispatcher }
+}
+
+function openAlerts({ settings, logger, store, closers }: NodeContext, { poster }: Webhooks): AlertSender {
+  const { now } = store.clock
+  const sender = new AlertSender({ post: poster, mail: settings.mail, version: settings.version, now })
+  const { dataDir } = settings
+  const watch = startAlerts({
+    alerts: store.alerts,
+    sender,
+    dataDir,
+    host: hostname(),
+    url: panelUrl(settings),
+    logger,
+    now,
+  })
+  closers.push(() => watch.stop())
+  return sender
+}
+
+function panelUrl({ publicUrl }: Settings): string | null {
+  return publicUrl?.href ?? null
 }
 
 function startSupervisor(
@@ -272,13 +297,14 @@ interface ApiParts {
   adminKey: string
   sandbox: Sandbox | null
   webhooks: Webhooks
+  alerts: AlertSender
   readiness: Readiness
   renderMetrics: () => Promise<MetricsText>
 }
 
 function createApi(
   { settings, logger, store }: NodeContext,
-  { adminKey, sandbox, webhooks, readiness, renderMetrics }: ApiParts,
+  { adminKey, sandbox, webhooks, alerts, readiness, renderMetrics }: ApiParts,
 ): Promise<Api> {
   return createServer({
     store,
@@ -309,6 +335,10 @@ function createApi(
       headersOf: ({ secrets, ...attempt }) =>
         signatureHeaders({ ...attempt, keys: signingKeys(secrets), version: settings.version }),
       post: request => webhooks.poster.send(request),
+    },
+    alerts: {
+      canMail: alerts.canMail,
+      sendTest: target => alerts.send(target, testMessage(panelUrl(settings), store.clock.now())),
     },
     panelDir: join(import.meta.dirname, '../panel/dist'),
     version: settings.version,

@@ -58,6 +58,8 @@ export interface Settings {
     /** How many threads run connections; null: one fewer than the cores, at least one. */
     threads: number | null
   }
+  /** The mail server for alerts; null: none are sent by e-mail. */
+  mail: { url: string; from: string } | null
   sandbox: boolean
 }
 
@@ -72,12 +74,14 @@ export class BadSettings extends Error {
   }
 }
 
+/** Returns `fallback` for an unset or empty variable. Reports a problem if `parse` returns undefined. */
+type ReadSetting = <T>(name: string, fallback: T, expected: string, parse: (text: string) => T | undefined) => T
+
 /** @throws BadSettings with all problems at once */
 export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const problems: string[] = []
 
-  /** Returns `fallback` for an unset or empty variable. Reports a problem if `parse` returns undefined. */
-  function read<T>(name: string, fallback: T, expected: string, parse: (text: string) => T | undefined): T {
+  const read: ReadSetting = (name, fallback, expected, parse) => {
     const text = env[name]?.trim()
     if (!text) return fallback
     const value = parse(text)
@@ -147,10 +151,19 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
       ),
       threads: read('WHATSAPP_THREADS', null, `a whole number, 1–${MAX_THREADS}`, integerIn(1, MAX_THREADS)),
     },
+    mail: readMail(read, problems),
     sandbox: read('SANDBOX', !production, '"on" or "off"', parseOnOff),
   }
   if (problems.length > 0) throw new BadSettings(problems)
   return settings
+}
+
+function readMail(read: ReadSetting, problems: string[]): Settings['mail'] {
+  const url = read('SMTP_URL', null, 'an smtp:// or smtps:// URL', parseSmtpUrl)
+  const from = read('SMTP_FROM', null, 'an e-mail address', text => (/^[^\s@]+@[^\s@]+$/.test(text) ? text : undefined))
+  if (url && from) return { url, from }
+  if (url) problems.push('SMTP_FROM is required with SMTP_URL: the address that alerts come from.')
+  return null
 }
 
 /** Whether `host` is a loopback address or name, in any notation. */
@@ -185,6 +198,10 @@ function parseHttpUrl(text: string): URL | undefined {
 
 function parsePostgresUrl(text: string): string | undefined {
   return /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : undefined
+}
+
+function parseSmtpUrl(text: string): string | undefined {
+  return /^smtps?:\/\//.test(text) && URL.canParse(text) ? text : undefined
 }
 
 /** @returns undefined unless `text` has the `ADMIN_KEY_FORMAT` */

@@ -85,6 +85,8 @@ const RECEIVED_FIELDS = Object.keys(
 /** Settings without a literal default, and their value in force without the variable. */
 const WITHOUT_DEFAULT: Readonly<Record<string, (settings: Settings) => unknown>> = {
   METRICS_PORT: settings => settings.metricsPort,
+  SMTP_URL: settings => settings.mail,
+  SMTP_FROM: settings => settings.mail,
   DATABASE_URL: settings => settings.databaseUrl,
   ADMIN_KEY: settings => settings.adminKey,
   MASTER_KEY: settings => settings.masterKey,

@@ -2,6 +2,7 @@ import type { Module } from './find-violations.ts'
 
 /** The files of the store that other modules may import: its interfaces, not its implementation. */
 const STORE = [
+  'src/store/alerts/alerts.ts',
   'src/store/clock.ts',
   'src/store/endpoints/endpoints.ts',
   'src/store/errors.ts',
@@ -40,6 +41,7 @@ export const MODULES: readonly Module[] = [
   {
     path: 'src/app.ts',
     modules: [
+      'src/alerts',
       'src/api',
       'src/config.ts',
       'src/domain',
@@ -176,6 +178,12 @@ export const MODULES: readonly Module[] = [
       'node:stream',
       'pino',
     ],
+  },
+  // Tells people about problems. It posts as webhooks do.
+  {
+    path: 'src/alerts',
+    modules: ['src/domain', 'src/kit', 'src/webhooks/posting/post.ts', 'src/webhooks/posting/signature.ts', ...STORE],
+    packages: ['node:crypto', 'node:fs/promises', 'node:timers/promises', 'nodemailer', 'pino'],
   },
   { path: 'src/instances', modules: ['src/domain', 'src/kit', ...STORE], packages: ['pino'] },
   {

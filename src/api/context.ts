@@ -13,6 +13,7 @@ import type { EventId, InstanceId } from '../domain/ids.ts'
 import type { ContactMessage } from '../domain/incoming-message.ts'
 import type { SigningSecrets } from '../domain/instance.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
+import type { AlertTarget } from '../store/alerts/alerts.ts'
 import type { Store } from '../store/store.ts'
 
 /** The limits of open requests: one for callers with a key, one for all others (`http/open-request-limits.ts`). */
@@ -83,6 +84,12 @@ export interface ApiOptions {
     headersOf(attempt: AttemptToSign): Record<string, string>
     /** Makes one request to an allowed address; never rejects. */
     post(request: { url: string; headers: Record<string, string>; body: Uint8Array }): Promise<TestOutcome>
+  }
+  alerts: {
+    /** Whether alerts can be sent by e-mail. */
+    canMail: boolean
+    /** Sends a test message at once. @returns null, or why it did not arrive */
+    sendTest(target: AlertTarget): Promise<string | null>
   }
   panelDir: string
   version: string

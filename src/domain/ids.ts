@@ -98,6 +98,14 @@ export function parseDeliveryId(id: string): { eventId: EventId; seq: number } |
   return event === undefined ? null : { eventId: `evt_${event}`, seq: Number.parseInt(seq!, 36) }
 }
 
+export function newAlertId(now: number): string {
+  return `alt_${timeOrderedId(now)}`
+}
+
+export function newAlertTargetId(): string {
+  return `tgt_${randomCharacters(SHORT_CHARACTERS)}`
+}
+
 /** Sorts after every ID created before `at` and before every later one. */
 export function firstMessageId(at: number): MessageId {
   return `msg_${timeCharacters(at)}`

@@ -12,6 +12,7 @@ export const REFUSALS = {
   key_not_found: [404, 'The instance has no such key.'],
   endpoint_not_found: [404, 'There is no such endpoint.'],
   delivery_not_found: [404, 'There is no such delivery.'],
+  alert_target_not_found: [404, 'There is no such target of alerts.'],
   not_found: [404, 'There is nothing at this address.'],
   method_not_allowed: [405, 'This address does not support this method.'],
   invalid_phone_number: [
@@ -27,6 +28,7 @@ export const REFUSALS = {
   idempotency_key_reused: [422, 'This X-Idempotency-Key was used with another body.'],
   webhook_not_configured: [409, 'The instance has no webhook URL: set one first.'],
   too_many_keys: [409, 'The instance has the most keys that are allowed: revoke one first.'],
+  too_many_alert_targets: [409, 'There are 20 targets of alerts already: remove one first.'],
   cross_site_request: [403, 'The session is accepted only in requests from this site.'],
   delivery_pending: [409, 'The delivery of the event has not ended.'],
   delivery_not_waiting: [409, 'The delivery does not wait for a retry.'],

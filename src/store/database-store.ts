@@ -1,5 +1,6 @@
 import type { InstanceId } from '../domain/ids.ts'
 import { LocalAdmission, SharedAdmission } from './admission/stored-admission.ts'
+import { StoredAlerts } from './alerts/stored-alerts.ts'
 import { KeyUses } from './api-keys/key-uses.ts'
 import { StoredApiKeys } from './api-keys/stored-api-keys.ts'
 import { machineClock, type StoreClock } from './clock.ts'
@@ -52,6 +53,7 @@ export class DatabaseStore implements Store {
   readonly retention
   readonly statistics
   readonly sessions
+  readonly alerts
   readonly #backend: Backend
   readonly #writer: Writer
   /** For writes that belong to no instance. */
@@ -123,6 +125,7 @@ export class DatabaseStore implements Store {
     this.retention = new StoredRetention(core)
     this.statistics = new StoredStatistics(core)
     this.sessions = new StoredSessions(core)
+    this.alerts = new StoredAlerts(core)
   }
 
   ping(): Promise<void> {

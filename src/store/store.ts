@@ -1,4 +1,5 @@
 import type { Admission } from './admission/admission.ts'
+import type { Alerts } from './alerts/alerts.ts'
 import type { ApiKeys } from './api-keys/api-keys.ts'
 import type { StoreClock } from './clock.ts'
 import type { Connections } from './connections/connections.ts'
@@ -48,6 +49,7 @@ export interface Store {
   readonly retention: Retention
   readonly statistics: Statistics
   readonly sessions: Sessions
+  readonly alerts: Alerts
   /** Writes a row and syncs it to disk. @throws StoreUnavailable */
   ping(): Promise<void>
   /** Finishes pending writes, then closes. Later calls throw `StoreUnavailable`. */

@@ -1,6 +1,7 @@
 import type { CreateHarness } from './harness.ts'
 import { acceptingContract } from './promises/accepting.ts'
 import { admissionContract } from './promises/admission.ts'
+import { alertsContract } from './promises/alerts.ts'
 import { apiKeysContract } from './promises/api-keys.ts'
 import { connectionsContract } from './promises/connections.ts'
 import { deliveriesContract } from './promises/deliveries.ts'
@@ -38,4 +39,5 @@ export function storeContract(createHarness: CreateHarness): void {
   totalsContract(createHarness)
   rotationContract(createHarness)
   healthContract(createHarness)
+  alertsContract(createHarness)
 }

@@ -659,6 +659,8 @@ export const ptBr: Words = {
       invalid_request: 'O pedido não está como deveria. Confira os campos.',
       invalid_token: 'O token falta ou não é conhecido.',
       forbidden: 'Você não tem permissão para isto.',
+      alert_target_not_found: 'Este destino de alertas não existe mais.',
+      too_many_alert_targets: 'Já há o máximo de destinos de alertas. Remova um antes.',
       key_not_found: 'Esta chave não existe mais.',
       too_many_keys: 'A instância já tem o máximo de chaves. Revogue uma antes.',
       not_found: 'Não há nada neste endereço.',

@@ -1,6 +1,9 @@
 import type { Api, ApiContext } from '../context.ts'
 import type { AllowedMethods } from '../http/allowed-methods.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../http/unknown-paths.ts'
+import { listAlertRules, setAlertRule } from './alerts/alert-rules.ts'
+import { createAlertTarget, deleteAlertTarget, listAlertTargets, testAlertTarget } from './alerts/alert-targets.ts'
+import { listAlerts } from './alerts/list-alerts.ts'
 import { createKey } from './api-keys/create-key.ts'
 import { listKeys } from './api-keys/list-keys.ts'
 import { revokeKey } from './api-keys/revoke-key.ts'
@@ -82,6 +85,13 @@ const OPERATIONS = [
   listSessions,
   endSession,
   setPassword,
+  listAlerts,
+  listAlertRules,
+  setAlertRule,
+  listAlertTargets,
+  createAlertTarget,
+  deleteAlertTarget,
+  testAlertTarget,
 ] as const
 
 /**

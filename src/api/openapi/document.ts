@@ -36,6 +36,7 @@ const TAGS = [
   { name: 'Event log', description: 'Events, their deliveries and every attempt. By admin key.' },
   { name: 'Sandbox', description: 'Simulated contacts. By admin key.' },
   { name: 'Statistics', description: 'Traffic and deliveries of instances. By admin key.' },
+  { name: 'Alerts', description: 'Messages to people when something goes wrong.' },
   { name: 'Panel', description: 'Sign-in to the panel, and its live updates.' },
   { name: 'Operation', description: 'Probes for the operator.' },
 ]

@@ -3,7 +3,7 @@ import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Backend } from '../engine/backend.ts'
 import type { RowsStatement, Statement, Statements } from '../engine/statement.ts'
-import { credentialPlace, endpointSecretPlace, type Sealing } from './sealing.ts'
+import { ALERTS_SCOPE, alertAddressPlace, credentialPlace, endpointSecretPlace, type Sealing } from './sealing.ts'
 
 /** Rows in one commit. */
 const STEP = 500
@@ -64,13 +64,15 @@ export class Resealing {
     await this.#resealInstances(total)
     await this.#resealEndpoints(total)
     await this.#resealCredentials(total)
+    await this.#resealAlertTargets(total)
     return { values: this.#done, unreadable: this.#unreadable }
   }
 
   async #count(): Promise<number> {
     const { db } = this.#statements
     const count = sql<{ total: number }>`
-      select (select count(*) from instances) + (select count(*) from endpoints) + (select count(*) from credentials) as total`
+      select (select count(*) from instances) + (select count(*) from endpoints) + (select count(*) from credentials)
+        + (select count(*) from alert_targets) as total`
     const [row] = await this.#backend.reader.query<{ total: number }>({ compile: () => count.compile(db) })
     return Number(row?.total ?? 0)
   }
@@ -151,6 +153,19 @@ export class Resealing {
     await this.#walk(page, { instance_id: '', type: '', id: '' }, update, reseal, total)
   }
 
+  async #resealAlertTargets(total: number): Promise<void> {
+    const { db } = this.#statements
+    const page = this.#statements.one((after: { id: string }) =>
+      db.selectFrom('alert_targets').select(['id', 'address']).where('id', '>', after.id).orderBy('id').limit(STEP),
+    )
+    const update = this.#statements.update('alert_targets', { id: 'text' }, { address: 'blob' })
+    const reseal = (row: { id: string; address: Uint8Array }) => ({
+      id: row.id,
+      address: this.#reseal(ALERTS_SCOPE, alertAddressPlace(row.id), row.address),
+    })
+    await this.#walk(page, { id: '' }, update, reseal, total)
+  }
+
   /** Processes page after page in the order of the primary key, one commit each. */
   async #walk<K extends object, R extends K>(
     page: Statement<K, R>,
@@ -178,7 +193,7 @@ export class Resealing {
     }
   }
 
-  #reseal(scope: InstanceId, place: string, sealed: Uint8Array): Uint8Array {
+  #reseal(scope: string, place: string, sealed: Uint8Array): Uint8Array {
     const plain = this.#from.tryOpen(scope, place, sealed)
     if (plain !== null) return this.#to.seal(scope, place, plain)
     if (this.#to.tryOpen(scope, place, sealed) === null) this.#unreadable += 1

@@ -75,3 +75,10 @@ export function endpointSecretPlace(instanceId: InstanceId, id: EndpointId): str
 export function credentialPlace(instanceId: InstanceId, type: string, id: string): string {
   return `credentials:${instanceId}:${type}:${id}`
 }
+
+/** The scope of the targets' addresses. Alerts belong to no instance. */
+export const ALERTS_SCOPE = 'alerts'
+
+export function alertAddressPlace(targetId: string): string {
+  return `alert_targets:${targetId}:address`
+}

@@ -1,4 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
+import type { ALERT_POST } from '../../domain/alert.ts'
 import type { EventKind, TEST_EVENT } from '../../domain/event.ts'
 import type { EndpointId, EventId, InstanceId } from '../../domain/ids.ts'
 import type { SigningSecrets } from '../../domain/instance.ts'
@@ -20,8 +21,8 @@ export interface SignedAttempt {
   /** The exact bytes to post. */
   body: Uint8Array
   keys: SigningKeys
-  eventId: EventId
-  kind: EventKind | typeof TEST_EVENT
+  eventId: EventId | string
+  kind: EventKind | typeof TEST_EVENT | typeof ALERT_POST
   /** From 1. */
   attemptNumber: number
   /** The start of the attempt, milliseconds since 1970. */

@@ -113,6 +113,7 @@ export class ApiHarness {
       settings: { ...API_SETTINGS, streamPollMs: 50 },
       logger,
       checkWebhookUrl: guard.checkLiteral,
+      alerts: { canMail: true, sendTest: async () => null },
       sandbox: {
         enabled: true,
         async writeAs(instanceId, message) {
@@ -244,6 +245,7 @@ function parts(store: Store): Store {
     retention: store.retention,
     statistics: store.statistics,
     sessions: store.sessions,
+    alerts: store.alerts,
     ping: () => store.ping(),
     close: () => store.close(),
   }

@@ -19,6 +19,7 @@ import { nodesDiffer } from './0014-nodes-differ.ts'
 import { endpoints } from './0020-endpoints.ts'
 import { eventNumbers } from './0030-event-numbers.ts'
 import { apiKeys } from './0050-api-keys.ts'
+import { alertsTables } from './0060-alerts.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
 import { refuseForeign } from './foreign.ts'
 import { listTables } from './list-tables.ts'
@@ -43,6 +44,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0020-endpoints': endpoints,
   '0030-event-numbers': eventNumbers,
   '0050-api-keys': apiKeys,
+  '0060-alerts': alertsTables,
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { AlertDelaysTable, AlertNoticesTable, AlertsTable, AlertTargetsTable } from './alerts.ts'
 import type { ApiKeysTable } from './api-keys.ts'
 import type { PhoneOrdersTable, WrongKeysTable } from './between-nodes.ts'
 import type { AttemptsTable, DeliveriesTable, EventFeedsTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
@@ -14,7 +15,7 @@ export type DatabaseKind = 'sqlite' | 'postgres'
 /**
  * All tables. Times are milliseconds since 1970. The database assigns `seq` columns, which only increase.
  * Every key contains the instance, so that a larger installation can shard by it. Exceptions: the token, and the tables `meta`,
- * `panel_sessions`, `nodes` and `wrong_keys`.
+ * `panel_sessions`, `nodes`, `wrong_keys` and those of the alerts.
  */
 export interface Database {
   instances: InstancesTable
@@ -42,5 +43,9 @@ export interface Database {
   nodes: NodesTable
   panel_sessions: PanelSessionsTable
   wrong_keys: WrongKeysTable
+  alerts: AlertsTable
+  alert_targets: AlertTargetsTable
+  alert_notices: AlertNoticesTable
+  alert_delays: AlertDelaysTable
   meta: MetaTable
 }

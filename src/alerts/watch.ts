@@ -1,0 +1,105 @@
+import { statfs } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { alertChanges, isNothing, type Problem } from '../domain/alert.ts'
+import { backoffMs } from '../kit/backoff.ts'
+import type { Alerts } from '../store/alerts/alerts.ts'
+import { renderMessage } from './message.ts'
+import type { AlertSender } from './send.ts'
+
+const EVERY_MS = 15_000
+/** Late enough for the instances to connect after a start. */
+const FIRST_AFTER_MS = 30_000
+const FIRST_RETRY_MS = 10_000
+const LONGEST_RETRY_MS = 30 * 60_000
+/** Messages in one round. What is left waits for the next one. */
+const MAX_MESSAGES = 50
+/** A disk is nearly full with less than this share and less than this many bytes left. */
+const FREE_SHARE = 0.1
+const FREE_BYTES = 2 * 1024 ** 3
+
+export interface AlertWatchOptions {
+  alerts: Alerts
+  sender: Pick<AlertSender, 'send'>
+  dataDir: string
+  /** The name of this node's host. */
+  host: string
+  /** The panel's address, for the messages. */
+  url: string | null
+  logger: Logger
+  now: () => number
+  everyMs?: number | undefined
+  firstAfterMs?: number | undefined
+  /** The free and all bytes of the disk with `dataDir`. */
+  readDisk?: (path: string) => Promise<{ free: number; total: number }>
+}
+
+/**
+ * Compares the problems of now with the remembered ones, and sends what targets have not been told yet. Any number of nodes
+ * can run it at once: each change is applied once, and each message is claimed by one node. A crash between sending and
+ * recording sends a message twice; nothing is lost.
+ */
+export function startAlerts(options: AlertWatchOptions): { stop(): Promise<void> } {
+  const { logger, everyMs = EVERY_MS, firstAfterMs = FIRST_AFTER_MS } = options
+  const stopping = new AbortController()
+
+  async function rounds(): Promise<void> {
+    for (let pauseMs = firstAfterMs; !stopping.signal.aborted; pauseMs = everyMs) {
+      await sleep(pauseMs, undefined, { signal: stopping.signal, ref: false })
+      await watchOnce(options)
+        .then(() => sendDue(options, stopping.signal))
+        .catch(error => logger.warn({ err: error }, 'alerts.failed'))
+    }
+  }
+
+  const ended = rounds().catch(() => undefined)
+  return {
+    async stop() {
+      stopping.abort()
+      await ended
+    },
+  }
+}
+
+async function watchOnce(options: AlertWatchOptions): Promise<void> {
+  const { alerts, host, logger, now } = options
+  const [open, delays, found, disk] = await Promise.all([
+    alerts.listOpen(host),
+    alerts.findDelays(),
+    alerts.findProblems(now()),
+    findDiskProblem(options),
+  ])
+  const changes = alertChanges(open, [...found, ...disk], delays, now())
+  if (isNothing(changes)) return
+  const { began, ended } = await alerts.apply(changes, now())
+  if (began + ended > 0) logger.info({ began, ended }, 'alerts.changed')
+}
+
+async function findDiskProblem({ dataDir, host, readDisk = freeSpace }: AlertWatchOptions): Promise<Problem[]> {
+  const { free, total } = await readDisk(dataDir)
+  if (free >= total * FREE_SHARE || free >= FREE_BYTES) return []
+  const mib = Math.floor(free / 1024 ** 2).toLocaleString('en')
+  const detail = `${mib} MiB are left (${Math.floor((free / total) * 100)} %).`
+  return [{ rule: 'disk_nearly_full', subject: host, since: null, detail }]
+}
+
+async function freeSpace(path: string): Promise<{ free: number; total: number }> {
+  const { bavail, blocks, bsize } = await statfs(path)
+  return { free: bavail * bsize, total: blocks * bsize }
+}
+
+async function sendDue({ alerts, sender, url, logger, now }: AlertWatchOptions, stopping: AbortSignal): Promise<void> {
+  for (let messages = 0; messages < MAX_MESSAGES && !stopping.aborted; messages += 1) {
+    const due = await alerts.claimNotices()
+    if (due === null) return
+    const error = await sender.send(due.target, renderMessage(due, url))
+    const { id: target, channel, failures } = due.target
+    if (error === null) {
+      await alerts.recordSent(due, now())
+      logger.info({ target, channel, notices: due.notices.length }, 'alerts.sent')
+    } else {
+      await alerts.recordFailed(due, error, backoffMs(failures, FIRST_RETRY_MS, LONGEST_RETRY_MS))
+      logger.warn({ target, channel, failures: failures + 1 }, 'alerts.send_failed')
+    }
+  }
+}

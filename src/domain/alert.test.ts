@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest'
+import { type Alert, alertChanges, DEFAULT_ALERT_DELAYS, isNothing, type Problem, SOLVED_AFTER_MS } from './alert.ts'
+
+const MINUTE_MS = 60_000
+const NOW = 100 * MINUTE_MS
+const DOWN: Problem = { rule: 'number_down', subject: 'inst_1', since: NOW - MINUTE_MS, detail: 'Cut.' }
+const NONE = { noticed: [], began: [], gone: [], returned: [], ended: [] }
+
+function alert(changes: Partial<Alert> = {}): Alert {
+  return { ...DOWN, id: 'alt_1', since: NOW, beganAt: null, goneSince: null, endedAt: null, ...changes }
+}
+
+describe('changes of alerts', () => {
+  test('a new problem is noticed, and announced at once only if it lasted long enough', () => {
+    const noticed = (problem: Problem) => alertChanges([], [problem], DEFAULT_ALERT_DELAYS, NOW).noticed
+    expect(noticed(DOWN)).toEqual([{ ...DOWN, beganAt: null }])
+    const old = { ...DOWN, since: NOW - 5 * MINUTE_MS }
+    expect(noticed(old)).toEqual([{ ...old, beganAt: NOW }])
+    expect(noticed({ ...DOWN, rule: 'linking_lost', since: null })).toMatchObject([{ since: NOW, beganAt: NOW }])
+  })
+
+  test('a problem without a known beginning lasts since it was noticed', () => {
+    const open = [alert({ rule: 'webhook_failing' })]
+    const problem: Problem = { ...DOWN, rule: 'webhook_failing', since: null }
+    const at = (now: number) => alertChanges(open, [problem], DEFAULT_ALERT_DELAYS, now)
+    expect(at(NOW + 5 * MINUTE_MS - 1)).toEqual(NONE)
+    expect(at(NOW + 5 * MINUTE_MS)).toEqual({ ...NONE, began: ['alt_1'] })
+  })
+
+  test('a rule that is switched off announces nothing and ends what it announced', () => {
+    const delays = { ...DEFAULT_ALERT_DELAYS, number_down: null }
+    expect(isNothing(alertChanges([], [DOWN], delays, NOW))).toBe(true)
+    expect(alertChanges([alert({ beganAt: NOW })], [DOWN], delays, NOW).gone).toEqual(['alt_1'])
+  })
+
+  test('a problem is solved when it was gone for a while without interruption', () => {
+    const began = alert({ beganAt: NOW })
+    const at = (open: Alert, problems: Problem[], now: number) =>
+      alertChanges([open], problems, DEFAULT_ALERT_DELAYS, now)
+    expect(at(began, [], NOW + 1)).toEqual({ ...NONE, gone: ['alt_1'] })
+    const gone = { ...began, goneSince: NOW + 1 }
+    expect(at(gone, [], NOW + SOLVED_AFTER_MS)).toEqual(NONE)
+    expect(at(gone, [DOWN], NOW + SOLVED_AFTER_MS)).toEqual({ ...NONE, returned: ['alt_1'] })
+    expect(at(gone, [], NOW + 1 + SOLVED_AFTER_MS)).toEqual({ ...NONE, ended: ['alt_1'] })
+  })
+
+  test('a problem that goes before it is announced is forgotten at once', () => {
+    expect(alertChanges([alert()], [], DEFAULT_ALERT_DELAYS, NOW)).toEqual({ ...NONE, ended: ['alt_1'] })
+  })
+
+  test('problems of different instances and rules are different', () => {
+    const open = [alert({ beganAt: NOW })]
+    const others: Problem[] = [DOWN, { ...DOWN, subject: 'inst_2' }, { ...DOWN, rule: 'linking_lost' }]
+    expect(alertChanges(open, others, DEFAULT_ALERT_DELAYS, NOW).noticed).toHaveLength(2)
+  })
+})

@@ -1,0 +1,100 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Problem } from '../../domain/alert.ts'
+import { firstEventId, type InstanceId } from '../../domain/ids.ts'
+import type { Core } from '../engine/core.ts'
+
+/** A delivery that is retried for less than this is no problem yet. By then four attempts of the default schedule have failed. */
+const RETRIED_FOR_MS = 60_000
+/** Events given up earlier are no longer a problem. The panel counts the same period. */
+const GIVEN_UP_FOR_MS = 7 * 24 * 3_600_000
+const MAX_COUNTED = 1_000
+
+/** Finds the instances whose number or webhook does not work. */
+export async function findProblems({ statements, reader }: Core, now: number): Promise<Problem[]> {
+  const read = <O>(query: RawBuilder<O>) => reader.query<O>({ compile: () => query.compile(statements.db) })
+  const [connections, deliveries] = await Promise.all([
+    read(connectionsQuery(statements.now)),
+    read(deliveriesQuery(now)),
+  ])
+  return [...connections.map(connectionProblem), ...deliveries.flatMap(row => deliveryProblems(row))]
+}
+
+interface ConnectionRow {
+  instance_id: InstanceId
+  state: string
+  reason: string
+  since: number
+}
+
+/** Linked numbers that are not connected, and numbers that were unlinked by WhatsApp or on the phone. */
+function connectionsQuery(clock: RawBuilder<number>): RawBuilder<ConnectionRow> {
+  return sql<ConnectionRow>`
+    select c.instance_id, c.state, c.reason,
+      case when c.state = 'logged_out' then c.since else coalesce(c.last_connected_at, c.since) end as since
+    from connections as c
+    join leases as l on l.instance_id = c.instance_id
+    join instances as i on i.id = c.instance_id
+    where i.deleted_at is null and (
+      (c.state = 'logged_out' and c.cause <> 'logged_out_as_asked')
+      or (c.state not in ('unlinked', 'linking', 'logged_out')
+        and not (c.state = 'connected' and l.lease_until > ${clock})))`
+}
+
+function connectionProblem({ instance_id: subject, state, reason, since }: ConnectionRow): Problem {
+  if (state === 'logged_out') return { rule: 'linking_lost', subject, since, detail: reason }
+  // The row of an instance whose node died still says that it is connected.
+  return { rule: 'number_down', subject, since, detail: state === 'connected' ? 'No node runs this number.' : reason }
+}
+
+interface DeliveriesRow {
+  instance_id: InstanceId
+  retried_since: number | null
+  given_up: number
+  /** Whether the newest event that was given up is the last of its endpoint that ended. */
+  ends_in_failure: number
+}
+
+function deliveriesQuery(now: number): RawBuilder<DeliveriesRow> {
+  const givenUpBy = (instance: RawBuilder<unknown>) => sql`finished_deliveries f
+    where f.instance_id = ${instance} and f.state = 'exhausted' and f.superseded = 0
+      and f.event_id >= ${firstEventId(now - GIVEN_UP_FOR_MS)}`
+  const deliveredLater = sql`select 1 from finished_deliveries g
+    where g.instance_id = f.instance_id and g.state = 'delivered' and g.superseded = 0
+      and g.event_id > f.event_id and g.endpoint_id = f.endpoint_id`
+  const newestGivenUp = sql`select case when exists (${deliveredLater}) then 0 else 1 end
+    from ${givenUpBy(sql`found.instance_id`)} order by f.event_id desc limit 1`
+  // The expression keeps SQLite and PostgreSQL from the index of retries by time, which holds all of a long queue.
+  const oldestRetry = sql`select e.created_at from deliveries d
+    join events e on e.instance_id = d.instance_id and e.id = d.event_id
+    where d.instance_id = l.instance_id and d.readiness || '' = 'retry'
+      and d.event_id < ${firstEventId(now - RETRIED_FOR_MS)} order by d.event_id limit 1`
+  // The last question is asked only where it matters, because its answer may take long in a busy instance.
+  return sql<DeliveriesRow>`select found.*,
+      case when retried_since is null and given_up > 0 then (${newestGivenUp}) else 0 end as ends_in_failure
+    from (select l.instance_id, (${oldestRetry}) as retried_since,
+        (select count(*) from (select 1 from ${givenUpBy(sql`l.instance_id`)} limit ${sql.lit(MAX_COUNTED)}) as counted)
+          as given_up
+      from leases as l join instances as i on i.id = l.instance_id where i.deleted_at is null) as found
+    where retried_since is not null or given_up > 0`
+}
+
+function deliveryProblems(row: DeliveriesRow): Problem[] {
+  const subject = row.instance_id
+  const problems: Problem[] = []
+  if (row.retried_since !== null || Number(row.ends_in_failure) === 1)
+    problems.push({
+      rule: 'webhook_failing',
+      subject,
+      since: row.retried_since,
+      detail: 'The webhook does not accept events.',
+    })
+  const givenUp = Number(row.given_up)
+  if (givenUp > 0)
+    problems.push({
+      rule: 'events_given_up',
+      subject,
+      since: null,
+      detail: `${givenUp === MAX_COUNTED ? 'At least ' : ''}${givenUp.toLocaleString('en')} events were given up after the last attempt.`,
+    })
+  return problems
+}
