@@ -121,6 +121,7 @@ export const MODULES: readonly Module[] = [
       'node:os',
       'node:path',
       'node:stream',
+      'node:timers/promises',
       'node:util',
       'node:worker_threads',
       'pino',

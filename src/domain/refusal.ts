@@ -25,6 +25,10 @@ export const REFUSALS = {
   headers_too_large: [431, 'The headers are too large.'],
   unsupported_media_type: [415, 'Send the body as "Content-Type: application/json".'],
   instance_not_connected: [422, 'The instance is not connected to WhatsApp: link it first.'],
+  cursor_expired: [
+    410,
+    'Events after this cursor were erased, or it is not of this feed: begin without a cursor, and skip event IDs that you know.',
+  ],
   idempotency_key_reused: [422, 'This X-Idempotency-Key was used with another body.'],
   webhook_not_configured: [409, 'The instance has no webhook URL: set one first.'],
   too_many_keys: [409, 'The instance has the most keys that are allowed: revoke one first.'],
@@ -37,6 +41,7 @@ export const REFUSALS = {
   sandbox_disabled: [409, 'Sandbox instances are disabled: set SANDBOX=on.'],
   rate_limit_exceeded: [429, 'Too many requests: wait for the Retry-After time.'],
   retry_too_soon: [429, 'The delivery was retried less than 10 seconds ago: wait for the Retry-After time.'],
+  too_many_readers: [429, 'The instance has 5 open streams or polls of its events: close one of them.'],
   too_many_attempts: [429, 'Too many wrong keys: wait for the Retry-After time.'],
   internal_error: [500, 'Internal error: the log contains the details under the request ID.'],
   service_unavailable: [503, 'Not available right now: repeat with the same X-Idempotency-Key.'],

@@ -72,6 +72,10 @@ test('events are numbered by instance, also those that a node of the previous ve
     await Promise.all([migration!.connect(), node!.connect()])
     for (const tables of [instancesTables, eventsTables])
       for (const statement of tables(FLAVOURS.postgres)) await migration!.query(statement)
+    for (const id of ['inst_a', 'inst_b'])
+      await node!.query(
+        `insert into instances (id, name, kind, webhook_secret, created_at) values ('${id}', '', 'whatsapp', '', 1)`,
+      )
     await insert(node!, 'inst_b', ['evt_2', 'evt_1'])
     await insert(node!, 'inst_a', ['evt_3'])
     await migration!.query('begin')

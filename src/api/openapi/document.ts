@@ -27,6 +27,7 @@ const TAGS = [
   { name: 'Messages', description: 'Send messages and read their state. By API token.' },
   { name: 'Instance', description: "The token's own instance. By API token." },
   { name: 'Webhook', description: 'The address that receives events. By API token.' },
+  { name: 'Feed', description: 'Events for programs that no webhook can reach. By API token.' },
   { name: 'Events', description: "Events that the service posts to an instance's webhook URL." },
   { name: 'Instances', description: 'Management. By admin key.' },
   { name: 'API keys', description: 'Further keys of an instance, with scopes and expiry. By admin key.' },

@@ -2,6 +2,9 @@ import type { Api, ApiContext } from '../context.ts'
 import type { AllowedMethods } from '../http/allowed-methods.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../http/unknown-paths.ts'
 import { createAdmission } from './admit-caller.ts'
+import { FeedReaders } from './feed/feed-readers.ts'
+import { readFeed } from './feed/read-feed.ts'
+import { streamFeed } from './feed/stream-feed.ts'
 import { getInstance } from './get-instance.ts'
 import { getMessage } from './get-message.ts'
 import { getWebhook } from './get-webhook.ts'
@@ -20,6 +23,9 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
       getInstance(v1, context)
       getWebhook(v1, context)
       setWebhook(v1, context)
+      const readers = new FeedReaders()
+      readFeed(v1, context, readers)
+      streamFeed(v1, context, readers)
     },
     { prefix: '/v1' },
   )

@@ -23,4 +23,6 @@ export interface Admission {
    * @param tokenDigest SHA-256 of the token or key in hexadecimal
    */
   admit(tokenDigest: string): Promise<Admitted | null>
+  /** Whether `admit` would find an instance. Counts nothing. */
+  isValid(tokenDigest: string): Promise<boolean>
 }

@@ -51,27 +51,25 @@ export class LocalAdmission implements Admission {
     this.#ratePerMinute = ratePerMinute
     this.#uses = uses
     this.#clock = clock
-    this.#find = core.statements.one(({ digest }: { digest: Uint8Array }) => {
-      const { db } = core.statements
-      const ofTheToken = db
-        .selectFrom('instances')
-        .select('id as instance_id')
-        .select([sql<string | null>`null`.as('key_id'), sql<string | null>`null`.as('scopes')])
-        .select(sql<number | null>`null`.as('expires_at'))
-        .where('token_digest', '=', digest)
-      const ofAKey = db.selectFrom('api_keys').select(['instance_id', 'id as key_id', 'scopes', 'expires_at'])
-      return ofTheToken.unionAll(ofAKey.where('digest', '=', digest))
-    })
+    this.#find = findStatement(core)
   }
 
   async admit(tokenDigest: string): Promise<Admitted | null> {
-    const caller = this.#callerByDigest.get(tokenDigest) ?? (await this.#read(tokenDigest))
+    const caller = await this.#findCaller(tokenDigest)
     if (caller === null) return null
-    const { instanceId, key, expiresAt } = caller
-    const now = Date.now()
-    if (expiresAt !== null && expiresAt <= now) return null
-    if (key !== null) this.#uses.note(instanceId, key.id, now)
+    const { instanceId, key } = caller
+    if (key !== null) this.#uses.note(instanceId, key.id, Date.now())
     return this.#count(caller)
+  }
+
+  async isValid(tokenDigest: string): Promise<boolean> {
+    return (await this.#findCaller(tokenDigest)) !== null
+  }
+
+  async #findCaller(tokenDigest: string): Promise<Caller | null> {
+    const caller = this.#callerByDigest.get(tokenDigest) ?? (await this.#read(tokenDigest))
+    const hasExpired = caller !== null && caller.expiresAt !== null && caller.expiresAt <= Date.now()
+    return hasExpired ? null : caller
   }
 
   /** Drops the cached token and keys of an instance after one of them was replaced, revoked or deleted. */
@@ -112,11 +110,18 @@ export class SharedAdmission implements Admission {
   readonly #core: Core
   readonly #uses: KeyUses
   readonly #count: Operation<{ digest: string }, Admitted | null>
+  readonly #find
 
   constructor(core: Core, ratePerMinute: number, uses: KeyUses) {
     this.#core = core
     this.#uses = uses
     this.#count = countCalls(core, ratePerMinute)
+    this.#find = findStatement(core)
+  }
+
+  async isValid(tokenDigest: string): Promise<boolean> {
+    const [row] = await this.#core.reader.run(this.#find, { digest: Buffer.from(tokenDigest, 'hex') })
+    return row !== undefined && (row.expires_at === null || row.expires_at > row.now)
   }
 
   /** Nothing is cached: every call queries the database. */
@@ -127,6 +132,28 @@ export class SharedAdmission implements Admission {
     if (caller !== null && caller.key !== null) this.#uses.note(caller.instanceId, caller.key.id, Date.now())
     return caller
   }
+}
+
+/** Finds the caller of a token or key, even if the key has expired. */
+function findStatement({ statements }: Core) {
+  return statements.one(({ digest }: { digest: Uint8Array }) => {
+    const { db, now } = statements
+    const ofTheToken = db
+      .selectFrom('instances')
+      .select('id as instance_id')
+      .select([sql<string | null>`null`.as('key_id'), sql<string | null>`null`.as('scopes')])
+      .select([sql<number | null>`cast(null as bigint)`.as('expires_at'), now.as('now')])
+      .where('token_digest', '=', digest)
+    const ofAKey = db
+      .selectFrom('api_keys')
+      .innerJoin('instances', 'instances.id', 'api_keys.instance_id')
+      .select(['instance_id', 'api_keys.id as key_id', 'scopes', 'expires_at'])
+      .select(now.as('now'))
+      .where('digest', '=', digest)
+      // A node of the previous version leaves the keys of an instance that it deletes.
+      .where('deleted_at', 'is', null)
+    return ofTheToken.unionAll(ofAKey)
+  })
 }
 
 /** Finds the callers of given tokens and keys, and counts the calls of each instance, in one statement. */

@@ -74,7 +74,7 @@ function prepare({ statements }: Core) {
   const covered = (p: { instanceId: InstanceId; from: number; to: number }) =>
     db
       .selectFrom('events')
-      .select(['id', 'seq', 'kind', 'body'])
+      .select(['id', sql<number>`seq`.as('seq'), 'kind', 'body'])
       .where('instance_id', '=', p.instanceId)
       .where('seq', '>', p.from)
       .where('seq', '<=', p.to)
@@ -83,7 +83,7 @@ function prepare({ statements }: Core) {
     examine: statements.one((p: { instanceId: InstanceId; from: number; window: number }) =>
       db
         .selectFrom('events')
-        .select(['seq', 'kind', sql<number>`octet_length(body)`.as('bytes')])
+        .select([sql<number>`seq`.as('seq'), 'kind', sql<number>`octet_length(body)`.as('bytes')])
         .where('instance_id', '=', p.instanceId)
         .where('seq', '>', p.from)
         .orderBy('seq')

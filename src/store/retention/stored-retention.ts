@@ -164,7 +164,7 @@ class Eraser {
         id < firstEventId(before) && (message_id === null ? !open.has(id) : !unfinished.has(message_id)),
     )
     const eventKeys = oldEvents.map(({ id }) => ({ instance_id: instanceId, id, event_id: id }))
-    const erasedTo = oldEvents.reduce((highest, { seq }) => Math.max(highest, seq), 0)
+    const erasedTo = oldEvents.reduce((highest, { seq }) => Math.max(highest, seq ?? 0), 0)
     if (erasedTo > 0) await this.#noteErased(tx, instanceId, erasedTo)
     const erased = [
       await tx.each(this.#prepared.removeAttempts, eventKeys),

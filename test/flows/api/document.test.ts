@@ -47,6 +47,8 @@ describe('/openapi.json', () => {
         'GET /readyz',
         'POST /v1/messages/text',
         'GET /v1/messages/{id}',
+        'GET /v1/events',
+        'GET /v1/events/stream',
         'GET /v1/instance',
         'GET /v1/webhooks/{instanceId}',
         'PUT /v1/webhooks/{instanceId}',

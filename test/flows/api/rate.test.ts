@@ -57,6 +57,7 @@ test('Retry-After is whole seconds, rounded up', async () => {
       resetMs: 1,
       ...admitted,
     }),
+    isValid: async () => true,
   }
   await using api = await ApiHarness.start({ store: () => ({ admission }) })
   for (const [resetMs, seconds] of [

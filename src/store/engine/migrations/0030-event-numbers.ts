@@ -1,11 +1,14 @@
 import type { DatabaseKind } from '../schema/database.ts'
 import type { Flavour } from './flavour.ts'
 
+/** How many existing events of an instance get a number on PostgreSQL, where other nodes wait for the lock meanwhile. */
+const NUMBERED = 200
+
 /**
- * Numbers the events of each instance. Existing events are numbered in the order of their IDs.
+ * Numbers the events of each instance. Existing events are numbered in the order of their IDs: all of them on SQLite, the newest
+ * ones on PostgreSQL. An event without a number is not in the feed.
  *
- * `event_feeds` is a table of its own, because a new column of `instances` would keep that table locked while the events are
- * numbered. It has a row once one of the instance's events was erased.
+ * `event_feeds` has a row once one of the instance's events was erased. As a table of its own it needs no lock on `instances`.
  */
 export function eventNumbers(flavour: Flavour): string[] {
   const { id, integer, clustered, kind } = flavour
@@ -28,7 +31,11 @@ function onPostgres(): string[] {
   return [
     'alter table events add column seq bigint',
     `update events set seq = numbered.seq
-      from (select instance_id, id, row_number() over (partition by instance_id order by id) as seq from events) as numbered
+      from (
+        select newest.instance_id, newest.id, row_number() over (partition by newest.instance_id order by newest.id) as seq
+        from instances cross join lateral (
+          select e.instance_id, e.id from events as e
+          where e.instance_id = instances.id order by e.id desc limit ${NUMBERED}) as newest) as numbered
       where numbered.instance_id = events.instance_id and numbered.id = events.id`,
     // Partial, so that PostgreSQL never uses it to find an event by ID (see 0009).
     'create unique index events_seq on events (instance_id, seq) where seq is not null',

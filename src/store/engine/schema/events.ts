@@ -13,8 +13,11 @@ export interface EventsTable {
   message_id: string | null
   /** SHA-256 of an incoming message's first key (`incomingKeys`), which prevents recording it twice. Null for other events. */
   incoming_digest: Uint8Array | null
-  /** Numbers the instance's events in the order of their commits, with gaps. Assigned by `EventRecorder`. */
-  seq: number
+  /**
+   * Numbers the instance's events in the order of their commits, with gaps. Assigned by `EventRecorder`. Null only on
+   * PostgreSQL, for an event older than the numbers.
+   */
+  seq: number | null
   /** The text whose UTF-8 bytes are posted. */
   body: string
 }

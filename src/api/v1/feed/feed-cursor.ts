@@ -1,0 +1,115 @@
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { EventKind } from '../../../domain/event.ts'
+import type { InstanceId } from '../../../domain/ids.ts'
+import { Refusal } from '../../../domain/refusal.ts'
+import type { FeedEvent, FeedPage, FeedQuery } from '../../../store/events/events.ts'
+import type { ApiContext } from '../../context.ts'
+import { invalid } from '../../http/error-handler.ts'
+import { parseBearer, tokenDigest } from '../../token.ts'
+
+/** How often a reader polls, because hints may be lost. */
+const POLL_MS = 3_000
+/** The pause between news and the next read, because a busy instance causes many hints. */
+const PAUSE_MS = 20
+/** The cursor of a reader that wants only what happens from now on. */
+const LATEST = 'latest'
+const CURSOR = /^[0-9]{1,15}$/
+
+interface Place {
+  after: ReturnType<typeof parseCursor>
+  kind: EventKind | undefined
+}
+
+/** @throws Refusal unless it is a number or `latest` */
+export function parseCursor(field: string, cursor: string | undefined): number | typeof LATEST | undefined {
+  if (cursor === undefined || cursor === LATEST) return cursor
+  if (CURSOR.test(cursor)) return Number(cursor)
+  throw invalid(field, 'must be the cursor of an event, or "latest"')
+}
+
+/** The event as JSON. Its body has the bytes that a webhook gets. */
+export function toJson({ id, seq, body }: FeedEvent): string {
+  return `{"id":"${id}","cursor":"${seq}","body":${body}}`
+}
+
+/** One reader's place in the feed of its instance. It ends when its caller leaves or the server begins to close. */
+export class FeedCursor {
+  readonly #context: ApiContext
+  readonly #instanceId: InstanceId
+  readonly #tokenDigest: string
+  readonly #kind: EventKind | undefined
+  readonly #ended = new AbortController()
+  readonly #stops: (() => void)[]
+  #news = Promise.withResolvers<void>()
+  #position: number | undefined
+
+  private constructor(context: ApiContext, request: FastifyRequest, reply: FastifyReply, kind: EventKind | undefined) {
+    this.#context = context
+    this.#instanceId = request.instanceId
+    this.#tokenDigest = tokenDigest(parseBearer(request.headers.authorization) ?? '')
+    this.#kind = kind
+    const tell = () => this.#news.resolve()
+    const end = () => this.#end()
+    const timer = setInterval(tell, context.settings.streamPollMs ?? POLL_MS)
+    const { hints } = context.store
+    this.#stops = [
+      hints.on('log', tell, this.#instanceId),
+      hints.on('access', tell, this.#instanceId),
+      () => clearInterval(timer),
+      () => context.closing.removeEventListener('abort', end),
+    ]
+    context.closing.addEventListener('abort', end)
+    reply.raw.once('close', end)
+    if (context.closing.aborted || reply.raw.closed) end()
+  }
+
+  static async open(
+    context: ApiContext,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { after, kind }: Place,
+  ): Promise<FeedCursor> {
+    const cursor = new FeedCursor(context, request, reply, kind)
+    cursor.#position = after === LATEST ? await context.store.events.findFeedEnd(request.instanceId) : after
+    return cursor
+  }
+
+  /** Aborted when the reader is gone or has to go. */
+  get ended(): AbortSignal {
+    return this.#ended.signal
+  }
+
+  /** What was read so far, as a cursor. */
+  get position(): string {
+    return String(this.#position ?? 0)
+  }
+
+  /** Reads the next page, and moves behind it. @throws Refusal if the token was replaced or the cursor has expired */
+  async read(limits: Pick<FeedQuery, 'limit' | 'maxBytes'>): Promise<FeedPage> {
+    // From here on, news are about what comes after this page.
+    this.#news = Promise.withResolvers()
+    const { admission, events } = this.#context.store
+    const query = { ...limits, after: this.#position, kind: this.#kind }
+    const page = await events.readFeed(this.#instanceId, query)
+    if (!(await admission.isValid(this.#tokenDigest))) throw new Refusal('invalid_token')
+    if (page === null) throw new Refusal('cursor_expired')
+    this.#position = page.to
+    return page
+  }
+
+  /** Resolves when the next page may have events: at once unless `page` is the last one. */
+  async next(page: FeedPage, withinMs: number): Promise<void> {
+    if (!page.isLast || this.#ended.signal.aborted) return setImmediate()
+    const timer = setTimeout(() => this.#news.resolve(), withinMs)
+    await this.#news.promise
+    clearTimeout(timer)
+    await sleep(PAUSE_MS)
+  }
+
+  #end(): void {
+    for (const stop of this.#stops) stop()
+    this.#ended.abort()
+    this.#news.resolve()
+  }
+}

@@ -1,0 +1,97 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import { Type } from 'typebox'
+import { Refusal } from '../../../domain/refusal.ts'
+import type { FeedPage } from '../../../store/events/events.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { feedQuery } from '../../resources/feed.ts'
+import { FeedCursor, parseCursor, toJson } from './feed-cursor.ts'
+import type { FeedReaders } from './feed-readers.ts'
+
+/** What a reader has in memory. The next page is read when this one is in the socket. */
+const PAGE = { limit: 200, maxBytes: 262_144 }
+const HEARTBEAT_MS = 15_000
+/** A reader that takes nothing for this long is cut off. */
+const STUCK_MS = 60_000
+
+const streamSchema = Type.Unsafe<Readable>({
+  type: 'string',
+  description: 'Server-sent events.',
+  examples: [
+    'id: 42\ndata: {"id":"evt_01kajxq8r2f0v7m3n5p9s1t4w6","cursor":"42","body":{"event":"message.sent","instanceId":"inst_4f9k2m7q1x0z","timestamp":"2026-11-21T12:00:00.000Z","data":{"id":"msg_01kajxq8r2f0v7m3n5p9s1t4w6","to":"5511987654321","status":"sent"}}}\n\n',
+  ],
+})
+
+export function streamFeed(api: Api, context: ApiContext, readers: FeedReaders): void {
+  api.get(
+    '/events/stream',
+    {
+      exposeHeadRoute: false,
+      schema: {
+        operationId: 'streamFeed',
+        summary: 'Follow the events',
+        description:
+          'Server-sent events (WHATWG HTML): the events of `readFeed`, each as soon as it is recorded. The `id` is the ' +
+          "event's cursor. To continue after a disconnect, send it as `Last-Event-ID`, as every client library does; the " +
+          'header takes precedence over `after`. An `id` without `data` is a cursor without an event. The stream ends when ' +
+          'the token is replaced.',
+        tags: ['Feed'],
+        querystring: Type.Object(feedQuery),
+        headers: Type.Object({
+          'last-event-id': Type.Optional(
+            Type.String({ description: 'The cursor of the last event that was received.' }),
+          ),
+        }),
+        produces: ['text/event-stream'],
+        response: { 200: streamSchema },
+      },
+      config: { scope: 'events', refusals: ['invalid_request', 'cursor_expired', 'too_many_readers'] },
+    },
+    async (request, reply) => {
+      const { after, event: kind } = request.query
+      const last = request.headers['last-event-id']
+      const place = { after: last ? parseCursor('Last-Event-ID', last) : parseCursor('after', after), kind }
+      readers.admit(request.instanceId, reply.raw)
+      const cursor = await FeedCursor.open(context, request, reply, place)
+      const first = await cursor.read(PAGE)
+      const body = Readable.from(follow(cursor, first, context, reply), { objectMode: false })
+      return reply.type('text/event-stream').header('x-accel-buffering', 'no').send(body)
+    },
+  )
+}
+
+/** Ends without an error: the reader connects again, and gets an answer that says what is wrong. */
+async function* follow(
+  cursor: FeedCursor,
+  first: FeedPage,
+  { logger }: ApiContext,
+  reply: FastifyReply,
+): AsyncGenerator<string> {
+  let sentAt = performance.now()
+  let told = ''
+  try {
+    for (let page = first; ; page = await cursor.read(PAGE)) {
+      const text = blocksOf(page, told, cursor.position, performance.now() - sentAt)
+      if (text !== '') {
+        const stuck = setTimeout(() => reply.raw.destroy(), STUCK_MS)
+        yield text
+        clearTimeout(stuck)
+        sentAt = performance.now()
+        told = cursor.position
+      }
+      await cursor.next(page, HEARTBEAT_MS)
+      if (cursor.ended.aborted) return
+    }
+  } catch (error) {
+    if (!(error instanceof Refusal)) logger.warn({ err: error }, 'feed.stream_failed')
+  }
+}
+
+/** @param told the cursor that the reader has */
+function blocksOf(page: FeedPage, told: string, position: string, silentMs: number): string {
+  const events = page.events.map(event => `id: ${event.seq}\ndata: ${toJson(event)}\n\n`).join('')
+  const last = String(page.events.at(-1)?.seq ?? told)
+  // A cursor without an event: also a reader that got none yet continues where it began.
+  if (position !== last) return `${events}id: ${position}\n\n`
+  return events === '' && silentMs >= HEARTBEAT_MS ? ':\n\n' : events
+}
