@@ -3,6 +3,15 @@ import type { Logger } from 'pino'
 import { callerAddress } from './admin/sign-in/caller-address.ts'
 import type { Api } from './context.ts'
 
+/** By token and by admin key. */
+const ENDPOINT_CHANGES = [
+  ['create', ''],
+  ['change', ''],
+  ['delete', ''],
+  ['retry', ''],
+  ['replace', 'Secret'],
+] as const
+
 /** Operations that delete, unlink, redeliver, or change access. */
 const AUDITED: ReadonlySet<string> = new Set([
   'deleteInstance',
@@ -13,8 +22,13 @@ const AUDITED: ReadonlySet<string> = new Set([
   'replaceWebhookSecret',
   'setInstanceWebhook',
   'setWebhook',
+  'clearWebhook',
+  ...ENDPOINT_CHANGES.flatMap(([verb, rest]) => [`${verb}Endpoint${rest}`, `${verb}InstanceEndpoint${rest}`]),
   'redeliverEvent',
   'redeliverEvents',
+  'redeliverOwnEvent',
+  'retryDelivery',
+  'retryInstanceDelivery',
   'setPassword',
   'signIn',
   'signOut',
@@ -36,7 +50,7 @@ export function auditOperations(api: Api, logger: Logger): void {
 }
 
 function factsOf(request: FastifyRequest, action: string) {
-  const { id, eventId, keyId } = request.params as { id?: string; eventId?: string; keyId?: string }
+  const { id, eventId, keyId, endpointId, deliveryId } = request.params as Record<string, string | undefined>
   const isOfSession = action === 'endSession'
   return {
     requestId: request.id,
@@ -45,6 +59,8 @@ function factsOf(request: FastifyRequest, action: string) {
     instanceId: request.instanceId || (isOfSession ? undefined : id),
     eventId,
     keyId,
+    endpointId,
+    deliveryId,
     endedSession: isOfSession ? id?.slice(0, SHOWN_OF_SESSION) : undefined,
     address: callerAddress(request),
   }

@@ -47,6 +47,11 @@ export function checkFilterText(field: string, text: string): void {
   if (CONTROL_CHARACTER.test(text)) throw invalid(field, 'must not contain control characters')
 }
 
+/** Checks a text for people. @throws Refusal */
+export function checkNote(field: string, text: string): void {
+  if (!text.isWellFormed() || CONTROL_CHARACTER.test(text)) throw invalid(field, 'must not contain control characters')
+}
+
 /** @returns the trimmed name @throws Refusal */
 export function parseName(field: string, name: string): string {
   const trimmed = name.trim()

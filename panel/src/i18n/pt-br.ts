@@ -649,6 +649,12 @@ export const ptBr: Words = {
       'O destinatário deve ser um número com código do país (7 a 15 dígitos) ou um grupo terminado em @g.us.',
     instance_not_connected: 'A instância não está conectada ao WhatsApp. Vincule-a antes, ou espere até que volte.',
     webhook_not_configured: 'Nenhuma URL de webhook definida. Defina uma antes.',
+    endpoint_not_found: 'Este destino não existe mais.',
+    delivery_not_found: 'Esta entrega não existe mais.',
+    delivery_not_waiting:
+      'Esta entrega não espera uma nova tentativa. Ela terminou, ou a próxima tentativa já está na vez.',
+    too_many_endpoints: 'A instância tem dez destinos. Exclua um antes.',
+    retry_too_soon: 'Esta entrega foi tentada de novo há menos de 10 segundos.',
     delivery_pending: 'Este evento ainda está a caminho. Pode ser reenviado depois de entregue ou abandonado.',
     not_a_sandbox: 'Só uma instância sandbox tem contatos simulados.',
     sandbox_disabled: 'O sandbox está desligado aqui. Inicie o Pombal com SANDBOX=on para usá-lo.',

@@ -1,4 +1,5 @@
 import type { Api, ApiContext } from '../context.ts'
+import { registerEndpoints } from '../endpoints/routes.ts'
 import type { AllowedMethods } from '../http/allowed-methods.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../http/unknown-paths.ts'
 import { listAlertRules, setAlertRule } from './alerts/alert-rules.ts'
@@ -42,6 +43,7 @@ import { signOut } from './sign-in/sign-out.ts'
 import { WrongKeys } from './sign-in/wrong-keys.ts'
 import { streamChanges } from './stream-changes.ts'
 import { getInstanceWebhook } from './webhook/get-instance-webhook.ts'
+import { instanceEndpoints } from './webhook/instance-endpoints.ts'
 import { replaceWebhookSecret } from './webhook/replace-webhook-secret.ts'
 import { setInstanceWebhook } from './webhook/set-instance-webhook.ts'
 import { testWebhook } from './webhook/test-webhook.ts'
@@ -108,6 +110,7 @@ export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMet
       refuseUnknownPaths(admin, allowed)
       refuseOtherMethods(admin, allowed, '/instances/:id/events/redeliver', ['GET'])
       for (const register of OPERATIONS) register(admin, context)
+      registerEndpoints(admin, context, instanceEndpoints(context))
     },
     { prefix: '/admin/v1' },
   )

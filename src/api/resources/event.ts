@@ -1,8 +1,10 @@
 import { type Static, Type } from 'typebox'
 import { DELIVERY_STATES } from '../../domain/delivery.ts'
 import { EVENT_KINDS } from '../../domain/event.ts'
+import { deliveryIdOf, type EventId } from '../../domain/ids.ts'
 import type { AttemptRecord, DeliverySummary } from '../../store/deliveries/deliveries.ts'
 import type { EventDetail, EventRecord } from '../../store/events/events.ts'
+import { endpointIdSchema } from './endpoint.ts'
 import { messageIdSchema } from './message.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 
@@ -18,8 +20,14 @@ const deliveryStateSchema = oneOf(DELIVERY_STATES, {
     '`pending`; `blocked` (waits for the previous event of its message); `delivered`; `exhausted` (every attempt failed).',
 })
 
+export const deliveryIdSchema = Type.String({
+  description: 'The delivery.',
+  examples: ['dlv_01kajxq8r2f0v7m3n5p9s1t4w61z'],
+})
+
 const deliveryProperties = {
-  id: Type.String({ description: 'The delivery.' }),
+  id: deliveryIdSchema,
+  endpointId: endpointIdSchema,
   url: Type.String({ description: 'The URL in force when the event was created or redelivered.' }),
   state: deliveryStateSchema,
   attemptCount: Type.Integer({ description: 'Attempts made so far.' }),
@@ -29,14 +37,17 @@ const deliveryProperties = {
 
 export const deliverySchema = Type.Object(deliveryProperties, {
   title: 'Delivery',
-  description: 'The delivery of one event to one URL.',
+  description: 'The delivery of one event to one endpoint.',
 })
 
 export type DeliveryView = Static<typeof deliverySchema>
 
 const attemptSchema = Type.Object(
   {
-    attemptNumber: Type.Integer({ description: 'From 1.' }),
+    attemptNumber: Type.Integer({
+      description: 'From 1. A requested attempt has the number of the one that was due next.',
+    }),
+    requested: Type.Boolean({ description: 'Whether a person requested it ahead of the schedule.' }),
     url: Type.String(),
     startedAt: moment('When it began.'),
     durationMs: Type.Number({ description: 'Duration in milliseconds.' }),
@@ -66,7 +77,8 @@ export const eventSchema = Type.Object(
   },
   {
     title: 'EventSummary',
-    description: 'An event with its latest delivery; null if no URL was set when it was created.',
+    description:
+      'An event with its latest delivery; null if no endpoint received it. Of several endpoints, the one that needs attention.',
   },
 )
 
@@ -90,9 +102,10 @@ export const eventDetailSchema = Type.Object(
   { title: 'EventDetail', description: 'An event with all its deliveries and all their attempts.' },
 )
 
-export function deliveryView(delivery: DeliverySummary): DeliveryView {
-  const { id, url, state, attempts, nextAttemptAt, redelivery } = delivery
-  return { id, url, state, attemptCount: attempts, nextAttemptAt: toIsoOrNull(nextAttemptAt), redelivery }
+export function deliveryView(eventId: EventId, delivery: DeliverySummary): DeliveryView {
+  const { endpointId, url, state, attempts, nextAttemptAt, redelivery } = delivery
+  const id = deliveryIdOf(eventId, delivery.id)
+  return { id, endpointId, url, state, attemptCount: attempts, nextAttemptAt: toIsoOrNull(nextAttemptAt), redelivery }
 }
 
 export function eventView(event: EventRecord): EventView {
@@ -103,7 +116,7 @@ export function eventView(event: EventRecord): EventView {
     createdAt: toIso(event.createdAt),
     messageId: event.messageId,
     with: event.with,
-    delivery: event.delivery && deliveryView(event.delivery),
+    delivery: event.delivery && deliveryView(event.id, event.delivery),
   }
 }
 
@@ -113,13 +126,23 @@ export type HeadersOfAttempt = (attempt: AttemptRecord) => Record<string, string
 
 export function eventDetailView(event: EventDetail, headersOf: HeadersOfAttempt): EventDetailView {
   const deliveries = event.deliveries.map(delivery => ({
-    ...deliveryView(delivery),
+    ...deliveryView(event.id, delivery),
     attempts: delivery.log.map(attempt => attemptView(attempt, headersOf(attempt))),
   }))
   return { ...eventView(event), body: event.body, deliveries }
 }
 
 function attemptView(attempt: AttemptRecord, headers: Record<string, string>): AttemptView {
-  const { attemptNumber, url, startedAt, durationMs, status, error, responseExcerpt } = attempt
-  return { attemptNumber, url, startedAt: toIso(startedAt), durationMs, status, error, responseExcerpt, headers }
+  const { attemptNumber, requested, url, startedAt, durationMs, status, error, responseExcerpt } = attempt
+  return {
+    attemptNumber,
+    requested,
+    url,
+    startedAt: toIso(startedAt),
+    durationMs,
+    status,
+    error,
+    responseExcerpt,
+    headers,
+  }
 }

@@ -34,7 +34,7 @@ export function messageLifeView(message: Message, events: readonly MessageEvent[
       id,
       event: kind,
       timestamp: toIso(timestamp),
-      delivery: delivery && deliveryView(delivery),
+      delivery: delivery && deliveryView(id, delivery),
     })),
   }
 }

@@ -1,13 +1,18 @@
 import type { Api, ApiContext } from '../context.ts'
+import { registerEndpoints } from '../endpoints/routes.ts'
 import type { AllowedMethods } from '../http/allowed-methods.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../http/unknown-paths.ts'
 import { createAdmission } from './admit-caller.ts'
+import { clearWebhook } from './clear-webhook.ts'
 import { FeedReaders } from './feed/feed-readers.ts'
 import { readFeed } from './feed/read-feed.ts'
 import { streamFeed } from './feed/stream-feed.ts'
+import { getEvent } from './get-event.ts'
 import { getInstance } from './get-instance.ts'
 import { getMessage } from './get-message.ts'
 import { getWebhook } from './get-webhook.ts'
+import { OWN_ENDPOINTS } from './own-endpoints.ts'
+import { redeliverOwnEvent } from './redeliver-own-event.ts'
 import { sendText } from './send-text.ts'
 import { setWebhook } from './set-webhook.ts'
 
@@ -23,6 +28,10 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
       getInstance(v1, context)
       getWebhook(v1, context)
       setWebhook(v1, context)
+      clearWebhook(v1, context)
+      getEvent(v1, context)
+      redeliverOwnEvent(v1, context)
+      registerEndpoints(v1, context, OWN_ENDPOINTS)
       const readers = new FeedReaders()
       readFeed(v1, context, readers)
       streamFeed(v1, context, readers)

@@ -98,6 +98,7 @@ describe('messages', () => {
     expect(delivered).toMatchObject({ event: 'message.delivered', timestamp: body.data.deliveredAt })
     expect(delivered.delivery).toEqual({
       id: expect.any(String),
+      endpointId: 'endpoint_default',
       url: URL_A,
       state: 'pending',
       attemptCount: 0,
@@ -136,6 +137,7 @@ describe('events', () => {
     })
     const summary = {
       id: expect.any(String),
+      endpointId: 'endpoint_default',
       url: URL_A,
       state: 'exhausted',
       attemptCount: 1,
@@ -157,6 +159,7 @@ describe('events', () => {
           attempts: [
             {
               attemptNumber: 1,
+              requested: false,
               url: URL_A,
               startedAt: expect.stringMatching(ISO),
               durationMs: 12,

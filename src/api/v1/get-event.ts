@@ -1,0 +1,31 @@
+import { Type } from 'typebox'
+import { Refusal } from '../../domain/refusal.ts'
+import type { Api, ApiContext } from '../context.ts'
+import { createHeadersOf } from '../endpoints/attempt-headers.ts'
+import { isId } from '../input.ts'
+import { eventDetailSchema, eventDetailView, eventIdSchema } from '../resources/event.ts'
+import { dataOf } from '../resources/schema-kit.ts'
+
+export function getEvent(api: Api, context: ApiContext): void {
+  const { store } = context
+  api.get(
+    '/events/:eventId',
+    {
+      schema: {
+        operationId: 'getEvent',
+        summary: 'Read an event with its deliveries and their attempts',
+        tags: ['Events'],
+        params: Type.Object({ eventId: eventIdSchema }),
+        response: { 200: dataOf(eventDetailSchema, 'The event, the bytes posted, and every attempt.') },
+      },
+      config: { scope: 'events', refusals: ['event_not_found'] },
+    },
+    async request => {
+      const { eventId } = request.params
+      const { instanceId } = request
+      const event = isId(eventId) ? await store.events.find(instanceId, eventId) : null
+      if (!event) throw new Refusal('event_not_found')
+      return { data: eventDetailView(event, await createHeadersOf(context, instanceId, event)) }
+    },
+  )
+}
