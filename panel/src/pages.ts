@@ -11,6 +11,7 @@ export const pages = {
   signIn: () => import('./pages/sign-in.tsx'),
   instances: () => import('./pages/instances/instances.tsx'),
   settings: () => import('./pages/settings.tsx'),
+  audit: () => import('./pages/people/audit.tsx'),
   instance: () => import('./pages/instance/instance.tsx'),
   overview: () => import('./pages/instance/overview.tsx'),
   messages: () => import('./pages/messages/messages.tsx'),

@@ -88,6 +88,13 @@ const settings = createRoute({
   component: lazyRouteComponent(reloadOnFailure(pages.settings), 'Settings'),
 })
 
+const audit = createRoute({
+  getParentRoute: () => inside,
+  path: '/audit',
+  validateSearch: texts('by', 'action', 'instanceId'),
+  component: lazyRouteComponent(reloadOnFailure(pages.audit), 'Audit'),
+})
+
 const instance = createRoute({
   getParentRoute: () => inside,
   path: '/instances/$id',
@@ -140,6 +147,7 @@ const tree = root.addChildren([
     instances,
     allInstances,
     settings,
+    audit,
     instance.addChildren([overview, messages, events, webhook, phone, instanceSettings]),
   ]),
 ])

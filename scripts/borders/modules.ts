@@ -11,6 +11,7 @@ const STORE = [
   'src/store/until-stored.ts',
   'src/store/admission/admission.ts',
   'src/store/api-keys/api-keys.ts',
+  'src/store/audit/audit.ts',
   'src/store/connections/connections.ts',
   'src/store/credentials/credentials.ts',
   'src/store/deliveries/deliveries.ts',
@@ -101,7 +102,7 @@ export const MODULES: readonly Module[] = [
   {
     path: 'src/store',
     modules: ['src/domain', 'src/kit', 'src/store/encryption', 'src/store/engine'],
-    packages: ['kysely', 'node:crypto', 'node:fs', 'node:path', 'node:timers/promises'],
+    packages: ['kysely', 'node:async_hooks', 'node:crypto', 'node:fs', 'node:path', 'node:timers/promises'],
   },
 
   {

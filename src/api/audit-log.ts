@@ -36,6 +36,8 @@ const AUDITED: ReadonlySet<string> = new Set([
 ])
 /** The characters of a session ID that are logged: enough to find it in the list. */
 const SHOWN_OF_SESSION = 8
+/** Of the 64 hexadecimal digits of an audit record's digest: 128 bits, which nobody can hit by chance. */
+const SHOWN_OF_DIGEST = 32
 
 /** Logs one line for each successful call of an audited operation: caller, operation, instance and address. */
 export function auditOperations(api: Api, logger: Logger): void {
@@ -63,6 +65,9 @@ function factsOf(request: FastifyRequest, action: string) {
     deliveryId,
     endedSession: isOfSession ? id?.slice(0, SHOWN_OF_SESSION) : undefined,
     address: callerAddress(request),
+    // The log, if it is kept elsewhere, proves what the audit in the database contained.
+    auditSeq: request.audit?.recorded?.seq,
+    auditDigest: request.audit?.recorded?.digest.slice(0, SHOWN_OF_DIGEST),
   }
 }
 

@@ -14,6 +14,7 @@ import type { ContactMessage } from '../domain/incoming-message.ts'
 import type { SigningSecrets } from '../domain/instance.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
 import type { AlertTarget } from '../store/alerts/alerts.ts'
+import type { PendingAudit } from '../store/audit/audit.ts'
 import type { Store } from '../store/store.ts'
 
 /** The limits of open requests: one for callers with a key, one for all others (`http/open-request-limits.ts`). */
@@ -114,6 +115,8 @@ declare module 'fastify' {
     instanceId: InstanceId
     /** The panel session of the caller; empty for the admin key and outside `/admin/v1`. */
     sessionId: string
+    /** The entry of a call that changes something; null for all others. */
+    audit: PendingAudit | null
     /** The token, the admin key or the session of this request was accepted. */
     hasKey: boolean
     /** The budget that the open request counts against. */

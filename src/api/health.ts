@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { shareCalls } from '../kit/share-calls.ts'
 import type { Api, ApiContext } from './context.ts'
 import { unavailable } from './http/error-handler.ts'
 import { oneOf } from './resources/schema-kit.ts'
@@ -37,15 +38,4 @@ export function registerHealth(api: Api, context: ApiContext): void {
       return { status: 'ready' as const }
     },
   )
-}
-
-/** Concurrent callers share one check. */
-function shareCalls<T>(check: () => Promise<T>): () => Promise<T> {
-  let running: Promise<T> | null = null
-  return () => {
-    running ??= check().finally(() => {
-      running = null
-    })
-    return running
-  }
 }

@@ -77,6 +77,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.decorateRequest('refusalCode', '')
   api.decorateRequest('sessionId', '')
   api.decorateRequest('hasKey', false)
+  api.decorateRequest('audit', null)
 
   const allowed = new AllowedMethods()
   api.addHook('onRoute', route => {

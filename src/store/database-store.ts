@@ -3,6 +3,9 @@ import { LocalAdmission, SharedAdmission } from './admission/stored-admission.ts
 import { StoredAlerts } from './alerts/stored-alerts.ts'
 import { KeyUses } from './api-keys/key-uses.ts'
 import { StoredApiKeys } from './api-keys/stored-api-keys.ts'
+import { AuditedWrites } from './audit/audited-writes.ts'
+import { AuditChain } from './audit/chain.ts'
+import { StoredAudit } from './audit/stored-audit.ts'
 import { machineClock, type StoreClock } from './clock.ts'
 import { StoredConnections } from './connections/stored-connections.ts'
 import { StoredCredentials } from './credentials/stored-credentials.ts'
@@ -54,6 +57,7 @@ export class DatabaseStore implements Store {
   readonly statistics
   readonly sessions
   readonly alerts
+  readonly audit
   readonly #backend: Backend
   readonly #writer: Writer
   /** For writes that belong to no instance. */
@@ -85,23 +89,16 @@ export class DatabaseStore implements Store {
     const { isShared } = statements.dialect
     this.#commonWriter = isShared ? new Writer(backend, fence) : this.#writer
     this.#callWriter = isShared ? new Writer(backend, fence) : this.#writer
+    const chain = new AuditChain(statements)
+    const audited = new AuditedWrites(chain, clock.now)
     const core: Core = {
       statements,
       sealing,
       hints: this.hints,
       traces: new Traces(backend),
       reader: new GuardedReader(backend),
-      write: async (operation, input) => {
-        const startedAt = performance.now()
-        try {
-          const outcome = await this.#writerOf(operation, input).write(operation, input)
-          observer?.onWrite(operation.name, performance.now() - startedAt, 'committed')
-          return outcome
-        } catch (error) {
-          this.#probe.noteFailure(error)
-          observer?.onWrite(operation.name, performance.now() - startedAt, endOf(error))
-          throw error
-        }
+      write: (operation, input) => {
+        return audited.write(operation, input, (written, of) => this.#write(written, of, observer))
       },
     }
     const recorder = new EventRecorder(statements)
@@ -126,6 +123,7 @@ export class DatabaseStore implements Store {
     this.statistics = new StoredStatistics(core)
     this.sessions = new StoredSessions(core)
     this.alerts = new StoredAlerts(core)
+    this.audit = new StoredAudit(core, chain, audited, clock.now)
   }
 
   ping(): Promise<void> {
@@ -135,6 +133,19 @@ export class DatabaseStore implements Store {
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
+  }
+
+  async #write<I, O>(operation: Operation<I, O>, input: I, observer: StoreObserver | null): Promise<O> {
+    const startedAt = performance.now()
+    try {
+      const outcome = await this.#writerOf(operation, input).write(operation, input)
+      observer?.onWrite(operation.name, performance.now() - startedAt, 'committed')
+      return outcome
+    } catch (error) {
+      this.#probe.noteFailure(error)
+      observer?.onWrite(operation.name, performance.now() - startedAt, endOf(error))
+      throw error
+    }
   }
 
   #writerOf<I>(operation: Operation<I, unknown>, input: I): Writer {

@@ -1,6 +1,7 @@
 import type { Admission } from './admission/admission.ts'
 import type { Alerts } from './alerts/alerts.ts'
 import type { ApiKeys } from './api-keys/api-keys.ts'
+import type { Audit } from './audit/audit.ts'
 import type { StoreClock } from './clock.ts'
 import type { Connections } from './connections/connections.ts'
 import type { Credentials } from './credentials/credentials.ts'
@@ -50,6 +51,7 @@ export interface Store {
   readonly statistics: Statistics
   readonly sessions: Sessions
   readonly alerts: Alerts
+  readonly audit: Audit
   /** Writes a row and syncs it to disk. @throws StoreUnavailable */
   ping(): Promise<void>
   /** Finishes pending writes, then closes. Later calls throw `StoreUnavailable`. */

@@ -18,6 +18,7 @@ import {
   take,
 } from './fixture.ts'
 import { createPostgresHarness, type StoreHarness } from './harness.ts'
+import { newEntry } from './people/audit.ts'
 import { newKey } from './promises/api-keys.ts'
 
 /** Behaviour with several nodes on one database. */
@@ -110,6 +111,21 @@ describe('several nodes on one PostgreSQL', () => {
     } finally {
       await other.end()
     }
+  })
+
+  test('record who did what in one chain, which never forks', async () => {
+    const nodes = await openNodes()
+    const instances = Array.from({ length: 40 }, () => newInstance())
+    await Promise.all(instances.map(instance => nodes[0].instances.create(instance, 0)))
+    await Promise.all(
+      instances.flatMap(({ id }, index) => [
+        nodes[0].audit.during(newEntry(), () => nodes[0].instances.rename(id, 'By one')),
+        nodes[1].audit.during(newEntry(), () => nodes[1].instances.rename(id, 'By the other')),
+        nodes[index % 2]!.audit.append(newEntry()),
+      ]),
+    )
+    expect(await nodes[0].audit.verify()).toMatchObject({ entries: 120, brokenAt: null })
+    expect(await nodes[1].audit.verify()).toMatchObject({ entries: 120, brokenAt: null })
   })
 
   test('share one rate window', async () => {

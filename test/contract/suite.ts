@@ -1,4 +1,5 @@
 import type { CreateHarness } from './harness.ts'
+import { auditContract } from './people/audit.ts'
 import { acceptingContract } from './promises/accepting.ts'
 import { admissionContract } from './promises/admission.ts'
 import { alertsContract } from './promises/alerts.ts'
@@ -40,4 +41,5 @@ export function storeContract(createHarness: CreateHarness): void {
   rotationContract(createHarness)
   healthContract(createHarness)
   alertsContract(createHarness)
+  auditContract(createHarness)
 }

@@ -1,5 +1,6 @@
 import { Button, Group, PasswordInput, SegmentedControl, Stack, useMantineColorScheme } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
 import { call } from '../api/client.ts'
 import { sessionQuery, sessionsQuery } from '../api/queries.ts'
@@ -26,6 +27,15 @@ export function Settings() {
       <Appearance />
       <Password />
       <Sessions />
+      <Card
+        title={words.audit.title}
+        hint={words.audit.hint}
+        action={
+          <Button variant="default" renderRoot={props => <Link to="/audit" {...props} />}>
+            {words.audit.open}
+          </Button>
+        }
+      />
       <About />
     </div>
   )

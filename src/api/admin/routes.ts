@@ -8,6 +8,9 @@ import { listAlerts } from './alerts/list-alerts.ts'
 import { createKey } from './api-keys/create-key.ts'
 import { listKeys } from './api-keys/list-keys.ts'
 import { revokeKey } from './api-keys/revoke-key.ts'
+import { checkAudit } from './audit/check-audit.ts'
+import { listAudit } from './audit/list-audit.ts'
+import { recordChanges } from './audit/record-changes.ts'
 import { connectInstance } from './connection/connect-instance.ts'
 import { getConnection } from './connection/get-connection.ts'
 import { getHealth } from './connection/get-health.ts'
@@ -94,6 +97,8 @@ const OPERATIONS = [
   createAlertTarget,
   deleteAlertTarget,
   testAlertTarget,
+  listAudit,
+  checkAudit,
 ] as const
 
 /**
@@ -107,6 +112,7 @@ export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMet
   api.register(
     async (admin: Api) => {
       admin.addHook('onRequest', createAdminCheck(context, isAdminKey, wrongKeys))
+      recordChanges(admin, context)
       refuseUnknownPaths(admin, allowed)
       refuseOtherMethods(admin, allowed, '/instances/:id/events/redeliver', ['GET'])
       for (const register of OPERATIONS) register(admin, context)

@@ -38,6 +38,7 @@ const TAGS = [
   { name: 'Sandbox', description: 'Simulated contacts. By admin key.' },
   { name: 'Statistics', description: 'Traffic and deliveries of instances. By admin key.' },
   { name: 'Alerts', description: 'Messages to people when something goes wrong.' },
+  { name: 'Audit', description: 'Who did what. By admin key.' },
   { name: 'Panel', description: 'Sign-in to the panel, and its live updates.' },
   { name: 'Operation', description: 'Probes for the operator.' },
 ]

@@ -84,6 +84,7 @@ function operations({ statements }: Core) {
         )
         return 'created'
       },
+      outcome => outcome === 'created',
     ),
 
     revoke: oneByOne(

@@ -56,6 +56,7 @@ export function redeliverOperation(statements: Statements) {
       )
       return free.length === 0 ? 'still_pending' : 'queued'
     },
+    outcome => outcome === 'queued',
   )
 }
 
@@ -96,6 +97,7 @@ export function redeliverSinceOperation(statements: Statements) {
       await redeliveries.deliver(tx, matching)
       return { kind: 'queued' as const, count: matching.length, next: ids.length < STEP ? null : ids.at(-1)! }
     },
+    outcome => outcome.kind === 'queued' && outcome.count > 0,
   )
 }
 

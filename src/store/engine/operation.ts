@@ -19,6 +19,10 @@ export interface Operation<I, O> {
   readonly isIndependent?: boolean
   /** A caller waits for it. If commits can run concurrently, it does not wait for those of the instance's owner. */
   readonly isCall?: boolean
+  /** Runs after the others of its commit, because it takes a lock that must be the transaction's last one. */
+  readonly isLast?: boolean
+  /** Whether this outcome means that something changed, for the audit. Default: any outcome except null and false. */
+  changes?(outcome: O): boolean
   /** Goes to the front of the queue and is never refused. */
   readonly urgent?: boolean
   /** @returns one outcome per input, in the same order; an empty list if the inputs have no outcomes */
@@ -43,11 +47,13 @@ export function oneByOne<I, O>(
   name: string,
   instanceId: (input: I) => InstanceId,
   run: (tx: Transaction, input: I) => Promise<O>,
+  changes?: (outcome: O) => boolean,
 ): Operation<I, O> {
   return {
     name,
     instanceId,
     isRare: true,
+    ...(changes && { changes }),
     async run(tx, inputs) {
       const outcomes: O[] = []
       for (const input of inputs) outcomes.push(await run(tx, input))
@@ -81,14 +87,19 @@ interface Group {
 
 /**
  * Groups units by operation. Keeps the order of each instance's units, except of independent ones, and never puts two units
- * with a key in common into the same group.
+ * with a key in common into the same group. Those that run last are the exception: all of them are one group.
  */
 export function arrange(units: readonly Unit[]): Group[] {
   const groups: (Group & { keys: Set<string> })[] = []
   const placeOfInstance = new Map<InstanceId, { rare: number; ordered: number; any: number }>()
   const latestOfOperation = new Map<object, number>()
+  const last = Map.groupBy(
+    units.filter(({ operation }) => operation.isLast),
+    ({ operation }) => operation,
+  )
   for (const unit of units) {
     const { operation, input, instanceId } = unit
+    if (operation.isLast) continue
     const { isRare, isIndependent } = operation
     const keys = operation.keys?.(input).map(key => `${instanceId}/${key}`) ?? []
     let at = latestOfOperation.get(operation)
@@ -105,5 +116,5 @@ export function arrange(units: readonly Unit[]): Group[] {
     placeOfInstance.set(instanceId, latest)
     latestOfOperation.set(operation, at!)
   }
-  return groups
+  return [...groups, ...Array.from(last, ([operation, members]) => ({ operation, units: members }))]
 }

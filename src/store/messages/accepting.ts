@@ -43,6 +43,7 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
     name: 'messages.accept',
     isIndependent: true,
     isCall: true,
+    changes: outcome => outcome.kind === 'accepted',
     instanceId: ({ message }) => message.instanceId,
     keys: ({ message }) => (message.idempotency === undefined ? [] : [message.idempotency.key]),
     async run(tx, inputs) {

@@ -119,6 +119,8 @@ describe('/openapi.json', () => {
         'GET /admin/v1/sessions',
         'DELETE /admin/v1/sessions/{id}',
         'PUT /admin/v1/password',
+        'GET /admin/v1/audit',
+        'GET /admin/v1/audit/check',
       ].sort(),
     )
   })

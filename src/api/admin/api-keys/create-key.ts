@@ -8,6 +8,7 @@ import { apiKeyView, createdKeySchema, scopesSchema } from '../../resources/api-
 import { nameSchema } from '../../resources/instance.ts'
 import { dataOf, moment, nullable } from '../../resources/schema-kit.ts'
 import { tokenDigest } from '../../token.ts'
+import { noteForAudit } from '../audit/record-changes.ts'
 import { instanceParams, orNotFound } from '../instances/instance-params.ts'
 import { newToken } from '../secrets.ts'
 
@@ -56,6 +57,7 @@ export function createKey(api: Api, { store, now }: ApiContext): void {
         scopes: [...scopes],
         expiresAt: expires,
       }
+      noteForAudit(request, { keyId: newKey.id, name: newKey.name, scopes: scopes.join(' '), expiresAt })
       const created = orNotFound(isId(id) ? await store.apiKeys.create(newKey, createdAt) : null)
       if (created === 'full') throw new Refusal('too_many_keys')
       return reply.code(201).send({ data: { ...apiKeyView(created), key } })

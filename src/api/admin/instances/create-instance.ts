@@ -7,6 +7,7 @@ import { parseName } from '../../input.ts'
 import { createdInstanceSchema, instanceView, kindSchema, nameSchema } from '../../resources/instance.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { tokenDigest } from '../../token.ts'
+import { noteForAudit } from '../audit/record-changes.ts'
 import { newToken, newWebhookSecret } from '../secrets.ts'
 
 const DEFAULT_NAMES: Readonly<Record<InstanceKind, string>> = { whatsapp: 'WhatsApp', sandbox: 'Sandbox' }
@@ -36,9 +37,11 @@ export function createInstance(api: Api, { store, sandbox, now }: ApiContext): v
       const name = parseName('name', request.body.name ?? DEFAULT_NAMES[kind])
       if (kind === 'sandbox' && !sandbox.enabled) throw new Refusal('sandbox_disabled')
       const token = newToken()
+      const id = newInstanceId()
+      noteForAudit(request, { name, kind }, id)
       const instance = await store.instances.create(
         {
-          id: newInstanceId(),
+          id,
           name,
           kind,
           tokenDigest: Buffer.from(tokenDigest(token), 'hex'),

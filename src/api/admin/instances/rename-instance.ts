@@ -3,6 +3,7 @@ import type { Api, ApiContext } from '../../context.ts'
 import { isId, parseName } from '../../input.ts'
 import { instanceSchema, instanceView, nameSchema } from '../../resources/instance.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
+import { noteForAudit } from '../audit/record-changes.ts'
 import { instanceParams, orNotFound } from './instance-params.ts'
 
 export function renameInstance(api: Api, { store }: ApiContext): void {
@@ -22,6 +23,7 @@ export function renameInstance(api: Api, { store }: ApiContext): void {
     async request => {
       const { id } = request.params
       const name = parseName('name', request.body.name)
+      noteForAudit(request, { name })
       return { data: instanceView(orNotFound(isId(id) ? await store.instances.rename(id, name) : null)) }
     },
   )

@@ -1,8 +1,11 @@
 import { Type } from 'typebox'
+import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { sessionSchema } from '../../resources/session.ts'
+import { SHOWN_OF_SESSION } from '../audit/record-changes.ts'
 import { callerAddress, networkOf } from './caller-address.ts'
+import { FailedSignIns, signInEntry } from './failed-sign-ins.ts'
 import { findSessionView } from './get-session.ts'
 import { isPassword, MAX_PASSWORD_LENGTH } from './password.ts'
 import { type IsAdminKey, refuseWrongKey } from './require-admin.ts'
@@ -28,6 +31,7 @@ const bodySchema = Type.Object(
 /** The only call of the management API without a key in its headers. It creates the panel's session. */
 export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys): void {
   const { store, settings, now } = context
+  const failures = new FailedSignIns(store.audit, now)
 
   /**
    * A password counts as a guess before it is checked, so that concurrent guesses gain nothing. The admin key cannot be
@@ -59,16 +63,25 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
       config: { refusals: ['invalid_request'] },
     },
     async (request, reply) => {
-      await check(request.body.key, networkOf(callerAddress(request)))
+      const address = callerAddress(request)
+      await check(request.body.key, networkOf(address)).catch(async error => {
+        if (error instanceof Refusal) await failures.record(address)
+        throw error
+      })
       const token = newSessionToken()
       const id = newSessionId()
       const createdAt = now()
-      await store.sessions.create({
+      const entry = signInEntry('panel', address, { session: id.slice(0, SHOWN_OF_SESSION) })
+      const session = {
         id,
         tokenDigest: sessionDigest(token, settings.adminKey),
         createdAt,
         expiresAt: createdAt + SESSION_MS,
         userAgent: request.headers['user-agent']?.slice(0, MAX_USER_AGENT_LENGTH) ?? null,
+      }
+      await store.audit.during(entry, pending => {
+        request.audit = pending
+        return store.sessions.create(session)
       })
       reply.header('set-cookie', sessionCookie(token, isHttps(request, settings.publicUrl ?? null)))
       return { data: await findSessionView(context, id) }

@@ -23,6 +23,7 @@ import { alertsTables } from './0060-alerts.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
 import { refuseForeign } from './foreign.ts'
 import { listTables } from './list-tables.ts'
+import { audit } from './people/0051-audit.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
 
@@ -44,6 +45,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0020-endpoints': endpoints,
   '0030-event-numbers': eventNumbers,
   '0050-api-keys': apiKeys,
+  '0051-audit': audit,
   '0060-alerts': alertsTables,
 }
 

@@ -1,5 +1,6 @@
 import type { AlertDelaysTable, AlertNoticesTable, AlertsTable, AlertTargetsTable } from './alerts.ts'
 import type { ApiKeysTable } from './api-keys.ts'
+import type { AuditHeadTable, AuditLogTable } from './audit.ts'
 import type { PhoneOrdersTable, WrongKeysTable } from './between-nodes.ts'
 import type { AttemptsTable, DeliveriesTable, EventFeedsTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
 import type { ConnectionClosesTable, ConnectionHealthTable, ContactsTable } from './health.ts'
@@ -15,7 +16,7 @@ export type DatabaseKind = 'sqlite' | 'postgres'
 /**
  * All tables. Times are milliseconds since 1970. The database assigns `seq` columns, which only increase.
  * Every key contains the instance, so that a larger installation can shard by it. Exceptions: the token, and the tables `meta`,
- * `panel_sessions`, `nodes`, `wrong_keys` and those of the alerts.
+ * `panel_sessions`, `nodes`, `wrong_keys`, and those of the alerts and the audit.
  */
 export interface Database {
   instances: InstancesTable
@@ -48,4 +49,6 @@ export interface Database {
   alert_notices: AlertNoticesTable
   alert_delays: AlertDelaysTable
   meta: MetaTable
+  audit_log: AuditLogTable
+  audit_head: AuditHeadTable
 }

@@ -1,11 +1,11 @@
 import Fastify, { type RouteOptions } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Api, ApiContext } from '../../../src/api/context.ts'
-import { AllowedMethods } from '../../../src/api/http/allowed-methods.ts'
-import { registerV1 } from '../../../src/api/v1/routes.ts'
-import { SCOPES } from '../../../src/domain/access.ts'
-import { STORES } from '../../databases/database.ts'
-import { ApiHarness, type Created } from './harness.ts'
+import type { Api, ApiContext } from '../../../../src/api/context.ts'
+import { AllowedMethods } from '../../../../src/api/http/allowed-methods.ts'
+import { registerV1 } from '../../../../src/api/v1/routes.ts'
+import { SCOPES } from '../../../../src/domain/access.ts'
+import { STORES } from '../../../databases/database.ts'
+import { ApiHarness, type Created } from '../harness.ts'
 
 /** Every route that the public API registers. */
 async function listRoutes(): Promise<RouteOptions[]> {

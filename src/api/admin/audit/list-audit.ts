@@ -1,0 +1,52 @@
+import { Type } from 'typebox'
+import type { Api, ApiContext } from '../../context.ts'
+import { checkFilterText, parseMoment } from '../../input.ts'
+import { auditRecordSchema, auditRecordView } from '../../resources/audit.ts'
+import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
+import { moment } from '../../resources/schema-kit.ts'
+
+const MAX_FILTER_LENGTH = 100
+const filter = (description: string) =>
+  Type.Optional(Type.String({ minLength: 1, maxLength: MAX_FILTER_LENGTH, description }))
+
+const querySchema = Type.Object({
+  ...pageQuery,
+  by: filter('Who.'),
+  action: filter('The `operationId` of the call.'),
+  instanceId: filter('The instance, also a deleted one.'),
+  since: Type.Optional(moment('From this time on.')),
+  until: Type.Optional(moment('Before this time.')),
+})
+
+export function listAudit(api: Api, { store }: ApiContext): void {
+  api.get(
+    '/audit',
+    {
+      schema: {
+        operationId: 'listAudit',
+        summary: 'List who did what',
+        description:
+          'Newest first: every call that changed something, and every sign-in. Failed sign-ins are recorded once in 10 minutes ' +
+          'for each address, and at most 60 an hour; `notRecordedBefore` counts the others. Records are never changed or erased.',
+        tags: ['Audit'],
+        querystring: querySchema,
+        response: { 200: pageOf(auditRecordSchema, 'One page of records.') },
+      },
+      config: { refusals: ['invalid_request'] },
+    },
+    async request => {
+      const { by, action, instanceId, since, until } = request.query
+      for (const [name, text] of Object.entries({ by, action, instanceId })) {
+        if (text !== undefined) checkFilterText(name, text)
+      }
+      const page = await store.audit.list(pageRequest(request.query), {
+        actor: by,
+        action,
+        instanceId,
+        since: since === undefined ? undefined : parseMoment('since', since),
+        until: until === undefined ? undefined : parseMoment('until', until),
+      })
+      return { data: page.data.map(auditRecordView), nextCursor: page.nextCursor }
+    },
+  )
+}

@@ -1,0 +1,61 @@
+import type { FastifyRequest } from 'fastify'
+import type { InstanceId } from '../../../domain/ids.ts'
+import type { AuditEntry } from '../../../store/audit/audit.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { callerAddress } from '../sign-in/caller-address.ts'
+
+/** The characters of a session ID that are recorded: enough to find it in the list. */
+export const SHOWN_OF_SESSION = 8
+const MAX_DETAIL_LENGTH = 100
+const OF_AN_INSTANCE = '/admin/v1/instances/:id'
+const OF_A_SESSION = '/admin/v1/sessions/:id'
+
+/**
+ * Records every call of this scope that changes something: in the commit of its change, or, if the change is not a write,
+ * before the answer. Refused calls are not recorded.
+ */
+export function recordChanges(scope: Api, { store }: ApiContext): void {
+  scope.addHook('onRoute', route => {
+    const action = (route.schema as { operationId?: string } | undefined)?.operationId
+    if (action === undefined || route.method === 'GET' || route.method === 'HEAD') return
+    const { handler } = route
+    route.handler = function (request, reply) {
+      return store.audit.during(entryOf(request, action), pending => {
+        request.audit = pending
+        return handler.call(this, request, reply)
+      })
+    }
+  })
+  scope.addHook('onSend', async (request, reply, payload) => {
+    if (request.audit !== null) await store.audit.finish(request.audit, reply.statusCode < 400)
+    return payload
+  })
+}
+
+/** Adds IDs and names to the entry of this call, which a following write records. Never a text or a secret. */
+export function noteForAudit(request: FastifyRequest, details: AuditEntry['details'], instanceId?: InstanceId): void {
+  if (request.audit === null) return
+  const entry = request.audit.entry as { -readonly [K in keyof AuditEntry]: AuditEntry[K] }
+  entry.details = { ...entry.details, ...details }
+  if (instanceId !== undefined) entry.instanceId = instanceId
+}
+
+function entryOf(request: FastifyRequest, action: string): AuditEntry {
+  const { sessionId } = request
+  const { id, ...others } = request.params as Record<string, string>
+  const url = request.routeOptions.url ?? ''
+  const isOfInstance = url.startsWith(OF_AN_INSTANCE)
+  const ids = Object.entries({ ...others, ...(!isOfInstance && id !== undefined && { id }) })
+  const shown = url === OF_A_SESSION ? SHOWN_OF_SESSION : MAX_DETAIL_LENGTH
+  return {
+    actor: sessionId === '' ? 'admin_key' : 'panel',
+    actorName: null,
+    action,
+    instanceId: isOfInstance ? (id ?? null) : null,
+    address: callerAddress(request),
+    details: {
+      ...(sessionId !== '' && { session: sessionId.slice(0, SHOWN_OF_SESSION) }),
+      ...Object.fromEntries(ids.map(([name, value]) => [name, value.slice(0, shown)])),
+    },
+  }
+}

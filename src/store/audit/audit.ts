@@ -1,0 +1,72 @@
+import type { InstanceId } from '../../domain/ids.ts'
+import type { Page, PageRequest } from '../engine/page.ts'
+
+/** What somebody did. It contains no text of a message and no secret. */
+export interface AuditEntry {
+  /** An account's ID; or `admin_key`; `panel`, a session that was opened with the admin key or the panel's password; `nobody`. */
+  actor: string
+  /** The account's name. */
+  actorName: string | null
+  /** The `operationId` of the call. */
+  action: string
+  instanceId: InstanceId | null
+  /** The caller's address. */
+  address: string | null
+  /** IDs and names. */
+  details: Readonly<Record<string, string | number | boolean | null>>
+}
+
+export interface AuditRecord extends AuditEntry {
+  /** From 1, without gaps. */
+  seq: number
+  at: number
+  /** SHA-256 over this record and the digest of the one before, in hexadecimal. */
+  digest: string
+}
+
+export interface AuditFilter {
+  actor?: string | undefined
+  action?: string | undefined
+  instanceId?: InstanceId | undefined
+  /** Milliseconds since 1970, inclusive. */
+  since?: number | undefined
+  /** Exclusive. */
+  until?: number | undefined
+}
+
+export interface AuditCheck {
+  /** How many records there are, by the number of the newest one. */
+  entries: number
+  /** The digest of the newest record, in hexadecimal. It covers all of them. */
+  digest: string
+  /** The first record that is missing or does not fit to the one before. Null: none. */
+  brokenAt: number | null
+}
+
+/** The entry of one call, and its number and digest once it is recorded. */
+export interface PendingAudit {
+  readonly entry: AuditEntry
+  readonly recorded: AuditNumber | null
+}
+
+export type AuditNumber = Pick<AuditRecord, 'seq' | 'digest'>
+
+/**
+ * Records of who did what. They are only ever added, each with the digest of the one before, and outlive the instance and the
+ * account that they name.
+ */
+export interface Audit {
+  /**
+   * Makes a change. Its first write that changes something records `entry` in the same commit. `entry` is read at that time.
+   * The writes of an owner (those with a lease) never do.
+   */
+  during<T>(entry: AuditEntry, change: (pending: PendingAudit) => T): T
+  /** Ends a change. If it succeeded and no write recorded the entry, this does. Later writes never do. */
+  finish(pending: PendingAudit, succeeded: boolean): Promise<void>
+  /** Records an entry in a commit of its own. */
+  append(entry: AuditEntry): Promise<AuditNumber>
+  /** Newest first. */
+  list(page: PageRequest, filter: AuditFilter): Promise<Page<AuditRecord>>
+  /** Reads every record, in many steps. */
+  verify(): Promise<AuditCheck>
+}

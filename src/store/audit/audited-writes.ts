@@ -1,0 +1,79 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Operation } from '../engine/operation.ts'
+import type { AuditEntry, AuditNumber, PendingAudit } from './audit.ts'
+import type { AuditChain } from './chain.ts'
+
+interface State extends PendingAudit {
+  recorded: PendingAudit['recorded']
+  /** A write that will record the entry is running, or the call has ended. */
+  isTaken: boolean
+}
+
+interface AuditedWrite {
+  operation: Operation<unknown, unknown>
+  input: unknown
+  entry: AuditEntry
+}
+
+interface AuditedOutcome {
+  outcome: unknown
+  recorded: AuditNumber | null
+}
+
+type Write = <I, O>(operation: Operation<I, O>, input: I) => Promise<O>
+
+/** Adds the entry of the current call to the commit of its first change. */
+export class AuditedWrites {
+  readonly #current = new AsyncLocalStorage<State>()
+  readonly #audited: Operation<AuditedWrite, AuditedOutcome>
+
+  /** @param now milliseconds since 1970 */
+  constructor(chain: AuditChain, now: () => number) {
+    this.#audited = {
+      name: 'audit.write',
+      instanceId: ({ operation, input }) => operation.instanceId(input),
+      isRare: true,
+      isLast: true,
+      async run(tx, writes) {
+        const outcomes: unknown[] = []
+        for (const { operation, input } of writes) outcomes.push((await operation.run(tx, [input]))[0])
+        const changed = writes.flatMap((write, index) => (changes(write.operation, outcomes[index]) ? [index] : []))
+        const entries = changed.map(index => ({ entry: writes[index]!.entry, at: now() }))
+        const added = await chain.append(tx, entries)
+        return outcomes.map((outcome, index) => ({ outcome, recorded: added[changed.indexOf(index)] ?? null }))
+      },
+    }
+  }
+
+  during<T>(entry: AuditEntry, change: (pending: PendingAudit) => T): T {
+    const state: State = { entry, recorded: null, isTaken: false }
+    return this.#current.run(state, () => change(state))
+  }
+
+  async finish(pending: PendingAudit, append: ((entry: AuditEntry) => Promise<AuditNumber>) | null): Promise<void> {
+    const state = pending as State
+    state.isTaken = true
+    if (state.recorded === null && append !== null) state.recorded = await append(state.entry)
+  }
+
+  /** Writes through `write`, together with the entry of the current call if there is one that is not recorded yet. */
+  async write<I, O>(operation: Operation<I, O>, input: I, write: Write): Promise<O> {
+    const state = this.#current.getStore()
+    if (state === undefined || state.recorded !== null || state.isTaken || operation.lease)
+      return write(operation, input)
+    state.isTaken = true
+    try {
+      const { entry } = state
+      const audited = { operation: operation as Operation<unknown, unknown>, input, entry }
+      const { outcome, recorded } = await write(this.#audited, audited)
+      state.recorded = recorded
+      return outcome as O
+    } finally {
+      state.isTaken = false
+    }
+  }
+}
+
+function changes(operation: Operation<unknown, unknown>, outcome: unknown): boolean {
+  return operation.changes?.(outcome) ?? (outcome !== null && outcome !== false)
+}

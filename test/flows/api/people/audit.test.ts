@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { STORES } from '../../../databases/database.ts'
+import { ApiHarness } from '../harness.ts'
+
+interface Record {
+  seq: number
+  digest: string
+  by: string
+  action: string
+  instanceId: string | null
+  address: string
+  details: object
+}
+
+const LOOPBACK = '127.0.0.1'
+
+describe.each(STORES)('the audit on %s', on => {
+  let api: ApiHarness
+
+  beforeAll(async () => {
+    api = await ApiHarness.start({ on })
+  })
+  afterAll(() => api[Symbol.asyncDispose]())
+
+  const list = async (query = '') => (await api.admin('GET', `/audit?limit=200${query}`)).body.data as Record[]
+  const signIn = (key: string) => api.call({ method: 'POST', path: '/admin/v1/session', body: { key } })
+
+  test('records every call that changes something, with its names and without its texts and secrets', async () => {
+    const { id, token } = await api.createConnected('sandbox')
+    const to = '5511987654321'
+    const created = await api.admin('POST', `/instances/${id}/keys`, { name: 'CRM', scopes: ['send', 'read'] })
+    const { id: keyId, key } = created.body.data
+    const url = 'https://example.com/hook?confidential=1'
+    await api.admin('PATCH', `/instances/${id}`, { name: 'Renamed' })
+    await api.admin('PUT', `/instances/${id}/webhook`, { url })
+    await api.admin('POST', `/instances/${id}/webhook/test`)
+    await api.admin('POST', `/instances/${id}/messages`, { to, text: 'confidential' })
+    await api.admin('POST', `/instances/${id}/sandbox/incoming`, { from: to, text: 'confidential' })
+    await api.admin('DELETE', `/instances/${id}/keys/${keyId}`)
+    await api.admin('DELETE', `/instances/${id}/keys/${keyId}`)
+    await api.admin('POST', `/instances/${id}/token`)
+    await api.admin('DELETE', `/instances/${id}`)
+    await api.admin('DELETE', `/instances/${id}`)
+    await api.admin('GET', '/instances')
+
+    const records = (await list(`&instanceId=${id}`)).toReversed()
+    expect(records.map(({ action, details }) => [action, details])).toEqual([
+      ['createInstance', { name: 'test', kind: 'sandbox' }],
+      ['createKey', { keyId, name: 'CRM', scopes: 'send read', expiresAt: null }],
+      ['renameInstance', { name: 'Renamed' }],
+      ['setInstanceWebhook', {}],
+      ['testWebhook', {}],
+      ['sendMessage', {}],
+      ['writeAsContact', {}],
+      ['revokeKey', { keyId }],
+      ['replaceToken', {}],
+      ['deleteInstance', {}],
+    ])
+    expect(new Set(records.map(({ by, address }) => `${by} ${address}`))).toEqual(new Set([`admin_key ${LOOPBACK}`]))
+    const everything = JSON.stringify(await list())
+    for (const secret of ['confidential', token, key, to]) expect(everything).not.toContain(secret)
+  })
+
+  test('names the session of the panel', async () => {
+    const signedIn = await signIn('admin-key-of-these-tests-0123456789')
+    const cookie = signedIn.headers.get('set-cookie')!.split(';')[0]!
+    const session = signedIn.body.data.id.slice(0, 8)
+    const headers = { cookie, origin: api.url }
+    await api.call({ method: 'POST', path: '/admin/v1/instances', headers, body: { name: 'By session' } })
+    await api.call({ method: 'DELETE', path: '/admin/v1/session', headers })
+    const records = (await list('&by=panel')).toReversed()
+    expect(records.map(({ action, details }) => [action, details])).toEqual([
+      ['signIn', { session }],
+      ['createInstance', { session, name: 'By session', kind: 'whatsapp' }],
+      ['signOut', { session }],
+    ])
+    const line = api.logged.find(({ msg, action }) => msg === 'audit' && action === 'signIn')
+    const { seq, digest } = records[0]!
+    expect(line).toMatchObject({ auditSeq: seq, auditDigest: digest.slice(0, 32) })
+  })
+
+  test('records failed sign-ins, but not every one of a guesser', async () => {
+    for (let count = 0; count < 15; count += 1) expect((await signIn(`guess ${count}`)).status).toBeGreaterThan(400)
+    const failed = (await list('&action=signIn')).filter(({ by }) => by === 'nobody')
+    expect(failed.map(({ address, details }) => [address, details])).toEqual([
+      [LOOPBACK, { succeeded: false, notRecordedBefore: 0 }],
+    ])
+    expect(JSON.stringify(failed)).not.toContain('guess')
+  })
+
+  test('is checked, and no call changes it', async () => {
+    const before = (await api.admin('GET', '/audit/check')).body.data
+    expect(before).toEqual({ entries: (await list())[0]!.seq, digest: expect.any(String), brokenAt: null })
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      expect((await api.admin(method, '/audit', {})).status).toBe(405)
+      expect((await api.admin(method, '/audit/1', {})).status).toBe(404)
+    }
+    expect((await api.admin('GET', '/audit/check')).body.data).toEqual(before)
+  })
+
+  test.each(['by=', 'since=yesterday', 'until=1', 'instanceId=%00', 'who=me', 'cursor=x'])(
+    '?%s is invalid',
+    async query => {
+      const answer = await api.admin('GET', `/audit?${query}`)
+      expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
+    },
+  )
+})
