@@ -166,6 +166,44 @@ describe('the writer', () => {
     expect(ledger.committed.flat().indexOf('1/a')).toBeLessThan(ledger.committed.flat().indexOf('2/a'))
   })
 
+  describe('independent writes, if commits run concurrently,', () => {
+    test('do not wait for a commit of their instance', async () => {
+      const { ledger, writer, note } = setUp(2)
+      const { promise, resolve } = Promise.withResolvers<void>()
+      ledger.hold = promise
+      const ordered = writer.write(note, '1/a')
+      await new Promise(done => setImmediate(done))
+      ledger.hold = Promise.resolve()
+      await writer.write({ ...note, isIndependent: true }, '2/a')
+      expect(ledger.committed).toEqual([['2/a']])
+      resolve()
+      await ordered
+    })
+
+    test('keep their order with the rare writes of their instance', async () => {
+      const { ledger, writer, note } = setUp(2)
+      const independent = { ...note, isIndependent: true }
+      const { promise, resolve } = Promise.withResolvers<void>()
+      ledger.hold = promise
+      const first = writer.write(independent, '1/a')
+      await new Promise(done => setImmediate(done))
+      ledger.hold = Promise.resolve()
+      const others = ['2/a', '3/a'].map(input => writer.write({ ...note, isRare: true }, input))
+      const last = writer.write(independent, '4/a')
+      await Promise.all([writer.write(note, '5/b'), writer.write(note, '6/b')])
+      expect(ledger.committed).toEqual([['5/b', '6/b']])
+      let closed = false
+      const closing = writer.close().then(() => {
+        closed = true
+      })
+      await new Promise(done => setImmediate(done))
+      expect(closed).toBe(false)
+      resolve()
+      await Promise.all([first, ...others, last, closing])
+      expect(ledger.committed.slice(1)).toEqual([['1/a'], ['2/a', '3/a', '4/a']])
+    })
+  })
+
   test('a full batch gets a commit of its own immediately', async () => {
     const { ledger, writer, note } = setUp(2)
     const { promise, resolve } = Promise.withResolvers<void>()

@@ -16,115 +16,149 @@ const MAX_CONFLICTS = 5
 /** How long units wait for running commits before they start one of their own, if the concurrency limit allows. */
 const JOIN_WITHIN_MS = 10
 
+/** Commits of one kind of units: those that have started, and the units that wait. */
+interface Lane {
+  readonly commitsAtOnce: number
+  waiting: Unit[]
+  /** Start times of the running commits, the oldest first. */
+  readonly begunAt: number[]
+  /** Instances with units in a running commit, and its start time. Their other units wait for it. */
+  readonly busy: Map<InstanceId, number>
+  startScheduled: boolean
+  timer: NodeJS.Timeout | undefined
+}
+
 /**
  * Batches writes into commits and keeps the order of each instance's units. Units that arrive during a commit share the next
  * one. It begins when the current one ends; earlier if that one is slow or a full batch is waiting, up to `commitsAtOnce`
  * concurrent commits. A promise resolves only after its commit. A failing unit rejects alone; the others are committed
  * without it.
+ *
+ * If commits can run concurrently, independent units have commits of their own, which do not wait for the others. Only rare
+ * units keep their order with them: they start when the earlier independent units of their instance have ended, and later
+ * ones queue behind them.
  */
 export class Writer {
   readonly #backend: Backend
   readonly #fence: Fence
-  readonly #commitsAtOnce: number
   readonly #monotonicNow: () => number
-  #waiting: Unit[] = []
-  /** Start times of the running commits, the oldest first. */
-  readonly #begunAt: number[] = []
-  /** Instances with units in a running commit, and its start time. Their other units wait for it. */
-  readonly #busy = new Map<InstanceId, number>()
-  #startScheduled = false
-  #timer: NodeJS.Timeout | undefined
+  readonly #ordered: Lane
+  /** Null if commits do not run concurrently. */
+  readonly #independent: Lane | null
+  /** By instance: how many independent units have not ended, and how many rare ones. */
+  readonly #independentUnits = new Map<InstanceId, number>()
+  readonly #rareUnits = new Map<InstanceId, number>()
   #closed: PromiseWithResolvers<void> | null = null
 
   constructor(backend: Backend, fence: Fence, commitsAtOnce = 1, monotonicNow = () => performance.now()) {
     this.#backend = backend
     this.#fence = fence
-    this.#commitsAtOnce = commitsAtOnce
     this.#monotonicNow = monotonicNow
+    this.#ordered = newLane(commitsAtOnce)
+    this.#independent = commitsAtOnce > 1 ? newLane(1) : null
   }
 
   write<I, O>(operation: Operation<I, O>, input: I): Promise<O> {
     const urgent = operation.urgent === true
     const instanceId = operation.instanceId(input)
+    const isIndependent = operation.isIndependent === true && !this.#rareUnits.has(instanceId)
+    const lane = (isIndependent ? this.#independent : null) ?? this.#ordered
     if (this.#closed !== null) return Promise.reject(new StoreUnavailable('The store is closing.'))
-    if (!urgent && this.#isOverloaded(instanceId))
+    if (!urgent && this.#isOverloaded(lane, instanceId))
       return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
     const { promise, resolve, reject } = Promise.withResolvers<O>()
     const unit = { operation, input, instanceId, lease: operation.lease?.(input), resolve, reject } as Unit
-    if (urgent) this.#waiting.unshift(unit)
-    else this.#waiting.push(unit)
-    this.#startSoon()
+    if (urgent) lane.waiting.unshift(unit)
+    else lane.waiting.push(unit)
+    if (operation.isRare) add(this.#rareUnits, instanceId, 1)
+    else if (lane === this.#independent) add(this.#independentUnits, instanceId, 1)
+    this.#startSoon(lane)
     return promise
   }
 
   /** Resolves when all accepted units are settled. */
   close(): Promise<void> {
     this.#closed ??= Promise.withResolvers()
-    if (this.#waiting.length === 0 && this.#begunAt.length === 0) this.#closed.resolve()
+    this.#finishClosing()
     return this.#closed.promise
   }
 
-  #isOverloaded(instanceId: InstanceId): boolean {
-    const behind = this.#busy.get(instanceId) ?? (this.#canStart ? Number.POSITIVE_INFINITY : this.#begunAt.at(-1)!)
-    return this.#waiting.length >= MAX_WAITING || this.#monotonicNow() - behind > STALLED_AFTER_MS
+  get #lanes(): readonly Lane[] {
+    return this.#independent === null ? [this.#ordered] : [this.#ordered, this.#independent]
   }
 
-  get #canStart(): boolean {
-    return this.#begunAt.length < this.#commitsAtOnce
+  #finishClosing(): void {
+    const isIdle = this.#lanes.every(({ waiting, begunAt }) => waiting.length === 0 && begunAt.length === 0)
+    if (isIdle) this.#closed?.resolve()
+  }
+
+  #isOverloaded(lane: Lane, instanceId: InstanceId): boolean {
+    const { busy, waiting, begunAt } = lane
+    const behind = busy.get(instanceId) ?? (canStart(lane) ? Number.POSITIVE_INFINITY : begunAt.at(-1)!)
+    return waiting.length >= MAX_WAITING || this.#monotonicNow() - behind > STALLED_AFTER_MS
   }
 
   /** Deferred, so that all callbacks of this event-loop turn can add their units first. */
-  #startSoon(): void {
-    if (this.#startScheduled || !this.#canStart) return
-    this.#startScheduled = true
-    setImmediate(this.#startCommits)
+  #startSoon(lane: Lane): void {
+    if (lane.startScheduled || !canStart(lane)) return
+    lane.startScheduled = true
+    setImmediate(() => this.#startCommits(lane))
   }
 
-  readonly #startCommits = (): void => {
-    this.#startScheduled = false
-    clearTimeout(this.#timer)
-    while (this.#waiting.length > 0 && this.#canStart) {
-      const waitMs = this.#joinMs
+  #startCommits(lane: Lane): void {
+    lane.startScheduled = false
+    clearTimeout(lane.timer)
+    while (lane.waiting.length > 0 && canStart(lane)) {
+      const waitMs = this.#joinMs(lane)
       if (waitMs > 0) {
-        this.#timer = setTimeout(this.#startCommits, waitMs)
+        lane.timer = setTimeout(() => this.#startCommits(lane), waitMs)
         return
       }
-      const units = this.#take(MAX_UNITS_PER_COMMIT)
+      const units = this.#take(lane, MAX_UNITS_PER_COMMIT)
       if (units.length === 0) return
-      void this.#start(units)
+      void this.#start(lane, units)
     }
   }
 
   /** How long waiting units continue to wait for the running commits, in milliseconds. */
-  get #joinMs(): number {
-    const latestStart = this.#begunAt.at(-1)
-    if (latestStart === undefined || this.#waiting.length >= MAX_UNITS_PER_COMMIT) return 0
+  #joinMs({ begunAt, waiting }: Lane): number {
+    const latestStart = begunAt.at(-1)
+    if (latestStart === undefined || waiting.length >= MAX_UNITS_PER_COMMIT) return 0
     return Math.max(0, latestStart + JOIN_WITHIN_MS - this.#monotonicNow())
   }
 
-  /** Takes the next units, except those of instances in a running commit. */
-  #take(atMost: number): Unit[] {
-    if (this.#busy.size === 0) return this.#waiting.splice(0, atMost)
+  /** Takes the next units, except those of instances in a running commit, and those behind a unit that is left. */
+  #take(lane: Lane, atMost: number): Unit[] {
     const units: Unit[] = []
     const left: Unit[] = []
-    for (const unit of this.#waiting) {
-      const isFree = !this.#busy.has(unit.instanceId)
+    const held = new Set<InstanceId>()
+    for (const unit of lane.waiting) {
+      const { operation, instanceId } = unit
+      const mustWait = operation.isRare === true && this.#independentUnits.has(instanceId)
+      const isFree = !mustWait && !held.has(instanceId) && !lane.busy.has(instanceId)
       if (isFree && units.length < atMost) units.push(unit)
-      else left.push(unit)
+      else {
+        left.push(unit)
+        held.add(instanceId)
+      }
     }
-    this.#waiting = left
+    lane.waiting = left
     return units
   }
 
-  async #start(units: readonly Unit[]): Promise<void> {
+  async #start(lane: Lane, units: readonly Unit[]): Promise<void> {
     const begunAt = this.#monotonicNow()
-    this.#begunAt.push(begunAt)
-    for (const { instanceId } of units) this.#busy.set(instanceId, begunAt)
+    lane.begunAt.push(begunAt)
+    for (const { instanceId } of units) lane.busy.set(instanceId, begunAt)
     await this.#settle(units)
-    this.#begunAt.splice(this.#begunAt.indexOf(begunAt), 1)
-    for (const { instanceId } of units) this.#busy.delete(instanceId)
-    if (this.#waiting.length > 0) this.#startSoon()
-    else if (this.#begunAt.length === 0) this.#closed?.resolve()
+    lane.begunAt.splice(lane.begunAt.indexOf(begunAt), 1)
+    for (const { instanceId, operation } of units) {
+      lane.busy.delete(instanceId)
+      if (operation.isRare) add(this.#rareUnits, instanceId, -1)
+      else if (lane === this.#independent) add(this.#independentUnits, instanceId, -1)
+    }
+    for (const each of this.#lanes) if (each.waiting.length > 0) this.#startSoon(each)
+    this.#finishClosing()
   }
 
   async #settle(units: readonly Unit[], conflicts = 0): Promise<void> {
@@ -201,6 +235,20 @@ export class Writer {
 }
 
 type Outcomes = ReadonlyMap<Unit, unknown>
+
+function newLane(commitsAtOnce: number): Lane {
+  return { commitsAtOnce, waiting: [], begunAt: [], busy: new Map(), startScheduled: false, timer: undefined }
+}
+
+function canStart({ begunAt, commitsAtOnce }: Lane): boolean {
+  return begunAt.length < commitsAtOnce
+}
+
+function add(counts: Map<InstanceId, number>, instanceId: InstanceId, number: 1 | -1): void {
+  const count = (counts.get(instanceId) ?? 0) + number
+  if (count === 0) counts.delete(instanceId)
+  else counts.set(instanceId, count)
+}
 
 /** Finds the leases that are still held, and locks them until the transaction ends. */
 export class Fence {

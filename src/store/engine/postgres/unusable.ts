@@ -2,7 +2,7 @@ import pg from 'pg'
 import { StoreUnavailable, StoreUnusable } from '../../errors.ts'
 
 /** Connections of one node, including the one for hints (`postgres-backend.ts`, `shared-hints.ts`). */
-const CONNECTIONS_OF_A_NODE = 10
+const CONNECTIONS_OF_A_NODE = 11
 /** The oldest version that was tested. */
 const OLDEST_VERSION = 15
 /** Node's error codes for untrusted certificates (Node manual, "TLS", "X509 certificate error codes"). */
