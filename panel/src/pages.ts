@@ -12,6 +12,7 @@ export const pages = {
   instances: () => import('./pages/instances/instances.tsx'),
   settings: () => import('./pages/settings.tsx'),
   audit: () => import('./pages/people/audit.tsx'),
+  alerts: () => import('./pages/alerts/alerts.tsx'),
   instance: () => import('./pages/instance/instance.tsx'),
   overview: () => import('./pages/instance/overview.tsx'),
   messages: () => import('./pages/messages/messages.tsx'),

@@ -95,6 +95,12 @@ const audit = createRoute({
   component: lazyRouteComponent(reloadOnFailure(pages.audit), 'Audit'),
 })
 
+const alerts = createRoute({
+  getParentRoute: () => inside,
+  path: '/alerts',
+  component: lazyRouteComponent(reloadOnFailure(pages.alerts), 'Alerts'),
+})
+
 const instance = createRoute({
   getParentRoute: () => inside,
   path: '/instances/$id',
@@ -148,6 +154,7 @@ const tree = root.addChildren([
     allInstances,
     settings,
     audit,
+    alerts,
     instance.addChildren([overview, messages, events, webhook, phone, instanceSettings]),
   ]),
 ])

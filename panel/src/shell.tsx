@@ -4,7 +4,7 @@ import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { call } from './api/client.ts'
 import { useAwaySince, useLiveChanges, useLiveState } from './api/live.ts'
 import { Notice } from './components/feedback/notice.tsx'
-import { GearIcon, GlobeIcon, MoonIcon, SignOutIcon, SunIcon } from './components/icons.tsx'
+import { BellIcon, GearIcon, GlobeIcon, MoonIcon, SignOutIcon, SunIcon } from './components/icons.tsx'
 import { Empty } from './components/panels.tsx'
 import { Time } from './components/time.tsx'
 import { useTitle } from './components/title.ts'
@@ -33,6 +33,17 @@ export function Shell() {
             <Button component="a" href="/docs/" variant="subtle" color="gray" size="compact-sm" visibleFrom="sm">
               {words.shell.apiReference}
             </Button>
+            <Tooltip label={words.alerts.title}>
+              <ActionIcon
+                renderRoot={props => <Link to="/alerts" {...props} />}
+                variant="subtle"
+                color="gray"
+                size="lg"
+                aria-label={words.alerts.title}
+              >
+                <BellIcon />
+              </ActionIcon>
+            </Tooltip>
             <LanguageMenu />
             <SchemeButton />
             <Tooltip label={words.shell.settings}>

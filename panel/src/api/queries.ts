@@ -2,6 +2,9 @@ import { queryOptions } from '@tanstack/react-query'
 import { call, callData, type Query } from './client.ts'
 import type {
   Activity,
+  Alert,
+  AlertRule,
+  AlertTarget,
   ApiKey,
   Connection,
   Conversation,
@@ -29,6 +32,26 @@ export const sessionQuery = queryOptions({
 export const sessionsQuery = queryOptions({
   queryKey: ['sessions'],
   queryFn: ({ signal }) => callData<ListedSession[]>('/sessions', { signal }),
+})
+
+/** The service looks for problems every 15 s. */
+const ALERTS_EVERY_MS = 10_000
+
+export const alertsQuery = queryOptions({
+  queryKey: ['alerts'],
+  queryFn: async ({ signal }) => (await call<Page<Alert>>('/alerts', { query: { limit: 200 }, signal })).data,
+  refetchInterval: ALERTS_EVERY_MS,
+})
+
+export const alertRulesQuery = queryOptions({
+  queryKey: ['alert-rules'],
+  queryFn: ({ signal }) => callData<AlertRule[]>('/alerts/rules', { signal }),
+})
+
+export const alertTargetsQuery = queryOptions({
+  queryKey: ['alert-targets'],
+  queryFn: ({ signal }) => callData<AlertTarget[]>('/alerts/targets', { signal }),
+  refetchInterval: ALERTS_EVERY_MS,
 })
 
 export function instanceQuery(id: string) {

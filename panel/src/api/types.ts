@@ -7,6 +7,13 @@ import type { RefusalCode } from '../../../src/domain/refusal.ts'
 
 export type { ActivityView as Activity } from '../../../src/api/resources/activity.ts'
 export type { AdminWebhookView as Webhook } from '../../../src/api/resources/admin-webhook.ts'
+export type {
+  AlertRuleView as AlertRule,
+  AlertTargetView as AlertTarget,
+  AlertView as Alert,
+  CreatedAlertTargetView as CreatedAlertTarget,
+  NewAlertTargetBody as NewAlertTarget,
+} from '../../../src/api/resources/alert.ts'
 export type { ApiKeyView as ApiKey, CreatedApiKeyView as CreatedApiKey } from '../../../src/api/resources/api-key.ts'
 export type { AuditCheckView as AuditCheck, AuditRecordView as AuditRecord } from '../../../src/api/resources/audit.ts'
 export type { ConnectionView as Connection } from '../../../src/api/resources/connection.ts'

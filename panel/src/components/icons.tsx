@@ -125,3 +125,8 @@ export const InIcon = (p: Size) => (
     <path d="m14 6-8 8M12.5 14H6V7.5" />
   </Icon>
 )
+export const BellIcon = (p: Size) => (
+  <Icon {...p}>
+    <path d="M5 14V9a5 5 0 0 1 10 0v5l1.5 1.500h-13L5 14ZM8.500 17.500h3" />
+  </Icon>
+)

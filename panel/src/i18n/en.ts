@@ -1,4 +1,5 @@
 import type { ConnectionCause, RefusalCode } from '../api/types.ts'
+import { alertsEn } from './alerts-en.ts'
 
 /** Every text of the panel. The compiler checks that every other language has the same shape. */
 export const en = {
@@ -616,6 +617,7 @@ export const en = {
     about: 'About',
     version: 'Version',
   },
+  alerts: alertsEn,
   problems: {
     unreachable: 'The service does not answer. Is it running? This page retries automatically.',
     /** The request was a change, not a read. */

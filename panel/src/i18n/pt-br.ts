@@ -1,3 +1,4 @@
+import { alertsPtBr } from './alerts-pt-br.ts'
 import type { Words } from './en.ts'
 
 export const ptBr: Words = {
@@ -657,6 +658,7 @@ export const ptBr: Words = {
     about: 'Sobre',
     version: 'Versão',
   },
+  alerts: alertsPtBr,
   problems: {
     unreachable: 'O serviço não responde. Ele está rodando? Esta página tenta de novo sozinha.',
     unanswered:

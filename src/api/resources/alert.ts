@@ -85,6 +85,8 @@ export const newAlertTargetSchema = Type.Object(
   { title: 'NewAlertTarget' },
 )
 
+export type NewAlertTargetBody = Static<typeof newAlertTargetSchema>
+
 export const alertTargetSchema = Type.Object(
   {
     id: Type.String({ description: 'The target.', examples: ['tgt_4f9k2m7q1x0z'] }),
@@ -120,5 +122,19 @@ export function alertTargetView(target: AlertTarget): AlertTargetView {
     lastError,
   }
 }
+
+export const createdAlertTargetSchema = Type.Object(
+  {
+    target: alertTargetSchema,
+    secret: nullable(
+      Type.String({
+        description: 'Signs the posts to a `webhook`, as those of events. Shown only now. Null elsewhere.',
+      }),
+    ),
+  },
+  { title: 'CreatedAlertTarget' },
+)
+
+export type CreatedAlertTargetView = Static<typeof createdAlertTargetSchema>
 
 export const alertTargetParams = Type.Object({ id: Type.String({ description: 'The target.' }) })

@@ -4,21 +4,15 @@ import type { AlertAddress } from '../../../store/alerts/alerts.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
 import { checkWebhookUrl, isId, parseName } from '../../input.ts'
-import { alertTargetParams, alertTargetSchema, alertTargetView, newAlertTargetSchema } from '../../resources/alert.ts'
+import {
+  alertTargetParams,
+  alertTargetSchema,
+  alertTargetView,
+  createdAlertTargetSchema,
+  newAlertTargetSchema,
+} from '../../resources/alert.ts'
 import { dataOf, nullable } from '../../resources/schema-kit.ts'
 import { newWebhookSecret } from '../secrets.ts'
-
-const createdSchema = Type.Object(
-  {
-    target: alertTargetSchema,
-    secret: nullable(
-      Type.String({
-        description: 'Signs the posts to a `webhook`, as those of events. Shown only now. Null elsewhere.',
-      }),
-    ),
-  },
-  { title: 'CreatedAlertTarget' },
-)
 
 export function createAlertTarget(api: Api, context: ApiContext): void {
   const { store, now } = context
@@ -31,7 +25,7 @@ export function createAlertTarget(api: Api, context: ApiContext): void {
         description: 'It receives alerts that begin from now on: one message when a problem begins, one when it ends.',
         tags: ['Alerts'],
         body: newAlertTargetSchema,
-        response: { 201: dataOf(createdSchema, 'The target.') },
+        response: { 201: dataOf(createdAlertTargetSchema, 'The target.') },
       },
       config: { refusals: ['invalid_request', 'too_many_alert_targets'] },
     },

@@ -1,0 +1,130 @@
+import { Button, Select } from '@mantine/core'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { callData } from '../../api/client.ts'
+import { alertRulesQuery, alertsQuery } from '../../api/queries.ts'
+import type { Alert, AlertRule } from '../../api/types.ts'
+import { Badge } from '../../components/badges.tsx'
+import { Problem } from '../../components/feedback/problem.tsx'
+import { Waiting } from '../../components/feedback/waiting.tsx'
+import { Card, PageHead } from '../../components/panels.tsx'
+import { Ago, Time } from '../../components/time.tsx'
+import { useTitle } from '../../components/title.ts'
+import { useWords } from '../../i18n/i18n.tsx'
+import classes from './alerts.module.css'
+import { Targets } from './targets.tsx'
+
+const DELAYS = [0, 1, 5, 15, 30, 60, 240] as const
+const NEVER = 'never'
+
+export function Alerts() {
+  const words = useWords()
+  useTitle(words.alerts.title)
+  return (
+    <div className={classes.page}>
+      <PageHead title={words.alerts.title}>{words.alerts.hint}</PageHead>
+      <Problems />
+      <Targets />
+      <Rules />
+    </div>
+  )
+}
+
+/** What is wrong now, and what was. */
+function Problems() {
+  const words = useWords()
+  const { data, error, refetch } = useQuery(alertsQuery)
+  if (!data) return error ? <Problem error={error} onRetry={() => void refetch()} /> : <Waiting />
+  const [lasting, solved] = [
+    data.filter(({ endedAt }) => endedAt === null),
+    data.filter(({ endedAt }) => endedAt !== null),
+  ]
+  return (
+    <>
+      <Card title={words.alerts.lasting}>
+        {lasting.length === 0 && <p className={classes.note}>{words.alerts.none}</p>}
+        <ul className={classes.list}>
+          {lasting.map(alert => (
+            <li key={alert.id}>
+              <div>
+                <Badge tone="bad">{words.alerts.rules[alert.rule]}</Badge> <Subject alert={alert} />
+                <div className={classes.note}>
+                  {words.alerts.since} <Time at={alert.since} seconds={false} /> (<Ago at={alert.since} />)
+                </div>
+                <div>{words.alerts.remedies[alert.rule]}</div>
+              </div>
+              {alert.instanceName !== null && (
+                <Button
+                  renderRoot={props => <Link to="/instances/$id" params={{ id: alert.subject }} {...props} />}
+                  variant="default"
+                  size="compact-sm"
+                >
+                  {words.alerts.open}
+                </Button>
+              )}
+            </li>
+          ))}
+        </ul>
+      </Card>
+      <Card title={words.alerts.earlier}>
+        {solved.length === 0 && <p className={classes.note}>{words.alerts.noEarlier}</p>}
+        <ul className={classes.list}>
+          {solved.map(alert => (
+            <li key={alert.id}>
+              <div>
+                {words.alerts.rules[alert.rule]}: <Subject alert={alert} />
+                <div className={classes.note}>
+                  {words.alerts.since} <Time at={alert.since} seconds={false} />, {words.alerts.solved}{' '}
+                  <Time at={alert.endedAt ?? alert.since} seconds={false} />
+                </div>
+              </div>
+            </li>
+          ))}
+        </ul>
+      </Card>
+    </>
+  )
+}
+
+function Subject({ alert: { rule, subject, instanceName } }: { alert: Alert }) {
+  const words = useWords()
+  return <strong>{rule === 'disk_nearly_full' ? words.alerts.node(subject) : (instanceName ?? subject)}</strong>
+}
+
+function Rules() {
+  const words = useWords()
+  const client = useQueryClient()
+  const { data: rules } = useQuery(alertRulesQuery)
+  const set = useMutation({
+    mutationFn: ({ rule, afterMinutes }: AlertRule) =>
+      callData<AlertRule[]>(`/alerts/rules/${rule}`, { method: 'PUT', body: { afterMinutes } }),
+    onSuccess: changed => client.setQueryData(alertRulesQuery.queryKey, changed),
+  })
+  const optionsOf = (minutes: number | null) => {
+    const known =
+      minutes === null || DELAYS.some(delay => delay === minutes)
+        ? DELAYS
+        : [...DELAYS, minutes].toSorted((a, b) => a - b)
+    return [...known, null].map(delay => ({ value: String(delay ?? NEVER), label: words.alerts.delay(delay) }))
+  }
+  return (
+    <Card title={words.alerts.ruleTitle} hint={words.alerts.ruleHint}>
+      <ul className={classes.list}>
+        {rules?.map(({ rule, afterMinutes }) => (
+          <li key={rule}>
+            <div>{words.alerts.rules[rule]}</div>
+            <Select
+              aria-label={words.alerts.rules[rule]}
+              value={String(afterMinutes ?? NEVER)}
+              data={optionsOf(afterMinutes)}
+              allowDeselect={false}
+              onChange={value => set.mutate({ rule, afterMinutes: value === NEVER ? null : Number(value) })}
+              w={170}
+            />
+          </li>
+        ))}
+      </ul>
+      <Problem error={set.error} />
+    </Card>
+  )
+}

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Receiver } from '../receiver.ts'
+import { until } from '../until.ts'
+import { PanelHarness } from './harness.ts'
+
+let harness: PanelHarness
+/** A person's phone. */
+let phone: Receiver
+beforeAll(async () => {
+  // One failed attempt gives up an event.
+  harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '0' })
+  phone = await new Receiver().listen()
+})
+afterAll(async () => {
+  await harness.dispose()
+  await phone.close()
+})
+
+test('a target is added and tested, and a broken webhook reaches it and the page until it works again', async () => {
+  const page = await harness.openSignedIn('/alerts')
+  await page.getByText('Nobody is told.').waitFor()
+  await page.getByText('No problem lasts.').waitFor()
+  await page.getByRole('button', { name: 'Add a target' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('Night shift')
+  await page.getByLabel('Topic URL').fill(`${new URL(phone.url).origin}/topic`)
+  await page.getByRole('dialog').getByRole('button', { name: 'Add a target' }).click()
+  await page.getByRole('button', { name: 'Send a test to Night shift' }).click()
+  await page.getByText('The test message arrived.').waitFor()
+  expect(phone.requests).toHaveLength(1)
+
+  harness.receiver.answerWith({ kind: 'status', status: 500 })
+  const { id, token } = await harness.service.admin.createConnected('Shop')
+  await harness.service.instance(id, token).setWebhook(harness.receiver.url)
+  await harness.service.admin.writeAsContact(id, { from: '5511987654321', text: 'Hi' })
+  await page.getByText('Events were not delivered').first().waitFor()
+  await until('the alert to arrive', () => phone.requests.length > 1)
+  const said = () => phone.requests.map(({ body }) => body.toString()).join('\n')
+  await until('the alert about the events', () => said().includes('an instance has undelivered events'))
+  expect(said()).toContain('Shop')
+
+  harness.receiver.answerWith({ kind: 'status', status: 200 })
+  const [event] = await harness.service.admin.listEvents(id, '?state=exhausted')
+  const redelivered = await fetch(`${harness.url}/admin/v1/instances/${id}/events/${event!.id}/redeliver`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${harness.service.adminKey}` },
+  })
+  expect(redelivered.status).toBe(202)
+  await page.getByText('No problem lasts.').waitFor()
+  await until('the end to arrive', () => said().includes('solved after'))
+  expect(harness.complaints).toEqual([])
+})
+
+test('the delay of a rule is changed, and a target that fails says why', async () => {
+  phone.answerWith({ kind: 'status', status: 404, body: 'no such topic' })
+  const page = await harness.openSignedIn('/alerts')
+  await page.getByRole('combobox', { name: 'A number is down' }).click()
+  await page.getByRole('option', { name: 'after 30 min' }).click()
+  await page.getByRole('button', { name: 'Send a test to Night shift' }).click()
+  await page.getByText('Answered 404: no such topic').waitFor()
+  await page.reload()
+  expect(await page.getByRole('combobox', { name: 'A number is down' }).inputValue()).toBe('after 30 min')
+  await page.getByRole('button', { name: 'Remove Night shift' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
+  await page.getByText('Nobody is told.').waitFor()
+})
