@@ -689,6 +689,8 @@ export const ptBr: Words = {
       invalid_request: 'O pedido não está como deveria. Confira os campos.',
       invalid_token: 'O token falta ou não é conhecido.',
       forbidden: 'Você não tem permissão para isto.',
+      cursor_expired: 'Os eventos a partir deste ponto já foram apagados.',
+      too_many_readers: 'Há leituras demais dos eventos desta instância ao mesmo tempo.',
       alert_target_not_found: 'Este destino de alertas não existe mais.',
       too_many_alert_targets: 'Já há o máximo de destinos de alertas. Remova um antes.',
       key_not_found: 'Esta chave não existe mais.',
