@@ -15,6 +15,7 @@ import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
 import { type Keys, openKeys } from './keys.ts'
+import { readDiskSpace } from './ops/disk.ts'
 import { Metrics, type MetricsText } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
 import { Readiness } from './ops/readiness.ts'
@@ -340,6 +341,7 @@ function createApi(
       canMail: alerts.canMail,
       sendTest: target => alerts.send(target, testMessage(panelUrl(settings), store.clock.now())),
     },
+    diskSpace: () => readDiskSpace(settings.dataDir),
     panelDir: join(import.meta.dirname, '../panel/dist'),
     version: settings.version,
     metrics: renderMetrics,

@@ -196,7 +196,7 @@ export const MODULES: readonly Module[] = [
   {
     path: 'src/ops',
     modules: ['src/kit', 'src/store/observer.ts', ...STORE],
-    packages: ['node:http', 'node:net', 'node:timers/promises', 'pino', 'prom-client'],
+    packages: ['node:fs/promises', 'node:http', 'node:net', 'node:timers/promises', 'pino', 'prom-client'],
   },
 
   // A client of the management API.

@@ -93,6 +93,8 @@ export interface ApiOptions {
     sendTest(target: AlertTarget): Promise<string | null>
   }
   panelDir: string
+  /** The disk that holds the data directory. Default: unknown. */
+  diskSpace?: () => Promise<{ freeBytes: number; totalBytes: number; isNearlyFull: boolean } | null>
   version: string
   /** The metrics in Prometheus' text format. */
   metrics(): Promise<{ contentType: string; text: string }>

@@ -68,7 +68,13 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     frameworkErrors: answerError,
   })
   const { node = { isDraining: false } } = options
-  const context: ApiContext = { now: Date.now, ...options, node, closing: drainOnClose(api, node) }
+  const context: ApiContext = {
+    now: Date.now,
+    diskSpace: async () => null,
+    ...options,
+    node,
+    closing: drainOnClose(api, node),
+  }
   answerOddRequests(api.server, newRequestId)
   acceptJsonBodies(api)
   api.setValidatorCompiler(compileValidator)

@@ -121,6 +121,20 @@ describe('the plans of SQLite', () => {
     expect(steps.filter(step => step.includes('SEARCH f') && !step.includes('finished_deliveries_state'))).toEqual([])
   })
 
+  test('troubles are found by a few look-ups per instance, in windows of instances', async () => {
+    const steps = await planOf(() => store.statistics.troubles(0))
+    expect(steps).toEqual(
+      expect.arrayContaining([
+        'SEARCH i USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
+        'SEARCH c USING PRIMARY KEY (instance_id=?)',
+        'SEARCH l USING PRIMARY KEY (instance_id=?)',
+        'SEARCH f USING COVERING INDEX finished_deliveries_state (instance_id=? AND state=? AND event_id>?)',
+        'SEARCH d USING COVERING INDEX deliveries_retry (instance_id=?)',
+      ]),
+    )
+    expect(steps.filter(step => /^SCAN (i|c|l|f|d)\b/.test(step))).toEqual([])
+  })
+
   test('retention and the erasure of an instance read settled messages only', async () => {
     const steps = await planOf(() => store.retention.step(1, 1))
     expect(steps).toContain('SEARCH m USING COVERING INDEX messages_settled (instance_id=? AND id<?)')

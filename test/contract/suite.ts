@@ -19,6 +19,7 @@ import { progressContract } from './promises/progress.ts'
 import { retentionContract } from './promises/retention.ts'
 import { rotationContract } from './promises/rotation.ts'
 import { totalsContract } from './promises/totals.ts'
+import { troublesContract } from './promises/troubles.ts'
 
 /** The guarantees of `src/store/store.ts`, the same for every database. */
 export function storeContract(createHarness: CreateHarness): void {
@@ -38,6 +39,7 @@ export function storeContract(createHarness: CreateHarness): void {
   retentionContract(createHarness)
   panelContract(createHarness)
   totalsContract(createHarness)
+  troublesContract(createHarness)
   rotationContract(createHarness)
   healthContract(createHarness)
   alertsContract(createHarness)

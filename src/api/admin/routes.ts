@@ -23,6 +23,7 @@ import { redeliverEvent } from './events/redeliver-event.ts'
 import { redeliverEvents } from './events/redeliver-events.ts'
 import { createInstance } from './instances/create-instance.ts'
 import { deleteInstance } from './instances/delete-instance.ts'
+import { getAttention } from './instances/get-attention.ts'
 import { getInstanceById } from './instances/get-instance-by-id.ts'
 import { getStatistics } from './instances/get-statistics.ts'
 import { listActivity } from './instances/list-activity.ts'
@@ -79,6 +80,7 @@ const OPERATIONS = [
   sendMessage,
   testWebhook,
   listActivity,
+  getAttention,
   getStatistics,
   countDeliveries,
   listConversations,

@@ -1,6 +1,7 @@
-import type { ConnectionState } from '../../domain/connection.ts'
+import type { ConnectionCause, ConnectionState } from '../../domain/connection.ts'
 import type { RecentDeliveries } from '../../domain/delivery.ts'
 import type { InstanceId } from '../../domain/ids.ts'
+import type { Instance } from '../../domain/instance.ts'
 
 export interface InstanceActivity {
   instanceId: InstanceId
@@ -52,6 +53,21 @@ export const LATENCY_BOUNDS_MS = [
 /** The limit for counts of one instance. */
 export const MAX_COUNTED = 10_000
 
+/** An instance that a person should look at. */
+export interface InstanceTrouble {
+  instance: Instance
+  cause: ConnectionCause | null
+  /** When the stored state began. */
+  since: number
+  /** Null without a restriction in force. */
+  restrictedUntil: number | null
+  /** Has exhausted events that were not delivered later. */
+  hasGivenUp: boolean
+  isRetrying: boolean
+}
+
+export const MAX_TROUBLES = 1_000
+
 /** The limit for counts of the whole store. */
 export const MAX_TOTAL = 100_000
 
@@ -72,6 +88,11 @@ export interface StoreTotals {
 }
 
 export interface Statistics {
+  /**
+   * The instances whose number is down or restricted, or whose events are retried or, since `givenUpSince`, exhausted. In the
+   * order of their creation, up to `MAX_TROUBLES`. Costs a few look-ups per instance.
+   */
+  troubles(givenUpSince: number): Promise<InstanceTrouble[]>
   /** Costs a few look-ups per instance, and counts up to `MAX_TOTAL`. */
   totals(): Promise<StoreTotals>
   /**

@@ -9,9 +9,11 @@ import type { Readiness } from '../engine/schema/events.ts'
 import type { RowsStatement, Statement } from '../engine/statement.ts'
 import { messageIds } from '../messages/message-ids.ts'
 import { type Slice, search } from '../messages/searching.ts'
+import { readTroubles } from './attention.ts'
 import {
   type DeliveryOutcomes,
   type InstanceActivity,
+  type InstanceTrouble,
   LATENCY_BOUNDS_MS,
   MAX_COUNTED,
   MAX_RECENT,
@@ -30,6 +32,10 @@ export class StoredStatistics implements Statistics {
     this.#core = core
     this.#activity = activityStatement(core)
     this.#outcomes = outcomesStatement(core)
+  }
+
+  troubles(givenUpSince: number): Promise<InstanceTrouble[]> {
+    return readTroubles(this.#core, givenUpSince)
   }
 
   totals(): Promise<StoreTotals> {

@@ -133,6 +133,19 @@ describe('the data of the pages', () => {
     expect((await api.admin('GET', `/instances/${instance.id}/statistics?hours=2`)).status).toBe(400)
   })
 
+  test('one call says what needs attention, the most urgent first, with the space on the disk', async () => {
+    await using served = await ApiHarness.start({
+      options: { diskSpace: async () => ({ freeBytes: 1, totalBytes: 2, isNearlyFull: true }) },
+    })
+    const admin = async () => (await served.admin('GET', '/attention')).body.data
+    await served.createConnected()
+    expect(await admin()).toEqual({
+      total: 0,
+      instances: [],
+      disk: { freeBytes: 1, totalBytes: 2, isNearlyFull: true },
+    })
+  })
+
   test('a test event is posted to the URL, and the call returns its result', async () => {
     const { id } = await api.createInstance()
     expect((await api.admin('POST', `/instances/${id}/webhook/test`)).body.error.code).toBe('webhook_not_configured')

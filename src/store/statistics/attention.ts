@@ -1,0 +1,96 @@
+import { setImmediate } from 'node:timers/promises'
+import { type RawBuilder, sql } from 'kysely'
+import type { StoredConnectionState } from '../../domain/connection.ts'
+import { type ConnectionCause, currentState, RECONNECTING_MS } from '../../domain/connection.ts'
+import { type EventId, firstEventId } from '../../domain/ids.ts'
+import type { InstanceKind } from '../../domain/instance.ts'
+import type { Core } from '../engine/core.ts'
+import { type InstanceTrouble, MAX_TROUBLES } from './statistics.ts'
+
+/** Instances checked by one query. Other calls run in between. */
+const WINDOW = 1_000
+
+/** An unlinked number waits for a person because of these. It may also wait because nobody has linked it yet. */
+const FAILED_TO_LINK = [
+  'banned',
+  'version_refused',
+  'login_refused',
+  'no_linked_devices',
+  'unreachable',
+] as const satisfies ConnectionCause[]
+
+interface TroubleRow {
+  id: string
+  name: string
+  kind: InstanceKind
+  created_at: number
+  state: StoredConnectionState
+  reason: string
+  cause: ConnectionCause | null
+  since: number
+  phone: string | null
+  last_connected_at: number | null
+  restricted_until: number | null
+  is_alive: number
+  given_up: number
+  retrying: number
+  now: number
+}
+
+/** Reads the instances in the order of their creation, window by window, each by a few index look-ups. */
+export async function readTroubles(core: Core, givenUpSince: number): Promise<InstanceTrouble[]> {
+  const found: InstanceTrouble[] = []
+  const { reader, statements } = core
+  const run = <O>(query: RawBuilder<O>) => reader.query<O>({ compile: () => query.compile(statements.db) })
+  const first = firstEventId(givenUpSince)
+  for (let after = 0; ; ) {
+    const [window] = await run(windowQuery(after))
+    const last = Number(window?.last ?? 0)
+    if (last > 0) found.push(...(await run(troublesQuery(statements.now, first, after, last))).map(toTrouble))
+    if (Number(window?.count ?? 0) < WINDOW || found.length >= MAX_TROUBLES) return found.slice(0, MAX_TROUBLES)
+    after = last
+    await setImmediate()
+  }
+}
+
+function windowQuery(after: number): RawBuilder<{ last: number | null; count: number }> {
+  return sql`select max(seq) as last, count(*) as count from
+    (select seq from instances where seq > ${after} order by seq limit ${sql.lit(WINDOW)}) as instances_of_window`
+}
+
+function troublesQuery(now: RawBuilder<number>, first: EventId, after: number, last: number): RawBuilder<TroubleRow> {
+  const isAway = sql`(c.state = 'reconnecting' or (c.state = 'connected' and l.lease_until <= ${now}))
+    and ${now} - coalesce(c.last_connected_at, 0) >= ${sql.lit(RECONNECTING_MS)}`
+  return sql<TroubleRow>`select * from (
+    select i.id, i.name, i.kind, i.created_at, c.state, c.reason, c.cause, c.since, c.phone, c.last_connected_at,
+      c.restricted_until, ${now} as now,
+      case when l.lease_until > ${now} then 1 else 0 end as is_alive,
+      case when c.state = 'stopped'
+        or (c.state = 'logged_out' and coalesce(c.cause, '') <> 'logged_out_as_asked')
+        or (c.state = 'unlinked' and c.cause in (${sql.join(FAILED_TO_LINK.map(cause => sql.lit(cause)))}))
+        or (${isAway}) then 1 else 0 end as is_down,
+      case when exists (select 1 from finished_deliveries f where f.instance_id = i.id and f.state = 'exhausted'
+        and f.superseded = 0 and f.event_id >= ${first}) then 1 else 0 end as given_up,
+      case when exists (select 1 from deliveries d where d.instance_id = i.id and d.readiness = 'retry')
+        then 1 else 0 end as retrying
+    from instances i
+    join connections c on c.instance_id = i.id
+    join leases l on l.instance_id = i.id
+    where i.seq > ${after} and i.seq <= ${last} and i.deleted_at is null
+  ) as checked where is_down = 1 or given_up = 1 or retrying = 1 or coalesce(restricted_until, 0) > now`
+}
+
+function toTrouble(row: TroubleRow): InstanceTrouble {
+  const now = Number(row.now)
+  const stored = { state: row.state, lastConnectedAt: row.last_connected_at }
+  const state = currentState(stored, row.is_alive === 1, now)
+  const { id, name, kind, reason, phone } = row
+  return {
+    instance: { id, name, kind, state, reason, phone, createdAt: row.created_at },
+    cause: row.cause,
+    since: row.since,
+    restrictedUntil: row.restricted_until !== null && row.restricted_until > now ? row.restricted_until : null,
+    hasGivenUp: row.given_up === 1,
+    isRetrying: row.retrying === 1,
+  }
+}
