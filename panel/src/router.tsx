@@ -69,7 +69,7 @@ function Inside() {
 const instances = createRoute({
   getParentRoute: () => inside,
   path: '/',
-  validateSearch: texts('search'),
+  validateSearch: texts('search', 'state', 'sort'),
   component: lazyRouteComponent(reloadOnFailure(pages.instances), 'Instances'),
 })
 

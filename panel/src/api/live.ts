@@ -157,7 +157,7 @@ const KEYS_OF: Record<Change['what'], readonly string[]> = {
   log: ['message', 'event', 'conversations', 'counts'],
 }
 /** Sums cost the service more than a row and are therefore read less often. */
-const SUMS = new Set<unknown>(['activity', 'statistics'])
+const SUMS = new Set<unknown>(['activity', 'attention', 'statistics'])
 const SUMS_EVERY_MS = 3_000
 
 /** Batches changes and invalidates the queries that they affect. */

@@ -6,6 +6,7 @@ import type {
   AlertRule,
   AlertTarget,
   ApiKey,
+  Attention,
   Connection,
   Conversation,
   DeliveryCounts,
@@ -94,6 +95,15 @@ export function activityQuery(ids: readonly string[]) {
     placeholderData: before => before,
   })
 }
+
+/** Connections and disks change without a change of a log. */
+const ATTENTION_EVERY_MS = 10_000
+
+export const attentionQuery = queryOptions({
+  queryKey: ['attention'],
+  queryFn: ({ signal }) => callData<Attention>('/attention', { signal }),
+  refetchInterval: ATTENTION_EVERY_MS,
+})
 
 export function messageQuery(id: string, messageId: string) {
   return queryOptions({

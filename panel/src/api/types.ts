@@ -15,6 +15,10 @@ export type {
   NewAlertTargetBody as NewAlertTarget,
 } from '../../../src/api/resources/alert.ts'
 export type { ApiKeyView as ApiKey, CreatedApiKeyView as CreatedApiKey } from '../../../src/api/resources/api-key.ts'
+export type {
+  AttentionView as Attention,
+  TroubleView as TroubledInstance,
+} from '../../../src/api/resources/attention.ts'
 export type { AuditCheckView as AuditCheck, AuditRecordView as AuditRecord } from '../../../src/api/resources/audit.ts'
 export type { ConnectionView as Connection } from '../../../src/api/resources/connection.ts'
 export type {

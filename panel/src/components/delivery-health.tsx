@@ -17,7 +17,7 @@ const MAX_RECENT = 1_000
 
 type Trouble = 'failing' | 'retrying' | 'missed' | 'waiting'
 
-const TONES: Record<Trouble, Tone & ('bad' | 'wait')> = {
+export const TONES: Record<Trouble, Tone & ('bad' | 'wait')> = {
   failing: 'bad',
   retrying: 'wait',
   missed: 'wait',
@@ -32,11 +32,11 @@ export function troubleOf({ deliveries: { health }, oldestUndeliveredAt }: Activ
 }
 
 /** The events that the trouble concerns. */
-function searchOf(trouble: Trouble): { state: 'exhausted' | 'pending' } {
+export function searchOf(trouble: Trouble): { state: 'exhausted' | 'pending' } {
   return { state: trouble === 'failing' || trouble === 'missed' ? 'exhausted' : 'pending' }
 }
 
-function formatCount(count: number): string {
+export function formatCount(count: number): string {
   return count >= MAX_RECENT ? `${MAX_RECENT}+` : String(count)
 }
 

@@ -22,6 +22,14 @@ export function seqBefore({ cursor }: PageRequest): number {
   return seq
 }
 
+/** The last row of the previous page of a list in the order of names, null for the first page. */
+export function nameAfter({ cursor }: PageRequest): { name: string; seq: number } | null {
+  if (cursor === undefined) return null
+  const [, seq, name] = /^([1-9][0-9]{0,15}) ([^\0]*)$/s.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
+  if (seq === undefined || name === undefined || cursorOf(`${seq} ${name}`) !== cursor) throw new InvalidCursor()
+  return { name, seq: Number(seq) }
+}
+
 /**
  * @param rows one more than `limit` if there is another page
  * @param positionOf the ID or `seq` below which the next page starts

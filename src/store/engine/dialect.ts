@@ -10,6 +10,7 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
+import { FOLDED_LETTERS } from '../../kit/fold.ts'
 import type { Database, DatabaseKind } from './schema/database.ts'
 
 /** A parameter of a compiled query. Each run supplies its value by name. */
@@ -42,6 +43,8 @@ export interface Dialect {
   input(columns: Columns): RawBuilder<object>
   /** `clause`, or nothing on a database with one transaction at a time, which needs no row locks. */
   lock(clause: RawBuilder<unknown>): RawBuilder<unknown>
+  /** Text as searches compare it (`fold`). */
+  fold(text: RawBuilder<string>): RawBuilder<string>
   /** The size of the data. */
   bytes: RawBuilder<{ bytes: number }>
   /** Whether several nodes may use the database. The counts of calls are then rows. */
@@ -62,6 +65,8 @@ export const DIALECTS: Record<DatabaseKind, Dialect> = {
     input: columns =>
       sql`(select ${sql.join(Object.keys(columns).map(name => sql`${new Parameter(name)} as ${sql.id(name)}`))})`,
     lock: () => sql``,
+    // The backend defines this function.
+    fold: text => sql`fold(${text})`,
     // `pombal.db` without its log, which is written back at 64 MiB.
     bytes: sql`select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()`,
     isShared: false,
@@ -78,6 +83,7 @@ export const DIALECTS: Record<DatabaseKind, Dialect> = {
     now: sql`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`,
     input: postgresInput,
     lock: clause => clause,
+    fold: text => sql`translate(lower(${text}), ${sql.lit(FOLDED_LETTERS.from)}, ${sql.lit(FOLDED_LETTERS.to)})`,
     bytes: sql`select pg_database_size(current_database()) as bytes`,
     isShared: true,
   },

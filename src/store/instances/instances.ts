@@ -1,4 +1,4 @@
-import type { ConnectionGoal } from '../../domain/connection.ts'
+import type { ConnectionGoal, ConnectionState } from '../../domain/connection.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Instance, InstanceKind, Webhook } from '../../domain/instance.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
@@ -14,11 +14,23 @@ export interface NewInstance {
   goal: ConnectionGoal
 }
 
+export const INSTANCE_ORDERS = ['newest', 'name'] as const
+export type InstanceOrder = (typeof INSTANCE_ORDERS)[number]
+
+export interface InstanceFilter {
+  /** Part of a name, ID or number, without regard to case and accents. */
+  search?: string | undefined
+  /** The present state. */
+  state?: ConnectionState | undefined
+  /** Default: newest first. */
+  sort?: InstanceOrder | undefined
+}
+
 export interface Instances {
   create(instance: NewInstance, now: number): Promise<Instance>
   /** Null if it does not exist or was deleted. The other methods treat a deleted instance in the same way. */
   find(id: InstanceId): Promise<Instance | null>
-  list(page: PageRequest, filter?: { search?: string | undefined }): Promise<Page<Instance>>
+  list(page: PageRequest, filter?: InstanceFilter): Promise<Page<Instance>>
   rename(id: InstanceId, name: string): Promise<Instance | null>
   /** False if there is no such instance. */
   replaceToken(id: InstanceId, tokenDigest: Uint8Array): Promise<boolean>

@@ -1,18 +1,20 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { currentState, type StoredConnectionState } from '../../domain/connection.ts'
 import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Instance, InstanceKind, Webhook } from '../../domain/instance.ts'
+import { fold } from '../../kit/fold.ts'
+import { currentStateOf } from '../connections/current-state.ts'
 import { endpointSecretPlace } from '../encryption/sealing.ts'
 import { CLEARED } from '../endpoints/stored-endpoints.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
-import { seqBefore, toPage } from '../engine/cursor.ts'
+import { nameAfter, seqBefore, toPage } from '../engine/cursor.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Lease } from '../leases/leases.ts'
 import { Erasure } from './erasure.ts'
-import type { Instances, NewInstance } from './instances.ts'
+import type { InstanceFilter, Instances, NewInstance } from './instances.ts'
 
 const NEVER_LINKED = 'No WhatsApp number is linked yet.'
 
@@ -57,11 +59,22 @@ export class StoredInstances implements Instances {
     return row === undefined ? null : toInstance(row)
   }
 
-  async list(page: PageRequest, filter: { search?: string | undefined } = {}): Promise<Page<Instance>> {
-    let query = this.#select().where('instances.seq', '<', seqBefore(page))
-    if (filter.search !== undefined) query = query.where(matches(filter.search))
-    const rows = await this.#core.reader.query(query.orderBy('instances.seq', 'desc').limit(page.limit + 1))
-    return toPage(rows, page.limit, row => row.seq, toInstance)
+  async list(page: PageRequest, { search, state, sort = 'newest' }: InstanceFilter = {}): Promise<Page<Instance>> {
+    const { reader, statements } = this.#core
+    const folded = statements.dialect.fold(sql.ref('instances.name'))
+    let query = this.#select().select(folded.as('folded'))
+    if (search !== undefined) query = query.where(matches(search, folded))
+    if (state !== undefined) query = query.where(currentStateOf('connections', 'leases', statements.now), '=', state)
+    if (sort === 'newest') {
+      query = query.where('instances.seq', '<', seqBefore(page)).orderBy('instances.seq', 'desc')
+    } else {
+      const after = nameAfter(page)
+      if (after) query = query.where(sql<boolean>`(${folded}, instances.seq) > (${after.name}, ${after.seq})`)
+      query = query.orderBy(folded).orderBy('instances.seq')
+    }
+    const rows = await reader.query(query.limit(page.limit + 1))
+    const positionOf = (row: (typeof rows)[number]) => (sort === 'newest' ? row.seq : `${row.seq} ${row.folded}`)
+    return toPage(rows, page.limit, positionOf, toInstance)
   }
 
   async rename(id: InstanceId, name: string): Promise<Instance | null> {
@@ -236,13 +249,19 @@ function openSecret(core: Core, id: InstanceId, sealed: Uint8Array): string {
   return core.sealing.open(id, endpointSecretPlace(id, DEFAULT_ENDPOINT), sealed).toString()
 }
 
-/** Searches name, ID and number, case-insensitively. `%` and `_` are literals. */
-function matches(search: string) {
+/** Searches name, ID and number, without regard to case and accents. A number may be written as people do. */
+function matches(search: string, folded: RawBuilder<string>) {
   // SQLite reads a pattern up to its first U+0000. No name contains one.
-  const text = search.toLowerCase().replaceAll('\0', '\uFFFD')
-  const pattern = `%${text.replace(/[\\%_]/g, '\\$&')}%`
-  return sql<boolean>`(lower(instances.name) like ${pattern} escape '\\'
-    or instances.id like ${pattern} escape '\\' or connections.phone like ${pattern} escape '\\')`
+  const pattern = containing(fold(search).replaceAll('\0', '\uFFFD'))
+  const digits = /^[\d\s().+-]+$/.test(search) ? search.replace(/\D/g, '') : ''
+  const phone = digits === '' ? pattern : containing(digits)
+  return sql<boolean>`(${folded} like ${pattern} escape '\\'
+    or instances.id like ${pattern} escape '\\' or connections.phone like ${phone} escape '\\')`
+}
+
+/** `%` and `_` are literals. */
+function containing(text: string): string {
+  return `%${text.replace(/[\\%_]/g, '\\$&')}%`
 }
 
 function toInstance(row: InstanceRow): Instance {

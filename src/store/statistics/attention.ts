@@ -1,9 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import type { StoredConnectionState } from '../../domain/connection.ts'
-import { type ConnectionCause, currentState, RECONNECTING_MS } from '../../domain/connection.ts'
+import { type ConnectionCause, currentState } from '../../domain/connection.ts'
 import { type EventId, firstEventId } from '../../domain/ids.ts'
 import type { InstanceKind } from '../../domain/instance.ts'
+import { currentStateOf } from '../connections/current-state.ts'
 import type { Core } from '../engine/core.ts'
 import { type InstanceTrouble, MAX_TROUBLES } from './statistics.ts'
 
@@ -59,8 +60,6 @@ function windowQuery(after: number): RawBuilder<{ last: number | null; count: nu
 }
 
 function troublesQuery(now: RawBuilder<number>, first: EventId, after: number, last: number): RawBuilder<TroubleRow> {
-  const isAway = sql`(c.state = 'reconnecting' or (c.state = 'connected' and l.lease_until <= ${now}))
-    and ${now} - coalesce(c.last_connected_at, 0) >= ${sql.lit(RECONNECTING_MS)}`
   return sql<TroubleRow>`select * from (
     select i.id, i.name, i.kind, i.created_at, c.state, c.reason, c.cause, c.since, c.phone, c.last_connected_at,
       c.restricted_until, ${now} as now,
@@ -68,7 +67,7 @@ function troublesQuery(now: RawBuilder<number>, first: EventId, after: number, l
       case when c.state = 'stopped'
         or (c.state = 'logged_out' and coalesce(c.cause, '') <> 'logged_out_as_asked')
         or (c.state = 'unlinked' and c.cause in (${sql.join(FAILED_TO_LINK.map(cause => sql.lit(cause)))}))
-        or (${isAway}) then 1 else 0 end as is_down,
+        or ${currentStateOf('c', 'l', now)} = 'disconnected' then 1 else 0 end as is_down,
       case when exists (select 1 from finished_deliveries f where f.instance_id = i.id and f.state = 'exhausted'
         and f.superseded = 0 and f.event_id >= ${first}) then 1 else 0 end as given_up,
       case when exists (select 1 from deliveries d where d.instance_id = i.id and d.readiness = 'retry')

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
-import { CONNECTION_STATES, type ConnectionState, RECONNECTING_MS } from '../../domain/connection.ts'
+import { CONNECTION_STATES, type ConnectionState } from '../../domain/connection.ts'
 import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
+import { currentStateOf } from '../connections/current-state.ts'
 import type { Core } from '../engine/core.ts'
 import { MAX_TOTAL, type StoreTotals } from './statistics.ts'
 
@@ -78,18 +79,13 @@ interface StateRow {
   instances: number
 }
 
-/** Counts instances by state. An SQL version of `currentState`. */
+/** Counts instances by state. */
 function connectionsQuery(now: RawBuilder<number>): RawBuilder<StateRow> {
   return sql<StateRow>`
     select state, is_owned, count(*) as instances from (
       select
         case when l.lease_until > ${now} then 1 else 0 end as is_owned,
-        case
-          when c.state = 'reconnecting' or (c.state = 'connected' and l.lease_until <= ${now}) then
-            case when ${now} - coalesce(c.last_connected_at, 0) < ${sql.lit(RECONNECTING_MS)}
-              then 'reconnecting' else 'disconnected' end
-          else c.state
-        end as state
+        ${currentStateOf('c', 'l', now)} as state
       from connections as c
       join leases as l on l.instance_id = c.instance_id
       join instances as i on i.id = c.instance_id

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { ConnectionState } from '../../../src/domain/connection.ts'
 import { DEFAULT_ENDPOINT } from '../../../src/domain/endpoint.ts'
-import { LeaseLost } from '../../../src/store/errors.ts'
+import { InvalidCursor, LeaseLost } from '../../../src/store/errors.ts'
 import {
   accept,
   createConnected,
@@ -84,8 +85,49 @@ export function instancesContract(createHarness: CreateHarness): void {
       expect(await search('o_d')).toEqual([lease.instanceId])
       expect(await search('1977776')).toEqual([lease.instanceId])
       expect(await search(lease.instanceId.slice(3))).toEqual([lease.instanceId])
+      for (const text of ['pao', 'PÃO', 'p\u00e3o', 'Pao_D'])
+        expect(await search(text), text).toEqual([lease.instanceId])
+      for (const text of ['+55 11', '+55 (11) 97777-6666', '97777 66']) {
+        expect(await search(text), text).toEqual([lease.instanceId])
+      }
       expect(await search('0_% P')).toEqual([])
       expect(await search('a\0b')).toEqual([])
+    })
+
+    test('lists in the order of names, without regard to case and accents, in pages', async () => {
+      const harness = await createHarness()
+      const store = await harness.open()
+      const names = ['Órgão', 'abacate', 'Zebra', 'ostra', 'Água', 'abacate']
+      for (const name of names) await store.instances.create(newInstance({ name }), 0)
+      const listed: string[] = []
+      let cursor: string | undefined
+      do {
+        const page = await store.instances.list({ limit: 2, cursor }, { sort: 'name' })
+        listed.push(...page.data.map(({ name }) => name))
+        cursor = page.nextCursor ?? undefined
+      } while (cursor)
+      expect(listed).toEqual(['abacate', 'abacate', 'Água', 'Órgão', 'ostra', 'Zebra'])
+      for (const wrong of ['x', Buffer.from('0 a').toString('base64url'), Buffer.from('1').toString('base64url')]) {
+        await expect(store.instances.list({ limit: 2, cursor: wrong }, { sort: 'name' })).rejects.toThrow(InvalidCursor)
+      }
+      await harness.dispose()
+    })
+
+    test('lists only instances whose present state is the requested one', async () => {
+      const harness = await createHarness()
+      const store = await harness.open()
+      const connected = await createConnected(store)
+      const away = await createConnected(store)
+      await store.connections.record(away, { state: 'reconnecting', reason: 'Cut.', cause: 'cut' }, Date.now())
+      const unlinked = await store.instances.create(newInstance(), 0)
+      const ids = async (state: ConnectionState) =>
+        (await store.instances.list({ limit: 9 }, { state })).data.map(({ id }) => id)
+      expect(await ids('connected')).toEqual([connected.instanceId])
+      expect(await ids('reconnecting')).toEqual([away.instanceId])
+      expect(await ids('unlinked')).toEqual([unlinked.id])
+      await harness.execute('update connections set last_connected_at = 1')
+      expect(await ids('disconnected')).toEqual([away.instanceId])
+      await harness.dispose()
     })
 
     test('renames', async () => {

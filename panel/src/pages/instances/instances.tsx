@@ -1,4 +1,4 @@
-import { Button, TextInput } from '@mantine/core'
+import { Button, Select, TextInput } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
@@ -14,6 +14,7 @@ import { RowLink } from '../../components/log/row-link.tsx'
 import { Empty, PageHead } from '../../components/panels.tsx'
 import { useTitle } from '../../components/title.ts'
 import { useWords } from '../../i18n/i18n.tsx'
+import { AttentionList } from './attention.tsx'
 import { CreateInstance, createInstance } from './create-instance.tsx'
 import classes from './instances.module.css'
 
@@ -24,10 +25,10 @@ const MAX_ACTIVITY_IDS = 100
 
 export function Instances() {
   const words = useWords()
-  const { search } = useSearch({ from: '/inside/' })
+  const { search, state, sort } = useSearch({ from: '/inside/' })
   const navigate = useNavigate()
   const [isCreating, setCreating] = useState(false)
-  const query = useMemo(() => ({ search }), [search])
+  const query = useMemo(() => ({ search, state, sort }), [search, state, sort])
   const log = useLog<Instance>('instances', '/instances', query, null)
   const { shown, onVisible } = useShown(log)
   const activity = useActivity(shown)
@@ -45,7 +46,7 @@ export function Instances() {
     [activity, navigate],
   )
   const clear = () => void navigate({ to: '/', search: {} })
-  const isEmpty = log.status === 'success' && log.rows.length === 0 && !search
+  const isEmpty = log.status === 'success' && log.rows.length === 0 && !search && !state
   if (isEmpty) return <FirstInstance />
   return (
     <>
@@ -59,7 +60,8 @@ export function Instances() {
       >
         {words.instances.lead}
       </PageHead>
-      <Search value={search ?? ''} />
+      <AttentionList />
+      <Controls />
       <LogList
         log={{ ...log, onVisible }}
         label={words.instances.title}
@@ -82,7 +84,7 @@ export function Instances() {
               </Button>
             }
           >
-            {words.instances.noneFoundText(search ?? '')}
+            {search && words.instances.noneFoundText(search)}
           </Empty>
         }
       />
@@ -115,6 +117,39 @@ function useActivity(instances: readonly Instance[]): ReadonlyMap<string, Activi
   return useMemo(() => new Map(data?.map(entry => [entry.instanceId, entry])), [data])
 }
 
+/** The states in which a person may look for an instance: no one waits long enough in the others. */
+const STATES = ['connected', 'reconnecting', 'disconnected', 'stopped', 'logged_out', 'unlinked'] as const
+const ORDERS = ['newest', 'name'] as const
+
+function Controls() {
+  const words = useWords()
+  const navigate = useNavigate()
+  const { search, state, sort } = useSearch({ from: '/inside/' })
+  const change = (changed: { state?: string | undefined; sort?: string | undefined }) =>
+    void navigate({ to: '/', search: before => ({ ...before, ...changed }), replace: true })
+  return (
+    <div className={classes.controls}>
+      <Search value={search ?? ''} />
+      <Select
+        aria-label={words.instances.whatsapp}
+        placeholder={words.instances.anyState}
+        value={STATES.find(one => one === state) ?? null}
+        data={STATES.map(value => ({ value, label: words.connection.states[value].name }))}
+        onChange={value => change({ state: value ?? undefined })}
+        clearable
+        clearButtonProps={{ 'aria-label': words.messages.clear }}
+      />
+      <Select
+        aria-label={words.instances.order}
+        value={ORDERS.find(one => one === sort) ?? 'newest'}
+        data={ORDERS.map(value => ({ value, label: words.instances.orders[value] }))}
+        onChange={value => change({ sort: value === 'name' ? 'name' : undefined })}
+        allowDeselect={false}
+      />
+    </div>
+  )
+}
+
 function Search({ value }: { value: string }) {
   const words = useWords()
   const navigate = useNavigate()
@@ -122,7 +157,8 @@ function Search({ value }: { value: string }) {
   useEffect(() => {
     const timer = setTimeout(() => {
       const search = text.trim()
-      if (search !== value) void navigate({ to: '/', search: search ? { search } : {}, replace: true })
+      if (search !== value)
+        void navigate({ to: '/', search: before => ({ ...before, search: search || undefined }), replace: true })
     }, SEARCH_AFTER_MS)
     return () => clearTimeout(timer)
   }, [text, value, navigate])

@@ -1,16 +1,25 @@
 import { Type } from 'typebox'
+import { CONNECTION_STATES } from '../../../domain/connection.ts'
+import { INSTANCE_ORDERS } from '../../../store/instances/instances.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkFilterText } from '../../input.ts'
 import { instanceSchema, instanceView } from '../../resources/instance.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
+import { oneOf } from '../../resources/schema-kit.ts'
 
 const MAX_SEARCH_LENGTH = 100
 
 const querySchema = Type.Object({
   ...pageQuery,
   search: Type.Optional(
-    Type.String({ minLength: 1, maxLength: MAX_SEARCH_LENGTH, description: 'Part of a name, ID or number.' }),
+    Type.String({
+      minLength: 1,
+      maxLength: MAX_SEARCH_LENGTH,
+      description: 'Part of a name, ID or number, without regard to case and accents.',
+    }),
   ),
+  state: Type.Optional(oneOf(CONNECTION_STATES, { description: 'Only instances in this state.' })),
+  sort: Type.Optional(oneOf(INSTANCE_ORDERS, { description: 'The order. Default: `newest` first.' })),
 })
 
 export function listInstances(api: Api, { store }: ApiContext): void {
@@ -20,7 +29,6 @@ export function listInstances(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'listInstances',
         summary: 'List instances',
-        description: 'Newest first.',
         tags: ['Instances'],
         querystring: querySchema,
         response: { 200: pageOf(instanceSchema, 'One page of instances.') },
@@ -28,9 +36,9 @@ export function listInstances(api: Api, { store }: ApiContext): void {
       config: { refusals: ['invalid_request'] },
     },
     async request => {
-      const { search } = request.query
+      const { search, state, sort } = request.query
       if (search !== undefined) checkFilterText('search', search)
-      const page = await store.instances.list(pageRequest(request.query), { search })
+      const page = await store.instances.list(pageRequest(request.query), { search, state, sort })
       return { data: page.data.map(instanceView), nextCursor: page.nextCursor }
     },
   )

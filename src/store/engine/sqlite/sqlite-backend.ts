@@ -6,6 +6,7 @@ import Sqlite from 'better-sqlite3'
 import type { Compilable } from 'kysely'
 import { backoffMs } from '../../../kit/backoff.ts'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
+import { fold } from '../../../kit/fold.ts'
 import type { Backend, Session, Transaction } from '../backend.ts'
 import { fill, type RowsStatement, type Statement } from '../statement.ts'
 import { syncFolder } from '../sync-to-disk.ts'
@@ -75,6 +76,7 @@ export class SqliteBackend implements Backend {
     this.#writing = openSqlite(path)
     this.#reading = openSqlite(path, { readonly: true })
     for (const db of [this.#writing, this.#reading]) db.pragma('busy_timeout = 0')
+    this.#reading.function('fold', { deterministic: true }, text => fold(String(text)))
     this.reader = new SqliteSession(this.#reading)
     this.#log = openLog(this.#writing, path)
     this.#writing.pragma('synchronous = NORMAL')

@@ -1,0 +1,142 @@
+import { Button } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useAwaySince } from '../../api/live.ts'
+import { attentionQuery } from '../../api/queries.ts'
+import type { Attention, ConnectionCause, TroubledInstance } from '../../api/types.ts'
+import { Badge, type Tone } from '../../components/badges.tsx'
+import { formatCount, searchOf, TONES, troubleOf } from '../../components/delivery-health.tsx'
+import { WarningIcon } from '../../components/icons.tsx'
+import { Ago, Time, useNow } from '../../components/time.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
+import classes from './attention.module.css'
+
+/** More would push the list of instances off the screen. */
+const FIRST_SHOWN = 4
+const UPDATE_EVERY_MS = 5_000
+const GIB = 1024 ** 3
+
+/** What a person should look at, with the remedy. Nothing if all is well, or if that is not known. */
+export function AttentionList() {
+  const { attention: words } = useWords()
+  const { data } = useQuery(attentionQuery)
+  const [isWhole, setWhole] = useState(false)
+  const isAway = useAwaySince() !== null
+  if (!data || isAway) return null
+  const isDiskFull = data.disk?.isNearlyFull === true
+  if (data.total === 0 && !isDiskFull) return null
+  const shown = isWhole ? data.instances : data.instances.slice(0, FIRST_SHOWN)
+  const more = data.instances.length - shown.length
+  return (
+    <section className={classes.card} aria-labelledby="attention">
+      <h2 id="attention" className={classes.title}>
+        <WarningIcon /> {words.title(data.total + (isDiskFull ? 1 : 0))}
+      </h2>
+      <ul className={classes.list}>
+        {isDiskFull && <FullDisk disk={data.disk} />}
+        {shown.map(instance => (
+          <Trouble key={instance.id} instance={instance} />
+        ))}
+      </ul>
+      {(more > 0 || isWhole) && (
+        <Button variant="subtle" size="compact-sm" mt="sm" onClick={() => setWhole(!isWhole)} aria-expanded={isWhole}>
+          {isWhole ? words.fewer : words.more(more)}
+        </Button>
+      )}
+      {data.total > data.instances.length && isWhole && (
+        <p className={classes.rest}>{words.rest(data.total - data.instances.length)}</p>
+      )}
+    </section>
+  )
+}
+
+function FullDisk({ disk }: { disk: Attention['disk'] }) {
+  const { attention: words } = useWords()
+  if (!disk) return null
+  return (
+    <li className={classes.item}>
+      <div className={classes.head}>
+        <strong>{words.disk}</strong>
+        <Badge tone="bad">
+          {words.diskFree((disk.freeBytes / GIB).toFixed(1), (disk.totalBytes / GIB).toFixed(1))}
+        </Badge>
+      </div>
+      <p className={classes.remedy}>{words.diskRemedy}</p>
+    </li>
+  )
+}
+
+function Trouble({ instance }: { instance: TroubledInstance }) {
+  const words = useWords()
+  const params = { id: instance.id }
+  const deliveries = troubleOf(instance.activity, useNow(UPDATE_EVERY_MS))
+  const number = numberTrouble(instance)
+  const { givenUp, retrying } = instance.activity.deliveries
+  const remedies: Partial<Record<ConnectionCause, string>> = words.connection.remedies
+  return (
+    <li className={classes.item}>
+      <div className={classes.head}>
+        <Link to="/instances/$id" params={params} className={classes.name}>
+          {instance.name}
+        </Link>
+        {instance.phone && <span className={classes.phone}>+{instance.phone}</span>}
+        {number && (
+          <Badge tone={number}>
+            {number === 'wait' ? words.attention.restricted : words.connection.states[instance.state].name}
+          </Badge>
+        )}
+        {deliveries && (
+          <Badge tone={TONES[deliveries]}>{words.deliveryHealth.badge(words.deliveryHealth[deliveries])}</Badge>
+        )}
+      </div>
+      {number && (
+        <p className={classes.remedy}>
+          {number === 'wait' && instance.restrictedUntil ? (
+            <>
+              {words.health.restrictedUntil} <Time at={instance.restrictedUntil} />.
+            </>
+          ) : (
+            ((instance.cause && remedies[instance.cause]) ?? words.connection.states[instance.state].text)
+          )}{' '}
+          <Link to="/instances/$id" params={params}>
+            {words.attention.openInstance}
+          </Link>
+        </p>
+      )}
+      {deliveries && (
+        <p className={classes.remedy}>
+          {givenUp > 0 && `${words.deliveryHealth.givenUp(formatCount(givenUp))} `}
+          {retrying > 0 && `${words.deliveryHealth.retryingText(formatCount(retrying))} `}
+          {instance.activity.oldestUndeliveredAt && (
+            <>
+              {words.deliveryHealth.oldest} <Ago at={instance.activity.oldestUndeliveredAt} />.{' '}
+            </>
+          )}
+          {deliveries === 'missed' ? words.deliveryHealth.redeliver : words.attention.fixReceiver}{' '}
+          <Link to="/instances/$id/events" params={params} search={searchOf(deliveries)}>
+            {givenUp > 0 ? words.webhook.seeGivenUp : words.webhook.seeWaiting}
+          </Link>
+        </p>
+      )}
+    </li>
+  )
+}
+
+/** The colour of the trouble with the number itself. Null if there is none: an instance without a number may have events. */
+function numberTrouble({ state, cause, restrictedUntil }: TroubledInstance): Tone | null {
+  switch (state) {
+    case 'stopped':
+    case 'disconnected':
+      return 'bad'
+    case 'logged_out':
+      return cause === 'logged_out_as_asked' ? null : 'bad'
+    case 'unlinked':
+      return cause === null || QUIET_CAUSES.has(cause) ? null : 'bad'
+    default:
+      return restrictedUntil ? 'wait' : null
+  }
+}
+
+/** A number with these causes is not linked because nobody has linked it yet. */
+const QUIET_CAUSES = new Set<ConnectionCause>(['never_linked', 'linking_interrupted', 'code_expired'])

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { until } from '../until.ts'
+import { PanelHarness } from './harness.ts'
+
+const RECIPIENT = '5511987654321'
+
+let harness: PanelHarness
+beforeAll(async () => {
+  harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '100' })
+})
+afterAll(() => harness.dispose())
+
+test('when a receiver fails, the first page turns red and names the instance and the remedy, until it is fixed', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Bakery')
+  const instance = harness.service.instance(id, token)
+  await instance.setWebhook(harness.receiver.url)
+  const page = await harness.openSignedIn('/')
+  await page.getByRole('row').filter({ hasText: id }).getByText('Connected', { exact: true }).waitFor()
+  const attention = page.getByRole('region', { name: /needs? attention/ })
+  expect(await attention.count()).toBe(0)
+
+  harness.receiver.answerWith({ kind: 'status', status: 500 })
+  await instance.send(RECIPIENT, 'Hello')
+  await attention.getByText('3 events of the last 7 days were given up').waitFor()
+  await attention.getByText('Webhook: Failing').waitFor()
+  await attention.getByText('Fix the receiver').waitFor()
+  const above = await attention.boundingBox()
+  const list = await page.getByRole('table').boundingBox()
+  expect(above!.y).toBeLessThan(list!.y)
+
+  harness.receiver.answerWith({ kind: 'status', status: 200 })
+  await attention.getByRole('link', { name: 'Show why, and redeliver' }).click()
+  await page.getByRole('button', { name: 'Redeliver…' }).click()
+  await page.getByRole('button', { name: 'Redeliver 3 events' }).click()
+  await page.getByText('All done.').waitFor()
+  await page.goto(harness.url)
+  await page.getByRole('row').filter({ hasText: id }).getByText('last delivered').waitFor()
+  expect(await attention.count()).toBe(0)
+  expect(harness.complaints).toEqual([])
+})
+
+test('instances are found as people write their names and numbers, and listed by state and name', async () => {
+  const { admin } = harness.service
+  const { id } = await admin.createConnected('Padaria São João')
+  await admin.createInstance('whatsapp', 'Álvaro')
+  const found = await until('a number', async () => {
+    const { data } = (await (
+      await fetch(`${harness.url}/admin/v1/instances?search=${id}`, {
+        headers: { authorization: `Bearer ${harness.service.adminKey}` },
+      })
+    ).json()) as { data: { phone: string }[] }
+    return data[0]?.phone
+  })
+  const page = await harness.openSignedIn('/')
+  const search = page.getByRole('searchbox')
+  for (const text of ['sao joao', `+${found.slice(0, 2)} ${found.slice(2, 4)} ${found.slice(4)}`]) {
+    await search.fill(text)
+    await page.waitForURL(url => url.searchParams.get('search') === text)
+    await page.getByText('Padaria São João').waitFor()
+    await until('one row', async () => (await page.getByRole('row').count()) === 2)
+  }
+  await search.fill('')
+  await page.getByLabel('WhatsApp').first().click()
+  await page.getByRole('option', { name: 'Not linked' }).click()
+  await page.getByText('Álvaro').waitFor()
+  expect(await page.getByText('Padaria São João').count()).toBe(0)
+  await page.goto(`${harness.url}/?sort=name`)
+  await page.getByRole('row').nth(1).getByText('Álvaro').waitFor()
+})
