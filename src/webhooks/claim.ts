@@ -90,6 +90,12 @@ export class Claims {
     this.#firsts.invalidate()
   }
 
+  /** Reads everything again. */
+  forget(): void {
+    this.#firsts.forget()
+    this.#retries.invalidate()
+  }
+
   /** A person may have requested retries. */
   invalidateRetries(): void {
     this.#retries.invalidate()

@@ -6,7 +6,7 @@ import { createConcurrencyLimit } from './concurrency-limit.ts'
 
 /** Acquires as many permits as it can, at most `most`. */
 class Greedy implements LimitedUser {
-  readonly group = randomUUID()
+  readonly group: string
   speed: ConsumerSpeed = 'fast'
   readonly held: Permit[] = []
   readonly #most: number
@@ -14,7 +14,8 @@ class Greedy implements LimitedUser {
   readonly #log: string[]
   readonly #name: string
 
-  constructor(limit: ConcurrencyLimit, log: string[], name: string, most = 8) {
+  constructor(limit: ConcurrencyLimit, log: string[], name: string, most = 8, group: string = randomUUID()) {
+    this.group = group
     this.#limit = limit
     this.#log = log
     this.#name = name
@@ -39,7 +40,12 @@ function setUp(capacity: number) {
   const clock = new ManualClock()
   const limit = createConcurrencyLimit(capacity, clock)
   const log: string[] = []
-  return { clock, limit, log, user: (name: string, most?: number) => new Greedy(limit, log, name, most) }
+  return {
+    clock,
+    limit,
+    log,
+    user: (name: string, most?: number, group?: string) => new Greedy(limit, log, name, most, group),
+  }
 }
 
 describe('the concurrency limit', () => {
@@ -48,6 +54,32 @@ describe('the concurrency limit', () => {
     const users = ['a', 'b', 'c'].map(name => user(name))
     for (const each of users) each.onPermit()
     expect(users.map(({ held }) => held.length)).toEqual([8, 2, 0])
+  })
+
+  test('waiting groups get one permit each, in turn, and so do the users of a group', () => {
+    const { user, log } = setUp(16)
+    const a = user('a')
+    const crowd = ['x', 'y', 'z'].map(name => user(name, 8, 'crowd'))
+    const alone = user('alone')
+    for (const each of [a, ...crowd, alone]) each.onPermit()
+    log.length = 0
+    for (let time = 0; time < 8; time += 1) a.releaseOne()
+    expect(log).toEqual(['x', 'alone', 'y', 'alone', 'z', 'alone', 'x', 'alone'])
+  })
+
+  test('a permit that is given back goes to the next, and says nothing about the speed', () => {
+    const { limit, user, log } = setUp(2)
+    const [a, b] = [user('a'), user('b')]
+    const permit = limit.acquire(a)
+    b.onPermit()
+    expect(log).toEqual([])
+    permit!.giveBack()
+    expect([log, a.speed]).toEqual([['b'], 'fast'])
+    const fresh = user('c')
+    fresh.speed = 'unknown'
+    limit.acquire(fresh)!.giveBack()
+    expect(fresh.speed).toBe('unknown')
+    expect(limit.acquire(fresh)).not.toBeNull()
   })
 
   test('waiting users get one permit each, in turn', () => {

@@ -32,6 +32,12 @@ export class FirstAttempts {
     this.#stale = true
   }
 
+  /** Attempts were not made that come before those in memory. */
+  forget(): void {
+    this.#waiting = []
+    this.#stale = true
+  }
+
   failRead(): void {
     this.#stale = true
     this.#isRereading = false

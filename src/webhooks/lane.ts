@@ -121,6 +121,8 @@ export class Lane implements LimitedUser {
     this.#posting.get().then(
       ({ active }) => {
         if (!active) return
+        // The attempts that were not made when it was paused come first.
+        this.#claims.forget()
         this.#isHeld = false
         this.#advance()
       },

@@ -1,5 +1,7 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { DEFAULT_ENDPOINT } from '../../src/domain/endpoint.ts'
+import { newEndpointId } from '../../src/domain/ids.ts'
 import { LeaseLost, StoreUnavailable, WrongMasterKey } from '../../src/store/errors.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -323,6 +325,21 @@ describe('several nodes on one PostgreSQL', () => {
     }
     await until('the store to heal', () => store.ping().then(() => true, unavailable))
     expect(await store.events.recordIncoming(lease, incoming(), 0)).toBe('recorded')
+  })
+
+  test('endpoints are created and changed once no node of the previous version is left', async () => {
+    const [store] = await openNodes()
+    const { instanceId } = await createConnected(store)
+    const settings = { url: 'https://other.example/', events: ['*'], active: true, description: null }
+    const create = () =>
+      store.endpoints.create({ instanceId, id: newEndpointId(), secret: 'whsec_AAAA', ...settings }, Date.now())
+    const change = () => store.endpoints.change(instanceId, DEFAULT_ENDPOINT, { active: false })
+    await store.leases.attend('new node')
+    const until = `(extract(epoch from clock_timestamp()) * 1000)::bigint + 8000`
+    await harness.execute(`insert into nodes (id, started_at, seen_until) values ('old node', 0, ${until})`)
+    expect([(await create()).kind, (await change()).kind]).toEqual(['old_nodes', 'old_nodes'])
+    await store.leases.leave('old node')
+    expect([(await create()).kind, (await change()).kind]).toEqual(['created', 'changed'])
   })
 
   test('a missing database is reported as unavailable', async () => {

@@ -1,9 +1,13 @@
 import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
+import { instancesTables } from '../../src/store/engine/migrations/0001-instances.ts'
 import { messagesTables } from '../../src/store/engine/migrations/0002-messages.ts'
 import { eventsTables } from '../../src/store/engine/migrations/0003-events.ts'
+import { nodesTables } from '../../src/store/engine/migrations/0006-nodes.ts'
 import { preparedMessages } from '../../src/store/engine/migrations/0010-prepared-messages.ts'
 import { settledMessages } from '../../src/store/engine/migrations/0011-settled-messages.ts'
+import { nodesDiffer } from '../../src/store/engine/migrations/0014-nodes-differ.ts'
+import { endpoints } from '../../src/store/engine/migrations/0020-endpoints.ts'
 import { eventNumbers } from '../../src/store/engine/migrations/0030-event-numbers.ts'
 import { FLAVOURS } from '../../src/store/engine/migrations/flavour.ts'
 
@@ -64,6 +68,40 @@ test('existing events keep their rows and are numbered by instance, in the order
   expect(all().map(({ seq: _, ...event }) => event)).toEqual(before)
   expect(all().map(({ seq }) => seq)).toEqual([1, 1, 2])
   expect(() => insert.run('inst_b', 'evt_4', null, null, '')).toThrow('NOT NULL')
+  expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
+  db.close()
+})
+
+test('endpoints: unfinished deliveries keep their numbers and belong to the default endpoint', () => {
+  const db = new Sqlite(':memory:')
+  const before = [instancesTables, eventsTables, nodesTables, nodesDiffer]
+  execute(
+    db,
+    before.flatMap(tables => tables(FLAVOURS.sqlite)),
+  )
+  db.exec(`insert into instances (id, name, kind, webhook_url, webhook_secret, created_at)
+    values ('inst_a', 'Shop', 'whatsapp', 'https://a.test/', x'01', 1)`)
+  const insert = db.prepare(`insert into deliveries
+    (instance_id, event_id, message_id, url, readiness, blocked_by, attempts, due_at, redelivery, failed_at)
+    values ('inst_a', ?, 'msg_1', 'https://a.test/', ?, ?, ?, 5, 0, 4)`)
+  insert.run('evt_0', 'first', null, 0)
+  insert.run('evt_1', 'retry', null, 2)
+  insert.run('evt_2', 'blocked', 'evt_1', 0)
+  db.exec(`delete from deliveries where event_id = 'evt_0'`)
+  db.exec(`insert into finished_deliveries values (1, 'inst_a', 'evt_0', 'https://a.test/', 'delivered', 1, 0, 0)`)
+  db.exec(`insert into attempts values ('inst_a', 2, 1, 'evt_1', 'https://a.test/', 1, 1, 500, null, 'no')`)
+  const rows = (table: string) => db.prepare(`select * from ${table} order by 1, 2`).all() as object[]
+  const [deliveries, finished, attempts] = ['deliveries', 'finished_deliveries', 'attempts'].map(rows)
+  execute(db, endpoints(FLAVOURS.sqlite))
+  const endpoint_id = 'endpoint_default'
+  const added = { endpoint_id, requested_at: null, scheduled_at: null }
+  expect(rows('deliveries')).toEqual(deliveries!.map(row => ({ ...row, ...added })))
+  expect(rows('finished_deliveries')).toEqual(finished!.map(row => ({ ...row, endpoint_id })))
+  expect(rows('attempts')).toEqual(attempts!.map(row => ({ ...row, requested_number: null })))
+  expect(rows('instances')).toMatchObject([{ webhook_url: 'https://a.test/', webhook_events: null, webhook_active: 1 }])
+  insert.run('evt_3', 'first', null, 0)
+  expect(db.prepare('select max(seq) as seq from deliveries').get()).toEqual({ seq: 4 })
+  expect(() => insert.run('evt_3', 'first', null, 0)).toThrow('UNIQUE')
   expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
   db.close()
 })

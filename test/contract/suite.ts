@@ -1,3 +1,4 @@
+import { endpointsContract } from './endpoints.ts'
 import type { CreateHarness } from './harness.ts'
 import { auditContract } from './people/audit.ts'
 import { acceptingContract } from './promises/accepting.ts'
@@ -34,6 +35,7 @@ export function storeContract(createHarness: CreateHarness): void {
   feedContract(createHarness)
   incomingContract(createHarness)
   deliveriesContract(createHarness)
+  endpointsContract(createHarness)
   ownershipContract(createHarness)
   keepingContract(createHarness)
   retentionContract(createHarness)

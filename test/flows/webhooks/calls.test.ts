@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { DueDelivery } from '../../../src/store/deliveries/deliveries.ts'
 import { attempt } from '../../contract/fixture.ts'
-import { ADMIN_KEY, ApiHarness, type Created } from './harness.ts'
+import { ADMIN_KEY, ApiHarness, type Created } from '../api/harness.ts'
 
 const URL = 'https://receiver.example/hook'
 const FIVE = ['message.received', 'message.sent', 'message.delivered', 'message.read', 'message.failed']

@@ -1,0 +1,229 @@
+import { describe, expect, inject, test } from 'vitest'
+import { newWebhookSecret } from '../../../src/api/admin/secrets.ts'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/endpoint.ts'
+import { newEndpointId } from '../../../src/domain/ids.ts'
+import type { EndpointSettings } from '../../../src/store/endpoints/endpoints.ts'
+import { STORES } from '../../databases/database.ts'
+import { createReceiver, eventOf, isSigned, type Receiver } from '../../receiver.ts'
+import { until } from '../../until.ts'
+import { type Consumer, type HarnessSettings, WebhookHarness } from './harness.ts'
+
+const HOUR_MS = 3_600_000
+
+describe.each(STORES)('endpoints on %s', kind => {
+  const openHarness = (settings: Partial<HarnessSettings> = {}) =>
+    WebhookHarness.open(kind, inject('postgresUrl'), settings)
+
+  async function addEndpoint(
+    { store }: WebhookHarness,
+    { id: instanceId }: Consumer,
+    url: string,
+    settings: Partial<EndpointSettings> = {},
+  ): Promise<{ id: string; secret: string }> {
+    const named = { id: newEndpointId(), secret: newWebhookSecret() }
+    const defaults = { events: ['*'], active: true, description: null }
+    const outcome = await store.endpoints.create({ ...named, instanceId, url, ...defaults, ...settings }, Date.now())
+    expect(outcome.kind).toBe('created')
+    return named
+  }
+
+  const idsAt = ({ requests }: Receiver) => requests.map(request => eventOf(request).data.id)
+
+  test('each gets every event that its filter names, in order, signed with its own secret', async () => {
+    await using harness = await openHarness()
+    await using first = await createReceiver()
+    await using second = await createReceiver()
+    await using reads = await createReceiver()
+    const consumer = await harness.addInstance(first.url)
+    const other = await addEndpoint(harness, consumer, second.url)
+    await addEndpoint(harness, consumer, reads.url, { events: ['message.read'] })
+    await consumer.sendAndRead()
+    await Promise.all([first.waitFor(3), second.waitFor(3), reads.waitFor(1)])
+    const kinds = ({ requests }: Receiver) => requests.map(request => eventOf(request).event)
+    for (const receiver of [first, second])
+      expect(kinds(receiver)).toEqual(['message.sent', 'message.delivered', 'message.read'])
+    expect(kinds(reads)).toEqual(['message.read'])
+    expect(first.requests.every(request => isSigned(request, consumer.secret))).toBe(true)
+    expect(second.requests.every(request => isSigned(request, other.secret))).toBe(true)
+    const ids = ({ requests }: Receiver) => requests.map(({ headers }) => headers['webhook-id'])
+    expect(ids(second)).toEqual(ids(first))
+  })
+
+  test('one that fails retries alone; its order does not hold up another', async () => {
+    await using harness = await openHarness({ retryDelaysMs: [50, 50] })
+    await using alive = await createReceiver()
+    await using failing = await createReceiver()
+    failing.answerWith(({ index }) => ({ kind: 'status', status: index < 2 ? 500 : 200 }))
+    const consumer = await harness.addInstance(alive.url)
+    await addEndpoint(harness, consumer, failing.url)
+    await consumer.sendAndRead()
+    await alive.waitFor(3)
+    await failing.waitFor(5)
+    const attempts = failing.requests.map(request => [
+      eventOf(request).event.split('.')[1],
+      request.headers['x-service-attempt'],
+    ])
+    expect(attempts).toEqual([
+      ['sent', '1'],
+      ['sent', '2'],
+      ['sent', '3'],
+      ['delivered', '1'],
+      ['read', '1'],
+    ])
+    expect(alive.requests).toHaveLength(3)
+  })
+
+  test('a paused one gets nothing and collects; resumed, also after a restart, it gets all of it in order', async () => {
+    await using harness = await openHarness()
+    await using alive = await createReceiver()
+    await using paused = await createReceiver()
+    const consumer = await harness.addInstance(alive.url)
+    const { id } = await addEndpoint(harness, consumer, paused.url)
+    const ids = [await consumer.receive()]
+    await paused.waitFor(1)
+    const change = (active: boolean) => harness.store.endpoints.change(consumer.id, id, { active })
+    await change(false)
+    for (let count = 0; count < 5; count += 1) ids.push(await consumer.receive())
+    await alive.waitFor(6)
+    await harness.restart()
+    ids.push(await consumer.receive())
+    await alive.waitFor(7)
+    expect(paused.requests).toHaveLength(1)
+    await change(true)
+    await paused.waitFor(7)
+    expect(idsAt(paused).toSorted()).toEqual(ids.toSorted())
+  })
+
+  test('what a deleted one was to receive runs to its end, and nothing later goes to it', async () => {
+    await using harness = await openHarness({ retryDelaysMs: [50, 50, 50] })
+    await using alive = await createReceiver()
+    await using deleted = await createReceiver()
+    const consumer = await harness.addInstance(alive.url)
+    const { id } = await addEndpoint(harness, consumer, deleted.url, { active: false })
+    const kept = await consumer.receive()
+    await alive.waitFor(1)
+    expect(deleted.requests).toHaveLength(0)
+    deleted.answerWith(({ index }) => ({ kind: 'status', status: index < 2 ? 500 : 200 }))
+    await harness.store.endpoints.delete(consumer.id, id, Date.now())
+    await consumer.receive()
+    await alive.waitFor(2)
+    await deleted.waitFor(3)
+    await consumer.untilAll('delivered')
+    expect(idsAt(deleted)).toEqual([kept, kept, kept])
+  })
+
+  test('a retry on request carries the number that is due next; if it fails, the schedule stays as it was', async () => {
+    await using harness = await openHarness({ retryDelaysMs: [HOUR_MS] })
+    await using receiver = await createReceiver()
+    receiver.answerWith({ kind: 'status', status: 500 })
+    const consumer = await harness.addInstance(receiver.url)
+    await consumer.receive()
+    const retrying = async () => {
+      const [event] = await consumer.log()
+      return event?.delivery?.attempts === 1 ? event : undefined
+    }
+    const { id, delivery } = await until('the retry', retrying)
+    const retry = (at: number) => harness.store.deliveries.retryNow(consumer.id, id, Number(delivery!.id), at)
+    const now = Date.now()
+    expect((await retry(now)).kind).toBe('requested')
+    await receiver.waitFor(2)
+    const recorded = async () => (await consumer.log())[0]!.deliveries[0]!.log.length === 2
+    await until('the record', recorded)
+    expect((await consumer.log())[0]!.delivery).toMatchObject({ attempts: 1, nextAttemptAt: delivery!.nextAttemptAt })
+    receiver.answerWith({ kind: 'status', status: 200 })
+    expect((await retry(now + 10_000)).kind).toBe('requested')
+    await consumer.untilAll('delivered')
+    expect(receiver.requests.map(({ headers }) => headers['x-service-attempt'])).toEqual(['1', '2', '2'])
+  })
+
+  test('retry all empties a backlog through the slots in the order of the events, also if the node was killed meanwhile', async () => {
+    await using harness = await openHarness({ retryDelaysMs: [HOUR_MS] })
+    await using receiver = await createReceiver()
+    receiver.answerWith({ kind: 'status', status: 500 })
+    const consumer = await harness.addInstance(receiver.url)
+    await consumer.receiveMany(100)
+    const waiting = async () => {
+      const { data } = await harness.store.events.list(consumer.id, { limit: 200 })
+      return data.every(({ delivery }) => delivery?.attempts === 1) && data
+    }
+    const events = await until('all to wait', waiting)
+    // The request is committed while no lane runs, as if the node had been killed after it.
+    await harness.stopLanes(0)
+    expect(await harness.store.deliveries.retryAllNow(consumer.id, DEFAULT_ENDPOINT, Date.now())).toBe(100)
+    receiver.answerWith({ kind: 'status', status: 200 })
+    const before = receiver.requests.length
+    harness.startLanes()
+    await consumer.untilAll('delivered')
+    const retried = receiver.requests.slice(before).map(({ headers }) => String(headers['webhook-id']))
+    const inOrder = events.map(({ id }) => id).toSorted()
+    expect(retried.toSorted()).toEqual(inOrder)
+    // Eight at a time may overtake one another.
+    for (const [index, id] of retried.entries()) expect(Math.abs(inOrder.indexOf(id) - index)).toBeLessThan(16)
+    expect(receiver.mostOpen).toBeLessThanOrEqual(8)
+  })
+
+  test('after a kill during the fan-out, every endpoint gets every event', async () => {
+    await using harness = await openHarness({ retryDelaysMs: [20, 20, 20] })
+    await using first = await createReceiver()
+    await using second = await createReceiver()
+    await using third = await createReceiver()
+    const consumer = await harness.addInstance(first.url)
+    await addEndpoint(harness, consumer, second.url)
+    await addEndpoint(harness, consumer, third.url)
+    const receivers = [first, second, third]
+    const ids: string[] = []
+    for (let round = 0; round < 4; round += 1) {
+      const recording = Array.from({ length: 30 }, async () => ids.push(await consumer.receive()))
+      await second.waitFor(second.requests.length + 5)
+      // Attempts in flight are aborted, and their outcome is not recorded.
+      await harness.stopLanes(0)
+      await Promise.all(recording)
+      harness.startLanes()
+    }
+    await consumer.untilAll('delivered')
+    for (const receiver of receivers) {
+      await until('every event', () => new Set(idsAt(receiver)).size === ids.length)
+      expect(new Set(idsAt(receiver))).toEqual(new Set(ids))
+    }
+  })
+
+  test('with nine endpoints that are dead or hang, the tenth gets its events as fast as alone', async () => {
+    await using harness = await openHarness({ timeoutMs: 1_000, retryDelaysMs: [500, 1_000, 5_000, 30_000] })
+    await using alive = await createReceiver()
+    await using hanging = await createReceiver()
+    await using refusing = await createReceiver()
+    hanging.answerWith({ kind: 'hang' })
+    refusing.answerWith({ kind: 'status', status: 500 })
+    const alone = await harness.addInstance(alive.url)
+    const beside = await harness.addInstance(alive.url)
+    const urls = [hanging.url, refusing.url, 'http://127.0.0.1:1/']
+    const dead = await Promise.all(
+      Array.from({ length: 9 }, (_, index) => addEndpoint(harness, beside, urls[index % 3]!, { active: false })),
+    )
+    const arrivalMs = async (consumer: Consumer) => {
+      const [begun, before] = [performance.now(), alive.requests.length]
+      await consumer.receive()
+      await alive.waitFor(before + 1)
+      return alive.requests[before]!.receivedAt - begun
+    }
+    const times = async (consumer: Consumer) => {
+      const tookMs: number[] = []
+      for (let count = 0; count < 40; count += 1) tookMs.push(await arrivalMs(consumer))
+      return tookMs
+    }
+    const tookMs: Record<'alone' | 'beside', number[]> = { alone: [], beside: [] }
+    // In turns, so that both are measured under the same load of the machine. While the nine are paused, nothing of them runs.
+    for (let round = 0; round < 5; round += 1) {
+      for (const active of [false, true]) {
+        for (const { id } of dead) await harness.store.endpoints.change(beside.id, id, { active })
+        await until('the attempts to end or begin', () => harness.dispatcher.inFlight > 0 === active || round === 0)
+        tookMs[active ? 'beside' : 'alone'].push(...(await times(active ? beside : alone)))
+      }
+    }
+    const p95 = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.95)]!
+    const [quietMs, besideMs] = [p95(tookMs.alone), p95(tookMs.beside)]
+    console.info(`p95 on ${kind}: alone ${quietMs.toFixed(1)} ms, beside nine dead ones ${besideMs.toFixed(1)} ms`)
+    expect(besideMs).toBeLessThan(quietMs * 2 + 20)
+    expect(hanging.mostOpen).toBeLessThanOrEqual(3 * 8)
+  })
+})
