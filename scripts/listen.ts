@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline/promises'
+import { parseArgs } from 'node:util'
+import { Listener, ListenerStopped } from './listen/listener.ts'
+
+/** `npm run listen`: posts an instance's events to a program on this machine. docs/feed.md describes how to use it. */
+
+const USAGE = `usage: npm run listen -- --forward URL [--server URL] [--after CURSOR|latest|oldest] [--event KIND]
+
+  --forward   where your program listens, for example http://localhost:3000/hook
+  --server    the service (POMBAL_URL; default: http://127.0.0.1:3000)
+  --after     begin after this cursor, with the next event (latest, the default) or with all that are kept (oldest)
+  --event     only events of this kind, for example message.received
+
+The token of the instance is read from POMBAL_TOKEN, or from the first line of the standard input.`
+
+/** What was given is incomplete or wrong. The message says how to give it. */
+class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+function say(line: string): void {
+  process.stdout.write(`${new Date().toTimeString().slice(0, 8)}  ${line}\n`)
+}
+
+function readUrl(name: string, text: string): URL {
+  const url = URL.parse(text)
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw new UsageError(`${name} must be a URL that begins with http:// or https://.`)
+  return url
+}
+
+function parse() {
+  const options = {
+    forward: { type: 'string' },
+    server: { type: 'string', default: process.env['POMBAL_URL'] ?? 'http://127.0.0.1:3000' },
+    after: { type: 'string', default: 'latest' },
+    event: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  } as const
+  try {
+    return parseArgs({ options }).values
+  } catch (error) {
+    throw new UsageError((error as Error).message, { cause: error })
+  }
+}
+
+function readArguments() {
+  if (process.argv.some(argument => argument.includes('pmb_'))) {
+    throw new UsageError(
+      'Do not pass the token as an argument, where other users of the machine can read it. Set POMBAL_TOKEN.',
+    )
+  }
+  const values = parse()
+  if (values.help) return null
+  if (values.forward === undefined) throw new UsageError('--forward is missing: where does your program listen?')
+  return {
+    target: readUrl('--forward', values.forward),
+    server: readUrl('--server', values.server),
+    after: values.after,
+    event: values.event,
+  }
+}
+
+async function readToken(): Promise<string> {
+  const given = process.env['POMBAL_TOKEN'] ?? (process.stdin.isTTY ? '' : await readFirstLine())
+  const token = given.trim()
+  if (token === '') throw new UsageError('There is no token. Set POMBAL_TOKEN, or write it to the standard input.')
+  return token
+}
+
+async function readFirstLine(): Promise<string> {
+  const lines = createInterface({ input: process.stdin })
+  for await (const line of lines) {
+    process.stdin.unref?.()
+    return line
+  }
+  return ''
+}
+
+async function main(): Promise<void> {
+  const given = readArguments()
+  if (given === null) {
+    process.stdout.write(`${USAGE}\n`)
+    return
+  }
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  const stopped = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopped.abort())
+  const listener = new Listener({ ...given, token: await readToken(), version, say, signal: stopped.signal })
+  await listener.run()
+  if (/^\d+$/.test(listener.cursor)) say(`Stopped. Continue with --after ${listener.cursor}.`)
+}
+
+try {
+  await main()
+} catch (error) {
+  if (error instanceof ListenerStopped) process.stderr.write(`${error.message}\n`)
+  else if (error instanceof UsageError) process.stderr.write(`${error.message}\n\n${USAGE}\n`)
+  else throw error
+  process.exitCode = 1
+}
