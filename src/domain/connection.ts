@@ -1,3 +1,4 @@
+import type { InstanceEventKind } from './event.ts'
 import type { Restriction } from './restriction.ts'
 
 /** The connection states of contract §6. */
@@ -103,4 +104,43 @@ export function isLinked(state: ConnectionState): boolean {
 /** Whether a message is accepted in this state (contract §3). */
 export function acceptsMessages(state: ConnectionState): boolean {
   return state === 'connected' || state === 'reconnecting'
+}
+
+/** What a connection was last reported as. `unlinked` is no event, but ends what was reported before. */
+export type Reported = InstanceEventKind | 'unlinked'
+
+/**
+ * What is to be reported of a connection now, if it differs from the last report. Null: nothing. A reconnection within
+ * `RECONNECTING_MS` is no change, so a connection that flaps causes no events.
+ * @param last null if nothing was reported yet
+ */
+export function reportOf(
+  stored: Pick<StoredConnection, 'state' | 'cause' | 'lastConnectedAt'>,
+  last: Reported | null,
+  now: number,
+): Reported | null {
+  const shown = reportedAs(stored, currentState(stored, true, now))
+  if (shown === null || shown === last) return null
+  // The first report of an instance that was linked before there were reports is of a problem.
+  if (shown === 'instance.connected' && last === null) return null
+  return shown
+}
+
+function reportedAs({ cause }: Pick<StoredConnection, 'cause'>, state: ConnectionState): Reported | null {
+  switch (state) {
+    case 'connected':
+      return cause === 'restricted' ? 'instance.restricted' : 'instance.connected'
+    case 'disconnected':
+      // While an attempt is under way, the cause of the last failure is not known.
+      return cause === 'logging_in' ? null : 'instance.disconnected'
+    case 'linking':
+    case 'stopped':
+    case 'logged_out':
+      return `instance.${state}`
+    case 'unlinked':
+      return 'unlinked'
+    case 'connecting':
+    case 'reconnecting':
+      return null
+  }
 }

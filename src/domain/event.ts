@@ -2,6 +2,17 @@ import type { InstanceId, MessageId } from './ids.ts'
 import { type IncomingMessage, phoneOf } from './incoming-message.ts'
 import type { MessageFailure, MessageProgress } from './message.ts'
 
+/** The events that report a change of an instance's connection. */
+export const INSTANCE_EVENT_KINDS = [
+  'instance.linking',
+  'instance.connected',
+  'instance.restricted',
+  'instance.disconnected',
+  'instance.stopped',
+  'instance.logged_out',
+] as const
+export type InstanceEventKind = (typeof INSTANCE_EVENT_KINDS)[number]
+
 /** The kinds of one message's events are in the order in which they happen. */
 export const EVENT_KINDS = [
   'message.received',
@@ -9,6 +20,7 @@ export const EVENT_KINDS = [
   'message.delivered',
   'message.read',
   'message.failed',
+  ...INSTANCE_EVENT_KINDS,
 ] as const
 export type EventKind = (typeof EVENT_KINDS)[number]
 
@@ -37,6 +49,25 @@ export function progressBody(subject: Subject, reached: MessageProgress, at: num
 export function failureBody(subject: Subject, error: MessageFailure, at: number): string {
   const { instanceId, messageId: id, to } = subject
   return body('message.failed', instanceId, at, { id, to, status: 'failed', error })
+}
+
+/** What the event of a connection shows besides its kind. */
+export interface ConnectionReport {
+  /** A code; null only in rows from before the codes existed. */
+  cause: string | null
+  /** A sentence for people, with the remedy. */
+  reason: string
+  /** The number that is linked, or was until now. */
+  phone: string | null
+}
+
+export function connectionBody(
+  kind: InstanceEventKind,
+  instanceId: InstanceId,
+  { cause, reason, phone }: ConnectionReport,
+  at: number,
+): string {
+  return body(kind, instanceId, at, { cause, reason, phone })
 }
 
 /** @param messageId the ID of the stored message */

@@ -109,7 +109,7 @@ export class DatabaseStore implements Store {
     const forget = (id: InstanceId) => this.admission.forgetToken(id)
     this.instances = new StoredInstances(core, forget)
     this.apiKeys = new StoredApiKeys(core, forget)
-    this.connections = new StoredConnections(core)
+    this.connections = new StoredConnections(core, recorder)
     this.messages = new StoredMessages(core, new Progress(statements, recorder))
     this.events = new StoredEvents(core, recorder)
     this.endpoints = new StoredEndpoints(core)

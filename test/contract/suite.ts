@@ -17,6 +17,7 @@ import { openingContract } from './promises/opening.ts'
 import { ownershipContract } from './promises/ownership.ts'
 import { panelContract } from './promises/panel.ts'
 import { progressContract } from './promises/progress.ts'
+import { reportsContract } from './promises/reports.ts'
 import { retentionContract } from './promises/retention.ts'
 import { rotationContract } from './promises/rotation.ts'
 import { totalsContract } from './promises/totals.ts'
@@ -29,6 +30,7 @@ export function storeContract(createHarness: CreateHarness): void {
   apiKeysContract(createHarness)
   instancesContract(createHarness)
   connectionsContract(createHarness)
+  reportsContract(createHarness)
   acceptingContract(createHarness)
   progressContract(createHarness)
   eventsContract(createHarness)

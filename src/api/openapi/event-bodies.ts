@@ -1,8 +1,11 @@
 import { Type } from 'typebox'
+import { CONNECTION_CAUSES, type ConnectionCause } from '../../domain/connection.ts'
 import {
+  connectionBody,
   EVENT_KINDS,
   type EventKind,
   failureBody,
+  type InstanceEventKind,
   incomingBody,
   MAX_EVENT_TEXT_UNITS,
   progressBody,
@@ -12,7 +15,7 @@ import type { DocumentedSettings } from '../context.ts'
 import { senderProperties } from '../resources/incoming-message.ts'
 import { instanceIdSchema } from '../resources/instance.ts'
 import { failureSchema, messageIdSchema, recipientSchema } from '../resources/message.ts'
-import { moment, nullable } from '../resources/schema-kit.ts'
+import { moment, nullable, oneOf } from '../resources/schema-kit.ts'
 import { delaysInWords, durationInWords } from './in-words.ts'
 
 /** The documented body of one event kind (contract §4), as `domain/event.ts` writes it. */
@@ -68,7 +71,7 @@ function envelope(kind: EventKind, data: object) {
       data: Type.Unsafe(data),
     },
     {
-      title: `Event ${kind}`.replaceAll(/[ .]+(\w)/g, (_, letter: string) => letter.toUpperCase()),
+      title: `Event ${kind}`.replaceAll(/[ ._]+(\w)/g, (_, letter: string) => letter.toUpperCase()),
       additionalProperties: false,
     },
   )
@@ -89,6 +92,20 @@ function statusData(status: string, more: Record<string, typeof failureSchema> =
 function progressDoc(reached: 'sent' | 'delivered' | 'read', summary: string): EventDoc {
   const body = progressBody(SUBJECT, reached, AT)
   return { summary, schema: envelope(`message.${reached}`, statusData(reached)), example: JSON.parse(body) }
+}
+
+const connectionData = Type.Object(
+  {
+    cause: nullable(oneOf(CONNECTION_CAUSES, { description: 'The stable code of `reason`.' })),
+    reason: Type.String({ description: 'What happened and what to do, in words.' }),
+    phone: nullable(Type.String({ description: 'The number that is linked, or was until now.' })),
+  },
+  { additionalProperties: false },
+)
+
+function connectionDoc(kind: InstanceEventKind, summary: string, cause: ConnectionCause, reason: string): EventDoc {
+  const body = connectionBody(kind, SUBJECT.instanceId, { cause, reason, phone: '5511900000000' }, AT)
+  return { summary, schema: envelope(kind, connectionData), example: JSON.parse(body) }
 }
 
 const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
@@ -117,6 +134,42 @@ const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
     schema: envelope('message.failed', statusData('failed', { error: failureSchema })),
     example: JSON.parse(failureBody(SUBJECT, messageFailure('recipient_not_on_whatsapp'), AT)),
   },
+  'instance.linking': connectionDoc(
+    'instance.linking',
+    'A QR code or pairing code is available',
+    'scan_qr_code',
+    'Scan the QR code with WhatsApp on the phone.',
+  ),
+  'instance.connected': connectionDoc(
+    'instance.connected',
+    'The number is connected, for the first time or after a problem that was reported',
+    'connected',
+    'Connected to WhatsApp.',
+  ),
+  'instance.restricted': connectionDoc(
+    'instance.restricted',
+    'WhatsApp does not let the number write to new contacts',
+    'restricted',
+    'Connected, but WhatsApp does not let the number write to new contacts until 2026-11-22 12:00 UTC.',
+  ),
+  'instance.disconnected': connectionDoc(
+    'instance.disconnected',
+    'The number has had no connection for 5 minutes; the service keeps trying',
+    'unreachable',
+    'WhatsApp could not be reached (ECONNREFUSED). Trying again in 60 s.',
+  ),
+  'instance.stopped': connectionDoc(
+    'instance.stopped',
+    'The service no longer tries to connect; a person has to act',
+    'banned',
+    'WhatsApp refused the number, which may be banned. Check the phone, then connect again.',
+  ),
+  'instance.logged_out': connectionDoc(
+    'instance.logged_out',
+    'The number was unlinked; its queued messages fail',
+    'logged_out_by_phone',
+    'Logged out from the phone.',
+  ),
 }
 
 const createHeaders = (attempts: number): readonly { name: string; description: string; example: string }[] => [
@@ -162,7 +215,7 @@ function webhookOperation(
 ) {
   const attempts = webhookRetryDelaysMs.length + 1
   return {
-    operationId: kind.replace(/\.(\w)/, (_, letter: string) => letter.toUpperCase()),
+    operationId: kind.replaceAll(/[._](\w)/g, (_, letter: string) => letter.toUpperCase()),
     summary,
     description:
       'Posted to the webhook URL that was in force when the event was created. A status event waits until the previous event ' +

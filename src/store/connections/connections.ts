@@ -41,7 +41,8 @@ export interface Connections {
   requestLogout(id: InstanceId): Promise<boolean>
   /**
    * The owner records changed facts. `since` changes only with `state`. The store sets `lastConnectedAt` while the state is
-   * `connected` and when it stops being so. With `ifGoalVersion`, `goal` stays unchanged if a newer goal was requested.
+   * `connected` and when it stops being so. With `ifGoalVersion`, `goal` stays unchanged if a newer goal was requested. A
+   * change that users see is an event in the same commit (`reportOf`).
    */
   record(
     lease: Lease,
@@ -62,6 +63,11 @@ export interface Connections {
     > & { ifGoalVersion?: number },
     now: number,
   ): Promise<void>
+  /**
+   * Records the event of a change that needs no other record: the instance is `disconnected` by now.
+   * @returns whether it is reported as `disconnected`
+   */
+  report(lease: Lease, now: number): Promise<boolean>
   /** Replaces the previous report. Idempotent. */
   recordHealth(lease: Lease, report: HealthReport, now: number): Promise<void>
   findHealth(id: InstanceId, now: number): Promise<ConnectionHealth>

@@ -4,8 +4,10 @@ import type { Restriction } from '../../domain/restriction.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
 import type { ConnectionsTable } from '../engine/schema/instances.ts'
+import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import { StoredHealth } from './connection-health.ts'
+import { ConnectionReports, type ReportOutcome } from './connection-reports.ts'
 import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport } from './connections.ts'
 
 type Change = Parameters<Connections['record']>[1]
@@ -15,9 +17,9 @@ export class StoredConnections implements Connections {
   readonly #operations
   readonly #health: StoredHealth
 
-  constructor(core: Core) {
+  constructor(core: Core, recorder: EventRecorder) {
     this.#core = core
-    this.#operations = operations(core)
+    this.#operations = operations(core, new ConnectionReports(core.statements, recorder))
     this.#health = new StoredHealth(core)
   }
 
@@ -62,8 +64,19 @@ export class StoredConnections implements Connections {
   }
 
   async record(lease: Lease, change: Change, now: number): Promise<void> {
-    await this.#core.write(this.#operations.record, { lease, change, now })
+    this.#announce(lease, await this.#core.write(this.#operations.record, { lease, change, now }))
     this.#core.hints.publish('connection', lease.instanceId)
+  }
+
+  async report(lease: Lease, now: number): Promise<boolean> {
+    const outcome = await this.#core.write(this.#operations.report, { lease, now })
+    this.#announce(lease, outcome)
+    return outcome.last === 'instance.disconnected'
+  }
+
+  #announce({ instanceId }: Lease, { recorded, deliverable }: Pick<ReportOutcome, 'recorded' | 'deliverable'>): void {
+    if (deliverable) this.#core.hints.publish('deliveries', instanceId)
+    if (recorded) this.#core.hints.publish('log', instanceId)
   }
 
   recordHealth(lease: Lease, report: HealthReport, now: number): Promise<void> {
@@ -84,7 +97,7 @@ export class StoredConnections implements Connections {
   }
 }
 
-function operations(core: Core) {
+function operations(core: Core, reports: ConnectionReports) {
   const { statements } = core
   const { db } = statements
 
@@ -119,12 +132,12 @@ function operations(core: Core) {
         const ofInstance = db.selectFrom('connections').where('instance_id', '=', lease.instanceId)
         const [before] = await tx.query(
           statements.locking(
-            ofInstance.select(['state', 'goal_version', statements.now.as('now')]),
+            ofInstance.select(['state', 'goal_version', 'phone', statements.now.as('now')]),
             'update',
             'connections',
           ),
         )
-        if (before === undefined) return
+        if (before === undefined) return { recorded: false, deliverable: false }
         const state = change.state ?? before.state
         await tx.query(
           db
@@ -137,7 +150,12 @@ function operations(core: Core) {
             })
             .where('instance_id', '=', lease.instanceId),
         )
+        return reports.record(tx, lease.instanceId, now, before.phone)
       },
+    ),
+
+    report: fencedOneByOne('connections.report', (tx, { lease, now }: { lease: Lease; now: number }) =>
+      reports.record(tx, lease.instanceId, now),
     ),
   }
 }

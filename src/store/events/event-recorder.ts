@@ -116,17 +116,11 @@ export class EventRecorder {
 }
 
 /** The events of a message wait for its earlier ones. A received message has a single event. */
-const WAITS: Record<EventKind, boolean> = {
-  'message.received': false,
-  'message.sent': true,
-  'message.delivered': true,
-  'message.read': true,
-  'message.failed': true,
-}
+const WAITS: ReadonlySet<EventKind> = new Set(['message.sent', 'message.delivered', 'message.read', 'message.failed'])
 
 /** The message whose earlier events block this one; null if nothing blocks it. */
 function chainOf({ kind, message_id }: NewEvent): MessageId | null {
-  return WAITS[kind] ? message_id : null
+  return WAITS.has(kind) ? message_id : null
 }
 
 function prepare(statements: Statements) {

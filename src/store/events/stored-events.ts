@@ -9,6 +9,7 @@ import { idBefore, toPage } from '../engine/cursor.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Database } from '../engine/schema/database.ts'
+import { IS_POSTED_BY_DEFAULT } from '../engine/schema/events.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import {
@@ -96,7 +97,8 @@ export class StoredEvents implements Events {
         .orderBy('events.id', 'desc')
         .limit(atMost)
       if (kind !== undefined) query = query.where('events.kind', '=', kind)
-      if (state === 'not_posted') query = query.where(sql<boolean>`open.seq is null and done.seq is null`)
+      if (state === 'not_posted')
+        query = query.where(sql<boolean>`open.seq is null and done.seq is null and ${IS_POSTED_BY_DEFAULT}`)
       return reader.query(query)
     }
     const edge = async (part: Slice, distance: number) => {

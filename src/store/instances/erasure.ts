@@ -14,6 +14,7 @@ const TABLES = {
   finished_deliveries: ['instance_id', 'event_id', 'seq'],
   events: ['instance_id', 'id'],
   event_feeds: ['instance_id'],
+  connection_reports: ['instance_id'],
   endpoints: ['instance_id', 'id'],
   messages: ['instance_id', 'id'],
   incoming_messages: ['instance_id', 'id'],

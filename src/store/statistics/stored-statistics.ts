@@ -5,7 +5,7 @@ import type { MessageState } from '../../domain/message.ts'
 import { joinLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
 import { TOP } from '../engine/cursor.ts'
-import type { Readiness } from '../engine/schema/events.ts'
+import { IS_POSTED_BY_DEFAULT, type Readiness } from '../engine/schema/events.ts'
 import type { RowsStatement, Statement } from '../engine/statement.ts'
 import { messageIds } from '../messages/message-ids.ts'
 import { type Slice, search } from '../messages/searching.ts'
@@ -116,7 +116,13 @@ export class StoredStatistics implements Statistics {
       return row?.id ?? null
     }
     const find = (slice: Slice, limit: number) =>
-      reader.query(events(slice).where('open.seq', 'is', null).where('done.seq', 'is', null).limit(limit))
+      reader.query(
+        events(slice)
+          .where('open.seq', 'is', null)
+          .where('done.seq', 'is', null)
+          .where(IS_POSTED_BY_DEFAULT)
+          .limit(limit),
+      )
     const found = await search({ below: TOP, from: firstEventId(since) }, MAX_COUNTED, edge, find)
     return found.length
   }
@@ -246,7 +252,7 @@ function outcomesStatement({ statements }: Core) {
         sum(sql`${isDelivered} and done.redelivery = 1`).as('redelivered'),
         sum(sql`done.state = 'exhausted'`).as('exhausted'),
         sum(sql`open.seq is not null and (done.state is null or done.state = 'delivered')`).as('waiting'),
-        sum(sql`open.seq is null and done.seq is null`).as('not_posted'),
+        sum(sql`open.seq is null and done.seq is null and ${IS_POSTED_BY_DEFAULT}`).as('not_posted'),
         ...latencies,
       ])
       .where('events.instance_id', '=', p.instanceId)

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { StoredConnection } from '../../domain/connection.ts'
+import { currentState, type StoredConnection } from '../../domain/connection.ts'
 import { Batcher } from '../../kit/batcher.ts'
 import { waitAtMost } from '../../kit/deadline.ts'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
@@ -91,6 +91,7 @@ export class Connection {
   #poll: NodeJS.Timeout | undefined
   #unsubscribe: () => void = () => undefined
   #leaseLost = false
+  #isAwayReported = false
 
   constructor(options: ConnectionOptions) {
     const { lease, store, logger } = options
@@ -215,6 +216,7 @@ export class Connection {
     if (!record) return
     this.#restriction.load(record.restriction)
     if (record.deleted) return this.#windUpDeleted()
+    await this.#reportAway(record)
     if (record.goalVersion === this.#goalVersion) {
       // An unexpected error ended an earlier step and left neither a link nor a retry.
       if (record.goal === 'online' && !this.#links.hasLink && !this.#links.isWaitingToRetry) await this.#links.open()
@@ -229,6 +231,13 @@ export class Connection {
       this.#goalVersion = null
       throw error
     }
+  }
+
+  /** Reports that the instance is disconnected, which begins five minutes after its last connection. */
+  async #reportAway(record: ConnectionRecord): Promise<void> {
+    const isAway = currentState(record, true, this.#now()) === 'disconnected'
+    if (!isAway) this.#isAwayReported = false
+    else if (!this.#isAwayReported) this.#isAwayReported = await this.#status.report()
   }
 
   async #pursue(record: ConnectionRecord): Promise<void> {

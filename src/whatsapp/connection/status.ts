@@ -51,6 +51,12 @@ export class Status {
     if (state) logger.info({ instanceId: lease.instanceId, state, cause, reason }, 'connection.changed')
   }
 
+  /** @returns whether the instance is reported as disconnected */
+  report(): Promise<boolean> {
+    const { connections, lease, signal, now } = this.#options
+    return untilStored(() => connections.report(lease, now()), signal)
+  }
+
   /** Replaces the goal, unless its version has changed since. */
   async settleGoal(goal: 'idle' | 'logged_out', goalVersion: number | null, change: Change = {}): Promise<void> {
     await this.record({ ...change, goal, ...(goalVersion !== null && { ifGoalVersion: goalVersion }) })

@@ -80,7 +80,7 @@ test('WEBHOOK_TIMEOUT_MS is how long an attempt may take, WEBHOOK_RETRY_DELAYS_M
   const { id, token } = await service.admin.createConnected()
   await service.instance(id, token).setWebhook(receiver.url)
   await service.admin.writeAsContact(id, { from: CONTACT, text: 'hello' })
-  const event = await until('the event', async () => (await service.admin.listEvents(id))[0])
+  const event = await until('the event', async () => (await service.admin.listEvents(id, '?kind=message.received'))[0])
   const delivery = await until('its end', async () => {
     const shown = await attemptsOf(service, id, event.id)
     return shown.state === 'exhausted' && shown
@@ -223,7 +223,7 @@ test("with nothing set webhooks reach this machine, but neither Pombal's own por
   }
   await instance.setWebhook(`http://localhost:${new URL(service.url!).port}/healthz`)
   await service.admin.writeAsContact(id, { from: CONTACT, text: 'hello' })
-  const event = await until('the event', async () => (await service.admin.listEvents(id))[0])
+  const event = await until('the event', async () => (await service.admin.listEvents(id, '?kind=message.received'))[0])
   const attempt = await until('an attempt', async () => (await attemptsOf(service, id, event.id)).attempts[0])
   expect(attempt.error).toBe('blocked_address')
   await instance.setWebhook(receiver.url)
@@ -245,7 +245,10 @@ test.runIf(process.platform === 'linux')(
     }
     await instance.setWebhook(`http://localhost:${ports[0]}/`)
     await service.admin.writeAsContact(id, { from: CONTACT, text: 'hello' })
-    const event = await until('the event', async () => (await service.admin.listEvents(id))[0])
+    const event = await until(
+      'the event',
+      async () => (await service.admin.listEvents(id, '?kind=message.received'))[0],
+    )
     const attempt = await until('an attempt', async () => (await attemptsOf(service, id, event.id)).attempts[0])
     expect(attempt.error).toBe('blocked_address')
   },
@@ -258,7 +261,7 @@ test('while HOST is not loopback, webhooks cannot reach this machine, by address
   await expect(service.instance(id, token).setWebhook(receiver.url)).rejects.toMatchObject({ code: 'invalid_request' })
   await service.instance(id, token).setWebhook(`http://localhost:${receiver.port}/`)
   await service.admin.writeAsContact(id, { from: CONTACT, text: 'hello' })
-  const event = await until('the event', async () => (await service.admin.listEvents(id))[0])
+  const event = await until('the event', async () => (await service.admin.listEvents(id, '?kind=message.received'))[0])
   const attempt = await until('an attempt', async () => (await attemptsOf(service, id, event.id)).attempts[0])
   expect(attempt.error).toBe('blocked_address')
   expect(receiver.requests).toEqual([])

@@ -18,6 +18,7 @@ import { incomingMessages } from './0012-incoming-messages.ts'
 import { nodesDiffer } from './0014-nodes-differ.ts'
 import { endpoints } from './0020-endpoints.ts'
 import { eventNumbers } from './0030-event-numbers.ts'
+import { connectionReports } from './0031-connection-reports.ts'
 import { apiKeys } from './0050-api-keys.ts'
 import { alertsTables } from './0060-alerts.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
@@ -44,6 +45,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0014-nodes-differ': nodesDiffer,
   '0020-endpoints': endpoints,
   '0030-event-numbers': eventNumbers,
+  '0031-connection-reports': connectionReports,
   '0050-api-keys': apiKeys,
   '0051-audit': audit,
   '0060-alerts': alertsTables,

@@ -4,7 +4,14 @@ import type { AuditHeadTable, AuditLogTable } from './audit.ts'
 import type { PhoneOrdersTable, WrongKeysTable } from './between-nodes.ts'
 import type { AttemptsTable, DeliveriesTable, EventFeedsTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
 import type { ConnectionClosesTable, ConnectionHealthTable, ContactsTable } from './health.ts'
-import type { ConnectionsTable, EndpointsTable, InstancesTable, LeasesTable, RateWindowsTable } from './instances.ts'
+import type {
+  ConnectionReportsTable,
+  ConnectionsTable,
+  EndpointsTable,
+  InstancesTable,
+  LeasesTable,
+  RateWindowsTable,
+} from './instances.ts'
 import type { IdempotencyKeysTable, IncomingMessagesTable, MessagesTable, NumbersTable } from './messages.ts'
 import type { NodesTable } from './nodes.ts'
 import type { PanelSessionsTable } from './panel.ts'
@@ -23,6 +30,7 @@ export interface Database {
   api_keys: ApiKeysTable
   endpoints: EndpointsTable
   connections: ConnectionsTable
+  connection_reports: ConnectionReportsTable
   connection_health: ConnectionHealthTable
   connection_closes: ConnectionClosesTable
   leases: LeasesTable

@@ -1,4 +1,5 @@
-import type { Generated } from 'kysely'
+import { type Generated, sql } from 'kysely'
+import { DEFAULT_EVENTS } from '../../../domain/endpoint.ts'
 import type { EventKind } from '../../../domain/event.ts'
 import type { EndpointId } from '../../../domain/ids.ts'
 
@@ -21,6 +22,9 @@ export interface EventsTable {
   /** The text whose UTF-8 bytes are posted. */
   body: string
 }
+
+/** An event of a kind that every webhook receives. Others are posted where subscribed, so a missing delivery is no failure. */
+export const IS_POSTED_BY_DEFAULT = sql<boolean>`events.kind in (${sql.join(DEFAULT_EVENTS.map(kind => sql.lit(kind)))})`
 
 /** What the feed of an instance's events has to remember of erased ones. */
 export interface EventFeedsTable {

@@ -1,5 +1,5 @@
 import type { Generated } from 'kysely'
-import type { ConnectionCause, ConnectionGoal, StoredConnectionState } from '../../../domain/connection.ts'
+import type { ConnectionCause, ConnectionGoal, Reported, StoredConnectionState } from '../../../domain/connection.ts'
 import type { InstanceKind } from '../../../domain/instance.ts'
 
 /** Endpoints besides the default one, which is in `instances`, where nodes of the previous version use it. */
@@ -63,6 +63,11 @@ export interface ConnectionsTable {
   restricted_until: number | null
   /** 1 if WhatsApp reported the end. The column keeps its old name, because nodes of the previous version still use it. */
   restriction_told: number | null
+}
+
+export interface ConnectionReportsTable {
+  instance_id: string
+  reported: Reported
 }
 
 export interface LeasesTable {
