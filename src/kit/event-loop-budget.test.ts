@@ -14,3 +14,14 @@ test('at most four of many callers start in one turn of the event loop, in order
   expect(started).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
   expect(Math.max(...counts.map((count, index) => count - (counts[index - 1] ?? 0)))).toBeLessThanOrEqual(4)
 })
+
+test('an owner with much work delays the others by one piece of work each', async () => {
+  const budget = new EventLoopBudget(1)
+  const started: string[] = []
+  const take = (owner: string) => budget.take(owner).then(() => started.push(owner))
+  const busy = Array.from({ length: 100 }, () => ['a', 'b'].map(take)).flat()
+  await Promise.all([take('c'), take('c')])
+  expect(started.filter(owner => owner !== 'c')).toHaveLength(4)
+  await Promise.all(busy)
+  expect(started).toHaveLength(202)
+})

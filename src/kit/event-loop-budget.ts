@@ -2,25 +2,36 @@
 const STARTS_PER_TURN = 4
 
 /**
- * Limits how many pieces of work start in one turn of the event loop, first come, first served. A backlog is worked off no
- * slower, and everything else runs between the turns.
+ * Limits how many pieces of work start in one turn of the event loop. Owners take turns, and the work of one owner starts in
+ * its order. A backlog is worked off no slower, and everything else runs between the turns.
  */
 export class EventLoopBudget {
   readonly #startsPerTurn: number
-  #waiting: (() => void)[] = []
+  /** The work of each owner, the next owner first. */
+  readonly #waiting = new Map<string, (() => void)[]>()
 
   constructor(startsPerTurn = STARTS_PER_TURN) {
     this.#startsPerTurn = startsPerTurn
   }
 
-  take(): Promise<void> {
+  take(owner = ''): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    if (this.#waiting.push(resolve) === 1) setImmediate(this.#startNext)
+    if (this.#waiting.size === 0) setImmediate(this.#startNext)
+    const own = this.#waiting.get(owner)
+    if (own) own.push(resolve)
+    else this.#waiting.set(owner, [resolve])
     return promise
   }
 
   readonly #startNext = (): void => {
-    for (const start of this.#waiting.splice(0, this.#startsPerTurn)) start()
-    if (this.#waiting.length > 0) setImmediate(this.#startNext)
+    for (let starts = 0; starts < this.#startsPerTurn; starts++) {
+      const [next] = this.#waiting
+      if (next === undefined) return
+      const [owner, work] = next
+      this.#waiting.delete(owner)
+      work.shift()?.()
+      if (work.length > 0) this.#waiting.set(owner, work)
+    }
+    if (this.#waiting.size > 0) setImmediate(this.#startNext)
   }
 }

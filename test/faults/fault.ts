@@ -52,7 +52,7 @@ export interface FaultUnderLoad {
   recoversWithinMs: number
   /** Which attempts may be repeated. Default: those in flight. */
   repeats?: 'none'
-  /** Which calls may be refused or left unanswered. Default: any number, each with 503 and `Retry-After`. */
+  /** Which calls may be refused. Default: any number, each with 503 and `Retry-After`. */
   refuses?: 'nothing'
   /** The clock of the event IDs jumps, so their order is not the order of incoming messages. */
   clockJumps?: boolean
@@ -147,8 +147,8 @@ async function report(fault: FaultUnderLoad, harness: LoadHarness, recoveredMs: 
   ]
   if (fault.repeats === 'none' && verdict.repeatedAttempts > 0)
     violations.push(`${verdict.repeatedAttempts} webhook attempts were repeated.`)
-  const failedCalls = harness.loads.flatMap(load => load.failedCalls)
-  if (fault.refuses === 'nothing') violations.push(...failedCalls.map(call => `A call failed: ${call}.`))
+  const refusals = harness.loads.flatMap(load => load.refusals)
+  if (fault.refuses === 'nothing') violations.push(...refusals.map(refusal => `A call was refused: ${refusal}.`))
   if (recoveredMs > fault.recoversWithinMs) violations.push(`It took ${Math.round(recoveredMs)} ms to recover.`)
   return {
     accepted: facts.accepted.length,

@@ -51,8 +51,8 @@ interface Offered extends AcceptedText {
 export class Load {
   readonly accepted: Offered[] = []
   readonly incoming: OfferedIncoming[] = []
-  /** Calls that were repeated, each with its status or error. */
-  readonly failedCalls: string[] = []
+  /** Answers other than 202, after which the call was repeated. */
+  readonly refusals: string[] = []
   /** The error that ended it early. */
   failure: unknown = null
   readonly #options: LoadOptions
@@ -123,7 +123,7 @@ export class Load {
       } catch (error) {
         // After a broken connection or 503 the outcome is unknown, so the call is repeated.
         if (error instanceof ApiError && !isRetried(error, retriedCodes)) throw error
-        this.failedCalls.push(String(error))
+        if (error instanceof ApiError) this.refusals.push(String(error))
         await sleep(REPEAT_AFTER_MS)
       }
     }

@@ -70,8 +70,8 @@ export class Transmitter {
   }
 
   async send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
-    const { eventLoopBudget, messageTtlMs, restriction, addresses, queue, health, now, onFailed } = this.#options
-    await eventLoopBudget.take()
+    const { lease, eventLoopBudget, messageTtlMs, restriction, addresses, queue, health, now, onFailed } = this.#options
+    await eventLoopBudget.take(lease.instanceId)
     // An earlier attempt may have been written without reaching the group, so the sender key is sent again.
     if (message.prepared) shareKeyAgain(message.prepared.address, link)
     const failure = expiryFailure(message, now() - messageTtlMs)
