@@ -117,7 +117,7 @@ const overview = createRoute({
 const messages = createRoute({
   getParentRoute: () => instance,
   path: '/messages',
-  validateSearch: texts('state', 'to', 'since', 'until', 'open'),
+  validateSearch: texts('state', 'search', 'since', 'until', 'open'),
   component: lazyRouteComponent(reloadOnFailure(pages.messages), 'Messages'),
 })
 

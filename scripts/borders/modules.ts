@@ -195,7 +195,7 @@ export const MODULES: readonly Module[] = [
   },
   {
     path: 'src/ops',
-    modules: ['src/kit', 'src/store/observer.ts', ...STORE],
+    modules: ['src/domain', 'src/kit', 'src/store/observer.ts', ...STORE],
     packages: ['node:fs/promises', 'node:http', 'node:net', 'node:timers/promises', 'pino', 'prom-client'],
   },
 

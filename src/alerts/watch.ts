@@ -2,6 +2,7 @@ import { statfs } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { alertChanges, isNothing, type Problem } from '../domain/alert.ts'
+import { isDiskNearlyFull } from '../domain/disk.ts'
 import { backoffMs } from '../kit/backoff.ts'
 import type { Alerts } from '../store/alerts/alerts.ts'
 import { renderMessage } from './message.ts'
@@ -14,9 +15,6 @@ const FIRST_RETRY_MS = 10_000
 const LONGEST_RETRY_MS = 30 * 60_000
 /** Messages in one round. What is left waits for the next one. */
 const MAX_MESSAGES = 50
-/** A disk is nearly full with less than this share and less than this many bytes left. */
-const FREE_SHARE = 0.1
-const FREE_BYTES = 2 * 1024 ** 3
 
 export interface AlertWatchOptions {
   alerts: Alerts
@@ -77,7 +75,7 @@ async function watchOnce(options: AlertWatchOptions): Promise<void> {
 
 async function findDiskProblem({ dataDir, host, readDisk = freeSpace }: AlertWatchOptions): Promise<Problem[]> {
   const { free, total } = await readDisk(dataDir)
-  if (free >= total * FREE_SHARE || free >= FREE_BYTES) return []
+  if (!isDiskNearlyFull(free, total)) return []
   const mib = Math.floor(free / 1024 ** 2).toLocaleString('en')
   const detail = `${mib} MiB are left (${Math.floor((free / total) * 100)} %).`
   return [{ rule: 'disk_nearly_full', subject: host, since: null, detail }]

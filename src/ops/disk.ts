@@ -1,7 +1,5 @@
 import { statfs } from 'node:fs/promises'
-
-/** Below this share and this amount, or below the second amount alone, the disk is nearly full. */
-const FEW = { share: 0.1, bytes: 5 * 1024 ** 3, always: 512 * 1024 ** 2 }
+import { isDiskNearlyFull } from '../domain/disk.ts'
 
 export interface DiskSpace {
   freeBytes: number
@@ -13,10 +11,7 @@ export interface DiskSpace {
 export async function readDiskSpace(dir: string): Promise<DiskSpace | null> {
   const found = await statfs(dir).catch(() => null)
   if (found === null || found.blocks === 0) return null
-  return diskSpace(found.bavail * found.bsize, found.blocks * found.bsize)
-}
-
-export function diskSpace(freeBytes: number, totalBytes: number): DiskSpace {
-  const isLow = freeBytes < FEW.bytes && freeBytes < totalBytes * FEW.share
-  return { freeBytes, totalBytes, isNearlyFull: isLow || freeBytes < FEW.always }
+  const freeBytes = found.bavail * found.bsize
+  const totalBytes = found.blocks * found.bsize
+  return { freeBytes, totalBytes, isNearlyFull: isDiskNearlyFull(freeBytes, totalBytes) }
 }

@@ -120,6 +120,26 @@ test('while a new secret is introduced, the page says until when the previous on
   await page.getByText('The previous secret signs too until').waitFor()
 })
 
+test('once the receiver is fixed, one button retries an event now, and one retries all', async () => {
+  await using slow = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '3600000' })
+  const { id, token } = await slow.service.admin.createConnected('Later')
+  const instance = slow.service.instance(id, token)
+  await instance.setWebhook(slow.receiver.url)
+  slow.receiver.answerWith({ kind: 'status', status: 500 })
+  for (const to of ['5511987654321', '5511987654322']) await instance.send(to, 'Hello')
+  await until('two retries', async () => (await slow.service.admin.listEvents(id, '?state=retrying')).length === 2)
+  slow.receiver.answerWith({ kind: 'status', status: 200 })
+  const page = await slow.openSignedIn(`/instances/${id}/events?state=retrying`)
+  await page.getByRole('row').nth(1).getByRole('link').click()
+  await page.getByRole('button', { name: 'Try now' }).click()
+  await page.getByText('answered 200').waitFor()
+  await page.goto(slow.url)
+  await page.getByRole('button', { name: 'Retry all now' }).click()
+  await page.getByText('1 event is being retried now.').waitFor()
+  await until('all delivered', async () => (await slow.service.admin.listEvents(id, '?state=delivered')).length === 6)
+  await page.getByRole('region', { name: /needs? attention/ }).waitFor({ state: 'detached' })
+})
+
 test('a message shows its timeline, each step with its event', async () => {
   const { id, token } = await harness.service.admin.createConnected('Steps')
   const { id: messageId } = await harness.service.instance(id, token).send('15005550001', 'Nobody there')
@@ -150,8 +170,13 @@ test('the lists apply the chosen filters, and the URL contains them', async () =
   await page.getByText('to nobody').waitFor()
   expect(await page.getByText('to somebody').count()).toBe(0)
   await page.goto(`${harness.url}/instances/${id}/messages`)
-  await page.getByLabel('Recipient').fill('+5511987654321')
-  await page.waitForURL(/to=5511987654321/)
-  await page.getByText('to somebody').waitFor()
-  await page.getByText('to nobody').waitFor({ state: 'detached' })
+  for (const [typed, found, missing] of [
+    ['+55 11 98765', 'to somebody', 'to nobody'],
+    ['TO NOB', 'to nobody', 'to somebody'],
+  ] as const) {
+    await page.getByLabel('Search').fill(typed)
+    await page.waitForURL(url => url.searchParams.get('search') === typed)
+    await page.getByText(found).waitFor()
+    await page.getByText(missing).waitFor({ state: 'detached' })
+  }
 })

@@ -7,6 +7,7 @@ import { useWords } from '../i18n/i18n.tsx'
 import { Badge, type Tone } from './badges.tsx'
 import classes from './delivery-health.module.css'
 import { Notice } from './feedback/notice.tsx'
+import { RetryAll } from './retry-all.tsx'
 import { Ago, useNow } from './time.tsx'
 
 /** A newer event is still being delivered, which is not a problem. */
@@ -127,6 +128,7 @@ export function DeliveryWarning({ instanceId }: { instanceId: string }) {
       </div>
       <div>{trouble === 'failing' ? texts.doNow : trouble === 'missed' ? texts.redeliver : texts.doLater}</div>
       <Group mt="sm" gap="sm">
+        {retrying > 0 && <RetryAll instanceId={instanceId} />}
         <Button
           size="compact-sm"
           variant="default"

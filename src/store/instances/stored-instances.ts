@@ -3,7 +3,6 @@ import { currentState, type StoredConnectionState } from '../../domain/connectio
 import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Instance, InstanceKind, Webhook } from '../../domain/instance.ts'
-import { fold } from '../../kit/fold.ts'
 import { currentStateOf } from '../connections/current-state.ts'
 import { endpointSecretPlace } from '../encryption/sealing.ts'
 import { CLEARED } from '../endpoints/stored-endpoints.ts'
@@ -12,6 +11,7 @@ import type { Core } from '../engine/core.ts'
 import { nameAfter, seqBefore, toPage } from '../engine/cursor.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
+import { searchPatterns } from '../engine/search-patterns.ts'
 import type { Lease } from '../leases/leases.ts'
 import { Erasure } from './erasure.ts'
 import type { InstanceFilter, Instances, NewInstance } from './instances.ts'
@@ -251,17 +251,9 @@ function openSecret(core: Core, id: InstanceId, sealed: Uint8Array): string {
 
 /** Searches name, ID and number, without regard to case and accents. A number may be written as people do. */
 function matches(search: string, folded: RawBuilder<string>) {
-  // SQLite reads a pattern up to its first U+0000. No name contains one.
-  const pattern = containing(fold(search).replaceAll('\0', '\uFFFD'))
-  const digits = /^[\d\s().+-]+$/.test(search) ? search.replace(/\D/g, '') : ''
-  const phone = digits === '' ? pattern : containing(digits)
-  return sql<boolean>`(${folded} like ${pattern} escape '\\'
-    or instances.id like ${pattern} escape '\\' or connections.phone like ${phone} escape '\\')`
-}
-
-/** `%` and `_` are literals. */
-function containing(text: string): string {
-  return `%${text.replace(/[\\%_]/g, '\\$&')}%`
+  const { words, number } = searchPatterns(search)
+  return sql<boolean>`(${folded} like ${words} escape '\\'
+    or instances.id like ${words} escape '\\' or connections.phone like ${number} escape '\\')`
 }
 
 function toInstance(row: InstanceRow): Instance {

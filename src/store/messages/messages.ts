@@ -63,6 +63,8 @@ export type ProgressOutcome = 'recorded' | 'unchanged' | 'unknown_message' | 'fo
 export interface MessageFilter {
   state?: MessageState | undefined
   to?: string | undefined
+  /** Part of the recipient, or of the text without regard to case and accents. */
+  search?: string | undefined
   since?: number | undefined
   /** Exclusive. */
   until?: number | undefined

@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { EVENT_KINDS } from '../../domain/event.ts'
 import { firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
 import type { Message, MessageFailure, MessageProgress } from '../../domain/message.ts'
@@ -8,6 +8,7 @@ import { idBefore, TOP, toPage } from '../engine/cursor.ts'
 import { fenced, type Operation } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
+import { searchPatterns } from '../engine/search-patterns.ts'
 import type { Lease } from '../leases/leases.ts'
 import { acceptOperation } from './accepting.ts'
 import { findIncomingStatement, toIncoming } from './incoming.ts'
@@ -84,11 +85,11 @@ export class StoredMessages implements Messages {
 
   async list(instanceId: InstanceId, page: PageRequest, filter: MessageFilter = {}): Promise<Page<Message>> {
     const { reader, statements } = this.#core
-    const { state, to, since = 0, until } = filter
+    const { state, to, search: wanted, since = 0, until } = filter
     const top = until === undefined ? TOP : firstMessageId(until)
     const before = idBefore(page, 'msg')
     const slice: Slice = { below: before < top ? before : top, from: firstMessageId(since) }
-    const isWhole = state === undefined && to === undefined
+    const isWhole = state === undefined && to === undefined && wanted === undefined
     const ids = ({ below, from }: Slice) =>
       statements.db
         .selectFrom(messageIds(sql.val(instanceId), sql`id < ${below} and id >= ${from}`, state).as('ids'))
@@ -104,6 +105,7 @@ export class StoredMessages implements Messages {
         .limit(limit)
       if (state !== undefined) query = query.where('state', '=', sql.lit(state))
       if (to !== undefined) query = query.where('recipient', '=', to)
+      if (wanted !== undefined) query = query.where(matches(wanted, statements.dialect.fold(sql.ref('text'))))
       return reader.query(query)
     }
     const edge = async (part: Slice, distance: number) => {
@@ -174,6 +176,11 @@ export class StoredMessages implements Messages {
     if (outcome === 'recorded') this.#core.hints.publish('log', input.lease.instanceId)
     return outcome
   }
+}
+
+function matches(search: string, text: RawBuilder<string>) {
+  const { words, number } = searchPatterns(search)
+  return sql<boolean>`(recipient like ${number} escape '\\' or ${text} like ${words} escape '\\')`
 }
 
 function prepareReads({ statements }: Core) {

@@ -225,6 +225,21 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(await ids('retrying')).toEqual([failed!.eventId])
     })
 
+    test('messages are found by part of the number, as people write it, or of the text', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const bread = await acceptPrepared(store, lease, { to: '5511987654321', text: 'Pão de Açúcar, 100%' })
+      const other = await acceptPrepared(store, lease, { to: '351912345678', text: 'Bom dia' })
+      const found = async (search: string) =>
+        (await store.messages.list(instanceId, { limit: 10 }, { search })).data.map(({ id }) => id)
+      for (const search of ['pao de acucar', 'AÇÚCAR', '100%', '+55 11', '98765-4321']) {
+        expect(await found(search), search).toEqual([bread.id])
+      }
+      for (const search of ['bom', '3519']) expect(await found(search), search).toEqual([other.id])
+      for (const search of ['1%0', '_', 'boa']) expect(await found(search), search).toEqual([])
+    })
+
     test('activity counts failed and queued messages apart from those that WhatsApp has', async () => {
       const { store } = context
       const lease = await createConnected(store)

@@ -77,7 +77,7 @@ function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string
       <h2 className={classes.heading}>{words.event.deliveries}</h2>
       {event.deliveries.length === 0 && <p className={classes.hint}>{words.event.notPosted}</p>}
       {event.deliveries.toReversed().map(delivery => (
-        <DeliveryLog key={delivery.id} delivery={delivery} />
+        <DeliveryLog key={delivery.id} instanceId={instanceId} delivery={delivery} />
       ))}
       <div>
         <h2 className={classes.heading}>{words.event.body}</h2>
@@ -127,7 +127,7 @@ function Redeliver({ instanceId, event }: { instanceId: string; event: EventDeta
 
 type DeliveryWithAttempts = EventDetail['deliveries'][number]
 
-function DeliveryLog({ delivery }: { delivery: DeliveryWithAttempts }) {
+function DeliveryLog({ instanceId, delivery }: { instanceId: string; delivery: DeliveryWithAttempts }) {
   const words = useWords()
   return (
     <section className={classes.delivery}>
@@ -154,10 +154,34 @@ function DeliveryLog({ delivery }: { delivery: DeliveryWithAttempts }) {
             open
           >
             {delivery.nextAttemptAt && <Time at={delivery.nextAttemptAt} />}
+            {delivery.attemptCount > 0 && <TryNow instanceId={instanceId} deliveryId={delivery.id} />}
           </Step>
         )}
       </Timeline>
     </section>
+  )
+}
+
+/** Makes the next attempt at once. If it fails, the attempt of the schedule takes place at its time. */
+function TryNow({ instanceId, deliveryId }: { instanceId: string; deliveryId: string }) {
+  const words = useWords()
+  const toast = useToast()
+  const retry = useMutation({
+    mutationFn: () => call(`/instances/${instanceId}/deliveries/${deliveryId}/retry`, { method: 'POST' }),
+    onSuccess: () => toast(words.event.retryRequested),
+  })
+  return (
+    <div className={classes.tryNow}>
+      <Button
+        size="compact-sm"
+        leftSection={<RepeatIcon size={15} />}
+        onClick={() => retry.mutate()}
+        loading={retry.isPending}
+      >
+        {words.event.tryNow}
+      </Button>
+      <Problem error={retry.error} />
+    </div>
   )
 }
 

@@ -8,6 +8,7 @@ import type { Attention, ConnectionCause, TroubledInstance } from '../../api/typ
 import { Badge, type Tone } from '../../components/badges.tsx'
 import { formatCount, searchOf, TONES, troubleOf } from '../../components/delivery-health.tsx'
 import { WarningIcon } from '../../components/icons.tsx'
+import { RetryAll } from '../../components/retry-all.tsx'
 import { Ago, Time, useNow } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import classes from './attention.module.css'
@@ -118,6 +119,11 @@ function Trouble({ instance }: { instance: TroubledInstance }) {
             {givenUp > 0 ? words.webhook.seeGivenUp : words.webhook.seeWaiting}
           </Link>
         </p>
+      )}
+      {retrying > 0 && (
+        <div className={classes.action}>
+          <RetryAll instanceId={instance.id} />
+        </div>
       )}
     </li>
   )

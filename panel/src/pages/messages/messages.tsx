@@ -29,9 +29,12 @@ export function Messages() {
   const search = useSearch({ from: ROUTE })
   const navigate = useNavigate({ from: '/instances/$id/messages' })
   const [isSending, setSending] = useState(false)
-  const { state, to, since, until, open } = search
-  const isFiltered = Boolean(state || to || since || until)
-  const query = useMemo(() => ({ state, to, since: toIso(since), until: toIso(until) }), [state, to, since, until])
+  const { state, search: wanted, since, until, open } = search
+  const isFiltered = Boolean(state || wanted || since || until)
+  const query = useMemo(
+    () => ({ state, search: wanted, since: toIso(since), until: toIso(until) }),
+    [state, wanted, since, until],
+  )
   const log = useLog<Message>(`messages ${instance.id}`, `/instances/${instance.id}/messages`, query, instance.id)
 
   const change = useCallback(
@@ -133,14 +136,14 @@ function MessageRow({ message, instanceId, onOpen }: MessageRowProps) {
 }
 
 interface FiltersProps {
-  search: { state?: string; to?: string; since?: string; until?: string; open?: string }
+  search: { state?: string; search?: string; since?: string; until?: string; open?: string }
   change: (changed: Partial<FiltersProps['search']>, replace?: boolean) => void
 }
 
 function Filters({ search, change }: FiltersProps) {
   const words = useWords()
   return (
-    <FilterBar active={[search.state, search.to, search.since, search.until].filter(Boolean).length}>
+    <FilterBar active={[search.state, search.search, search.since, search.until].filter(Boolean).length}>
       <Select
         label={words.messages.state}
         value={search.state ?? null}
@@ -151,10 +154,10 @@ function Filters({ search, change }: FiltersProps) {
         clearButtonProps={{ 'aria-label': words.messages.clear }}
       />
       <TextFilter
-        label={words.messages.toFilter}
-        placeholder={words.messages.toFilterHint}
-        value={search.to}
-        onChange={value => change({ to: value?.replace(/^\+/, '') })}
+        label={words.messages.searchFilter}
+        placeholder={words.messages.searchHint}
+        value={search.search}
+        onChange={value => change({ search: value })}
       />
       <TextInput
         label={words.messages.since}

@@ -13,6 +13,13 @@ const querySchema = Type.Object({
   to: Type.Optional(
     Type.String({ maxLength: 64, description: 'Only messages to this recipient, as the caller wrote it.' }),
   ),
+  search: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: 'Only messages whose recipient or text contains this, without regard to case and accents.',
+    }),
+  ),
   since: Type.Optional(Type.String({ description: 'Accepted at or after this time (ISO 8601).' })),
   until: Type.Optional(Type.String({ description: 'Accepted before this time (ISO 8601).' })),
 })
@@ -33,11 +40,13 @@ export function listMessages(api: Api, { store }: ApiContext): void {
       config: { refusals: ['instance_not_found', 'invalid_request'] },
     },
     async request => {
-      const { state, to, since, until } = request.query
+      const { state, to, search, since, until } = request.query
       if (to !== undefined) checkFilterText('to', to)
+      if (search !== undefined) checkFilterText('search', search)
       const filter = {
         state,
         to,
+        search,
         since: since === undefined ? undefined : parseMoment('since', since),
         until: until === undefined ? undefined : parseMoment('until', until),
       }

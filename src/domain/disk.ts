@@ -1,0 +1,7 @@
+const FREE_SHARE = 0.1
+const FREE_BYTES = 2 * 1024 ** 3
+
+/** Whether people should free up space before the service has to refuse messages. */
+export function isDiskNearlyFull(freeBytes: number, totalBytes: number): boolean {
+  return freeBytes < totalBytes * FREE_SHARE && freeBytes < FREE_BYTES
+}
