@@ -140,6 +140,15 @@ test('once the receiver is fixed, one button retries an event now, and one retri
   await page.getByRole('region', { name: /needs? attention/ }).waitFor({ state: 'detached' })
 })
 
+test('an event of the instance is listed under its own name, without a recipient', async () => {
+  const { id } = await harness.service.admin.createConnected('Own events')
+  const page = await harness.openSignedIn(`/instances/${id}/events`)
+  const row = page.getByRole('row').filter({ hasText: 'instance.connected' })
+  await row.waitFor()
+  expect(await row.textContent()).not.toContain('message.')
+  expect(await row.getByText('+', { exact: true }).count()).toBe(0)
+})
+
 test('a message shows its timeline, each step with its event', async () => {
   const { id, token } = await harness.service.admin.createConnected('Steps')
   const { id: messageId } = await harness.service.instance(id, token).send('15005550001', 'Nobody there')

@@ -59,9 +59,11 @@ function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string
         <Fact name={words.event.made}>
           <Time at={event.createdAt} />
         </Fact>
-        <Fact name={words.events.with}>
-          <Recipient to={event.with} />
-        </Fact>
+        {event.with && (
+          <Fact name={words.events.with}>
+            <Recipient to={event.with} />
+          </Fact>
+        )}
         {event.messageId && (
           <Fact name={words.event.message}>
             {event.event === 'message.received' ? (

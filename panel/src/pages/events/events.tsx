@@ -153,17 +153,16 @@ interface EventRowProps {
 function EventRow({ event, instanceId, onOpen }: EventRowProps) {
   const words = useWords()
   const { delivery } = event
+  const [subject, kind] = event.event.split('.')
   return (
     <>
       <Cell>
         <RowLink href={`/instances/${instanceId}/events?open=${event.id}`} onOpen={() => onOpen(event.id)}>
-          <span className={classes.prefix}>message.</span>
-          {event.event.replace('message.', '')}
+          <span className={classes.prefix}>{subject}.</span>
+          {kind}
         </RowLink>
       </Cell>
-      <Cell area="hidden">
-        <Recipient to={event.with} />
-      </Cell>
+      <Cell area="hidden">{event.with && <Recipient to={event.with} />}</Cell>
       <Cell>
         <DeliveryBadge state={delivery?.state ?? null} attempts={delivery?.attemptCount} />
       </Cell>
@@ -173,9 +172,11 @@ function EventRow({ event, instanceId, onOpen }: EventRowProps) {
       </Cell>
       <Cell area="wide">
         <span className={classes.when}>
-          <span className={classes.narrowOnly}>
-            <Recipient to={event.with} /> ·{' '}
-          </span>
+          {event.with && (
+            <span className={classes.narrowOnly}>
+              <Recipient to={event.with} /> ·{' '}
+            </span>
+          )}
           <Time at={event.createdAt} />
           {delivery && delivery.attemptCount > 1 && (
             <span className={classes.narrowOnly}> · {words.message.attempts(delivery.attemptCount)}</span>

@@ -111,7 +111,8 @@ function Trouble({ instance }: { instance: TroubledInstance }) {
           {retrying > 0 && `${words.deliveryHealth.retryingText(formatCount(retrying))} `}
           {instance.activity.oldestUndeliveredAt && (
             <>
-              {words.deliveryHealth.oldest} <Ago at={instance.activity.oldestUndeliveredAt} />.{' '}
+              {words.deliveryHealth.oldest} <Ago at={instance.activity.oldestUndeliveredAt} />
+              {' · '}
             </>
           )}
           {deliveries === 'missed' ? words.deliveryHealth.redeliver : words.attention.fixReceiver}{' '}
