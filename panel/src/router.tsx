@@ -88,6 +88,18 @@ const settings = createRoute({
   component: lazyRouteComponent(reloadOnFailure(pages.settings), 'Settings'),
 })
 
+const people = createRoute({
+  getParentRoute: () => inside,
+  path: '/people',
+  component: lazyRouteComponent(reloadOnFailure(pages.people), 'People'),
+})
+
+const invitation = createRoute({
+  getParentRoute: () => root,
+  path: '/invitation',
+  component: lazyRouteComponent(reloadOnFailure(pages.invitation), 'Invitation'),
+})
+
 const audit = createRoute({
   getParentRoute: () => inside,
   path: '/audit',
@@ -149,10 +161,12 @@ const instanceSettings = createRoute({
 
 const tree = root.addChildren([
   signIn,
+  invitation,
   inside.addChildren([
     instances,
     allInstances,
     settings,
+    people,
     audit,
     alerts,
     instance.addChildren([overview, messages, events, webhook, phone, instanceSettings]),

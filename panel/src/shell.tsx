@@ -3,6 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { call } from './api/client.ts'
 import { useAwaySince, useLiveChanges, useLiveState } from './api/live.ts'
+import { useMay } from './api/use-role.ts'
 import { Notice } from './components/feedback/notice.tsx'
 import { BellIcon, GearIcon, GlobeIcon, MoonIcon, SignOutIcon, SunIcon } from './components/icons.tsx'
 import { Empty } from './components/panels.tsx'
@@ -16,6 +17,7 @@ import classes from './shell.module.css'
 /** The frame of every page behind the sign-in. */
 export function Shell() {
   const words = useWords()
+  const isOwner = useMay('owner')
   useLiveChanges()
   return (
     <>
@@ -33,17 +35,19 @@ export function Shell() {
             <Button component="a" href="/docs/" variant="subtle" color="gray" size="compact-sm" visibleFrom="sm">
               {words.shell.apiReference}
             </Button>
-            <Tooltip label={words.alerts.title}>
-              <ActionIcon
-                renderRoot={props => <Link to="/alerts" {...props} />}
-                variant="subtle"
-                color="gray"
-                size="lg"
-                aria-label={words.alerts.title}
-              >
-                <BellIcon />
-              </ActionIcon>
-            </Tooltip>
+            {isOwner && (
+              <Tooltip label={words.alerts.title}>
+                <ActionIcon
+                  renderRoot={props => <Link to="/alerts" {...props} />}
+                  variant="subtle"
+                  color="gray"
+                  size="lg"
+                  aria-label={words.alerts.title}
+                >
+                  <BellIcon />
+                </ActionIcon>
+              </Tooltip>
+            )}
             <LanguageMenu />
             <SchemeButton />
             <Tooltip label={words.shell.settings}>

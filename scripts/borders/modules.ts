@@ -9,6 +9,7 @@ const STORE = [
   'src/store/hints.ts',
   'src/store/store.ts',
   'src/store/until-stored.ts',
+  'src/store/accounts/accounts.ts',
   'src/store/admission/admission.ts',
   'src/store/api-keys/api-keys.ts',
   'src/store/audit/audit.ts',

@@ -33,6 +33,12 @@ const AUDITED: ReadonlySet<string> = new Set([
   'signIn',
   'signOut',
   'endSession',
+  'endOtherSessions',
+  'createAccount',
+  'changeAccount',
+  'removeAccount',
+  'inviteAccount',
+  'acceptInvitation',
 ])
 /** The characters of a session ID that are logged: enough to find it in the list. */
 const SHOWN_OF_SESSION = 8
@@ -71,7 +77,8 @@ function factsOf(request: FastifyRequest, action: string) {
   }
 }
 
-function callerOf({ instanceId, sessionId }: FastifyRequest, action: string): string {
+function callerOf({ account, instanceId, sessionId }: FastifyRequest, action: string): string {
+  if (account !== null) return `account ${account.id}`
   if (instanceId !== '') return 'token'
   if (sessionId !== '') return `session ${sessionId.slice(0, SHOWN_OF_SESSION)}`
   return action === 'signIn' ? 'sign-in' : 'admin key'

@@ -15,6 +15,7 @@ import type { SigningSecrets } from '../domain/instance.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
 import type { AlertTarget } from '../store/alerts/alerts.ts'
 import type { PendingAudit } from '../store/audit/audit.ts'
+import type { SessionAccount } from '../store/sessions/sessions.ts'
 import type { Store } from '../store/store.ts'
 
 /** The limits of open requests: one for callers with a key, one for all others (`http/open-request-limits.ts`). */
@@ -115,6 +116,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The instance that owns the caller's token; empty outside `/v1` and before admission. */
     instanceId: InstanceId
+    /** The account of the caller's session. Null: the admin key, or a session opened with it, which have an owner's rights. */
+    account: SessionAccount | null
     /** The panel session of the caller; empty for the admin key and outside `/admin/v1`. */
     sessionId: string
     /** The entry of a call that changes something; null for all others. */

@@ -84,6 +84,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.decorateRequest('sessionId', '')
   api.decorateRequest('hasKey', false)
   api.decorateRequest('audit', null)
+  api.decorateRequest('account', null)
 
   const allowed = new AllowedMethods()
   api.addHook('onRoute', route => {

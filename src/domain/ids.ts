@@ -79,6 +79,11 @@ export function newKeyId(): string {
   return `key_${randomCharacters(SHORT_CHARACTERS)}`
 }
 
+/** `acc_` and 12 characters, of a person's account. */
+export function newAccountId(): string {
+  return `acc_${randomCharacters(SHORT_CHARACTERS)}`
+}
+
 export function newMessageId(now: number): MessageId {
   return `msg_${timeOrderedId(now)}`
 }

@@ -1,4 +1,5 @@
 import type { InstanceId } from '../domain/ids.ts'
+import { StoredAccounts } from './accounts/stored-accounts.ts'
 import { LocalAdmission, SharedAdmission } from './admission/stored-admission.ts'
 import { StoredAlerts } from './alerts/stored-alerts.ts'
 import { KeyUses } from './api-keys/key-uses.ts'
@@ -57,6 +58,7 @@ export class DatabaseStore implements Store {
   readonly statistics
   readonly sessions
   readonly alerts
+  readonly accounts
   readonly audit
   readonly #backend: Backend
   readonly #writer: Writer
@@ -123,6 +125,7 @@ export class DatabaseStore implements Store {
     this.statistics = new StoredStatistics(core)
     this.sessions = new StoredSessions(core)
     this.alerts = new StoredAlerts(core)
+    this.accounts = new StoredAccounts(core)
     this.audit = new StoredAudit(core, chain, audited, clock.now)
   }
 

@@ -1,3 +1,4 @@
+import type { Accounts } from './accounts/accounts.ts'
 import type { Admission } from './admission/admission.ts'
 import type { Alerts } from './alerts/alerts.ts'
 import type { ApiKeys } from './api-keys/api-keys.ts'
@@ -51,6 +52,7 @@ export interface Store {
   readonly statistics: Statistics
   readonly sessions: Sessions
   readonly alerts: Alerts
+  readonly accounts: Accounts
   readonly audit: Audit
   /** Writes a row and syncs it to disk. @throws StoreUnavailable */
   ping(): Promise<void>

@@ -33,6 +33,8 @@ beforeAll(async () => {
     '/',
     '/settings',
     '/alerts',
+    '/people',
+    '/audit',
     at,
     `${at}/messages`,
     `${at}/messages?open=${message.id}`,
@@ -67,6 +69,7 @@ const DIALOGS: readonly (readonly [path: string, button: string])[] = [
   ['/phone', 'Write as a contact'],
   ['/webhook', 'New secret'],
   ['/settings', 'New token'],
+  ['/settings', 'New key'],
   ['/settings', 'Delete the instance'],
 ]
 
@@ -77,7 +80,7 @@ describe.each(['light', 'dark'] as const)('%s', colorScheme => {
     const judge = async (what: string) => {
       for (const problem of await seriousProblems(page)) problems.push(`${what} ${problem}`)
     }
-    for (const path of [...paths, '/sign-in']) {
+    for (const path of [...paths, '/sign-in', '/invitation']) {
       await show(page, path)
       await judge(path)
     }

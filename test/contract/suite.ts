@@ -1,5 +1,6 @@
 import { endpointsContract } from './endpoints.ts'
 import type { CreateHarness } from './harness.ts'
+import { accountsContract } from './people/accounts.ts'
 import { auditContract } from './people/audit.ts'
 import { acceptingContract } from './promises/accepting.ts'
 import { admissionContract } from './promises/admission.ts'
@@ -48,4 +49,5 @@ export function storeContract(createHarness: CreateHarness): void {
   healthContract(createHarness)
   alertsContract(createHarness)
   auditContract(createHarness)
+  accountsContract(createHarness)
 }

@@ -1,6 +1,7 @@
 import { queryOptions } from '@tanstack/react-query'
 import { call, callData, type Query } from './client.ts'
 import type {
+  Account,
   Activity,
   Alert,
   AlertRule,
@@ -53,6 +54,11 @@ export const alertTargetsQuery = queryOptions({
   queryKey: ['alert-targets'],
   queryFn: ({ signal }) => callData<AlertTarget[]>('/alerts/targets', { signal }),
   refetchInterval: ALERTS_EVERY_MS,
+})
+
+export const accountsQuery = queryOptions({
+  queryKey: ['accounts'],
+  queryFn: async ({ signal }) => (await call<Page<Account>>('/accounts', { signal })).data,
 })
 
 export function instanceQuery(id: string) {

@@ -5,6 +5,10 @@ import type { InstanceKind } from '../../../src/domain/instance.ts'
 import type { FailureCode, MessageState } from '../../../src/domain/message.ts'
 import type { RefusalCode } from '../../../src/domain/refusal.ts'
 
+export type {
+  AccountView as Account,
+  InvitedAccountView as InvitedAccount,
+} from '../../../src/api/resources/account.ts'
 export type { ActivityView as Activity } from '../../../src/api/resources/activity.ts'
 export type { AdminWebhookView as Webhook } from '../../../src/api/resources/admin-webhook.ts'
 export type {

@@ -1,5 +1,6 @@
 import type { ConnectionCause, RefusalCode } from '../api/types.ts'
 import { alertsEn } from './alerts-en.ts'
+import { invitation, people } from './people-en.ts'
 
 /** Every text of the panel. The compiler checks that every other language has the same shape. */
 export const en = {
@@ -41,10 +42,13 @@ export const en = {
   signIn: {
     lead: 'WhatsApp messages that always come home.',
     field: 'Admin key or password',
+    name: 'Name',
+    nameHint: 'Only if you were invited. Leave it empty for the admin key.',
     fieldHint: 'The key is in the file data/admin.key on the machine that runs Pombal, or in the setting ADMIN_KEY.',
     showCommand: 'Show it with',
     action: 'Sign in',
     wrong: 'This is neither the admin key nor the password.',
+    wrongPerson: 'The name or the password is wrong.',
     throttled: (seconds: number) =>
       `Too many failed attempts from this address. Wait ${seconds} s, then try again. The admin key itself still works.`,
     ended: 'Your session has ended. Sign in again.',
@@ -567,6 +571,8 @@ export const en = {
     removeAction: 'Delete permanently',
     removed: (name: string) => `${name} was deleted.`,
   },
+  people,
+  invitation,
   audit: {
     title: 'Audit log',
     hint: 'Who changed what, and every sign-in. No record is ever changed or erased.',
@@ -635,6 +641,8 @@ export const en = {
     started: 'Signed in',
     expires: 'ends',
     end: 'End',
+    endOthers: 'End all other sessions',
+    endedOthers: 'All other sessions are ended.',
     endLabel: (agent: string) => `End the session on ${agent}`,
     ended: 'The session is ended.',
     unknownAgent: 'unknown browser',

@@ -1,5 +1,6 @@
 import { alertsPtBr } from './alerts-pt-br.ts'
 import type { Words } from './en.ts'
+import { invitation, people } from './people-pt-br.ts'
 
 export const ptBr: Words = {
   common: {
@@ -39,6 +40,9 @@ export const ptBr: Words = {
     toInstances: 'Ir para as instâncias',
   },
   signIn: {
+    name: 'Nome',
+    nameHint: 'Só se você foi convidado. Deixe vazio para a chave de administrador.',
+    wrongPerson: 'O nome ou a senha está errado.',
     lead: 'Mensagens de WhatsApp que sempre voltam para casa.',
     field: 'Chave de administrador ou senha',
     fieldHint: 'A chave está no arquivo data/admin.key da máquina que roda o Pombal, ou na configuração ADMIN_KEY.',
@@ -603,6 +607,8 @@ export const ptBr: Words = {
     removeAction: 'Excluir para sempre',
     removed: name => `${name} foi excluída.`,
   },
+  people,
+  invitation,
   audit: {
     title: 'Registro de auditoria',
     hint: 'Quem mudou o quê, e cada entrada no painel. Nenhum registro é alterado ou apagado.',
@@ -676,6 +682,8 @@ export const ptBr: Words = {
     started: 'Entrou em',
     expires: 'termina em',
     end: 'Encerrar',
+    endOthers: 'Encerrar todas as outras sessões',
+    endedOthers: 'Todas as outras sessões foram encerradas.',
     endLabel: agent => `Encerrar a sessão em ${agent}`,
     ended: 'A sessão foi encerrada.',
     unknownAgent: 'navegador desconhecido',
@@ -720,6 +728,11 @@ export const ptBr: Words = {
       too_many_readers: 'Há leituras demais dos eventos desta instância ao mesmo tempo.',
       alert_target_not_found: 'Este destino de alertas não existe mais.',
       too_many_alert_targets: 'Já há o máximo de destinos de alertas. Remova um antes.',
+      account_not_found: 'Esta conta não existe mais.',
+      invitation_not_found: 'Este link já foi usado, expirou ou nunca existiu. Peça um novo.',
+      account_exists: 'Já existe uma conta com este nome.',
+      last_owner: 'O último dono não pode ser removido nem limitado. Convide outro dono antes.',
+      too_many_accounts: 'Já há 1.000 contas. Remova uma antes.',
       key_not_found: 'Esta chave não existe mais.',
       too_many_keys: 'A instância já tem o máximo de chaves. Revogue uma antes.',
       not_found: 'Não há nada neste endereço.',
@@ -734,6 +747,7 @@ export const ptBr: Words = {
       to: 'O destinatário deve ser um número com código do país ou um grupo terminado em @g.us.',
       from: 'O remetente deve ser um número com código do país, só dígitos.',
       group: 'O grupo deve terminar em @g.us.',
+      instances: 'Escreva IDs de instâncias, um por linha.',
       expiresAt: 'A data de expiração deve estar no futuro.',
       name: 'O nome deve ter de 1 a 100 caracteres.',
       text: 'O texto deve ter de 1 a 65.536 caracteres, sem caracteres inválidos.',

@@ -5,6 +5,7 @@ import { type ReactNode, useState } from 'react'
 import { call } from '../api/client.ts'
 import { sessionQuery, sessionsQuery } from '../api/queries.ts'
 import type { ListedSession } from '../api/types.ts'
+import { useMay } from '../api/use-role.ts'
 import { Problem } from '../components/feedback/problem.tsx'
 import { useToast } from '../components/feedback/toasts.tsx'
 import { Waiting } from '../components/feedback/waiting.tsx'
@@ -20,24 +21,43 @@ const MIN_PASSWORD = 12
 
 export function Settings() {
   const words = useWords()
+  const isOwner = useMay('owner')
   useTitle(words.settings.title)
   return (
     <div className={classes.page}>
       <PageHead title={words.settings.title} />
       <Appearance />
-      <Password />
+      {isOwner && <Password />}
       <Sessions />
-      <Card
-        title={words.audit.title}
-        hint={words.audit.hint}
-        action={
-          <Button variant="default" renderRoot={props => <Link to="/audit" {...props} />}>
-            {words.audit.open}
-          </Button>
-        }
-      />
+      {isOwner && (
+        <>
+          <LinkCard title={words.people.title} hint={words.people.hint} to="/people" action={words.people.open} />
+          <LinkCard title={words.audit.title} hint={words.audit.hint} to="/audit" action={words.audit.open} />
+        </>
+      )}
       <About />
     </div>
+  )
+}
+
+interface LinkCardProps {
+  title: string
+  hint: string
+  to: '/people' | '/audit'
+  action: string
+}
+
+function LinkCard({ title, hint, to, action }: LinkCardProps) {
+  return (
+    <Card
+      title={title}
+      hint={hint}
+      action={
+        <Button variant="default" renderRoot={props => <Link to={to} {...props} />}>
+          {action}
+        </Button>
+      }
+    />
   )
 }
 
@@ -142,8 +162,26 @@ function Sessions() {
       void client.invalidateQueries(sessionsQuery)
     },
   })
+  const endOthers = useMutation({
+    mutationFn: () => call('/sessions', { method: 'DELETE' }),
+    onSuccess: () => {
+      toast(words.settings.endedOthers)
+      void client.invalidateQueries(sessionsQuery)
+    },
+  })
   return (
-    <Card title={words.settings.sessions} hint={words.settings.sessionsHint}>
+    <Card
+      title={words.settings.sessions}
+      hint={words.settings.sessionsHint}
+      action={
+        sessions &&
+        sessions.length > 1 && (
+          <Button variant="default" loading={endOthers.isPending} onClick={() => endOthers.mutate()}>
+            {words.settings.endOthers}
+          </Button>
+        )
+      }
+    >
       {!sessions && !error && <Waiting />}
       {error && !sessions && <Problem error={error} onRetry={() => void refetch()} />}
       <ul className={classes.sessions}>
@@ -171,7 +209,7 @@ function Sessions() {
           </li>
         ))}
       </ul>
-      <Problem error={end.error} />
+      <Problem error={end.error ?? endOthers.error} />
     </Card>
   )
 }

@@ -1,4 +1,4 @@
-import { Button, PasswordInput, Stack } from '@mantine/core'
+import { Button, PasswordInput, Stack, TextInput } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -19,10 +19,15 @@ export function SignIn() {
   const client = useQueryClient()
   const { from, ended } = useSearch({ from: '/sign-in' })
   const [key, setKey] = useState('')
+  const [name, setName] = useState('')
   useTitle(words.signIn.action)
 
   const signIn = useMutation({
-    mutationFn: () => callData<Session>('/session', { method: 'POST', body: { key: key.trim() } }),
+    mutationFn: () =>
+      callData<Session>('/session', {
+        method: 'POST',
+        body: { key: key.trim(), ...(name.trim() && { name: name.trim() }) },
+      }),
     onSuccess: async session => {
       client.clear()
       client.setQueryData(sessionQuery.queryKey, session)
@@ -52,8 +57,6 @@ export function SignIn() {
           </p>
         )}
         <Stack gap="md">
-          {/* Browsers offer to save a password only with a user name. */}
-          <input className="visually-hidden" tabIndex={-1} aria-hidden autoComplete="username" value="admin" readOnly />
           <PasswordInput
             label={words.signIn.field}
             value={key}
@@ -61,7 +64,16 @@ export function SignIn() {
             autoComplete="current-password"
             size="md"
             autoFocus
-            error={signIn.error && errorText(signIn.error, words)}
+            error={signIn.error && errorText(signIn.error, words, name.trim() !== '')}
+          />
+          <TextInput
+            label={words.signIn.name}
+            description={words.signIn.nameHint}
+            value={name}
+            maxLength={100}
+            onChange={event => setName(event.currentTarget.value)}
+            autoComplete="username"
+            size="md"
           />
           <Button type="submit" size="md" fullWidth loading={signIn.isPending} disabled={key.trim() === ''}>
             {words.signIn.action}
@@ -78,9 +90,9 @@ export function SignIn() {
   )
 }
 
-function errorText(error: unknown, words: Words): string {
+function errorText(error: unknown, words: Words, isPerson: boolean): string {
   if (!(error instanceof ApiError)) return problemText(error, words)
-  if (error.code === 'invalid_admin_key') return words.signIn.wrong
+  if (error.code === 'invalid_admin_key') return isPerson ? words.signIn.wrongPerson : words.signIn.wrong
   if (error.code === 'unreachable') return words.signIn.unreachable
   if (error.code === 'too_many_attempts') return words.signIn.throttled(error.retryAfterSeconds ?? 60)
   return problemText(error, words)

@@ -2,6 +2,7 @@ import type { Api, ApiContext } from '../context.ts'
 import { registerEndpoints } from '../endpoints/routes.ts'
 import type { AllowedMethods } from '../http/allowed-methods.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../http/unknown-paths.ts'
+import { changeAccount, createAccount, inviteAccount, listAccounts, removeAccount } from './accounts/accounts.ts'
 import { listAlertRules, setAlertRule } from './alerts/alert-rules.ts'
 import { createAlertTarget, deleteAlertTarget, listAlertTargets, testAlertTarget } from './alerts/alert-targets.ts'
 import { listAlerts } from './alerts/list-alerts.ts'
@@ -37,6 +38,8 @@ import { sendMessage } from './messages/send-message.ts'
 import { getSandboxPhone } from './sandbox/get-sandbox-phone.ts'
 import { switchSandboxPhone } from './sandbox/switch-sandbox-phone.ts'
 import { writeAsContact } from './sandbox/write-as-contact.ts'
+import { acceptInvitation } from './sign-in/accept-invitation.ts'
+import { endOtherSessions } from './sign-in/end-other-sessions.ts'
 import { endSession } from './sign-in/end-session.ts'
 import { getSession } from './sign-in/get-session.ts'
 import { listSessions } from './sign-in/list-sessions.ts'
@@ -91,6 +94,12 @@ const OPERATIONS = [
   signOut,
   listSessions,
   endSession,
+  endOtherSessions,
+  listAccounts,
+  createAccount,
+  changeAccount,
+  removeAccount,
+  inviteAccount,
   setPassword,
   listAlerts,
   listAlertRules,
@@ -110,7 +119,13 @@ const OPERATIONS = [
 export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMethods): void {
   const isAdminKey = createKeyCheck(context.settings.adminKey)
   const wrongKeys = new WrongKeys(context.store.sessions)
-  api.register(async (open: Api) => signIn(open, context, isAdminKey, wrongKeys), { prefix: '/admin/v1' })
+  api.register(
+    async (open: Api) => {
+      signIn(open, context, isAdminKey, wrongKeys)
+      acceptInvitation(open, context, wrongKeys)
+    },
+    { prefix: '/admin/v1' },
+  )
   api.register(
     async (admin: Api) => {
       admin.addHook('onRequest', createAdminCheck(context, isAdminKey, wrongKeys))

@@ -4,6 +4,7 @@ import { Type } from 'typebox'
 import type { HintTopic } from '../../store/hints.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { EventStream } from '../http/event-stream.ts'
+import { mayReach } from './access/authorize.ts'
 import { sessionDigest, sessionToken } from './sign-in/session-cookie.ts'
 
 /** The hints that are forwarded, and their names in the stream. */
@@ -36,7 +37,7 @@ export function streamChanges(api: Api, context: ApiContext): void {
       exposeHeadRoute: false,
       schema: {
         operationId: 'streamChanges',
-        summary: 'Follow changes of all instances',
+        summary: 'Follow changes of all instances that the caller reaches',
         description:
           'Server-sent events. `change` has an `instanceId` and, in `what`, the data that changed: `connection`, ' +
           '`instance`, `webhook` or `log` (messages, events, deliveries). `refresh` is sent every 20 s and asks to read ' +
@@ -48,14 +49,14 @@ export function streamChanges(api: Api, context: ApiContext): void {
     },
     async (request, reply) => {
       const stream = new EventStream(context.closing)
-      forwardChanges(stream, context)
+      forwardChanges(stream, context, request)
       if (request.sessionId) endWithSession(stream, context, request)
       return reply.type('text/event-stream').header('x-accel-buffering', 'no').send(stream.body)
     },
   )
 }
 
-function forwardChanges(stream: EventStream, { store }: ApiContext): void {
+function forwardChanges(stream: EventStream, { store }: ApiContext, request: FastifyRequest): void {
   const batch = new Map<string, { instanceId: string; what: string }>()
   let timer: NodeJS.Timeout | undefined
 
@@ -66,6 +67,7 @@ function forwardChanges(stream: EventStream, { store }: ApiContext): void {
   }
   const stops = Object.entries(FORWARDED).map(([topic, what]) =>
     store.hints.on(topic as HintTopic, instanceId => {
+      if (!mayReach(request, instanceId)) return
       batch.set(`${what} ${instanceId}`, { instanceId, what })
       timer ??= setTimeout(sendBatch, BATCH_MS)
     }),
@@ -81,17 +83,25 @@ function forwardChanges(stream: EventStream, { store }: ApiContext): void {
   })
 }
 
-function endWithSession(
+/** Also ends when the account's access changed. The reader connects again, with its new access. */
+export function endWithSession(
   stream: EventStream,
   { store, settings, now, logger }: ApiContext,
   request: FastifyRequest,
 ): void {
+  const access = accessOf(request.account)
   const digest = sessionDigest(sessionToken(request) ?? '', settings.adminKey)
   const timer = setInterval(() => {
     store.sessions.find(digest, now()).then(
-      session => session ?? stream.end(),
+      session => {
+        if (session === null || accessOf(session.account) !== access) stream.end()
+      },
       error => logger.debug({ err: error }, 'session.check_failed'),
     )
   }, SESSION_CHECK_MS)
   stream.onEnd(() => clearInterval(timer))
+}
+
+function accessOf(account: FastifyRequest['account']): string {
+  return JSON.stringify(account && [account.role, account.instances])
 }

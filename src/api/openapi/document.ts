@@ -38,6 +38,7 @@ const TAGS = [
   { name: 'Sandbox', description: 'Simulated contacts. By admin key.' },
   { name: 'Statistics', description: 'Traffic and deliveries of instances. By admin key.' },
   { name: 'Alerts', description: 'Messages to people when something goes wrong.' },
+  { name: 'Accounts', description: 'People who can sign in, and what they may do. By admin key, or as an owner.' },
   { name: 'Audit', description: 'Who did what. By admin key.' },
   { name: 'Panel', description: 'Sign-in to the panel, and its live updates.' },
   { name: 'Operation', description: 'Probes for the operator.' },
@@ -58,7 +59,14 @@ const AREAS: readonly Area[] = [
   {
     prefix: '/admin/v1/',
     security: [{ adminKey: [] }],
-    refusals: ['invalid_admin_key', 'too_many_attempts', 'cross_site_request', 'internal_error', 'service_unavailable'],
+    refusals: [
+      'invalid_admin_key',
+      'too_many_attempts',
+      'cross_site_request',
+      'forbidden',
+      'internal_error',
+      'service_unavailable',
+    ],
   },
 ]
 const BODY_REFUSALS: readonly RefusalCode[] = ['invalid_request', 'payload_too_large', 'unsupported_media_type']

@@ -6,11 +6,16 @@ import { webhookSchema, webhookView } from './webhook.ts'
 export const adminWebhookSchema = Type.Object(
   {
     ...webhookSchema.properties,
+    secret: nullable(webhookSchema.properties.secret),
     previousSecretUntil: nullable(
       moment('Until when the previous secret signs too, in `webhook-signature`; null if there is none.'),
     ),
   },
-  { title: 'AdminWebhook', description: 'The webhook of an instance, with the overlap of a new secret.' },
+  {
+    title: 'AdminWebhook',
+    description:
+      'The webhook of an instance, with the overlap of a new secret. `secret` is null for operators and viewers.',
+  },
 )
 
 export type AdminWebhookView = Static<typeof adminWebhookSchema>

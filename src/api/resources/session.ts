@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { PanelSession } from '../../store/sessions/sessions.ts'
+import { accountInstancesSchema, roleSchema } from './account.ts'
 import { moment, nullable, toIso } from './schema-kit.ts'
 
 const sessionIdSchema = Type.String({ description: 'The session.', examples: ['ses_4f9k2m7q1x0zb8d3'] })
@@ -9,6 +10,17 @@ export const sessionParams = Type.Object({ id: sessionIdSchema })
 export const sessionSchema = Type.Object(
   {
     id: nullable(sessionIdSchema),
+    account: nullable(
+      Type.Object(
+        {
+          id: Type.String({ description: 'The account.' }),
+          name: Type.String({ description: 'Its name.' }),
+          role: roleSchema,
+          instances: accountInstancesSchema,
+        },
+        { title: 'SessionAccount', description: "The account; null for the admin key and the panel's password." },
+      ),
+    ),
     passwordSet: Type.Boolean({
       description: 'Whether a password is set, which can be used instead of the admin key.',
     }),

@@ -18,6 +18,8 @@ export const INSTANCE_ORDERS = ['newest', 'name'] as const
 export type InstanceOrder = (typeof INSTANCE_ORDERS)[number]
 
 export interface InstanceFilter {
+  /** Only these; null or absent: all. */
+  ids?: readonly InstanceId[] | null | undefined
   /** Part of a name, ID or number, without regard to case and accents. */
   search?: string | undefined
   /** The present state. */

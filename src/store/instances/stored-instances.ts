@@ -59,10 +59,12 @@ export class StoredInstances implements Instances {
     return row === undefined ? null : toInstance(row)
   }
 
-  async list(page: PageRequest, { search, state, sort = 'newest' }: InstanceFilter = {}): Promise<Page<Instance>> {
+  async list(page: PageRequest, { search, state, ids, sort = 'newest' }: InstanceFilter = {}): Promise<Page<Instance>> {
     const { reader, statements } = this.#core
     const folded = statements.dialect.fold(sql.ref('instances.name'))
     let query = this.#select().select(folded.as('folded'))
+    // No instance has an empty ID. It keeps the list from being empty, which SQL does not allow.
+    if (ids) query = query.where('instances.id', 'in', [...ids, ''])
     if (search !== undefined) query = query.where(matches(search, folded))
     if (state !== undefined) query = query.where(currentStateOf('connections', 'leases', statements.now), '=', state)
     if (sort === 'newest') {

@@ -1,3 +1,5 @@
+import type { AccountAccess } from '../accounts/accounts.ts'
+
 /** A panel session. Times are milliseconds since 1970. */
 export interface PanelSession {
   id: string
@@ -5,6 +7,20 @@ export interface PanelSession {
   expiresAt: number
   /** The browser's User-Agent, truncated; null if it sent none. */
   userAgent: string | null
+  /** Null: it was opened with the admin key or the panel's password. */
+  account: SessionAccount | null
+}
+
+/** The account of a session, as it is at the time of the call. */
+export interface SessionAccount extends AccountAccess {
+  id: string
+  name: string
+}
+
+export interface NewSession extends Omit<PanelSession, 'account'> {
+  tokenDigest: Uint8Array
+  /** The account, with the password that was checked. Null: opened with the admin key or the panel's password. */
+  account: { id: string; passwordHash: string } | null
 }
 
 /** The number of wrong keys from one address in the current window, and the milliseconds until the window ends. */
@@ -14,17 +30,22 @@ export interface WrongKeyCount {
 }
 
 export interface Sessions {
-  create(session: PanelSession & { tokenDigest: Uint8Array }): Promise<void>
-  /** Null if it is unknown, was ended, or is expired at `now`. */
+  /** False, and nothing is created, if the account does not exist, or has another password by now. */
+  create(session: NewSession): Promise<boolean>
+  /** Null if it is unknown, was ended, is expired at `now`, or its account was removed. */
   find(tokenDigest: Uint8Array, now: number): Promise<PanelSession | null>
-  /** Newest first. Erases sessions that are expired at `now`. */
-  list(now: number): Promise<PanelSession[]>
-  /** Ends a session. Does nothing if it does not exist. */
-  end(id: string): Promise<void>
+  /**
+   * Those of an account, or (null) those without one; newest first. Erases sessions that are expired at `now`, of every account.
+   */
+  list(accountId: string | null, now: number): Promise<PanelSession[]>
+  /** Ends a session of an account, or (null) one without. Does nothing if it does not exist. */
+  end(id: string, accountId: string | null): Promise<void>
+  /** Ends all of them except `keptId`. */
+  endOthers(accountId: string | null, keptId: string | null): Promise<void>
   /** The hash of the panel password as it was stored; null if none is set. */
   findPasswordHash(): Promise<string | null>
   /** Counts a wrong key in a window of 60 s that opens with the first one, by the database's clock. */
   countWrongKey(address: string): Promise<WrongKeyCount>
-  /** Sets or clears (null) the hash and ends every session except `keptId`, in one commit. */
+  /** Sets or clears (null) the panel's password and ends every session without an account except `keptId`, in one commit. */
   setPasswordHash(hash: string | null, keptId: string | null): Promise<void>
 }

@@ -1,8 +1,9 @@
 import { sql } from 'kysely'
+import type { Role } from '../../domain/access.ts'
+import { parseInstances } from '../accounts/stored-accounts.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
-import type { PanelSessionsTable } from '../engine/schema/panel.ts'
-import type { PanelSession, Sessions, WrongKeyCount } from './sessions.ts'
+import type { NewSession, PanelSession, Sessions, WrongKeyCount } from './sessions.ts'
 
 const WRONG_KEY_WINDOW_MS = 60_000
 const PASSWORD_KEY = 'panel.password'
@@ -17,29 +18,50 @@ export class StoredSessions implements Sessions {
     this.#operations = operations(core)
   }
 
-  create(session: PanelSession & { tokenDigest: Uint8Array }): Promise<void> {
+  create(session: NewSession): Promise<boolean> {
     return this.#core.write(this.#operations.create, session)
   }
 
   async find(tokenDigest: Uint8Array, now: number): Promise<PanelSession | null> {
-    const { db } = this.#core.statements
-    const [row] = await this.#core.reader.query(
-      db.selectFrom('panel_sessions').selectAll().where('token_digest', '=', tokenDigest).where('expires_at', '>', now),
-    )
+    const found = this.#withoutAccount(now)
+      .where('token_digest', '=', tokenDigest)
+      .unionAll(this.#ofAccounts(now).where('token_digest', '=', tokenDigest))
+    const [row] = await this.#core.reader.query(found)
     return row === undefined ? null : toSession(row)
   }
 
-  async list(now: number): Promise<PanelSession[]> {
+  async list(accountId: string | null, now: number): Promise<PanelSession[]> {
     await this.#core.write(this.#operations.eraseExpired, { now })
-    const { db } = this.#core.statements
-    const rows = await this.#core.reader.query(
-      db.selectFrom('panel_sessions').selectAll().where('expires_at', '>', now).orderBy('created_at', 'desc'),
-    )
-    return rows.map(toSession)
+    const listed =
+      accountId === null ? this.#withoutAccount(now) : this.#ofAccounts(now).where('accounts.id', '=', accountId)
+    const rows = await this.#core.reader.query(listed)
+    return rows.map(toSession).sort((a, b) => b.createdAt - a.createdAt)
   }
 
-  end(id: string): Promise<void> {
-    return this.#core.write(this.#operations.end, { id })
+  end(id: string, accountId: string | null): Promise<void> {
+    return this.#core.write(this.#operations.end, { id, accountId })
+  }
+
+  endOthers(accountId: string | null, keptId: string | null): Promise<void> {
+    return this.#core.write(this.#operations.endOthers, { accountId, keptId })
+  }
+
+  #withoutAccount(now: number) {
+    const none = sql<string | null>`null`
+    return this.#core.statements.db
+      .selectFrom('panel_sessions')
+      .select(['panel_sessions.id', 'panel_sessions.created_at', 'expires_at', 'user_agent'])
+      .select([none.as('account_id'), none.as('name'), sql<Role | null>`null`.as('role'), none.as('instances')])
+      .where('expires_at', '>', now)
+  }
+
+  #ofAccounts(now: number) {
+    return this.#core.statements.db
+      .selectFrom('account_sessions')
+      .innerJoin('accounts', 'accounts.id', 'account_sessions.account_id')
+      .select(['account_sessions.id', 'account_sessions.created_at', 'expires_at', 'user_agent'])
+      .select(['accounts.id as account_id', 'accounts.name', 'accounts.role', 'accounts.instances'])
+      .where('expires_at', '>', now)
   }
 
   async findPasswordHash(): Promise<string | null> {
@@ -65,7 +87,7 @@ function operations({ statements }: Core) {
     create: oneByOne(
       'sessions.create',
       noInstance,
-      async (tx, { id, tokenDigest, createdAt, expiresAt, userAgent }: PanelSession & { tokenDigest: Uint8Array }) => {
+      async (tx, { id, account, tokenDigest, createdAt, expiresAt, userAgent }: NewSession): Promise<boolean> => {
         const row = {
           id,
           token_digest: tokenDigest,
@@ -73,17 +95,46 @@ function operations({ statements }: Core) {
           expires_at: expiresAt,
           user_agent: userAgent,
         }
-        await tx.query(db.insertInto('panel_sessions').values(row))
+        if (account === null) {
+          await tx.query(db.insertInto('panel_sessions').values(row))
+          return true
+        }
+        // The lock waits for a removal of the account, or a change of its password.
+        const query = db
+          .selectFrom('accounts')
+          .select('id')
+          .where('id', '=', account.id)
+          .where('password_hash', '=', account.passwordHash)
+        const [found] = await tx.query(statements.locking(query, 'share', 'accounts'))
+        if (found === undefined) return false
+        await tx.query(db.insertInto('account_sessions').values({ ...row, account_id: account.id }))
+        return true
       },
     ),
 
     eraseExpired: oneByOne('sessions.eraseExpired', noInstance, async (tx, { now }: { now: number }) => {
       await tx.query(db.deleteFrom('panel_sessions').where('expires_at', '<=', now))
+      await tx.query(db.deleteFrom('account_sessions').where('expires_at', '<=', now))
     }),
 
-    end: oneByOne('sessions.end', noInstance, async (tx, { id }: { id: string }) => {
-      await tx.query(db.deleteFrom('panel_sessions').where('id', '=', id))
+    end: oneByOne('sessions.end', noInstance, async (tx, input: { id: string; accountId: string | null }) => {
+      const { id, accountId } = input
+      if (accountId === null) await tx.query(db.deleteFrom('panel_sessions').where('id', '=', id))
+      else await tx.query(db.deleteFrom('account_sessions').where('id', '=', id).where('account_id', '=', accountId))
     }),
+
+    endOthers: oneByOne(
+      'sessions.endOthers',
+      noInstance,
+      async (tx, { accountId, keptId }: { accountId: string | null; keptId: string | null }) => {
+        const kept = keptId ?? ''
+        if (accountId === null) await tx.query(db.deleteFrom('panel_sessions').where('id', '!=', kept))
+        else {
+          const others = db.deleteFrom('account_sessions').where('account_id', '=', accountId).where('id', '!=', kept)
+          await tx.query(others)
+        }
+      },
+    ),
 
     countWrongKey: oneByOne('sessions.countWrongKey', noInstance, async (tx, { address }: { address: string }) => {
       await tx.query(db.deleteFrom('wrong_keys').where('ends_at', '<=', clock))
@@ -109,6 +160,22 @@ function operations({ statements }: Core) {
   }
 }
 
-function toSession(row: PanelSessionsTable): PanelSession {
-  return { id: row.id, createdAt: row.created_at, expiresAt: row.expires_at, userAgent: row.user_agent }
+interface SessionRow {
+  id: string
+  created_at: number
+  expires_at: number
+  user_agent: string | null
+  account_id: string | null
+  name: string | null
+  role: Role | null
+  instances: string | null
+}
+
+function toSession(row: SessionRow): PanelSession {
+  const { account_id: accountId, name, role } = row
+  const account =
+    accountId === null || name === null || role === null
+      ? null
+      : { id: accountId, name, role, instances: parseInstances(row.instances) }
+  return { id: row.id, createdAt: row.created_at, expiresAt: row.expires_at, userAgent: row.user_agent, account }
 }

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { DEFAULT_ENDPOINT } from '../../../src/domain/endpoint.ts'
-import type { PanelSession } from '../../../src/store/sessions/sessions.ts'
 import { LATENCY_BOUNDS_MS, MAX_COUNTED } from '../../../src/store/statistics/statistics.ts'
 import { acceptPrepared, attempt, createConnected, incoming, newInstance, URL, withStore } from '../fixture.ts'
 import type { CreateHarness } from '../harness.ts'
@@ -12,7 +11,8 @@ const HOUR_MS = 60 * 60_000
 export function panelContract(createHarness: CreateHarness): void {
   describe('sessions', () => {
     const context = withStore(createHarness)
-    const newSession = (changes: Partial<PanelSession> = {}) => ({
+    const newSession = (changes: { userAgent?: string | null; createdAt?: number } = {}) => ({
+      account: null,
       id: `ses_${randomBytes(8).toString('hex')}`,
       tokenDigest: randomBytes(32),
       createdAt: 1_000,
@@ -42,23 +42,23 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(await sessions.find(tokenDigest, 1_999)).toEqual(session)
       expect(await sessions.find(tokenDigest, 2_000)).toBeNull()
       expect(await sessions.find(randomBytes(32), 1_500)).toBeNull()
-      await sessions.end(session.id)
+      await sessions.end(session.id, null)
       expect(await sessions.find(tokenDigest, 1_500)).toBeNull()
-      await sessions.end(session.id)
+      await sessions.end(session.id, null)
     })
 
     test('a new password ends all sessions except the one that set it', async () => {
       const { sessions } = context.store
       const [kept, other] = [newSession(), newSession({ userAgent: null, createdAt: 1_001 })]
       for (const session of [kept, other]) await sessions.create(session)
-      expect((await sessions.list(1_500)).map(({ id }) => id)).toEqual([other.id, kept.id])
+      expect((await sessions.list(null, 1_500)).map(({ id }) => id)).toEqual([other.id, kept.id])
       expect(await sessions.findPasswordHash()).toBeNull()
       await sessions.setPasswordHash('scrypt$a', kept.id)
       expect(await sessions.findPasswordHash()).toBe('scrypt$a')
-      expect((await sessions.list(1_500)).map(({ id }) => id)).toEqual([kept.id])
+      expect((await sessions.list(null, 1_500)).map(({ id }) => id)).toEqual([kept.id])
       await sessions.setPasswordHash(null, null)
       expect(await sessions.findPasswordHash()).toBeNull()
-      expect(await sessions.list(1_500)).toEqual([])
+      expect(await sessions.list(null, 1_500)).toEqual([])
     })
   })
 

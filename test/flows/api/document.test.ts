@@ -119,7 +119,15 @@ describe('/openapi.json', () => {
         'GET /admin/v1/sessions',
         'DELETE /admin/v1/sessions/{id}',
         'PUT /admin/v1/password',
+        'GET /admin/v1/attention',
         'GET /admin/v1/audit',
+        'DELETE /admin/v1/sessions',
+        'GET /admin/v1/accounts',
+        'POST /admin/v1/accounts',
+        'PUT /admin/v1/accounts/{id}/access',
+        'DELETE /admin/v1/accounts/{id}',
+        'POST /admin/v1/accounts/{id}/invitation',
+        'POST /admin/v1/invitations/accept',
         'GET /admin/v1/audit/check',
       ].sort(),
     )
@@ -139,7 +147,8 @@ describe('/openapi.json', () => {
     const ids = operations().map(([, , operation]) => operation['operationId'])
     expect(new Set(ids).size).toBe(ids.length)
     for (const [method, path, operation] of operations()) {
-      const isOpen = operation['operationId'] === 'signIn' || !/^\/(v1|admin)\//.test(path)
+      const isOpen =
+        ['signIn', 'acceptInvitation'].includes(String(operation['operationId'])) || !/^\/(v1|admin)\//.test(path)
       const wanted = isOpen ? [] : path.startsWith('/v1/') ? [{ token: [] }] : [{ adminKey: [] }]
       expect(operation['operationId'], `${method} ${path}`).toMatch(/^[a-z][A-Za-z]+$/)
       expect(operation['summary']).toEqual(expect.any(String))

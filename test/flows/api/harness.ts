@@ -246,6 +246,7 @@ function parts(store: Store): Store {
     statistics: store.statistics,
     sessions: store.sessions,
     alerts: store.alerts,
+    accounts: store.accounts,
     audit: store.audit,
     ping: () => store.ping(),
     close: () => store.close(),

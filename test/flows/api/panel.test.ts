@@ -23,7 +23,13 @@ describe('sessions', () => {
       /^pombal_session=[\w-]{43}; Path=\/admin\/v1; Max-Age=604800; HttpOnly; SameSite=Strict$/,
     )
     const read = await api.call({ path: '/admin/v1/session', headers: { cookie } })
-    expect(read.body.data).toEqual({ id: answer.body.data.id, passwordSet: false, sandbox: true, version: '1.2.3' })
+    expect(read.body.data).toEqual({
+      account: null,
+      id: answer.body.data.id,
+      passwordSet: false,
+      sandbox: true,
+      version: '1.2.3',
+    })
     const listed = await api.call({ path: '/admin/v1/sessions', headers: { cookie } })
     expect(listed.body.data).toContainEqual(expect.objectContaining({ id: read.body.data.id, current: true }))
   })

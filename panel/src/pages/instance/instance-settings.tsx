@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { call, callData } from '../../api/client.ts'
 import { instanceQuery } from '../../api/queries.ts'
 import type { Instance } from '../../api/types.ts'
+import { useMay } from '../../api/use-role.ts'
 import { CopyIconButton } from '../../components/copy.tsx'
 import { Confirm } from '../../components/feedback/confirm.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -18,15 +19,17 @@ import { Keys } from './keys/keys.tsx'
 
 export function InstanceSettings() {
   const instance = useInstance()
+  const isOwner = useMay('owner')
+  const isOperator = useMay('operator')
   return (
     <>
       <FreshToken instanceId={instance.id} />
-      <Rename key={instance.name} instance={instance} />
+      {isOperator && <Rename key={instance.name} instance={instance} />}
       <FactsCard instance={instance} />
-      <Token instance={instance} />
-      <Keys instanceId={instance.id} />
-      {instance.state !== 'unlinked' && instance.state !== 'logged_out' && <Logout instance={instance} />}
-      <Remove instance={instance} />
+      {isOwner && <Token instance={instance} />}
+      {isOwner && <Keys instanceId={instance.id} />}
+      {isOperator && instance.state !== 'unlinked' && instance.state !== 'logged_out' && <Logout instance={instance} />}
+      {isOwner && <Remove instance={instance} />}
     </>
   )
 }

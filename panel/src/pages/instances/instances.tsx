@@ -5,6 +5,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { activityQuery, sessionQuery } from '../../api/queries.ts'
 import type { Activity, Instance } from '../../api/types.ts'
 import { type Log, useLog } from '../../api/use-log.ts'
+import { useMay } from '../../api/use-role.ts'
 import { ConnectionBadge } from '../../components/badges.tsx'
 import { Deliveries, troubleOf } from '../../components/delivery-health.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -45,17 +46,20 @@ export function Instances() {
     ),
     [activity, navigate],
   )
+  const isOwner = useMay('owner')
   const clear = () => void navigate({ to: '/', search: {} })
   const isEmpty = log.status === 'success' && log.rows.length === 0 && !search && !state
-  if (isEmpty) return <FirstInstance />
+  if (isEmpty) return isOwner ? <FirstInstance /> : <Empty level={1} title={words.people.noInstances} />
   return (
     <>
       <PageHead
         title={words.instances.title}
         action={
-          <Button leftSection={<PlusIcon />} onClick={() => setCreating(true)}>
-            {words.instances.create}
-          </Button>
+          isOwner && (
+            <Button leftSection={<PlusIcon />} onClick={() => setCreating(true)}>
+              {words.instances.create}
+            </Button>
+          )
         }
       >
         {words.instances.lead}

@@ -1,7 +1,6 @@
 import { Button } from '@mantine/core'
 import { useInfiniteQuery, useMutation } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { useEffect } from 'react'
 import { callData } from '../../api/client.ts'
 import { listPage } from '../../api/queries.ts'
 import type { AuditCheck, AuditRecord } from '../../api/types.ts'
@@ -11,6 +10,7 @@ import { Waiting } from '../../components/feedback/waiting.tsx'
 import { FilterBar, TextFilter } from '../../components/log/filters.tsx'
 import { Empty, PageHead } from '../../components/panels.tsx'
 import { Time } from '../../components/time.tsx'
+import { useTitle } from '../../components/title.ts'
 import type { Words } from '../../i18n/en.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import classes from './audit.module.css'
@@ -21,9 +21,7 @@ export function Audit() {
   const words = useWords()
   const navigate = useNavigate()
   const { by, action, instanceId } = useSearch({ from: '/inside/audit' })
-  useEffect(() => {
-    document.title = `${words.audit.title} · Pombal`
-  }, [words])
+  useTitle(words.audit.title)
   const list = useInfiniteQuery({
     queryKey: ['audit', { by, action, instanceId }],
     queryFn: ({ pageParam, signal }) => {

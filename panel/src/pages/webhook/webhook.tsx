@@ -34,7 +34,7 @@ export function WebhookPage() {
       </div>
       <UrlCard key={webhook.url} webhook={webhook} />
       {webhook.url !== null && <TestCard webhook={webhook} />}
-      <SecretCard webhook={webhook} />
+      {webhook.secret !== null && <SecretCard webhook={webhook} secret={webhook.secret} />}
       <Card title={words.webhook.verify} hint={words.webhook.verifyHint}>
         <Snippets />
       </Card>
@@ -176,7 +176,7 @@ function TestAnswer({ answer }: { answer: WebhookTest }) {
   )
 }
 
-function SecretCard({ webhook }: { webhook: Webhook }) {
+function SecretCard({ webhook, secret }: { webhook: Webhook; secret: string }) {
   const words = useWords()
   const toast = useToast()
   const client = useQueryClient()
@@ -193,7 +193,7 @@ function SecretCard({ webhook }: { webhook: Webhook }) {
       }
     >
       <div className={classes.secret}>
-        <CopyField label={words.webhook.secret} value={webhook.secret} hidden={!isShown} />
+        <CopyField label={words.webhook.secret} value={secret} hidden={!isShown} />
         <Button variant="subtle" leftSection={<EyeIcon />} onClick={() => setShown(!isShown)} aria-expanded={isShown}>
           {isShown ? words.webhook.hide : words.webhook.reveal}
         </Button>

@@ -41,15 +41,15 @@ export function noteForAudit(request: FastifyRequest, details: AuditEntry['detai
 }
 
 function entryOf(request: FastifyRequest, action: string): AuditEntry {
-  const { sessionId } = request
+  const { account, sessionId } = request
   const { id, ...others } = request.params as Record<string, string>
   const url = request.routeOptions.url ?? ''
   const isOfInstance = url.startsWith(OF_AN_INSTANCE)
   const ids = Object.entries({ ...others, ...(!isOfInstance && id !== undefined && { id }) })
   const shown = url === OF_A_SESSION ? SHOWN_OF_SESSION : MAX_DETAIL_LENGTH
   return {
-    actor: sessionId === '' ? 'admin_key' : 'panel',
-    actorName: null,
+    actor: account?.id ?? (sessionId === '' ? 'admin_key' : 'panel'),
+    actorName: account?.name ?? null,
     action,
     instanceId: isOfInstance ? (id ?? null) : null,
     address: callerAddress(request),

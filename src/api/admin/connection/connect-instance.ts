@@ -42,7 +42,7 @@ export function connectInstance(api: Api, context: ApiContext): void {
       const instance = await getInstanceOrRefuse(store, id)
       if (instance.kind === 'sandbox' && !sandbox.enabled) throw new Refusal('sandbox_disabled')
       if (!(await store.connections.requestConnect(id, phone ?? null))) throw new Refusal('instance_not_found')
-      return reply.code(202).send({ data: orNotFound(await findConnection(context, id)) })
+      return reply.code(202).send({ data: orNotFound(await findConnection(context, request, id)) })
     },
   )
 }

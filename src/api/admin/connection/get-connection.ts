@@ -18,6 +18,6 @@ export function getConnection(api: Api, context: ApiContext): void {
       },
       config: { refusals: ['instance_not_found'] },
     },
-    async request => ({ data: orNotFound(await findConnection(context, request.params.id)) }),
+    async request => ({ data: orNotFound(await findConnection(context, request, request.params.id)) }),
   )
 }

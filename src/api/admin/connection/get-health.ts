@@ -20,7 +20,7 @@ export function getHealth(api: Api, context: ApiContext): void {
       config: { refusals: ['instance_not_found'] },
     },
     async request => {
-      const connection = orNotFound(await findConnection(context, request.params.id))
+      const connection = orNotFound(await findConnection(context, request, request.params.id))
       return { data: healthView(connection, await store.connections.findHealth(connection.instanceId, now())) }
     },
   )

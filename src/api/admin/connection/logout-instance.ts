@@ -25,7 +25,7 @@ export function logoutInstance(api: Api, context: ApiContext): void {
     async (request, reply) => {
       const { id } = request.params
       if (!isId(id) || !(await store.connections.requestLogout(id))) throw new Refusal('instance_not_found')
-      return reply.code(202).send({ data: orNotFound(await findConnection(context, id)) })
+      return reply.code(202).send({ data: orNotFound(await findConnection(context, request, id)) })
     },
   )
 }

@@ -1,9 +1,11 @@
 import type { Readable } from 'node:stream'
+import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { InstanceId } from '../../../domain/ids.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { EventStream } from '../../http/event-stream.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
+import { endWithSession } from '../stream-changes.ts'
 import { findConnection } from './find-connection.ts'
 
 const POLL_MS = 3_000
@@ -35,21 +37,22 @@ export function streamConnection(api: Api, context: ApiContext): void {
     async (request, reply) => {
       const { id } = await getInstanceOrRefuse(context.store, request.params.id)
       const stream = new EventStream(context.closing)
-      followConnection(stream, context, id)
+      followConnection(stream, context, request, id)
+      if (request.sessionId) endWithSession(stream, context, request)
       return reply.type('text/event-stream').header('x-accel-buffering', 'no').send(stream.body)
     },
   )
 }
 
 /** Sends every change until the stream ends. A hint during an update causes one more update. */
-function followConnection(stream: EventStream, context: ApiContext, id: InstanceId): void {
+function followConnection(stream: EventStream, context: ApiContext, request: FastifyRequest, id: InstanceId): void {
   const { store, logger, settings } = context
   let sent = ''
   let isUpdating = false
   let again = false
 
   async function update(): Promise<void> {
-    const view = await findConnection(context, id)
+    const view = await findConnection(context, request, id)
     const current = JSON.stringify(view)
     if (current === sent) return
     if (view && stream.send('connection', { data: view })) sent = current

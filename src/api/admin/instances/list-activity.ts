@@ -4,6 +4,7 @@ import { invalid } from '../../http/error-handler.ts'
 import { isId } from '../../input.ts'
 import { activitySchema, activityView } from '../../resources/activity.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
+import { mayReach } from '../access/authorize.ts'
 
 const HOUR_MS = 60 * 60_000
 const WEEK_MS = 7 * 24 * HOUR_MS
@@ -26,7 +27,10 @@ export function listActivity(api: Api, { store, now }: ApiContext): void {
           }),
         }),
         response: {
-          200: dataOf(Type.Array(activitySchema), 'In no particular order. Unknown instances count as idle.'),
+          200: dataOf(
+            Type.Array(activitySchema),
+            'In no particular order. Unknown instances count as idle, and those that the account does not reach are left out.',
+          ),
         },
       },
       config: { refusals: ['invalid_request'] },
@@ -34,7 +38,8 @@ export function listActivity(api: Api, { store, now }: ApiContext): void {
     async request => {
       const ids = [...new Set(request.query.ids.split(','))]
       if (ids.length > MAX_IDS || !ids.every(isId)) throw invalid('ids', 'must be up to 100 instances')
-      const activity = await store.statistics.activity(ids, now() - HOUR_MS, now() - WEEK_MS)
+      const reached = ids.filter(id => mayReach(request, id))
+      const activity = await store.statistics.activity(reached, now() - HOUR_MS, now() - WEEK_MS)
       return { data: activity.map(activityView) }
     },
   )

@@ -38,7 +38,8 @@ export function listInstances(api: Api, { store }: ApiContext): void {
     async request => {
       const { search, state, sort } = request.query
       if (search !== undefined) checkFilterText('search', search)
-      const page = await store.instances.list(pageRequest(request.query), { search, state, sort })
+      const ids = request.account?.instances ?? null
+      const page = await store.instances.list(pageRequest(request.query), { search, state, sort, ids })
       return { data: page.data.map(instanceView), nextCursor: page.nextCursor }
     },
   )

@@ -8,7 +8,7 @@ export function endSession(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'endSession',
-        summary: 'End a session of the panel',
+        summary: "End a session of the caller's account",
         description: 'Takes effect at once, on every node. Does nothing if the session has already ended.',
         tags: ['Panel'],
         params: sessionParams,
@@ -16,7 +16,7 @@ export function endSession(api: Api, { store }: ApiContext): void {
       },
     },
     async (request, reply) => {
-      await store.sessions.end(request.params.id)
+      await store.sessions.end(request.params.id, request.account?.id ?? null)
       return reply.code(204).send(null)
     },
   )

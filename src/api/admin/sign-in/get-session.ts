@@ -1,3 +1,4 @@
+import type { AccountAccess } from '../../../store/accounts/accounts.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { type SessionView, sessionSchema } from '../../resources/session.ts'
@@ -6,9 +7,16 @@ import { type SessionView, sessionSchema } from '../../resources/session.ts'
 export async function findSessionView(
   { store, sandbox, version }: ApiContext,
   id: string | null,
+  account: (AccountAccess & { id: string; name: string }) | null,
 ): Promise<SessionView> {
   const passwordSet = (await store.sessions.findPasswordHash()) !== null
-  return { id, passwordSet, sandbox: sandbox.enabled, version }
+  const shown = account && {
+    id: account.id,
+    name: account.name,
+    role: account.role,
+    instances: account.instances === null ? null : [...account.instances],
+  }
+  return { id, account: shown, passwordSet, sandbox: sandbox.enabled, version }
 }
 
 export function getSession(api: Api, context: ApiContext): void {
@@ -22,6 +30,6 @@ export function getSession(api: Api, context: ApiContext): void {
         response: { 200: dataOf(sessionSchema, "The caller's session.") },
       },
     },
-    async request => ({ data: await findSessionView(context, request.sessionId || null) }),
+    async request => ({ data: await findSessionView(context, request.sessionId || null, request.account) }),
   )
 }

@@ -9,13 +9,14 @@ export function listSessions(api: Api, { store, now }: ApiContext): void {
     {
       schema: {
         operationId: 'listSessions',
-        summary: 'List the sessions of the panel',
+        summary: "List the sessions of the caller's account",
+        description: 'Without an account: those that were opened with the admin key or the password of the panel.',
         tags: ['Panel'],
         response: { 200: dataOf(Type.Array(listedSessionSchema), 'Every session, newest first.') },
       },
     },
     async request => {
-      const sessions = await store.sessions.list(now())
+      const sessions = await store.sessions.list(request.account?.id ?? null, now())
       return { data: sessions.map(session => listedSessionView(session, request.sessionId)) }
     },
   )

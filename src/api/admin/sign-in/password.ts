@@ -11,6 +11,16 @@ const KEY_BYTES = 32
 const checked = new Derivations()
 const set = new Derivations()
 
+/** A hash that no password has. Checking it takes as long as any other. */
+export const NO_PASSWORD = [
+  'scrypt',
+  COST.N,
+  COST.r,
+  COST.p,
+  randomBytes(SALT_BYTES).toString('base64'),
+  randomBytes(KEY_BYTES).toString('base64'),
+].join('$')
+
 export const MIN_PASSWORD_LENGTH = 12
 export const MAX_PASSWORD_LENGTH = 200
 

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { ApiContext } from '../../context.ts'
 import { parseBearer } from '../../token.ts'
+import { authorize } from '../access/authorize.ts'
 import { callerAddress, networkOf } from './caller-address.ts'
 import { isSameOrigin, sessionDigest, sessionToken } from './session-cookie.ts'
 import type { WrongKeys } from './wrong-keys.ts'
@@ -18,7 +19,7 @@ export function createKeyCheck(adminKey: string): IsAdminKey {
 }
 
 /**
- * Admits requests with the admin key or a session cookie of the panel. Wrong keys are limited by address. The right key is
+ * Admits requests with the admin key or a session cookie of the panel, if the caller's role includes the call. Wrong keys are limited by address. The right key is
  * never refused, so that guessing cannot lock out the administrator.
  */
 export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys) {
@@ -26,7 +27,12 @@ export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wr
     const key = parseBearer(request.headers.authorization)
     const accept = () => {
       request.hasKey = true
-      done()
+      try {
+        authorize(request)
+        done()
+      } catch (error) {
+        done(error as Error)
+      }
     }
     if (key === null) void checkSession(context, request).then(accept, done)
     else if (isAdminKey(key)) accept()
@@ -43,6 +49,7 @@ async function checkSession({ store, settings, now }: ApiContext, request: Fasti
   const session = await store.sessions.find(sessionDigest(token, settings.adminKey), now())
   if (session === null) throw new Refusal('invalid_admin_key')
   request.sessionId = session.id
+  request.account = session.account
 }
 
 export function refuseWrongKey(waitMs: number): Refusal {

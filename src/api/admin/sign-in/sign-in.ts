@@ -3,17 +3,16 @@ import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { sessionSchema } from '../../resources/session.ts'
-import { SHOWN_OF_SESSION } from '../audit/record-changes.ts'
 import { callerAddress, networkOf } from './caller-address.ts'
-import { FailedSignIns, signInEntry } from './failed-sign-ins.ts'
+import { FailedSignIns } from './failed-sign-ins.ts'
 import { findSessionView } from './get-session.ts'
-import { isPassword, MAX_PASSWORD_LENGTH } from './password.ts'
+import { isPassword, MAX_PASSWORD_LENGTH, NO_PASSWORD } from './password.ts'
 import { type IsAdminKey, refuseWrongKey } from './require-admin.ts'
-import { isHttps, newSessionId, newSessionToken, SESSION_MS, sessionCookie, sessionDigest } from './session-cookie.ts'
+import { type SignedIn, startSession } from './start-session.ts'
 import type { WrongKeys } from './wrong-keys.ts'
 
 const MAX_KEY_LENGTH = 1_024
-const MAX_USER_AGENT_LENGTH = 300
+const MAX_NAME_LENGTH = 200
 /** Small, because callers without a key can send it. */
 const MAX_BODY_BYTES = 4_096
 
@@ -22,28 +21,38 @@ const bodySchema = Type.Object(
     key: Type.String({
       minLength: 1,
       maxLength: MAX_KEY_LENGTH,
-      description: 'The admin key, or the password if one is set.',
+      description: "The admin key, or the panel's password if one is set; with `name`, the password of the account.",
     }),
+    name: Type.Optional(
+      Type.String({ minLength: 1, maxLength: MAX_NAME_LENGTH, description: 'The name of an account.' }),
+    ),
   },
   { title: 'KeyToSignIn' },
 )
 
-/** The only call of the management API without a key in its headers. It creates the panel's session. */
+/** The call without a key in its headers that creates a session of the panel. */
 export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys): void {
-  const { store, settings, now } = context
+  const { store, now } = context
   const failures = new FailedSignIns(store.audit, now)
 
   /**
    * A password counts as a guess before it is checked, so that concurrent guesses gain nothing. The admin key cannot be
-   * guessed and is never refused.
+   * guessed and is never refused. An unknown account takes as long as a wrong password.
    */
-  async function check(key: string, network: string): Promise<void> {
-    if (isAdminKey(key)) return
+  async function check(key: string, name: string | undefined, network: string): Promise<SignedIn> {
+    if (name === undefined && isAdminKey(key)) return null
     const waitMs = await wrongKeys.count(network)
     if (waitMs > 0) throw refuseWrongKey(waitMs)
-    const hash = key.length <= MAX_PASSWORD_LENGTH ? await store.sessions.findPasswordHash() : null
-    if (hash !== null && (await isPassword(key, hash))) return
-    throw refuseWrongKey(0)
+    if (key.length > MAX_PASSWORD_LENGTH) throw refuseWrongKey(0)
+    if (name === undefined) {
+      const hash = await store.sessions.findPasswordHash()
+      if (hash !== null && (await isPassword(key, hash))) return null
+      throw refuseWrongKey(0)
+    }
+    const found = await store.accounts.findForSignIn(name)
+    const isRight = await isPassword(key, found?.passwordHash ?? NO_PASSWORD)
+    if (found === null || !isRight) throw refuseWrongKey(0)
+    return { id: found.account.id, name: found.account.name, passwordHash: found.passwordHash }
   }
 
   api.post(
@@ -63,28 +72,18 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
       config: { refusals: ['invalid_request'] },
     },
     async (request, reply) => {
+      const { key, name } = request.body
       const address = callerAddress(request)
-      await check(request.body.key, networkOf(address)).catch(async error => {
+      const who = await check(key, name, networkOf(address)).catch(async error => {
         if (error instanceof Refusal) await failures.record(address)
         throw error
       })
-      const token = newSessionToken()
-      const id = newSessionId()
-      const createdAt = now()
-      const entry = signInEntry('panel', address, { session: id.slice(0, SHOWN_OF_SESSION) })
-      const session = {
-        id,
-        tokenDigest: sessionDigest(token, settings.adminKey),
-        createdAt,
-        expiresAt: createdAt + SESSION_MS,
-        userAgent: request.headers['user-agent']?.slice(0, MAX_USER_AGENT_LENGTH) ?? null,
-      }
-      await store.audit.during(entry, pending => {
-        request.audit = pending
-        return store.sessions.create(session)
-      })
-      reply.header('set-cookie', sessionCookie(token, isHttps(request, settings.publicUrl ?? null)))
-      return { data: await findSessionView(context, id) }
+      const id = await startSession(context, request, reply, who)
+      return { data: await findSessionView(context, id, await accountOf(who)) }
     },
   )
+
+  async function accountOf(who: SignedIn) {
+    return who && ((await store.accounts.findForSignIn(who.name))?.account ?? null)
+  }
 }

@@ -15,7 +15,7 @@ export function signOut(api: Api, { store, settings }: ApiContext): void {
       },
     },
     async (request, reply) => {
-      if (request.sessionId) await store.sessions.end(request.sessionId)
+      if (request.sessionId) await store.sessions.end(request.sessionId, request.account?.id ?? null)
       reply.header('set-cookie', sessionCookie('', isHttps(request, settings.publicUrl ?? null)))
       return reply.code(204).send(null)
     },

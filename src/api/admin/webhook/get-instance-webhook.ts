@@ -22,7 +22,7 @@ export function getInstanceWebhook(api: Api, context: ApiContext): void {
     async request => {
       const { id } = request.params
       return {
-        data: await showWebhook(context, orNotFound(isId(id) ? await store.instances.findWebhook(id) : null)),
+        data: await showWebhook(context, request, orNotFound(isId(id) ? await store.instances.findWebhook(id) : null)),
       }
     },
   )

@@ -27,7 +27,9 @@ export function replaceWebhookSecret(api: Api, context: ApiContext): void {
     async request => {
       const { id } = request.params
       if (isId(id)) await store.endpoints.replaceSecret(id, DEFAULT_ENDPOINT, newWebhookSecret(), now())
-      return { data: await showWebhook(context, orNotFound(isId(id) ? await store.instances.findWebhook(id) : null)) }
+      return {
+        data: await showWebhook(context, request, orNotFound(isId(id) ? await store.instances.findWebhook(id) : null)),
+      }
     },
   )
 }

@@ -28,7 +28,7 @@ export function setInstanceWebhook(api: Api, context: ApiContext): void {
       const { url } = request.body
       if (url !== null) checkWebhookUrl(url, context.checkWebhookUrl)
       const changed = orNotFound(isId(id) ? await store.instances.setWebhookUrl(id, url) : null)
-      return { data: await showWebhook(context, changed) }
+      return { data: await showWebhook(context, request, changed) }
     },
   )
 }

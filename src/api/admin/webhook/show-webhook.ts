@@ -1,9 +1,17 @@
+import type { FastifyRequest } from 'fastify'
 import { DEFAULT_ENDPOINT } from '../../../domain/endpoint.ts'
 import type { Webhook } from '../../../domain/instance.ts'
 import type { ApiContext } from '../../context.ts'
 import { type AdminWebhookView, adminWebhookView } from '../../resources/admin-webhook.ts'
+import { hasRole } from '../access/authorize.ts'
 
-export async function showWebhook({ store, now }: ApiContext, webhook: Webhook): Promise<AdminWebhookView> {
+/** Only owners get the secret. */
+export async function showWebhook(
+  { store, now }: ApiContext,
+  request: FastifyRequest,
+  webhook: Webhook,
+): Promise<AdminWebhookView> {
   const changedAt = await store.endpoints.findSecretChangedAt(webhook.instanceId, DEFAULT_ENDPOINT)
-  return adminWebhookView(webhook, changedAt, now())
+  const view = adminWebhookView(webhook, changedAt, now())
+  return hasRole(request, 'owner') ? view : { ...view, secret: null }
 }

@@ -25,6 +25,7 @@ import { FLAVOURS, type Flavour } from './flavour.ts'
 import { refuseForeign } from './foreign.ts'
 import { listTables } from './list-tables.ts'
 import { audit } from './people/0051-audit.ts'
+import { accounts } from './people/0052-accounts.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
 
@@ -48,6 +49,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0031-connection-reports': connectionReports,
   '0050-api-keys': apiKeys,
   '0051-audit': audit,
+  '0052-accounts': accounts,
   '0060-alerts': alertsTables,
 }
 

@@ -1,3 +1,4 @@
+import type { AccountSessionsTable, AccountsTable } from './accounts.ts'
 import type { AlertDelaysTable, AlertNoticesTable, AlertsTable, AlertTargetsTable } from './alerts.ts'
 import type { ApiKeysTable } from './api-keys.ts'
 import type { AuditHeadTable, AuditLogTable } from './audit.ts'
@@ -23,7 +24,7 @@ export type DatabaseKind = 'sqlite' | 'postgres'
 /**
  * All tables. Times are milliseconds since 1970. The database assigns `seq` columns, which only increase.
  * Every key contains the instance, so that a larger installation can shard by it. Exceptions: the token, and the tables `meta`,
- * `panel_sessions`, `nodes`, `wrong_keys`, and those of the alerts and the audit.
+ * `panel_sessions`, `nodes`, `wrong_keys`, and those of the alerts, the accounts and the audit.
  */
 export interface Database {
   instances: InstancesTable
@@ -57,6 +58,8 @@ export interface Database {
   alert_notices: AlertNoticesTable
   alert_delays: AlertDelaysTable
   meta: MetaTable
+  accounts: AccountsTable
+  account_sessions: AccountSessionsTable
   audit_log: AuditLogTable
   audit_head: AuditHeadTable
 }

@@ -13,7 +13,8 @@ async function listRoutes(): Promise<RouteOptions[]> {
   const server = Fastify({ exposeHeadRoutes: false })
   server.setValidatorCompiler(() => () => true)
   server.addHook('onRoute', route => void (route.config?.refusesOnly || routes.push(route)))
-  registerV1(server as unknown as Api, { store: {} } as ApiContext, new AllowedMethods())
+  const context = { settings: { documented: { webhookRetryDelaysMs: [] } }, store: {}, now: Date.now }
+  registerV1(server as unknown as Api, context as unknown as ApiContext, new AllowedMethods())
   await server.ready()
   await server.close()
   return routes

@@ -1,0 +1,49 @@
+/** The texts about accounts. */
+export const people = {
+  title: 'People',
+  hint: 'Who can sign in besides you. The admin key always has the rights of an owner.',
+  open: 'Manage people',
+  invite: 'Invite a person',
+  none: 'Nobody is invited yet',
+  noneText: 'Until then, everybody signs in with the admin key or the password of the panel, and may do everything.',
+  name: 'Name to sign in with',
+  nameHint: 'Such as an e-mail address. No message is sent to it.',
+  role: 'Role',
+  roles: {
+    owner: { name: 'Owner', text: 'May do everything, including inviting people and reading tokens and secrets.' },
+    operator: { name: 'Operator', text: 'Runs instances: links numbers, sends, redelivers. Reads no token or secret.' },
+    viewer: { name: 'Viewer', text: 'Reads messages, events and statistics, and changes nothing.' },
+  },
+  reaches: 'Reaches',
+  allInstances: 'All instances',
+  someInstances: 'Only these instances',
+  onlyInstances: (count: number) => (count === 1 ? 'One instance' : `${count} instances`),
+  ids: 'IDs of the instances',
+  idsHint: 'One on each line. You find the ID in the settings of an instance.',
+  createLink: 'Create the link',
+  link: 'Link',
+  linkTitle: (name: string) => `Send this link to ${name}`,
+  linkText: 'It works once, for 3 days, and is shown only now. Whoever opens it sets the password of the account.',
+  linkEnds: 'Link until',
+  notYet: 'has not accepted yet',
+  change: 'Change',
+  changeLabel: (name: string) => `Change ${name}`,
+  newLink: 'New link',
+  newLinkLabel: (name: string) => `New link for ${name}`,
+  newLinkText:
+    'Replaces an open link. Use it for a forgotten password too: the old one works until the new one is set.',
+  remove: 'Remove',
+  removeLabel: (name: string) => `Remove ${name}`,
+  removeText: 'The person is signed out at once and cannot sign in any more. What they did stays in the audit log.',
+  removed: 'The account is removed.',
+  noInstances: 'No instance is assigned to you yet. Ask an owner.',
+}
+
+/** The page of an invitation. */
+export const invitation = {
+  title: 'Welcome to Pombal',
+  lead: 'You were invited. Set a password to sign in. The link works once.',
+  password: 'New password',
+  passwordHint: (least: number) => `At least ${least} characters.`,
+  action: 'Set the password and sign in',
+}

@@ -1,0 +1,53 @@
+import type { invitation as invitationEn, people as peopleEn } from './people-en.ts'
+
+/** Os textos sobre contas. */
+export const people: typeof peopleEn = {
+  title: 'Pessoas',
+  hint: 'Quem pode entrar além de você. A chave de administrador tem sempre os direitos de um dono.',
+  open: 'Gerenciar pessoas',
+  invite: 'Convidar uma pessoa',
+  none: 'Ninguém foi convidado ainda',
+  noneText: 'Até lá, todos entram com a chave de administrador ou a senha do painel, e podem tudo.',
+  name: 'Nome para entrar',
+  nameHint: 'Por exemplo, um endereço de e-mail. Nada é enviado a ele.',
+  role: 'Papel',
+  roles: {
+    owner: { name: 'Dono', text: 'Pode tudo, inclusive convidar pessoas e ler tokens e segredos.' },
+    operator: {
+      name: 'Operador',
+      text: 'Opera instâncias: vincula números, envia, reenvia. Não lê tokens nem segredos.',
+    },
+    viewer: { name: 'Leitor', text: 'Lê mensagens, eventos e estatísticas, e não muda nada.' },
+  },
+  reaches: 'Alcança',
+  allInstances: 'Todas as instâncias',
+  someInstances: 'Só estas instâncias',
+  onlyInstances: count => (count === 1 ? 'Uma instância' : `${count} instâncias`),
+  ids: 'IDs das instâncias',
+  idsHint: 'Um por linha. O ID está nas configurações da instância.',
+  createLink: 'Criar o link',
+  link: 'Endereço do convite',
+  linkTitle: name => `Envie este link a ${name}`,
+  linkText: 'Vale uma vez, por 3 dias, e só é mostrado agora. Quem o abre define a senha da conta.',
+  linkEnds: 'Link até',
+  notYet: 'ainda não aceitou',
+  change: 'Mudar',
+  changeLabel: name => `Mudar ${name}`,
+  newLink: 'Novo link',
+  newLinkLabel: name => `Novo link para ${name}`,
+  newLinkText: 'Substitui um link aberto. Serve também para senha esquecida: a antiga vale até a nova ser definida.',
+  remove: 'Remover',
+  removeLabel: name => `Remover ${name}`,
+  removeText: 'A pessoa sai imediatamente e não pode mais entrar. O que ela fez fica na auditoria.',
+  removed: 'A conta foi removida.',
+  noInstances: 'Nenhuma instância foi atribuída a você ainda. Fale com um dono.',
+}
+
+/** A página de um convite. */
+export const invitation: typeof invitationEn = {
+  title: 'Boas-vindas ao Pombal',
+  lead: 'Você foi convidado. Defina uma senha para entrar. O link vale uma vez.',
+  password: 'Nova senha',
+  passwordHint: least => `Pelo menos ${least} caracteres.`,
+  action: 'Definir a senha e entrar',
+}

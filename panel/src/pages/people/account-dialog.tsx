@@ -1,0 +1,143 @@
+import { Button, Group, Modal, Radio, Stack, Textarea, TextInput } from '@mantine/core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { ROLES, type Role } from '../../../../src/domain/access.ts'
+import { callData } from '../../api/client.ts'
+import { accountsQuery } from '../../api/queries.ts'
+import type { Account, InvitedAccount } from '../../api/types.ts'
+import { CopyField } from '../../components/copy.tsx'
+import { Problem } from '../../components/feedback/problem.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
+
+export type Editing = Account | 'new'
+
+interface AccountDialogProps {
+  editing: Editing
+  onClose: () => void
+  onInvited: (invited: InvitedAccount) => void
+}
+
+/** Invites a person, or changes what an account may do. */
+export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProps) {
+  const words = useWords()
+  const client = useQueryClient()
+  const account = editing === 'new' ? null : editing
+  const [name, setName] = useState('')
+  const [role, setRole] = useState<Role>(account?.role ?? 'operator')
+  const [limit, setLimit] = useState(account?.instances?.join('\n') ?? '')
+  const [isLimited, setLimited] = useState(account !== null && account.instances !== null)
+  const save = useMutation({
+    mutationFn: async () => {
+      const ids = limit.split(/[\s,]+/).filter(Boolean)
+      const access = { role, instances: role === 'owner' || !isLimited ? null : ids }
+      if (account) await callData<Account>(`/accounts/${account.id}/access`, { method: 'PUT', body: access })
+      else
+        onInvited(
+          await callData<InvitedAccount>('/accounts', { method: 'POST', body: { name: name.trim(), ...access } }),
+        )
+    },
+    onSuccess: () => {
+      void client.invalidateQueries(accountsQuery)
+      onClose()
+    },
+  })
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title={account ? words.people.changeLabel(account.name) : words.people.invite}
+      closeButtonProps={{ 'aria-label': words.common.close }}
+    >
+      <form
+        onSubmit={event => {
+          event.preventDefault()
+          save.mutate()
+        }}
+      >
+        <Stack>
+          {!account && (
+            <TextInput
+              label={words.people.name}
+              description={words.people.nameHint}
+              value={name}
+              maxLength={100}
+              onChange={event => setName(event.currentTarget.value)}
+              autoComplete="off"
+              data-autofocus
+            />
+          )}
+          <Radio.Group
+            label={words.people.role}
+            value={role}
+            onChange={value => setRole(ROLES.find(known => known === value) ?? 'viewer')}
+          >
+            <Stack mt={6} gap="sm">
+              {ROLES.map(known => (
+                <Radio
+                  key={known}
+                  value={known}
+                  label={words.people.roles[known].name}
+                  description={words.people.roles[known].text}
+                />
+              ))}
+            </Stack>
+          </Radio.Group>
+          {role !== 'owner' && (
+            <Radio.Group
+              label={words.people.reaches}
+              value={isLimited ? 'some' : 'all'}
+              onChange={value => setLimited(value === 'some')}
+            >
+              <Stack mt={6} gap="sm">
+                <Radio value="all" label={words.people.allInstances} />
+                <Radio value="some" label={words.people.someInstances} />
+              </Stack>
+            </Radio.Group>
+          )}
+          {role !== 'owner' && isLimited && (
+            <Textarea
+              label={words.people.ids}
+              description={words.people.idsHint}
+              value={limit}
+              onChange={event => setLimit(event.currentTarget.value)}
+              autosize
+              minRows={2}
+            />
+          )}
+          <Problem error={save.error} />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              {words.common.cancel}
+            </Button>
+            <Button type="submit" loading={save.isPending} disabled={!account && !name.trim()}>
+              {account ? words.common.save : words.people.createLink}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  )
+}
+
+/** Shows the link of an invitation. Only this dialog's memory holds it. */
+export function LinkDialog({ invited, onClose }: { invited: InvitedAccount; onClose: () => void }) {
+  const words = useWords()
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title={words.people.linkTitle(invited.account.name)}
+      closeButtonProps={{ 'aria-label': words.common.close }}
+      // A click beside the dialog would lose the link.
+      closeOnClickOutside={false}
+    >
+      <Stack>
+        <p>{words.people.linkText}</p>
+        <CopyField label={words.people.link} value={new URL(invited.url, window.location.origin).href} />
+        <Group justify="flex-end">
+          <Button onClick={onClose}>{words.token.done}</Button>
+        </Group>
+      </Stack>
+    </Modal>
+  )
+}

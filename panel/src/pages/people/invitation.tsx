@@ -1,0 +1,75 @@
+import { Button, PasswordInput, Stack } from '@mantine/core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { callData } from '../../api/client.ts'
+import { sessionQuery } from '../../api/queries.ts'
+import type { Session } from '../../api/types.ts'
+import { Problem } from '../../components/feedback/problem.tsx'
+import { useTitle } from '../../components/title.ts'
+import dove from '../../dove.svg'
+import { useWords } from '../../i18n/i18n.tsx'
+import { LanguageMenu, SchemeButton } from '../../shell.tsx'
+import classes from '../sign-in.module.css'
+
+/** The service's limit. */
+const MIN_PASSWORD = 12
+
+/** The page of an invitation's link. Opening it changes nothing; setting a password uses the link up. */
+export function Invitation() {
+  const words = useWords()
+  const navigate = useNavigate()
+  const client = useQueryClient()
+  const [token] = useState(() => window.location.hash.slice(1))
+  const [password, setPassword] = useState('')
+  useTitle(words.invitation.title)
+  const accept = useMutation({
+    mutationFn: () => callData<Session>('/invitations/accept', { method: 'POST', body: { token, password } }),
+    onSuccess: async session => {
+      client.clear()
+      client.setQueryData(sessionQuery.queryKey, session)
+      await navigate({ to: '/', replace: true })
+    },
+  })
+  return (
+    <main className={classes.page}>
+      <div className={classes.tools}>
+        <LanguageMenu />
+        <SchemeButton />
+      </div>
+      <form
+        className={classes.card}
+        onSubmit={event => {
+          event.preventDefault()
+          accept.mutate()
+        }}
+      >
+        <img src={dove} alt="" width="56" height="56" className={classes.logo} />
+        <h1 className={classes.title}>{words.invitation.title}</h1>
+        <p className={classes.lead}>{words.invitation.lead}</p>
+        <Stack gap="md">
+          <PasswordInput
+            label={words.invitation.password}
+            description={words.invitation.passwordHint(MIN_PASSWORD)}
+            value={password}
+            maxLength={200}
+            onChange={event => setPassword(event.currentTarget.value)}
+            autoComplete="new-password"
+            size="md"
+            autoFocus
+          />
+          <Problem error={accept.error} />
+          <Button
+            type="submit"
+            size="md"
+            fullWidth
+            loading={accept.isPending}
+            disabled={password.length < MIN_PASSWORD || token === ''}
+          >
+            {words.invitation.action}
+          </Button>
+        </Stack>
+      </form>
+    </main>
+  )
+}

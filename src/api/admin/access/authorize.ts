@@ -1,0 +1,38 @@
+import type { FastifyRequest } from 'fastify'
+import { includesRole, type Role } from '../../../domain/access.ts'
+import { Refusal } from '../../../domain/refusal.ts'
+import { ACCESS } from './access.ts'
+
+const OF_AN_INSTANCE = '/admin/v1/instances/:id'
+
+/**
+ * Refuses calls that the caller's role does not include (403), and those about an instance that its account is not limited to (404,
+ * as if there were none). The admin key, and a session opened with it, are an owner's. Unknown addresses need no role.
+ * @throws Refusal
+ */
+export function authorize(request: FastifyRequest): void {
+  const { account, is404, routeOptions } = request
+  if (account === null || is404 || routeOptions.config.refusesOnly) return
+  const operation = (routeOptions.schema as { operationId?: string } | undefined)?.operationId ?? ''
+  const needed = Object.hasOwn(ACCESS, operation) ? ACCESS[operation]! : 'owner'
+  if (!includesRole(account.role, needed)) throw new Refusal('forbidden', `Only ${PEOPLE[needed]} may do this.`)
+  const { id } = request.params as { id?: string }
+  const isOfInstance = routeOptions.url?.startsWith(OF_AN_INSTANCE) === true
+  if (isOfInstance && !mayReach(request, id ?? '')) throw new Refusal('instance_not_found')
+}
+
+const PEOPLE: Readonly<Record<Role, string>> = {
+  owner: 'an owner',
+  operator: 'an owner or operator',
+  viewer: 'somebody who is signed in',
+}
+
+/** Whether the caller's account is not limited to other instances. */
+export function mayReach({ account }: Pick<FastifyRequest, 'account'>, instanceId: string): boolean {
+  return !account?.instances || account.instances.includes(instanceId)
+}
+
+/** Whether the caller may make calls that need `role`. */
+export function hasRole({ account }: Pick<FastifyRequest, 'account'>, role: Role): boolean {
+  return account === null || includesRole(account.role, role)
+}

@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto'
+import { Type } from 'typebox'
+import type { Role } from '../../../domain/access.ts'
+import { newAccountId } from '../../../domain/ids.ts'
+import { Refusal } from '../../../domain/refusal.ts'
+import type { AccountChange } from '../../../store/accounts/accounts.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { invalid } from '../../http/error-handler.ts'
+import { isId, parseName } from '../../input.ts'
+import {
+  accountInstancesSchema,
+  accountNameSchema,
+  accountSchema,
+  accountView,
+  invitedAccountSchema,
+  roleSchema,
+} from '../../resources/account.ts'
+import { pageOf } from '../../resources/page.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { tokenDigest } from '../../token.ts'
+import { noteForAudit } from '../audit/record-changes.ts'
+
+const INVITATION_MS = 3 * 24 * 60 * 60_000
+const TOKEN_BYTES = 32
+const accountParams = Type.Object({ id: Type.String({ description: 'The account.' }) })
+const accessProperties = { role: roleSchema, instances: Type.Optional(accountInstancesSchema) }
+
+function newInvitation(publicUrl: URL | null) {
+  const token = randomBytes(TOKEN_BYTES).toString('base64url')
+  // Browsers send no fragment to servers, so the token appears in no log of a proxy.
+  const path = `/invitation#${token}`
+  const url = publicUrl === null ? path : new URL(path, publicUrl).href
+  return { url, invitation: { digest: Buffer.from(tokenDigest(token), 'hex'), lastsMs: INVITATION_MS } }
+}
+
+/** @throws Refusal */
+function parseAccess({ role, instances = null }: { role: Role; instances?: string[] | null }) {
+  if (instances !== null && !instances.every(isId)) throw invalid('instances', 'must be IDs of instances')
+  if (instances !== null && role === 'owner') throw invalid('instances', 'must be null: an owner reaches all instances')
+  return { role, instances: instances === null ? null : [...new Set(instances)] }
+}
+
+/** @throws Refusal unless it was changed */
+function changedOrRefuse(change: AccountChange) {
+  if (change.kind === 'no_account') throw new Refusal('account_not_found')
+  if (change.kind === 'last_owner') throw new Refusal('last_owner')
+  return change.account
+}
+
+export function listAccounts(api: Api, { store }: ApiContext): void {
+  api.get(
+    '/accounts',
+    {
+      schema: {
+        operationId: 'listAccounts',
+        summary: 'List the accounts',
+        description: 'By name, on one page. The admin key is not one of them: it always has the rights of an owner.',
+        tags: ['Accounts'],
+        response: { 200: pageOf(accountSchema, 'All accounts.') },
+      },
+    },
+    async () => ({ data: (await store.accounts.list()).map(accountView), nextCursor: null }),
+  )
+}
+
+export function createAccount(api: Api, { store, settings, now }: ApiContext): void {
+  api.post(
+    '/accounts',
+    {
+      schema: {
+        operationId: 'createAccount',
+        summary: 'Invite a person',
+        description: 'The person opens the link within 3 days and sets a password.',
+        tags: ['Accounts'],
+        body: Type.Object({ name: accountNameSchema, ...accessProperties }, { title: 'AccountToCreate' }),
+        response: { 201: dataOf(invitedAccountSchema, 'Created. The link is shown only once.') },
+      },
+      config: { refusals: ['invalid_request', 'account_exists', 'too_many_accounts'] },
+    },
+    async (request, reply) => {
+      const name = parseName('name', request.body.name)
+      const access = parseAccess(request.body)
+      const { url, invitation } = newInvitation(settings.publicUrl ?? null)
+      const id = newAccountId()
+      noteForAudit(request, { id, name, role: access.role, instances: access.instances?.length ?? null })
+      const account = await store.accounts.create({ id, name, ...access }, invitation, now())
+      if (account === 'exists') throw new Refusal('account_exists')
+      if (account === 'full') throw new Refusal('too_many_accounts')
+      return reply.code(201).send({ data: { account: accountView(account), url } })
+    },
+  )
+}
+
+export function changeAccount(api: Api, { store }: ApiContext): void {
+  api.put(
+    '/accounts/:id/access',
+    {
+      schema: {
+        operationId: 'changeAccount',
+        summary: 'Change what an account may do',
+        description:
+          'Takes effect at once, on every node, also for open sessions. The last active owner keeps its role.',
+        tags: ['Accounts'],
+        params: accountParams,
+        body: Type.Object(accessProperties, { title: 'AccountAccess' }),
+        response: { 200: dataOf(accountSchema, 'The changed account.') },
+      },
+      config: { refusals: ['invalid_request', 'account_not_found', 'last_owner'] },
+    },
+    async request => {
+      const access = parseAccess(request.body)
+      noteForAudit(request, { role: access.role, instances: access.instances?.length ?? null })
+      return { data: accountView(changedOrRefuse(await store.accounts.change(request.params.id, access))) }
+    },
+  )
+}
+
+export function removeAccount(api: Api, { store }: ApiContext): void {
+  api.delete(
+    '/accounts/:id',
+    {
+      schema: {
+        operationId: 'removeAccount',
+        summary: 'Remove an account',
+        description: 'Ends its sessions at once, on every node. The last active owner cannot be removed.',
+        tags: ['Accounts'],
+        params: accountParams,
+        response: { 204: Type.Null({ description: 'Removed.' }) },
+      },
+      config: { refusals: ['account_not_found', 'last_owner'] },
+    },
+    async (request, reply) => {
+      changedOrRefuse(await store.accounts.remove(request.params.id))
+      return reply.code(204).send(null)
+    },
+  )
+}
+
+export function inviteAccount(api: Api, { store, settings }: ApiContext): void {
+  api.post(
+    '/accounts/:id/invitation',
+    {
+      schema: {
+        operationId: 'inviteAccount',
+        summary: 'Create a new link for an account',
+        description:
+          'Replaces the open link. Also for a forgotten password: the old one works until the person sets a new one, which ends ' +
+          "the account's sessions.",
+        tags: ['Accounts'],
+        params: accountParams,
+        response: { 200: dataOf(invitedAccountSchema, 'The new link, shown only once.') },
+      },
+      config: { refusals: ['account_not_found'] },
+    },
+    async request => {
+      const { url, invitation } = newInvitation(settings.publicUrl ?? null)
+      const account = await store.accounts.invite(request.params.id, invitation)
+      if (account === null) throw new Refusal('account_not_found')
+      return { data: { account: accountView(account), url } }
+    },
+  )
+}

@@ -1,0 +1,46 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { AuditEntry } from '../../../store/audit/audit.ts'
+import type { NewSession } from '../../../store/sessions/sessions.ts'
+import type { ApiContext } from '../../context.ts'
+import { SHOWN_OF_SESSION } from '../audit/record-changes.ts'
+import { callerAddress } from './caller-address.ts'
+import { signInEntry } from './failed-sign-ins.ts'
+import { refuseWrongKey } from './require-admin.ts'
+import { isHttps, newSessionId, newSessionToken, SESSION_MS, sessionCookie, sessionDigest } from './session-cookie.ts'
+
+const MAX_USER_AGENT_LENGTH = 300
+
+/** Whom the session belongs to. Null: whoever has the admin key or the panel's password. */
+export type SignedIn = { id: string; name: string; passwordHash: string } | null
+
+/** Creates a session, with its audit record, and sets its cookie. @returns its ID @throws Refusal */
+export async function startSession(
+  { store, settings, now }: ApiContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  who: SignedIn,
+): Promise<string> {
+  const token = newSessionToken()
+  const id = newSessionId()
+  const createdAt = now()
+  const details = { session: id.slice(0, SHOWN_OF_SESSION) }
+  const entry: AuditEntry = {
+    ...signInEntry(who?.id ?? 'panel', callerAddress(request), details),
+    actorName: who?.name ?? null,
+  }
+  const session: NewSession = {
+    id,
+    tokenDigest: sessionDigest(token, settings.adminKey),
+    createdAt,
+    expiresAt: createdAt + SESSION_MS,
+    userAgent: request.headers['user-agent']?.slice(0, MAX_USER_AGENT_LENGTH) ?? null,
+    account: who && { id: who.id, passwordHash: who.passwordHash },
+  }
+  const created = await store.audit.during(entry, pending => {
+    request.audit = pending
+    return store.sessions.create(session)
+  })
+  if (!created) throw refuseWrongKey(0)
+  reply.header('set-cookie', sessionCookie(token, isHttps(request, settings.publicUrl ?? null)))
+  return id
+}

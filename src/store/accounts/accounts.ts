@@ -1,0 +1,54 @@
+import type { Role } from '../../domain/access.ts'
+import type { InstanceId } from '../../domain/ids.ts'
+
+/** What an account may do. */
+export interface AccountAccess {
+  role: Role
+  /** Null: all instances. Always null for an owner. */
+  instances: readonly InstanceId[] | null
+}
+
+/** A person who can sign in. */
+export interface Account extends AccountAccess {
+  id: string
+  name: string
+  createdAt: number
+  /** Whether the invitation was accepted. */
+  isActive: boolean
+  /** When the open invitation ends; null if there is none. It may be in the past. */
+  invitationEndsAt: number | null
+}
+
+export interface Invitation {
+  /** SHA-256 of the link's token. */
+  digest: Uint8Array
+  lastsMs: number
+}
+
+export type AccountChange = { kind: 'changed'; account: Account } | { kind: 'no_account' } | { kind: 'last_owner' }
+
+export interface Accounts {
+  /** `exists`: another account has this name; `full`: there are `MAX_ACCOUNTS`. */
+  create(
+    account: Pick<Account, 'id' | 'name'> & AccountAccess,
+    invitation: Invitation,
+    now: number,
+  ): Promise<Account | 'exists' | 'full'>
+  /** By name. */
+  list(): Promise<Account[]>
+  /** Takes effect at once, on every node. The last active owner keeps its role. */
+  change(id: string, access: AccountAccess): Promise<AccountChange>
+  /** Ends its sessions too, in the same commit. The last active owner stays. */
+  remove(id: string): Promise<AccountChange>
+  /** Replaces the open invitation, if there is one. Null if there is no such account. */
+  invite(id: string, invitation: Invitation): Promise<Account | null>
+  /** The account of an invitation that is open and has not ended, by the database's clock. Changes nothing. */
+  findInvited(digest: Uint8Array): Promise<Account | null>
+  /**
+   * Uses an invitation up, sets the password, and ends the account's sessions, in one commit. Null if it is not open any more,
+   * so that it works once however many calls race.
+   */
+  accept(digest: Uint8Array, passwordHash: string): Promise<Account | null>
+  /** The account of a name that is active, with its password's hash. */
+  findForSignIn(name: string): Promise<{ account: Account; passwordHash: string } | null>
+}

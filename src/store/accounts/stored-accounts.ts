@@ -1,0 +1,178 @@
+import { sql } from 'kysely'
+import { accountNameKey, MAX_ACCOUNTS } from '../../domain/access.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Core } from '../engine/core.ts'
+import { oneByOne } from '../engine/operation.ts'
+import type { AccountsTable } from '../engine/schema/accounts.ts'
+import type { Account, AccountAccess, AccountChange, Accounts, Invitation } from './accounts.ts'
+
+export class StoredAccounts implements Accounts {
+  readonly #core: Core
+  readonly #operations
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#operations = operations(core)
+  }
+
+  create(account: Pick<Account, 'id' | 'name'> & AccountAccess, invitation: Invitation, now: number) {
+    return this.#core.write(this.#operations.create, { account, invitation, now })
+  }
+
+  async list(): Promise<Account[]> {
+    const { db } = this.#core.statements
+    const rows = await this.#core.reader.query(db.selectFrom('accounts').selectAll().orderBy('name_key'))
+    return rows.map(toAccount)
+  }
+
+  change(id: string, access: AccountAccess): Promise<AccountChange> {
+    return this.#core.write(this.#operations.change, { id, access })
+  }
+
+  remove(id: string): Promise<AccountChange> {
+    return this.#core.write(this.#operations.change, { id, access: null })
+  }
+
+  invite(id: string, invitation: Invitation): Promise<Account | null> {
+    return this.#core.write(this.#operations.invite, { id, invitation })
+  }
+
+  async findInvited(digest: Uint8Array): Promise<Account | null> {
+    const { db, now } = this.#core.statements
+    const [row] = await this.#core.reader.query(
+      db
+        .selectFrom('accounts')
+        .selectAll()
+        .where('invitation_digest', '=', digest)
+        .where('invitation_ends_at', '>', now),
+    )
+    return row === undefined ? null : toAccount(row)
+  }
+
+  accept(digest: Uint8Array, passwordHash: string): Promise<Account | null> {
+    return this.#core.write(this.#operations.accept, { digest, passwordHash })
+  }
+
+  async findForSignIn(name: string): Promise<{ account: Account; passwordHash: string } | null> {
+    const { db } = this.#core.statements
+    const [row] = await this.#core.reader.query(
+      db.selectFrom('accounts').selectAll().where('name_key', '=', accountNameKey(name)),
+    )
+    if (row === undefined || row.password_hash === null) return null
+    return { account: toAccount(row), passwordHash: row.password_hash }
+  }
+}
+
+function operations({ statements }: Core) {
+  const { db, now: clock } = statements
+  const noInstance = () => ''
+  const invitationOf = ({ digest, lastsMs }: Invitation) => ({
+    invitation_digest: digest,
+    invitation_ends_at: sql<number>`${clock} + ${lastsMs}`,
+  })
+
+  /** Locks every owner, so that two owners cannot remove each other at the same time. */
+  async function isLastOwner(tx: Transaction, id: string): Promise<boolean> {
+    const query = db.selectFrom('accounts').select(['id', 'password_hash']).where('role', '=', 'owner').orderBy('id')
+    const active = (await tx.query(statements.locking(query, 'update', 'accounts'))).filter(
+      owner => owner.password_hash !== null,
+    )
+    return active.length === 1 && active[0]!.id === id
+  }
+
+  return {
+    create: oneByOne(
+      'accounts.create',
+      noInstance,
+      async (
+        tx,
+        input: { account: Pick<Account, 'id' | 'name'> & AccountAccess; invitation: Invitation; now: number },
+      ): Promise<Account | 'exists' | 'full'> => {
+        const { account, invitation, now } = input
+        const known = await tx.query(db.selectFrom('accounts').select('id').limit(MAX_ACCOUNTS))
+        if (known.length >= MAX_ACCOUNTS) return 'full'
+        const [row] = await tx.query(
+          db
+            .insertInto('accounts')
+            .values({
+              id: account.id,
+              name: account.name,
+              name_key: accountNameKey(account.name),
+              ...accessOf(account),
+              ...invitationOf(invitation),
+              created_at: now,
+            })
+            .onConflict(oc => oc.column('name_key').doNothing())
+            .returningAll(),
+        )
+        return row === undefined ? 'exists' : toAccount(row)
+      },
+      outcome => typeof outcome === 'object',
+    ),
+
+    /** Null access removes the account. */
+    change: oneByOne(
+      'accounts.change',
+      noInstance,
+      async (tx, { id, access }: { id: string; access: AccountAccess | null }): Promise<AccountChange> => {
+        const isLast = await isLastOwner(tx, id)
+        if (isLast && access?.role !== 'owner') return { kind: 'last_owner' }
+        if (access === null) await tx.query(db.deleteFrom('account_sessions').where('account_id', '=', id))
+        const [row] =
+          access === null
+            ? await tx.query(db.deleteFrom('accounts').where('id', '=', id).returningAll())
+            : await tx.query(db.updateTable('accounts').set(accessOf(access)).where('id', '=', id).returningAll())
+        return row === undefined ? { kind: 'no_account' } : { kind: 'changed', account: toAccount(row) }
+      },
+      ({ kind }) => kind === 'changed',
+    ),
+
+    invite: oneByOne(
+      'accounts.invite',
+      noInstance,
+      async (tx, { id, invitation }: { id: string; invitation: Invitation }): Promise<Account | null> => {
+        const update = db.updateTable('accounts').set(invitationOf(invitation)).where('id', '=', id)
+        const [row] = await tx.query(update.returningAll())
+        return row === undefined ? null : toAccount(row)
+      },
+    ),
+
+    accept: oneByOne(
+      'accounts.accept',
+      noInstance,
+      async (tx, { digest, passwordHash }: { digest: Uint8Array; passwordHash: string }): Promise<Account | null> => {
+        const [row] = await tx.query(
+          db
+            .updateTable('accounts')
+            .set({ password_hash: passwordHash, invitation_digest: null, invitation_ends_at: null })
+            .where('invitation_digest', '=', digest)
+            .where('invitation_ends_at', '>', clock)
+            .returningAll(),
+        )
+        if (row === undefined) return null
+        await tx.query(db.deleteFrom('account_sessions').where('account_id', '=', row.id))
+        return toAccount(row)
+      },
+    ),
+  }
+}
+
+function accessOf({ role, instances }: AccountAccess): Pick<AccountsTable, 'role' | 'instances'> {
+  return { role, instances: role === 'owner' || instances === null ? null : instances.join(' ') }
+}
+
+export function parseInstances(stored: string | null): string[] | null {
+  return stored === null ? null : stored.split(' ').filter(id => id !== '')
+}
+
+function toAccount(row: AccountsTable): Account {
+  return {
+    id: row.id,
+    name: row.name,
+    role: row.role,
+    instances: parseInstances(row.instances),
+    createdAt: row.created_at,
+    isActive: row.password_hash !== null,
+    invitationEndsAt: row.invitation_ends_at,
+  }
+}

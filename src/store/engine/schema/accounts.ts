@@ -1,0 +1,27 @@
+import type { Role } from '../../../domain/access.ts'
+
+export interface AccountsTable {
+  id: string
+  name: string
+  /** The name as it is compared: normalized, in lower case. */
+  name_key: string
+  role: Role
+  /** IDs separated by spaces. Null: all instances. */
+  instances: string | null
+  /** Null until the invitation is accepted. */
+  password_hash: string | null
+  /** SHA-256 of the link's token; null if there is none. */
+  invitation_digest: Uint8Array | null
+  /** On the database's clock. */
+  invitation_ends_at: number | null
+  created_at: number
+}
+
+export interface AccountSessionsTable {
+  id: string
+  account_id: string
+  token_digest: Uint8Array
+  created_at: number
+  expires_at: number
+  user_agent: string | null
+}

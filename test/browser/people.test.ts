@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { PanelHarness } from './harness.ts'
+
+const PASSWORD = 'correct horse battery'
+
+let harness: PanelHarness
+beforeAll(async () => {
+  harness = await PanelHarness.start()
+})
+afterAll(() => harness.dispose())
+
+test('a key is created, shown once, used, and revoked', async () => {
+  const { id } = await harness.service.admin.createInstance('whatsapp', 'Shop')
+  const page = await harness.openSignedIn(`/instances/${id}/settings`)
+  await page.getByRole('button', { name: 'New key' }).click()
+  await page.getByLabel('Key name').fill('CRM')
+  await page.getByLabel('read messages').check()
+  await page.getByRole('button', { name: 'Create the key' }).click()
+  const key = await page.getByRole('dialog').locator('code').innerText()
+  expect(key).toMatch(/^pmb_/)
+  const ask = () => fetch(`${harness.url}/v1/instance`, { headers: { authorization: `Bearer ${key}` } })
+  expect((await ask()).status).toBe(200)
+  await page.getByRole('button', { name: 'I have copied it' }).click()
+  await page.getByText(`${key.slice(0, 10)}…`).waitFor()
+  expect(await page.content()).not.toContain(key)
+  await page.getByRole('button', { name: 'Revoke the key CRM' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+  await page.getByText('The key is revoked.').waitFor()
+  expect((await ask()).status).toBe(401)
+})
+
+test('an invited viewer sets a password, sees only their instance, and nothing that changes it', async () => {
+  const { id } = await harness.service.admin.createInstance('whatsapp', 'Assigned shop')
+  await harness.service.admin.createInstance('whatsapp', 'Other shop')
+  const owner = await harness.openSignedIn('/people')
+  await owner.getByRole('button', { name: 'Invite a person' }).click()
+  await owner.getByLabel('Name to sign in with').fill('ana@example.com')
+  await owner.getByRole('radio', { name: 'Viewer' }).check()
+  await owner.getByRole('radio', { name: 'Only these instances' }).check()
+  await owner.getByLabel('IDs of the instances').fill(id)
+  await owner.getByRole('button', { name: 'Create the link' }).click()
+  const link = await owner.getByRole('dialog').locator('code').innerText()
+  await owner.getByRole('button', { name: 'I have copied it' }).click()
+  await owner.getByText('has not accepted yet').waitFor()
+
+  const { pathname, hash } = new URL(link)
+  const viewer = await harness.open(pathname + hash)
+  await viewer.locator('input[type="password"]').fill(PASSWORD)
+  await viewer.getByRole('button', { name: 'Set the password and sign in' }).click()
+  await viewer.getByText('Assigned shop').waitFor()
+  expect(await viewer.getByText('Other shop').count()).toBe(0)
+  expect(await viewer.getByRole('button', { name: 'New instance' }).count()).toBe(0)
+  await viewer.goto(`${harness.url}/instances/${id}/settings`)
+  await viewer.getByText(id, { exact: true }).first().waitFor()
+  for (const name of ['New token', 'New key', 'Delete the instance', 'Save']) {
+    expect(await viewer.getByRole('button', { name }).count()).toBe(0)
+  }
+
+  const again = await harness.open('/sign-in')
+  await again.getByLabel('Name').fill('ana@example.com')
+  await again.locator('input[type="password"]').fill(PASSWORD)
+  await again.keyboard.press('Enter')
+  await again.getByText('Assigned shop').waitFor()
+
+  await owner.getByRole('button', { name: 'Remove ana@example.com' }).click()
+  await owner.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+  await owner.getByText('The account is removed.').waitFor()
+  await again.waitForURL(/\/sign-in/)
+})
+
+test('the audit lists who did what, and is checked', async () => {
+  const page = await harness.openSignedIn('/audit')
+  await page
+    .getByRole('cell', { name: /createInstance/ })
+    .first()
+    .waitFor()
+  await page.getByRole('cell', { name: /acceptInvitation/ }).waitFor()
+  await page.getByRole('button', { name: 'Check the records' }).click()
+  await page.getByText('are there and unchanged').waitFor()
+  expect(harness.complaints).toEqual([])
+})

@@ -1,0 +1,166 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import type { Role } from '../../../src/domain/access.ts'
+import { newAccountId } from '../../../src/domain/ids.ts'
+import type { Store } from '../../../src/store/store.ts'
+import type { CreateHarness } from '../harness.ts'
+import { newEntry } from './audit.ts'
+
+const HASH = 'scrypt$of a password'
+const HOUR_MS = 60 * 60_000
+
+function invitation(lastsMs = HOUR_MS) {
+  return { digest: randomBytes(32), lastsMs }
+}
+
+async function createAccount(store: Store, name: string, role: Role = 'viewer', instances: string[] | null = null) {
+  const open = invitation()
+  const account = await store.accounts.create({ id: newAccountId(), name, role, instances }, open, 5)
+  if (typeof account !== 'object') throw new Error(`The account was not created: ${account}.`)
+  return { account, digest: open.digest }
+}
+
+async function createActive(store: Store, name: string, role: Role = 'viewer', instances: string[] | null = null) {
+  const { digest } = await createAccount(store, name, role, instances)
+  return (await store.accounts.accept(digest, HASH))!
+}
+
+async function signIn(store: Store, accountId: string, passwordHash = HASH) {
+  const tokenDigest = randomBytes(32)
+  const session = {
+    id: `ses_${randomBytes(8).toString('hex')}`,
+    createdAt: 1_000,
+    expiresAt: 2_000,
+    userAgent: null,
+    account: { id: accountId, passwordHash },
+    tokenDigest,
+  }
+  const created = await store.sessions.create(session)
+  return { id: session.id, created, find: () => store.sessions.find(tokenDigest, 1_500) }
+}
+
+export function accountsContract(createHarness: CreateHarness): void {
+  describe('accounts', () => {
+    /** Each test has a store of its own, because the last owner is one of all accounts. */
+    async function withOwnStore(run: (store: Store) => Promise<void>): Promise<void> {
+      const harness = await createHarness()
+      try {
+        await run(await harness.open())
+      } finally {
+        await harness.dispose()
+      }
+    }
+
+    test('are active once their invitation is accepted, which works once', () =>
+      withOwnStore(async store => {
+        const { account, digest } = await createAccount(store, 'Ana@Example.com', 'operator', ['inst_1', 'inst_2'])
+        expect(account).toMatchObject({ role: 'operator', instances: ['inst_1', 'inst_2'], isActive: false })
+        expect(await store.accounts.findForSignIn('ana@example.com')).toBeNull()
+        expect(await store.accounts.findInvited(digest)).toEqual(account)
+        expect(await store.accounts.findInvited(digest)).toEqual(account)
+        const accepted = await Promise.all([1, 2, 3].map(count => store.accounts.accept(digest, `${HASH} ${count}`)))
+        expect(accepted.filter(Boolean)).toMatchObject([{ id: account.id, isActive: true, invitationEndsAt: null }])
+        expect(await store.accounts.findInvited(digest)).toBeNull()
+        const found = await store.accounts.findForSignIn(' ANA@example.COM ')
+        expect(found).toMatchObject({ account: { id: account.id }, passwordHash: expect.stringContaining(HASH) })
+      }))
+
+    test('cannot be activated with a link that has ended or was replaced', () =>
+      withOwnStore(async store => {
+        const { account, digest } = await createAccount(store, 'Ana')
+        const ended = invitation(-1)
+        await store.accounts.invite(account.id, ended)
+        for (const old of [digest, ended.digest]) {
+          expect(await store.accounts.findInvited(old)).toBeNull()
+          expect(await store.accounts.accept(old, HASH)).toBeNull()
+        }
+        expect(await store.accounts.invite('acc_missing', invitation())).toBeNull()
+      }))
+
+    test('have names that differ by more than case', () =>
+      withOwnStore(async store => {
+        await createAccount(store, 'Zoe')
+        await createAccount(store, 'ana')
+        const again = { id: newAccountId(), name: 'ANA', role: 'viewer' as const, instances: null }
+        expect(await store.accounts.create(again, invitation(), 5)).toBe('exists')
+        expect((await store.accounts.list()).map(({ name }) => name)).toEqual(['ana', 'Zoe'])
+      }))
+
+    test('the last active owner can be neither removed nor limited, also when two try it at the same time', () =>
+      withOwnStore(async store => {
+        const one = await createActive(store, 'one', 'owner')
+        await createAccount(store, 'invited', 'owner')
+        const viewer = { role: 'viewer' as const, instances: null }
+        expect(await store.accounts.remove(one.id)).toEqual({ kind: 'last_owner' })
+        expect(await store.accounts.change(one.id, viewer)).toEqual({ kind: 'last_owner' })
+        const two = await createActive(store, 'two', 'owner')
+        const outcomes = await Promise.all([store.accounts.remove(one.id), store.accounts.change(two.id, viewer)])
+        expect(outcomes.map(({ kind }) => kind).sort()).toEqual(['changed', 'last_owner'])
+        const owners = (await store.accounts.list()).filter(({ role, isActive }) => role === 'owner' && isActive)
+        expect(owners).toHaveLength(1)
+        expect(await store.accounts.remove('acc_missing')).toEqual({ kind: 'no_account' })
+      }))
+
+    test('an owner is never limited to instances', () =>
+      withOwnStore(async store => {
+        const owner = await createActive(store, 'owner', 'owner', ['inst_1'])
+        expect(owner.instances).toBeNull()
+        const limited = await createActive(store, 'limited', 'viewer', [])
+        expect(limited.instances).toEqual([])
+      }))
+
+    test('a session carries the access of its account as it is now, and ends with the account', () =>
+      withOwnStore(async store => {
+        const { id } = await createActive(store, 'Ana', 'operator', ['inst_1'])
+        const session = await signIn(store, id)
+        expect((await session.find())?.account).toEqual({ id, name: 'Ana', role: 'operator', instances: ['inst_1'] })
+        await store.accounts.change(id, { role: 'viewer', instances: ['inst_2'] })
+        expect((await session.find())?.account).toMatchObject({ role: 'viewer', instances: ['inst_2'] })
+        await store.accounts.remove(id)
+        expect(await session.find()).toBeNull()
+        expect((await signIn(store, id)).created).toBe(false)
+      }))
+
+    test('a new password ends the sessions, and a sign-in with the old one that is still running', () =>
+      withOwnStore(async store => {
+        const { id } = await createActive(store, 'Ana')
+        const session = await signIn(store, id)
+        const again = invitation()
+        await store.accounts.invite(id, again)
+        expect(await session.find()).not.toBeNull()
+        await store.accounts.accept(again.digest, 'scrypt$new')
+        expect(await session.find()).toBeNull()
+        expect((await signIn(store, id, HASH)).created).toBe(false)
+        expect((await signIn(store, id, 'scrypt$new')).created).toBe(true)
+      }))
+
+    test('sessions are listed and ended by account', () =>
+      withOwnStore(async store => {
+        const [ana, zoe] = [await createActive(store, 'Ana'), await createActive(store, 'Zoe')]
+        const [one, two, other] = [
+          await signIn(store, ana.id),
+          await signIn(store, ana.id),
+          await signIn(store, zoe.id),
+        ]
+        expect((await store.sessions.list(ana.id, 1_500)).map(({ id }) => id).sort()).toEqual([one.id, two.id].sort())
+        expect(await store.sessions.list(null, 1_500)).toEqual([])
+        await store.sessions.end(other.id, ana.id)
+        await store.sessions.endOthers(ana.id, two.id)
+        await store.sessions.endOthers(null, null)
+        expect(await one.find()).toBeNull()
+        expect([await two.find(), await other.find()]).not.toContain(null)
+        expect(await store.sessions.list(zoe.id, 2_000)).toEqual([])
+      }))
+
+    test('changes are recorded in the audit with their commit, refused ones are not', () =>
+      withOwnStore(async store => {
+        const owner = await createActive(store, 'owner', 'owner')
+        await store.audit.during(newEntry(), () => store.accounts.remove(owner.id))
+        await store.audit.during(newEntry({ action: 'changeAccount' }), () =>
+          store.accounts.change(owner.id, { role: 'owner', instances: null }),
+        )
+        const { data } = await store.audit.list({ limit: 10 }, {})
+        expect(data.map(({ action }) => action)).toEqual(['changeAccount'])
+      }))
+  })
+}

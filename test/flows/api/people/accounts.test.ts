@@ -1,0 +1,143 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { noteSecret } from '../../../logs/log-capture.ts'
+import { ApiHarness } from '../harness.ts'
+import { createPerson, startSession } from './people.ts'
+
+const PASSWORD = 'correct horse battery'
+
+describe('accounts', () => {
+  let api: ApiHarness
+
+  beforeAll(async () => {
+    api = await ApiHarness.start()
+    noteSecret(PASSWORD)
+  })
+  afterAll(() => api[Symbol.asyncDispose]())
+
+  const invite = async (name: string, role = 'viewer', more: object = {}) => {
+    const { status, body } = await api.admin('POST', '/accounts', { name, role, ...more })
+    expect(status).toBe(201)
+    const token = String(body.data.url).split('#')[1]!
+    noteSecret(token)
+    return { id: body.data.account.id as string, url: body.data.url as string, token }
+  }
+  const accept = (token: string, password = PASSWORD) =>
+    api.call({ method: 'POST', path: '/admin/v1/invitations/accept', body: { token, password } })
+  const signIn = (name: string, key: string) =>
+    api.call({ method: 'POST', path: '/admin/v1/session', body: { name, key } })
+  const cookieOf = (answer: { headers: Headers }) => ({
+    cookie: answer.headers.get('set-cookie')!.split(';')[0]!,
+    origin: api.url,
+  })
+
+  test('an invited person sets a password once, is signed in, and can sign in again by name', async () => {
+    const { id, url, token } = await invite('Ana@example.com', 'operator', { instances: ['inst_1'] })
+    expect(url).toMatch(/^\/invitation#[A-Za-z0-9_-]{43}$/)
+    expect((await signIn('ana@example.com', PASSWORD)).status).toBe(401)
+    const accepted = await accept(token)
+    const account = { id, name: 'Ana@example.com', role: 'operator', instances: ['inst_1'] }
+    expect([accepted.status, accepted.body.data.account]).toEqual([200, account])
+    const session = await api.call({ path: '/admin/v1/session', headers: cookieOf(accepted) })
+    expect(session.body.data.account).toEqual(account)
+
+    const again = await accept(token)
+    expect([again.status, again.body.error.code]).toEqual([404, 'invitation_not_found'])
+    expect((await signIn(' ANA@example.com', PASSWORD)).body.data.account).toEqual(account)
+    expect((await signIn('ana@example.com', 'wrong password')).status).toBe(401)
+    expect((await signIn('nobody', PASSWORD)).status).toBe(401)
+    const text = JSON.stringify(api.logged)
+    for (const secret of [token, PASSWORD]) expect(text).not.toContain(secret)
+
+    const { data } = (await api.admin('GET', `/audit?limit=200&by=${id}`)).body
+    expect(data.map((record: { action: string; byName: string }) => [record.action, record.byName])).toEqual([
+      ['signIn', 'Ana@example.com'],
+      ['signIn', 'Ana@example.com'],
+      ['acceptInvitation', 'Ana@example.com'],
+    ])
+  })
+
+  test('a link that has ended is refused, and so are short passwords', async () => {
+    const { id, token } = await invite('late')
+    expect((await accept(token, 'short')).status).toBe(400)
+    await api.store.accounts.invite(id, { digest: randomBytes(32), lastsMs: -1 })
+    expect((await accept(token)).body.error.code).toBe('invitation_not_found')
+  })
+
+  test('guessing links and passwords is limited by address', async () => {
+    await using guessed = await ApiHarness.start()
+    const guess = (path: string, body: object) => guessed.call({ method: 'POST', path: `/admin/v1${path}`, body })
+    const statuses: number[] = []
+    for (let count = 0; count < 6; count += 1) {
+      const token = randomBytes(32).toString('base64url')
+      statuses.push((await guess('/invitations/accept', { token, password: PASSWORD })).status)
+      statuses.push((await guess('/session', { name: `user ${count}`, key: 'a wrong one' })).status)
+    }
+    expect(statuses.slice(0, 10)).toEqual(Array.from({ length: 5 }, () => [404, 401]).flat())
+    expect(statuses.slice(10)).toEqual([429, 429])
+  })
+
+  test('the last owner can be neither removed nor limited; the admin key is always an owner', async () => {
+    const owner = await createPerson(api, 'owner')
+    const refused = [
+      await api.admin('DELETE', `/accounts/${owner.id}`),
+      await api.admin('PUT', `/accounts/${owner.id}/access`, { role: 'viewer' }),
+    ]
+    expect(refused.map(({ status, body }) => [status, body.error.code])).toEqual(Array(2).fill([409, 'last_owner']))
+    const other = await createPerson(api, 'owner')
+    const path = `/admin/v1/accounts/${owner.id}`
+    expect((await api.call({ method: 'DELETE', path, headers: other.headers })).status).toBe(204)
+    expect((await api.call({ path: '/admin/v1/session', headers: owner.headers })).status).toBe(401)
+    expect((await api.admin('GET', '/accounts')).status).toBe(200)
+  })
+
+  test('a change of role takes effect at once, in open sessions too', async () => {
+    const person = await createPerson(api, 'viewer')
+    const create = () => api.call({ method: 'POST', path: '/admin/v1/instances', headers: person.headers, body: {} })
+    expect((await create()).body.error.code).toBe('forbidden')
+    const access = await api.admin('PUT', `/accounts/${person.id}/access`, { role: 'owner' })
+    expect([access.status, access.body.data.role]).toEqual([200, 'owner'])
+    expect((await create()).status).toBe(201)
+    expect((await api.admin('PUT', `/accounts/${person.id}/access`, { role: 'viewer' })).status).toBe(200)
+    expect((await create()).status).toBe(403)
+  })
+
+  test('a person lists and ends only their own sessions, and all others of them at once', async () => {
+    const [ana, zoe] = [await createPerson(api, 'viewer'), await createPerson(api, 'viewer')]
+    const list = async (headers: Record<string, string>) =>
+      (await api.call({ path: '/admin/v1/sessions', headers })).body.data as { id: string; current: boolean }[]
+    const [session] = await list(zoe.headers)
+    await api.call({ method: 'DELETE', path: `/admin/v1/sessions/${session!.id}`, headers: ana.headers })
+    expect(await list(zoe.headers)).toHaveLength(1)
+    const second = await startSession(api, ana.id)
+    expect(await list(ana.headers)).toHaveLength(2)
+    const ended = await api.call({ method: 'DELETE', path: '/admin/v1/sessions', headers: second.headers })
+    expect(ended.status).toBe(204)
+    expect((await api.call({ path: '/admin/v1/session', headers: ana.headers })).status).toBe(401)
+    expect((await list(second.headers)).map(({ current }) => current)).toEqual([true])
+    expect(await list(zoe.headers)).toHaveLength(1)
+  })
+
+  test.each([
+    { name: '' },
+    { role: 'admin' },
+    { role: 'owner', instances: ['inst_1'] },
+    { instances: ['not an ID'] },
+    { instances: 'inst_1' },
+  ])('%j is an invalid request', async change => {
+    const answer = await api.admin('POST', '/accounts', { name: 'x', role: 'viewer', ...change })
+    expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
+  })
+
+  test('names are unique, and unknown accounts are not found', async () => {
+    await invite('Twice')
+    const answer = await api.admin('POST', '/accounts', { name: 'TWICE', role: 'viewer' })
+    expect([answer.status, answer.body.error.code]).toEqual([409, 'account_exists'])
+    const missing = [
+      await api.admin('PUT', '/accounts/acc_missing/access', { role: 'viewer' }),
+      await api.admin('DELETE', '/accounts/acc_missing'),
+      await api.admin('POST', '/accounts/acc_missing/invitation'),
+    ]
+    expect(missing.map(({ body }) => body.error.code)).toEqual(Array(3).fill('account_not_found'))
+  })
+})
