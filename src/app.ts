@@ -10,6 +10,7 @@ import { startAlerts } from './alerts/watch.ts'
 import type { Api } from './api/context.ts'
 import { createServer } from './api/server.ts'
 import type { Settings } from './config.ts'
+import { createConnector } from './connector.ts'
 import { INSTANCE_KINDS } from './domain/instance.ts'
 import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
@@ -22,7 +23,6 @@ import { Readiness } from './ops/readiness.ts'
 import { startRetention } from './ops/retention.ts'
 import { identifyProgram } from './program-files.ts'
 import { Sandbox } from './sandbox/sandbox.ts'
-import type { Lease } from './store/leases/leases.ts'
 import { openStore } from './store/open-store.ts'
 import type { Store } from './store/store.ts'
 import { systemClock } from './webhooks/clock.ts'
@@ -30,7 +30,6 @@ import { Dispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
 import { createAddressGuard } from './webhooks/posting/address-guard.ts'
 import { createPoster } from './webhooks/posting/post.ts'
 import { signatureHeaders, signingKeys } from './webhooks/posting/signature.ts'
-import type { ConnectionNetwork } from './whatsapp/connection/link-manager.ts'
 import { WhatsappThreads } from './whatsapp/threads/whatsapp-threads.ts'
 
 export interface App {
@@ -53,8 +52,6 @@ export interface App {
  * Linux allows at most `net.core.somaxconn`, 4,096 by default; Node's default is 511.
  */
 const LISTEN_BACKLOG = 4_096
-
-const SANDBOX_OFF = 'Sandbox instances are switched off: start Pombal with SANDBOX=on.'
 
 /** The dependencies of every module on this node. */
 interface NodeContext {
@@ -204,8 +201,8 @@ function startSupervisor(
   context: NodeContext,
   { sandbox, lanes, threads }: Pick<RunnerOptions, 'lanes'> & { sandbox: Sandbox | null; threads: WhatsappThreads },
 ): Supervisor {
-  const { logger, store, metrics } = context
-  const connect = createConnector(context, sandbox, threads)
+  const { settings, logger, store, metrics } = context
+  const connect = createConnector(settings, sandbox, threads)
   return new Supervisor({
     leases: store.leases,
     hints: store.hints,
@@ -248,39 +245,6 @@ function openThreads(
   })
   closers.push(() => threads.close())
   return threads
-}
-
-/** Connects instances to WhatsApp or to the sandbox. */
-function createConnector(
-  { settings }: NodeContext,
-  sandbox: Sandbox | null,
-  threads: WhatsappThreads,
-): RunnerOptions['connect'] {
-  return async ({ kind }, lease, ends) => {
-    const network = kind === 'sandbox' ? await openSandbox(sandbox, lease) : whatsappNetwork(settings)
-    const connection = await threads.connect({ lease, network, ...ends })
-    return {
-      start: () => connection.start(),
-      revoke: () => connection.revoke(),
-      get isLinking() {
-        return connection.isLinking
-      },
-      async stop(options) {
-        await connection.stop(options)
-        await sandbox?.leave(lease.instanceId)
-      },
-    }
-  }
-}
-
-async function openSandbox(sandbox: Sandbox | null, lease: Lease): Promise<ConnectionNetwork> {
-  if (!sandbox) return { kind: 'none', cause: 'sandbox_off', reason: SANDBOX_OFF }
-  const { url, scanQr } = await sandbox.openNetwork(lease)
-  return { kind: 'simulated', url, linkBy: scanQr }
-}
-
-function whatsappNetwork({ whatsapp: { url } }: Settings): ConnectionNetwork {
-  return url ? { kind: 'simulated', url } : { kind: 'whatsapp' }
 }
 
 /** Opens the port for metrics without a key, if there is one. @returns the port */

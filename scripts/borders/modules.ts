@@ -46,6 +46,7 @@ export const MODULES: readonly Module[] = [
       'src/alerts',
       'src/api',
       'src/config.ts',
+      'src/connector.ts',
       'src/domain',
       'src/instances',
       'src/keys.ts',
@@ -58,6 +59,11 @@ export const MODULES: readonly Module[] = [
       'src/whatsapp',
     ],
     packages: ['node:crypto', 'node:net', 'node:os', 'node:path', 'node:timers/promises', 'pino'],
+  },
+  {
+    path: 'src/connector.ts',
+    modules: ['src/config.ts', 'src/instances', 'src/sandbox', 'src/store', 'src/whatsapp'],
+    packages: [],
   },
   { path: 'src/config.ts', modules: ['src/domain'], packages: ['ipaddr.js', 'node:fs', 'node:net'] },
   {
