@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { MAX_RETRIES, MAX_RETRY_DELAY_MS, RETRY_DELAYS_MS } from './domain/delivery.ts'
+import { MAX_RETRIES, MAX_RETRY_DELAY_MS, RETRY_DELAYS_MS } from './domain/events/delivery.ts'
 
 const MASTER_KEY_BYTES = 32
 const MIN_ADMIN_KEY_LENGTH = 32

@@ -1,5 +1,5 @@
 import { newWebhookSecret } from '../../src/api/admin/secrets.ts'
-import { incomingBody } from '../../src/domain/event.ts'
+import { incomingBody } from '../../src/domain/events/event.ts'
 import { type InstanceId, newInstanceId, newMessageId } from '../../src/domain/ids.ts'
 import type { IncomingMessage } from '../../src/domain/incoming-message.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'

@@ -8,7 +8,7 @@ import type {
 } from 'fastify'
 import type { Logger } from 'pino'
 import type { Scope } from '../domain/access.ts'
-import type { EventKind, TEST_EVENT } from '../domain/event.ts'
+import type { EventKind, TEST_EVENT } from '../domain/events/event.ts'
 import type { EventId, InstanceId } from '../domain/ids.ts'
 import type { ContactMessage } from '../domain/incoming-message.ts'
 import type { SigningSecrets } from '../domain/instance.ts'

@@ -2,8 +2,8 @@ import { parseRecipient } from '../domain/recipient.ts'
 import { Refusal } from '../domain/refusal.ts'
 import type { ApiOptions } from './context.ts'
 import { invalid } from './http/error-handler.ts'
+import { MAX_URL_LENGTH } from './resources/events/webhook.ts'
 import { MAX_TEXT_UNITS } from './resources/message.ts'
-import { MAX_URL_LENGTH } from './resources/webhook.ts'
 
 const MAX_NAME_CHARACTERS = 100
 const CONTROL_CHARACTER = /\p{Cc}/u

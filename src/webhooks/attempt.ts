@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import type { AfterAttempt } from '../domain/delivery.ts'
-import { afterAttempt } from '../domain/delivery.ts'
+import type { AfterAttempt } from '../domain/events/delivery.ts'
+import { afterAttempt } from '../domain/events/delivery.ts'
 import type { AttemptRecord, DueDelivery } from '../store/deliveries/deliveries.ts'
 import type { Clock } from './clock.ts'
 import type { Poster, PostOutcome } from './posting/post.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { CreepingClock, gaps, OK, REFUSED, setUp } from '../../test/dispatcher-harness.ts'
-import { RETRY_DELAYS_MS } from '../domain/delivery.ts'
+import { RETRY_DELAYS_MS } from '../domain/events/delivery.ts'
 
 describe('the schedule', () => {
   test('six attempts, each exactly its delay after the end of the previous one, then exhausted', async () => {

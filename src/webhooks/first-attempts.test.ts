@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { DEFAULT_ENDPOINT } from '../domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../domain/events/endpoint.ts'
 import type { DueDelivery } from '../store/deliveries/deliveries.ts'
 import { FirstAttempts } from './first-attempts.ts'
 

@@ -1,4 +1,4 @@
-import { DEFAULT_ENDPOINT } from '../domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../domain/events/endpoint.ts'
 import type { EndpointId, InstanceId } from '../domain/ids.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { EndedAttempt } from './attempt.ts'

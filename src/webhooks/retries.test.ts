@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { DEFAULT_ENDPOINT } from '../domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../domain/events/endpoint.ts'
 import type { DueDelivery } from '../store/deliveries/deliveries.ts'
 import { Retries } from './retries.ts'
 

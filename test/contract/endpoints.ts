@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DEFAULT_ENDPOINT, DEFAULT_EVENTS, MAX_ENDPOINTS } from '../../src/domain/endpoint.ts'
+import { DEFAULT_ENDPOINT, DEFAULT_EVENTS, MAX_ENDPOINTS } from '../../src/domain/events/endpoint.ts'
 import { newEndpointId } from '../../src/domain/ids.ts'
 import type { DueDelivery } from '../../src/store/deliveries/deliveries.ts'
 import type { EndpointSettings } from '../../src/store/endpoints/endpoints.ts'

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll } from 'vitest'
-import { DEFAULT_ENDPOINT } from '../../src/domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../src/domain/events/endpoint.ts'
 import { type InstanceId, newInstanceId, newMessageId } from '../../src/domain/ids.ts'
 import type { IncomingMessage } from '../../src/domain/incoming-message.ts'
 import type { SigningSecrets } from '../../src/domain/instance.ts'

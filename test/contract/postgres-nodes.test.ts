@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
-import { DEFAULT_ENDPOINT } from '../../src/domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../src/domain/events/endpoint.ts'
 import { newEndpointId } from '../../src/domain/ids.ts'
 import { LeaseLost, StoreUnavailable, WrongMasterKey } from '../../src/store/errors.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'

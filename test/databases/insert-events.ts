@@ -1,4 +1,4 @@
-import { MAX_EVENT_TEXT_UNITS } from '../../src/domain/event.ts'
+import { MAX_EVENT_TEXT_UNITS } from '../../src/domain/events/event.ts'
 import { firstEventId, firstMessageId } from '../../src/domain/ids.ts'
 import type { StoreKind } from './database.ts'
 

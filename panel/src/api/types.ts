@@ -1,16 +1,11 @@
 import type { ConnectionCause, ConnectionState } from '../../../src/domain/connection.ts'
-import type { DeliveryState } from '../../../src/domain/delivery.ts'
-import type { EventKind } from '../../../src/domain/event.ts'
+import type { DeliveryState } from '../../../src/domain/events/delivery.ts'
+import type { EventKind } from '../../../src/domain/events/event.ts'
 import type { InstanceKind } from '../../../src/domain/instance.ts'
 import type { FailureCode, MessageState } from '../../../src/domain/message.ts'
 import type { RefusalCode } from '../../../src/domain/refusal.ts'
 
-export type {
-  AccountView as Account,
-  InvitedAccountView as InvitedAccount,
-} from '../../../src/api/resources/account.ts'
 export type { ActivityView as Activity } from '../../../src/api/resources/activity.ts'
-export type { AdminWebhookView as Webhook } from '../../../src/api/resources/admin-webhook.ts'
 export type {
   AlertRuleView as AlertRule,
   AlertTargetView as AlertTarget,
@@ -18,24 +13,24 @@ export type {
   CreatedAlertTargetView as CreatedAlertTarget,
   NewAlertTargetBody as NewAlertTarget,
 } from '../../../src/api/resources/alert.ts'
-export type { ApiKeyView as ApiKey, CreatedApiKeyView as CreatedApiKey } from '../../../src/api/resources/api-key.ts'
 export type {
   AttentionView as Attention,
   TroubleView as TroubledInstance,
 } from '../../../src/api/resources/attention.ts'
-export type { AuditCheckView as AuditCheck, AuditRecordView as AuditRecord } from '../../../src/api/resources/audit.ts'
 export type { ConnectionView as Connection } from '../../../src/api/resources/connection.ts'
 export type {
   ConversationLineView as ConversationLine,
   ConversationView as Conversation,
   SandboxPhoneView as SandboxPhone,
 } from '../../../src/api/resources/conversation.ts'
+export type { AdminWebhookView as Webhook } from '../../../src/api/resources/events/admin-webhook.ts'
 export type {
   AttemptView as Attempt,
   DeliveryView as Delivery,
   EventDetailView as EventDetail,
   EventView as Event,
-} from '../../../src/api/resources/event.ts'
+} from '../../../src/api/resources/events/event.ts'
+export type { WebhookTestView as WebhookTest } from '../../../src/api/resources/events/webhook-test.ts'
 export type { HealthView as Health } from '../../../src/api/resources/health.ts'
 export type {
   CreatedInstanceView as CreatedInstance,
@@ -43,13 +38,27 @@ export type {
 } from '../../../src/api/resources/instance.ts'
 export type { MessageView as Message } from '../../../src/api/resources/message.ts'
 export type { MessageLifeView as MessageLife } from '../../../src/api/resources/message-life.ts'
-export type { ListedSessionView as ListedSession, SessionView as Session } from '../../../src/api/resources/session.ts'
+export type {
+  AccountView as Account,
+  InvitedAccountView as InvitedAccount,
+} from '../../../src/api/resources/people/account.ts'
+export type {
+  ApiKeyView as ApiKey,
+  CreatedApiKeyView as CreatedApiKey,
+} from '../../../src/api/resources/people/api-key.ts'
+export type {
+  AuditCheckView as AuditCheck,
+  AuditRecordView as AuditRecord,
+} from '../../../src/api/resources/people/audit.ts'
+export type {
+  ListedSessionView as ListedSession,
+  SessionView as Session,
+} from '../../../src/api/resources/people/session.ts'
 export type {
   DeliveryCountsView as DeliveryCounts,
   StatisticsBucketView as StatisticsBucket,
   StatisticsView as Statistics,
 } from '../../../src/api/resources/statistics.ts'
-export type { WebhookTestView as WebhookTest } from '../../../src/api/resources/webhook-test.ts'
 export type {
   ConnectionCause,
   ConnectionState,

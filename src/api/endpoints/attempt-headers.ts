@@ -2,7 +2,7 @@ import type { InstanceId } from '../../domain/ids.ts'
 import type { AttemptRecord } from '../../store/deliveries/deliveries.ts'
 import type { EventDetail } from '../../store/events/events.ts'
 import type { ApiContext } from '../context.ts'
-import type { HeadersOfAttempt } from '../resources/event.ts'
+import type { HeadersOfAttempt } from '../resources/events/event.ts'
 
 /** Recreates the headers of past attempts from the body, the time and the secrets that were in force. */
 export async function createHeadersOf(

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { ALL_EVENTS, EVENT_GROUPS, isPattern } from '../../domain/endpoint.ts'
+import { ALL_EVENTS, EVENT_GROUPS, isPattern } from '../../domain/events/endpoint.ts'
 import { newEndpointId } from '../../domain/ids.ts'
 import { Refusal } from '../../domain/refusal.ts'
 import { newWebhookSecret } from '../admin/secrets.ts'
@@ -12,7 +12,7 @@ import {
   endpointSchema,
   endpointView,
   newEndpointSchema,
-} from '../resources/endpoint.ts'
+} from '../resources/events/endpoint.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 import { type EndpointScope, endpointIdOf, getEndpointOrRefuse, refuseBesideOldNodes } from './scope.ts'
 

@@ -1,8 +1,8 @@
-import type { Endpoint } from '../../domain/endpoint.ts'
-import { TEST_EVENT, testBody } from '../../domain/event.ts'
+import type { Endpoint } from '../../domain/events/endpoint.ts'
+import { TEST_EVENT, testBody } from '../../domain/events/event.ts'
 import { newEventId } from '../../domain/ids.ts'
 import type { ApiContext } from '../context.ts'
-import type { WebhookTestView } from '../resources/webhook-test.ts'
+import type { WebhookTestView } from '../resources/events/webhook-test.ts'
 
 /** Posts one signed test event at once, also to an inactive endpoint. @returns null if the endpoint is gone */
 export async function postTest(

@@ -4,8 +4,8 @@ import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
 import type { RedeliverOutcome } from '../../store/deliveries/deliveries.ts'
 import type { ApiContext, ApiSettings } from '../context.ts'
 import { isId } from '../input.ts'
-import { endpointIdSchema } from '../resources/endpoint.ts'
-import { eventIdSchema } from '../resources/event.ts'
+import { endpointIdSchema } from '../resources/events/endpoint.ts'
+import { eventIdSchema } from '../resources/events/event.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 
 const REFUSED = {

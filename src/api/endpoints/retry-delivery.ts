@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { parseDeliveryId } from '../../domain/ids.ts'
 import { Refusal } from '../../domain/refusal.ts'
 import type { Api, ApiContext } from '../context.ts'
-import { deliveryIdSchema } from '../resources/event.ts'
+import { deliveryIdSchema } from '../resources/events/event.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 import type { EndpointScope } from './scope.ts'
 

@@ -1,7 +1,7 @@
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { TString } from 'typebox'
 import type { Scope } from '../../domain/access.ts'
-import type { Endpoint } from '../../domain/endpoint.ts'
+import type { Endpoint } from '../../domain/events/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
 import type { ApiContext } from '../context.ts'

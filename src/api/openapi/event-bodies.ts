@@ -9,7 +9,7 @@ import {
   incomingBody,
   MAX_EVENT_TEXT_UNITS,
   progressBody,
-} from '../../domain/event.ts'
+} from '../../domain/events/event.ts'
 import { messageFailure } from '../../domain/message.ts'
 import type { DocumentedSettings } from '../context.ts'
 import { senderProperties } from '../resources/incoming-message.ts'
@@ -18,7 +18,7 @@ import { failureSchema, messageIdSchema, recipientSchema } from '../resources/me
 import { moment, nullable, oneOf } from '../resources/schema-kit.ts'
 import { delaysInWords, durationInWords } from './in-words.ts'
 
-/** The documented body of one event kind (contract §4), as `domain/event.ts` writes it. */
+/** The documented body of one event kind (contract §4), as `domain/events/event.ts` writes it. */
 interface EventDoc {
   summary: string
   schema: object

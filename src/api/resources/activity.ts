@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { DELIVERY_HEALTHS, deliveryHealth } from '../../domain/delivery.ts'
+import { DELIVERY_HEALTHS, deliveryHealth } from '../../domain/events/delivery.ts'
 import type { InstanceActivity } from '../../store/statistics/statistics.ts'
 import { instanceIdSchema } from './instance.ts'
 import { moment, nullable, oneOf, toIsoOrNull } from './schema-kit.ts'

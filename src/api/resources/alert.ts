@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { ALERT_CHANNELS, ALERT_RULES, type AlertDelays, MAX_ALERT_DELAY_MINUTES } from '../../domain/alert.ts'
 import type { AlertTarget, ListedAlert } from '../../store/alerts/alerts.ts'
+import { MAX_URL_LENGTH } from './events/webhook.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
-import { MAX_URL_LENGTH } from './webhook.ts'
 
 const MAX_ADDRESS_LENGTH = 320
 

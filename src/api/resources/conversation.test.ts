@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { incomingBody } from '../../domain/event.ts'
+import { incomingBody } from '../../domain/events/event.ts'
 import type { Message } from '../../domain/message.ts'
 import { conversationViews } from './conversation.ts'
 

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import type { Message } from '../../domain/message.ts'
 import type { MessageEvent } from '../../store/messages/messages.ts'
-import { deliverySchema, deliveryView, eventIdSchema, eventKindSchema } from './event.ts'
+import { deliverySchema, deliveryView, eventIdSchema, eventKindSchema } from './events/event.ts'
 import { messageProperties, messageView } from './message.ts'
 import { moment, nullable, toIso } from './schema-kit.ts'
 

@@ -3,7 +3,7 @@ import { Refusal } from '../../domain/refusal.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { createHeadersOf } from '../endpoints/attempt-headers.ts'
 import { isId } from '../input.ts'
-import { eventDetailSchema, eventDetailView, eventIdSchema } from '../resources/event.ts'
+import { eventDetailSchema, eventDetailView, eventIdSchema } from '../resources/events/event.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 
 export function getEvent(api: Api, context: ApiContext): void {

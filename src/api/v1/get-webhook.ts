@@ -1,7 +1,7 @@
 import { Refusal } from '../../domain/refusal.ts'
 import type { Api, ApiContext } from '../context.ts'
+import { webhookSchema, webhookView } from '../resources/events/webhook.ts'
 import { dataOf } from '../resources/schema-kit.ts'
-import { webhookSchema, webhookView } from '../resources/webhook.ts'
 import { ownInstanceParams, requireOwnInstance } from './own-instance.ts'
 
 export function getWebhook(api: Api, { store }: ApiContext): void {

@@ -7,7 +7,7 @@ import {
   redeliveryBody,
   redeliveryResponse,
 } from '../endpoints/redeliver.ts'
-import { eventIdSchema } from '../resources/event.ts'
+import { eventIdSchema } from '../resources/events/event.ts'
 
 export function redeliverOwnEvent(api: Api, context: ApiContext): void {
   api.post(

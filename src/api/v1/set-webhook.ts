@@ -2,8 +2,8 @@ import { Type } from 'typebox'
 import { Refusal } from '../../domain/refusal.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { checkWebhookUrl } from '../input.ts'
+import { urlSchema, webhookSchema, webhookView } from '../resources/events/webhook.ts'
 import { dataOf } from '../resources/schema-kit.ts'
-import { urlSchema, webhookSchema, webhookView } from '../resources/webhook.ts'
 import { ownInstanceParams, requireOwnInstance } from './own-instance.ts'
 
 export function setWebhook(api: Api, context: ApiContext): void {

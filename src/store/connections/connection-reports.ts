@@ -1,5 +1,5 @@
 import { type Reported, reportOf } from '../../domain/connection.ts'
-import { connectionBody } from '../../domain/event.ts'
+import { connectionBody } from '../../domain/events/event.ts'
 import { type InstanceId, newEventId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'

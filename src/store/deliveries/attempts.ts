@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { AfterAttempt } from '../../domain/delivery.ts'
+import type { AfterAttempt } from '../../domain/events/delivery.ts'
 import { fenced, type Operation } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'

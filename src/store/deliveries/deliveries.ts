@@ -1,5 +1,5 @@
-import type { AfterAttempt, DeliveryState, Redeliverable } from '../../domain/delivery.ts'
-import type { EventKind } from '../../domain/event.ts'
+import type { AfterAttempt, DeliveryState, Redeliverable } from '../../domain/events/delivery.ts'
+import type { EventKind } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId } from '../../domain/ids.ts'
 import type { Lease } from '../leases/leases.ts'
 

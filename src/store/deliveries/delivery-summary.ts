@@ -1,5 +1,5 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
-import type { DeliveryFilter } from '../../domain/delivery.ts'
+import type { DeliveryFilter } from '../../domain/events/delivery.ts'
 import type { Database } from '../engine/schema/database.ts'
 import type { Readiness } from '../engine/schema/events.ts'
 import type { DeliverySummary } from './deliveries.ts'

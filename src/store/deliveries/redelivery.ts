@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { Redeliverable } from '../../domain/delivery.ts'
-import { isSubscribed } from '../../domain/endpoint.ts'
+import type { Redeliverable } from '../../domain/events/delivery.ts'
+import { isSubscribed } from '../../domain/events/endpoint.ts'
 import { type EndpointId, type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import { type Subscription, Subscriptions } from '../endpoints/subscriptions.ts'
 import type { Transaction } from '../engine/backend.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Backend } from '../engine/backend.ts'
 import type { RowsStatement, Statement, Statements } from '../engine/statement.ts'

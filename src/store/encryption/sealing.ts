@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
-import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { ownBytes } from '../../kit/own-bytes.ts'

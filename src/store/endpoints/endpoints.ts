@@ -1,4 +1,4 @@
-import type { Endpoint } from '../../domain/endpoint.ts'
+import type { Endpoint } from '../../domain/events/endpoint.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import type { SigningSecrets } from '../../domain/instance.ts'
 

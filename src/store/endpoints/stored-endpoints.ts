@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { DEFAULT_ENDPOINT, type Endpoint, MAX_ENDPOINTS } from '../../domain/endpoint.ts'
+import { DEFAULT_ENDPOINT, type Endpoint, MAX_ENDPOINTS } from '../../domain/events/endpoint.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import { PREVIOUS_SECRET_MS } from '../../domain/instance.ts'
 import { endpointSecretPlace } from '../encryption/sealing.ts'

@@ -1,4 +1,4 @@
-import { DEFAULT_ENDPOINT, DEFAULT_EVENTS } from '../../domain/endpoint.ts'
+import { DEFAULT_ENDPOINT, DEFAULT_EVENTS } from '../../domain/events/endpoint.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { otherSideOf } from '../../domain/event.ts'
+import { otherSideOf } from '../../domain/events/event.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
 import type { AttemptRecord, DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Core } from '../engine/core.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { EventKind } from '../../domain/event.ts'
+import type { EventKind } from '../../domain/events/event.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 import type { FeedPage, FeedQuery } from './events.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { isSubscribed } from '../../domain/endpoint.ts'
-import type { EventKind } from '../../domain/event.ts'
+import { isSubscribed } from '../../domain/events/endpoint.ts'
+import type { EventKind } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import { type Subscription, Subscriptions } from '../endpoints/subscriptions.ts'
 import type { Transaction } from '../engine/backend.ts'

@@ -1,5 +1,5 @@
-import type { DeliveryFilter } from '../../domain/delivery.ts'
-import type { EventKind } from '../../domain/event.ts'
+import type { DeliveryFilter } from '../../domain/events/delivery.ts'
+import type { EventKind } from '../../domain/events/event.ts'
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
 import type { AttemptRecord, DeliverySummary } from '../deliveries/deliveries.ts'

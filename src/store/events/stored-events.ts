@@ -1,6 +1,6 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
-import type { DeliveryFilter } from '../../domain/delivery.ts'
-import { type EventKind, otherSideOf } from '../../domain/event.ts'
+import type { DeliveryFilter } from '../../domain/events/delivery.ts'
+import { type EventKind, otherSideOf } from '../../domain/events/event.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
 import { type SummaryRow, toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'

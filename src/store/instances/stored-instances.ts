@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { currentState, type StoredConnectionState } from '../../domain/connection.ts'
-import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Instance, InstanceKind, Webhook } from '../../domain/instance.ts'
 import { currentStateOf } from '../connections/current-state.ts'

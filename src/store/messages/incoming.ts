@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
-import { incomingBody } from '../../domain/event.ts'
+import { incomingBody } from '../../domain/events/event.ts'
 import { type InstanceId, type MessageId, newEventId, newMessageId } from '../../domain/ids.ts'
 import { type IncomingMessage, incomingKeys } from '../../domain/incoming-message.ts'
 import type { Transaction } from '../engine/backend.ts'

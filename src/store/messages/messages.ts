@@ -1,4 +1,4 @@
-import type { EventKind } from '../../domain/event.ts'
+import type { EventKind } from '../../domain/events/event.ts'
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
 import type { Message, MessageContent, MessageFailure, MessageProgress, MessageState } from '../../domain/message.ts'

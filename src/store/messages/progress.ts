@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import { failureBody, progressBody } from '../../domain/event.ts'
+import { failureBody, progressBody } from '../../domain/events/event.ts'
 import { type InstanceId, type MessageId, newEventId } from '../../domain/ids.ts'
 import {
   canFail,

@@ -1,5 +1,5 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
-import { EVENT_KINDS } from '../../domain/event.ts'
+import { EVENT_KINDS } from '../../domain/events/event.ts'
 import { firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
 import type { Message, MessageFailure, MessageProgress } from '../../domain/message.ts'
 import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'

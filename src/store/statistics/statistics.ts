@@ -1,5 +1,5 @@
 import type { ConnectionCause, ConnectionState } from '../../domain/connection.ts'
-import type { RecentDeliveries } from '../../domain/delivery.ts'
+import type { RecentDeliveries } from '../../domain/events/delivery.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Instance } from '../../domain/instance.ts'
 

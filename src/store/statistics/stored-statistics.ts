@@ -1,5 +1,5 @@
 import { type AliasedExpression, type RawBuilder, sql } from 'kysely'
-import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import { type EventId, firstEventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import { joinLatestDelivery } from '../deliveries/delivery-summary.ts'

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { CONNECTION_STATES, type ConnectionState } from '../../domain/connection.ts'
-import { DEFAULT_ENDPOINT } from '../../domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import { currentStateOf } from '../connections/current-state.ts'
 import type { Core } from '../engine/core.ts'
 import { MAX_TOTAL, type StoreTotals } from './statistics.ts'

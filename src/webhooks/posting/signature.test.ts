@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { newWebhookSecret } from '../../api/admin/secrets.ts'
-import type { EventKind } from '../../domain/event.ts'
+import type { EventKind } from '../../domain/events/event.ts'
 import { signatureHeaders, signingKeys } from './signature.ts'
 
 interface Vector {

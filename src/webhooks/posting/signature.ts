@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { ALERT_POST } from '../../domain/alert.ts'
-import type { EventKind, TEST_EVENT } from '../../domain/event.ts'
+import type { EventKind, TEST_EVENT } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId } from '../../domain/ids.ts'
 import type { SigningSecrets } from '../../domain/instance.ts'
 import type { Endpoints } from '../../store/endpoints/endpoints.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { MAX_EVENT_TEXT_UNITS } from '../../../src/domain/event.ts'
+import { MAX_EVENT_TEXT_UNITS } from '../../../src/domain/events/event.ts'
 import { newEventId } from '../../../src/domain/ids.ts'
 import type { IncomingMessage } from '../../../src/domain/incoming-message.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'

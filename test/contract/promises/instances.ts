@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ConnectionState } from '../../../src/domain/connection.ts'
-import { DEFAULT_ENDPOINT } from '../../../src/domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
 import { InvalidCursor, LeaseLost } from '../../../src/store/errors.ts'
 import {
   accept,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { DEFAULT_ENDPOINT } from '../../../src/domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
 import { type RotationOptions, rotateMasterKey } from '../../../src/store/encryption/key-rotation.ts'
 import { KeyRotationUnfinished, OtherRotation, WrongMasterKey } from '../../../src/store/errors.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { EVENT_KINDS, failureBody, incomingBody, progressBody } from '../../../src/domain/event.ts'
+import { EVENT_KINDS, failureBody, incomingBody, progressBody } from '../../../src/domain/events/event.ts'
 import { INCOMING_TYPES } from '../../../src/domain/incoming-message.ts'
 import { FAILURE_CODES, messageFailure } from '../../../src/domain/message.ts'
 import { ApiDocument, type OpenApi } from './document.ts'

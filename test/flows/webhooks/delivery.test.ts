@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, expect, inject, test } from 'vitest'
 import { newWebhookSecret } from '../../../src/api/admin/secrets.ts'
-import { DEFAULT_ENDPOINT } from '../../../src/domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { STORES } from '../../databases/database.ts'
 import { createReceiver, eventOf, isSigned, isStandardSigned, type ReceivedRequest } from '../../receiver.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import { newWebhookSecret } from '../../../src/api/admin/secrets.ts'
-import { DEFAULT_ENDPOINT } from '../../../src/domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
 import { newEndpointId } from '../../../src/domain/ids.ts'
 import type { EndpointSettings } from '../../../src/store/endpoints/endpoints.ts'
 import { STORES } from '../../databases/database.ts'

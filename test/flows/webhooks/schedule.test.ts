@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, expect, inject, test } from 'vitest'
-import { RETRY_DELAYS_MS } from '../../../src/domain/delivery.ts'
+import { RETRY_DELAYS_MS } from '../../../src/domain/events/delivery.ts'
 import { STORES } from '../../databases/database.ts'
 import { TEST_WITHIN_MS } from '../../deadlines.ts'
 import { createReceiver } from '../../receiver.ts'

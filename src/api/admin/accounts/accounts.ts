@@ -7,6 +7,7 @@ import type { AccountChange } from '../../../store/accounts/accounts.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
 import { isId, parseName } from '../../input.ts'
+import { pageOf } from '../../resources/page.ts'
 import {
   accountInstancesSchema,
   accountNameSchema,
@@ -14,8 +15,7 @@ import {
   accountView,
   invitedAccountSchema,
   roleSchema,
-} from '../../resources/account.ts'
-import { pageOf } from '../../resources/page.ts'
+} from '../../resources/people/account.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { tokenDigest } from '../../token.ts'
 import { noteForAudit } from '../audit/record-changes.ts'

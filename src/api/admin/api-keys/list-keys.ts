@@ -1,7 +1,7 @@
 import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
-import { apiKeySchema, apiKeyView } from '../../resources/api-key.ts'
 import { pageOf } from '../../resources/page.ts'
+import { apiKeySchema, apiKeyView } from '../../resources/people/api-key.ts'
 import { instanceParams, orNotFound } from '../instances/instance-params.ts'
 
 export function listKeys(api: Api, { store }: ApiContext): void {

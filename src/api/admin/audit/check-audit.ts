@@ -1,6 +1,6 @@
 import { shareCalls } from '../../../kit/share-calls.ts'
 import type { Api, ApiContext } from '../../context.ts'
-import { auditCheckSchema } from '../../resources/audit.ts'
+import { auditCheckSchema } from '../../resources/people/audit.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 
 export function checkAudit(api: Api, { store }: ApiContext): void {

@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkFilterText, parseMoment } from '../../input.ts'
-import { auditRecordSchema, auditRecordView } from '../../resources/audit.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
+import { auditRecordSchema, auditRecordView } from '../../resources/people/audit.ts'
 import { moment } from '../../resources/schema-kit.ts'
 
 const MAX_FILTER_LENGTH = 100

@@ -2,7 +2,7 @@ import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { createHeadersOf } from '../../endpoints/attempt-headers.ts'
 import { isId } from '../../input.ts'
-import { eventDetailSchema, eventDetailView } from '../../resources/event.ts'
+import { eventDetailSchema, eventDetailView } from '../../resources/events/event.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { eventParams, getInstanceOrRefuse } from '../instances/instance-params.ts'
 

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { REDELIVERABLE } from '../../../domain/delivery.ts'
+import { REDELIVERABLE } from '../../../domain/events/delivery.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { parseMoment } from '../../input.ts'

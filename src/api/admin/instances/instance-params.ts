@@ -3,7 +3,7 @@ import type { Instance } from '../../../domain/instance.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Store } from '../../../store/store.ts'
 import { isId } from '../../input.ts'
-import { eventIdSchema } from '../../resources/event.ts'
+import { eventIdSchema } from '../../resources/events/event.ts'
 import { instanceIdSchema } from '../../resources/instance.ts'
 
 export const instanceParams = Type.Object({ id: instanceIdSchema })

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
-import { sessionParams } from '../../resources/session.ts'
+import { sessionParams } from '../../resources/people/session.ts'
 
 export function endSession(api: Api, { store }: ApiContext): void {
   api.delete(

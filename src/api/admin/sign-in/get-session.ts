@@ -1,7 +1,7 @@
 import type { AccountAccess } from '../../../store/accounts/accounts.ts'
 import type { Api, ApiContext } from '../../context.ts'
+import { type SessionView, sessionSchema } from '../../resources/people/session.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { type SessionView, sessionSchema } from '../../resources/session.ts'
 
 /** @param id null for a caller with the admin key */
 export async function findSessionView(

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
+import { listedSessionSchema, listedSessionView } from '../../resources/people/session.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { listedSessionSchema, listedSessionView } from '../../resources/session.ts'
 
 export function listSessions(api: Api, { store, now }: ApiContext): void {
   api.get(

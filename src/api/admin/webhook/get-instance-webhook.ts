@@ -1,6 +1,6 @@
 import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
-import { adminWebhookSchema } from '../../resources/admin-webhook.ts'
+import { adminWebhookSchema } from '../../resources/events/admin-webhook.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { instanceParams, orNotFound } from '../instances/instance-params.ts'
 import { showWebhook } from './show-webhook.ts'

@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkWebhookUrl, isId } from '../../input.ts'
-import { adminWebhookSchema } from '../../resources/admin-webhook.ts'
+import { adminWebhookSchema } from '../../resources/events/admin-webhook.ts'
+import { urlSchema } from '../../resources/events/webhook.ts'
 import { dataOf, nullable } from '../../resources/schema-kit.ts'
-import { urlSchema } from '../../resources/webhook.ts'
 import { instanceParams, orNotFound } from '../instances/instance-params.ts'
 import { showWebhook } from './show-webhook.ts'
 

@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify'
-import { DEFAULT_ENDPOINT } from '../../../domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../../domain/events/endpoint.ts'
 import type { Webhook } from '../../../domain/instance.ts'
 import type { ApiContext } from '../../context.ts'
-import { type AdminWebhookView, adminWebhookView } from '../../resources/admin-webhook.ts'
+import { type AdminWebhookView, adminWebhookView } from '../../resources/events/admin-webhook.ts'
 import { hasRole } from '../access/authorize.ts'
 
 /** Only owners get the secret. */

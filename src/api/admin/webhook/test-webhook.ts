@@ -1,10 +1,10 @@
-import { DEFAULT_ENDPOINT } from '../../../domain/endpoint.ts'
+import { DEFAULT_ENDPOINT } from '../../../domain/events/endpoint.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { postTest } from '../../endpoints/post-test.ts'
 import { isId } from '../../input.ts'
+import { webhookTestSchema } from '../../resources/events/webhook-test.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { webhookTestSchema } from '../../resources/webhook-test.ts'
 import { instanceParams, orNotFound } from '../instances/instance-params.ts'
 
 export function testWebhook(api: Api, context: ApiContext): void {

@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { EventKind } from '../../../domain/event.ts'
+import type { EventKind } from '../../../domain/events/event.ts'
 import type { InstanceId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { FeedEvent, FeedPage, FeedQuery } from '../../../store/events/events.ts'

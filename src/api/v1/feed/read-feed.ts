@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
 import { sendShared } from '../../http/limits/large-answers.ts'
-import { feedPageSchema, feedQuery } from '../../resources/feed.ts'
+import { feedPageSchema, feedQuery } from '../../resources/events/feed.ts'
 import { FeedCursor, parseCursor, toJson } from './feed-cursor.ts'
 import type { FeedReaders } from './feed-readers.ts'
 

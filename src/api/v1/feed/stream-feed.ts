@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { FeedPage } from '../../../store/events/events.ts'
 import type { Api, ApiContext } from '../../context.ts'
-import { feedQuery } from '../../resources/feed.ts'
+import { feedQuery } from '../../resources/events/feed.ts'
 import { FeedCursor, parseCursor, toJson } from './feed-cursor.ts'
 import type { FeedReaders } from './feed-readers.ts'
 

@@ -1,6 +1,6 @@
 import { type Generated, sql } from 'kysely'
-import { DEFAULT_EVENTS } from '../../../domain/endpoint.ts'
-import type { EventKind } from '../../../domain/event.ts'
+import { DEFAULT_EVENTS } from '../../../domain/events/endpoint.ts'
+import type { EventKind } from '../../../domain/events/event.ts'
 import type { EndpointId } from '../../../domain/ids.ts'
 
 export interface EventsTable {

@@ -1,0 +1,27 @@
+import { type Static, Type } from 'typebox'
+import { PREVIOUS_SECRET_MS, type Webhook } from '../../../domain/instance.ts'
+import { moment, nullable, toIsoOrNull } from '../schema-kit.ts'
+import { webhookSchema, webhookView } from './webhook.ts'
+
+export const adminWebhookSchema = Type.Object(
+  {
+    ...webhookSchema.properties,
+    secret: nullable(webhookSchema.properties.secret),
+    previousSecretUntil: nullable(
+      moment('Until when the previous secret signs too, in `webhook-signature`; null if there is none.'),
+    ),
+  },
+  {
+    title: 'AdminWebhook',
+    description:
+      'The webhook of an instance, with the overlap of a new secret. `secret` is null for operators and viewers.',
+  },
+)
+
+export type AdminWebhookView = Static<typeof adminWebhookSchema>
+
+/** @param secretChangedAt null if it is the original one */
+export function adminWebhookView(webhook: Webhook, secretChangedAt: number | null, now: number): AdminWebhookView {
+  const until = secretChangedAt === null ? 0 : secretChangedAt + PREVIOUS_SECRET_MS
+  return { ...webhookView(webhook), previousSecretUntil: toIsoOrNull(until > now ? until : null) }
+}

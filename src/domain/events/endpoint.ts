@@ -1,0 +1,54 @@
+import type { EndpointId, InstanceId } from '../ids.ts'
+import { EVENT_KINDS, type EventKind } from './event.ts'
+
+/** The endpoint that `/v1/webhooks/{instanceId}` reads and sets. It exists while it has a URL. */
+export const DEFAULT_ENDPOINT: EndpointId = 'endpoint_default'
+
+/** Endpoints of one instance. Setting the default one's URL is never refused for this. */
+export const MAX_ENDPOINTS = 10
+export const MAX_PATTERNS = 50
+export const MAX_DESCRIPTION_UNITS = 500
+
+/** The kinds of the contract. The default endpoint receives no others unless its filter is changed. */
+export const DEFAULT_EVENTS: readonly string[] = [
+  'message.received',
+  'message.sent',
+  'message.delivered',
+  'message.read',
+  'message.failed',
+] satisfies EventKind[]
+
+export const ALL_EVENTS = '*'
+
+/** A URL that receives the events of an instance, with a secret, an order, retries and a log of its own. */
+export interface Endpoint {
+  instanceId: InstanceId
+  id: EndpointId
+  url: string
+  secret: string
+  /** Until when the former secret signs too; null if there is none. */
+  previousSecretUntil: number | null
+  /** Kinds, groups (`message.*`) or `*`. */
+  events: readonly string[]
+  /** False: deliveries are created and held. */
+  active: boolean
+  description: string | null
+  createdAt: number
+}
+
+/** Whether an endpoint with this filter receives events of this kind. */
+export function isSubscribed(events: readonly string[], kind: string): boolean {
+  return events.some(pattern => {
+    if (pattern === ALL_EVENTS || pattern === kind) return true
+    return pattern.endsWith('.*') && kind.startsWith(pattern.slice(0, -1))
+  })
+}
+
+/** The groups that a filter may name. */
+export const EVENT_GROUPS: readonly string[] = [
+  ...new Set([...EVENT_KINDS, 'instance.connected'].map(kind => `${kind.split('.')[0]}.*`)),
+]
+
+export function isPattern(text: string): boolean {
+  return text === ALL_EVENTS || EVENT_GROUPS.includes(text) || (EVENT_KINDS as readonly string[]).includes(text)
+}

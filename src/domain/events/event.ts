@@ -1,0 +1,109 @@
+import type { InstanceId, MessageId } from '../ids.ts'
+import { type IncomingMessage, phoneOf } from '../incoming-message.ts'
+import type { MessageFailure, MessageProgress } from '../message.ts'
+
+/** The events that report a change of an instance's connection. */
+export const INSTANCE_EVENT_KINDS = [
+  'instance.linking',
+  'instance.connected',
+  'instance.restricted',
+  'instance.disconnected',
+  'instance.stopped',
+  'instance.logged_out',
+] as const
+export type InstanceEventKind = (typeof INSTANCE_EVENT_KINDS)[number]
+
+/** The kinds of one message's events are in the order in which they happen. */
+export const EVENT_KINDS = [
+  'message.received',
+  'message.sent',
+  'message.delivered',
+  'message.read',
+  'message.failed',
+  ...INSTANCE_EVENT_KINDS,
+] as const
+export type EventKind = (typeof EVENT_KINDS)[number]
+
+/** Posted on request to test a webhook. It is not stored. */
+export const TEST_EVENT = 'webhook.test'
+
+/** The maximum text in an event, in UTF-16 units. Longer text is cut. */
+export const MAX_EVENT_TEXT_UNITS = 65_536
+
+interface Subject {
+  instanceId: InstanceId
+  messageId: MessageId
+  to: string
+}
+
+function body(event: EventKind | typeof TEST_EVENT, instanceId: InstanceId, at: number, data: object): string {
+  return JSON.stringify({ event, instanceId, timestamp: new Date(at).toISOString(), data })
+}
+
+/** The body of the event for a state change. It is created once, and every attempt posts the same bytes. */
+export function progressBody(subject: Subject, reached: MessageProgress, at: number): string {
+  const { instanceId, messageId: id, to } = subject
+  return body(`message.${reached}`, instanceId, at, { id, to, status: reached })
+}
+
+export function failureBody(subject: Subject, error: MessageFailure, at: number): string {
+  const { instanceId, messageId: id, to } = subject
+  return body('message.failed', instanceId, at, { id, to, status: 'failed', error })
+}
+
+/** What the event of a connection shows besides its kind. */
+export interface ConnectionReport {
+  /** A code; null only in rows from before the codes existed. */
+  cause: string | null
+  /** A sentence for people, with the remedy. */
+  reason: string
+  /** The number that is linked, or was until now. */
+  phone: string | null
+}
+
+export function connectionBody(
+  kind: InstanceEventKind,
+  instanceId: InstanceId,
+  { cause, reason, phone }: ConnectionReport,
+  at: number,
+): string {
+  return body(kind, instanceId, at, { cause, reason, phone })
+}
+
+/** @param messageId the ID of the stored message */
+export function incomingBody(instanceId: InstanceId, messageId: MessageId, message: IncomingMessage): string {
+  const { sentAt, id, from, addressing, type, text, group, name, chat, lid, username } = message
+  const shown = text?.slice(0, endOfText(text))
+  const isCut = shown !== undefined && shown !== text
+  return body('message.received', instanceId, sentAt, {
+    id,
+    from,
+    ...(addressing && { addressing }),
+    type,
+    ...(shown !== undefined && { text: shown }),
+    ...(isCut && { truncated: true }),
+    ...(group && { group }),
+    ...(name && { name }),
+    messageId,
+    chat,
+    phone: phoneOf(message),
+    lid,
+    username,
+  })
+}
+
+/** The length at which an event's text is cut, never inside a surrogate pair. */
+function endOfText(text: string): number {
+  const end = MAX_EVENT_TEXT_UNITS
+  return (text.codePointAt(end - 1) ?? 0) > 0xffff ? end - 1 : end
+}
+
+/** The other party in an event's body: the recipient, the group or the sender. */
+export function otherSideOf(eventBody: string): string {
+  const { data } = JSON.parse(eventBody) as { data: { to?: string; from?: string; group?: string } }
+  return data.to ?? data.group ?? data.from ?? ''
+}
+
+export function testBody(instanceId: InstanceId, at: number): string {
+  return body(TEST_EVENT, instanceId, at, {})
+}

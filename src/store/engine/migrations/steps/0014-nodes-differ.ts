@@ -1,0 +1,12 @@
+import type { Flavour } from '../flavour.ts'
+
+/**
+ * Supports nodes with different settings. A retry stores when its attempt failed, by the clock of `due_at`, which gives its
+ * whole delay. A node stores whether it runs sandbox instances.
+ */
+export function nodesDiffer({ integer }: Flavour): string[] {
+  return [
+    `alter table deliveries add column failed_at ${integer}`,
+    `alter table nodes add column sandbox ${integer} not null default 1`,
+  ]
+}

@@ -1,0 +1,248 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { type AlertChanges, DEFAULT_ALERT_DELAYS, type Problem } from '../../../../src/domain/alert.ts'
+import type { NewAlertTarget } from '../../../../src/store/alerts/alerts.ts'
+import { MAX_ALERT_TARGETS } from '../../../../src/store/alerts/alerts.ts'
+import { InvalidCursor } from '../../../../src/store/errors.ts'
+import type { Lease } from '../../../../src/store/leases/leases.ts'
+import type { Store } from '../../../../src/store/store.ts'
+import { attempt, createConnected, incoming, listReady } from '../../fixture.ts'
+import type { CreateHarness, StoreHarness } from '../../harness.ts'
+
+const MINUTE_MS = 60_000
+const HOST = 'node-a'
+const NTFY: NewAlertTarget = { channel: 'ntfy', name: 'Night shift', address: { url: 'https://ntfy.sh/topic' } }
+const NONE: AlertChanges = { noticed: [], began: [], gone: [], returned: [], ended: [] }
+
+function noticed(changes: Partial<Problem> & { beganAt?: number | null } = {}): AlertChanges {
+  const problem = {
+    rule: 'number_down' as const,
+    subject: 'inst_1',
+    since: 1,
+    detail: 'Cut.',
+    beganAt: null,
+    ...changes,
+  }
+  return { ...NONE, noticed: [{ ...problem, since: problem.since ?? 1 }] }
+}
+
+export function alertsContract(createHarness: CreateHarness): void {
+  describe('alerts', () => {
+    let harness: StoreHarness
+    let store: Store
+
+    beforeEach(async () => {
+      harness = await createHarness()
+      store = await harness.open()
+      return () => harness.dispose()
+    })
+
+    const open = () => store.alerts.listOpen(HOST)
+    const listAll = async () => (await store.alerts.list({ limit: 50 })).data
+    async function begin(changes: Partial<Problem> = {}): Promise<string> {
+      await store.alerts.apply(noticed({ ...changes, beganAt: Date.now() }), Date.now())
+      return (await open()).find(({ subject }) => subject === (changes.subject ?? 'inst_1'))!.id
+    }
+
+    test('a problem is noticed once, begins, is gone and ends', async () => {
+      await store.alerts.apply(noticed(), 10)
+      await store.alerts.apply(noticed(), 11)
+      const [alert, ...more] = await open()
+      expect(more).toEqual([])
+      expect(alert).toMatchObject({ rule: 'number_down', subject: 'inst_1', since: 1, beganAt: null, goneSince: null })
+      expect(await listAll()).toEqual([])
+      const ids = [alert!.id]
+      expect(await store.alerts.apply({ ...NONE, began: ids }, 20)).toEqual({ began: 1, ended: 0 })
+      expect(await store.alerts.apply({ ...NONE, began: ids }, 21)).toEqual({ began: 0, ended: 0 })
+      await store.alerts.apply({ ...NONE, gone: ids }, 30)
+      expect((await open())[0]).toMatchObject({ beganAt: 20, goneSince: 30 })
+      await store.alerts.apply({ ...NONE, returned: ids }, 31)
+      expect((await open())[0]).toMatchObject({ goneSince: null })
+      expect(await store.alerts.apply({ ...NONE, ended: ids }, 40)).toEqual({ began: 0, ended: 1 })
+      expect(await open()).toEqual([])
+      expect(await listAll()).toMatchObject([{ id: ids[0], beganAt: 20, endedAt: 40, instanceName: null }])
+      await store.alerts.apply(noticed(), 50)
+      expect(await open()).toHaveLength(1)
+    })
+
+    test('a problem that is noticed twice at once is announced once', async () => {
+      await store.alerts.createTarget(NTFY, 0)
+      const changes = noticed({ beganAt: 5 } as Partial<Problem>)
+      const outcomes = await Promise.all([store.alerts.apply(changes, 5), store.alerts.apply(changes, 5)])
+      expect(outcomes.reduce((sum, { began }) => sum + began, 0)).toBe(1)
+      expect((await store.alerts.claimNotices())?.notices).toHaveLength(1)
+    })
+
+    test('a problem that goes before it begins leaves nothing', async () => {
+      await store.alerts.apply(noticed(), 10)
+      const [alert] = await open()
+      expect(await store.alerts.apply({ ...NONE, ended: [alert!.id] }, 20)).toEqual({ began: 0, ended: 0 })
+      expect(await open()).toEqual([])
+      expect(await listAll()).toEqual([])
+    })
+
+    test('alerts are listed page by page, newest first', async () => {
+      for (const subject of ['inst_1', 'inst_2', 'inst_3']) await begin({ subject })
+      const first = await store.alerts.list({ limit: 2 })
+      expect(first.data.map(({ subject }) => subject)).toEqual(['inst_3', 'inst_2'])
+      const second = await store.alerts.list({ limit: 2, cursor: first.nextCursor! })
+      expect(second).toMatchObject({ data: [{ subject: 'inst_1' }], nextCursor: null })
+      await expect(store.alerts.list({ limit: 2, cursor: 'x' })).rejects.toThrow(InvalidCursor)
+    })
+
+    test("only a node that is alive decides about its disk's alert", async () => {
+      await store.leases.attend('node-b-17-ab12')
+      const disk = { rule: 'disk_nearly_full', since: 1 } as const
+      for (const subject of [HOST, 'node-b', 'node-gone']) await store.alerts.apply(noticed({ ...disk, subject }), 10)
+      expect((await open()).map(({ subject }) => subject).toSorted()).toEqual([HOST, 'node-gone'])
+      expect((await store.alerts.listOpen('node-b')).map(({ subject }) => subject)).toContain('node-b')
+    })
+
+    test('each rule has a delay, which can be changed or switched off', async () => {
+      expect(await store.alerts.findDelays()).toEqual(DEFAULT_ALERT_DELAYS)
+      await store.alerts.setDelay('number_down', 30)
+      await store.alerts.setDelay('number_down', 15)
+      await store.alerts.setDelay('disk_nearly_full', null)
+      expect(await store.alerts.findDelays()).toEqual({
+        ...DEFAULT_ALERT_DELAYS,
+        number_down: 15,
+        disk_nearly_full: null,
+      })
+    })
+
+    test('targets are stored encrypted and survive a restart', async () => {
+      const created = (await store.alerts.createTarget(NTFY, 7))!
+      expect(created).toMatchObject({ ...NTFY, createdAt: 7, failures: 0, lastError: null, lastSentAt: null })
+      await store.close()
+      store = await harness.open()
+      expect(await store.alerts.listTargets()).toEqual([created])
+      expect(await store.alerts.findTarget(created.id)).toEqual(created)
+      expect(await store.alerts.findTarget('tgt_unknown')).toBeNull()
+    })
+
+    test('there are at most so many targets', async () => {
+      for (let count = 0; count < MAX_ALERT_TARGETS; count += 1) await store.alerts.createTarget(NTFY, count)
+      expect(await store.alerts.createTarget(NTFY, 99)).toBeNull()
+    })
+
+    test('every target gets each notice once, and one node at a time sends them', async () => {
+      const targets = [await store.alerts.createTarget(NTFY, 0), await store.alerts.createTarget(NTFY, 0)]
+      const id = await begin()
+      await store.alerts.apply({ ...NONE, ended: [id] }, Date.now())
+      const claims = [await store.alerts.claimNotices(), await store.alerts.claimNotices()]
+      expect(await store.alerts.claimNotices()).toBeNull()
+      expect(claims.map(due => due?.target.id).toSorted()).toEqual(targets.map(target => target!.id).toSorted())
+      for (const due of claims) {
+        expect(due?.notices.map(({ alert, isEnd }) => [alert.id, isEnd])).toEqual([
+          [id, false],
+          [id, true],
+        ])
+        await store.alerts.recordSent(due!, 50)
+      }
+      expect(await store.alerts.claimNotices()).toBeNull()
+      expect((await store.alerts.listTargets()).map(({ lastSentAt }) => lastSentAt)).toEqual([50, 50])
+    })
+
+    test('a notice that arrives while its predecessors are being sent is kept', async () => {
+      await store.alerts.createTarget(NTFY, 0)
+      await begin()
+      const due = (await store.alerts.claimNotices())!
+      const id = await begin({ subject: 'inst_2' })
+      await store.alerts.recordSent(due, 50)
+      expect((await store.alerts.claimNotices())?.notices).toMatchObject([{ alert: { id }, isEnd: false }])
+    })
+
+    test('a failed attempt is repeated after its pause, with what came meanwhile', async () => {
+      await store.alerts.createTarget(NTFY, 0)
+      await begin()
+      await store.alerts.recordFailed((await store.alerts.claimNotices())!, 'Answered 500.', MINUTE_MS)
+      await begin({ subject: 'inst_2' })
+      expect(await store.alerts.claimNotices()).toBeNull()
+      expect(await store.alerts.listTargets()).toMatchObject([{ failures: 1, lastError: 'Answered 500.' }])
+      const [target] = await store.alerts.listTargets()
+      await store.alerts.recordFailed({ target: target!, notices: [] }, 'Answered 500.', 0)
+      const due = (await store.alerts.claimNotices())!
+      expect(due.notices).toHaveLength(2)
+      expect(due.target.failures).toBe(2)
+      await store.alerts.recordSent(due, 60)
+      expect(await store.alerts.listTargets()).toMatchObject([{ failures: 0, lastError: null }])
+    })
+
+    test('a target is not told of the end of a problem that began before it existed', async () => {
+      const id = await begin()
+      await store.alerts.createTarget(NTFY, Date.now() + MINUTE_MS)
+      await store.alerts.apply({ ...NONE, ended: [id] }, Date.now())
+      expect(await store.alerts.claimNotices()).toBeNull()
+    })
+
+    test('a deleted target gets nothing', async () => {
+      const target = (await store.alerts.createTarget(NTFY, 0))!
+      await begin()
+      expect(await store.alerts.deleteTarget(target.id)).toBe(true)
+      expect(await store.alerts.deleteTarget(target.id)).toBe(false)
+      expect(await store.alerts.claimNotices()).toBeNull()
+    })
+
+    describe('problems', () => {
+      let lease: Lease
+
+      beforeEach(async () => {
+        lease = await createConnected(store)
+      })
+
+      const find = async (now = Date.now()) =>
+        (await store.alerts.findProblems(now)).map(({ rule, subject }) => {
+          expect(subject).toBe(lease.instanceId)
+          return rule
+        })
+
+      async function fail(now: number, isLast: boolean): Promise<void> {
+        await store.events.recordIncoming(lease, incoming(), now)
+        const [delivery] = await listReady(store, lease.instanceId)
+        const after = isLast ? { kind: 'exhausted' as const } : { kind: 'retry' as const, dueAt: now, failedAt: now }
+        await store.deliveries.recordAttempt(lease, delivery!, attempt(delivery!, { status: 500 }), after)
+      }
+
+      test('a connected number with a working webhook has none', async () => {
+        expect(await find()).toEqual([])
+      })
+
+      test('a number is down while it is not connected or no node runs it, and lost when the phone unlinks it', async () => {
+        await store.connections.record(lease, { state: 'reconnecting', reason: 'Cut.' }, Date.now())
+        expect(await find()).toEqual(['number_down'])
+        await store.connections.record(lease, { state: 'connected', reason: 'Connected.' }, Date.now())
+        await store.leases.release(lease)
+        expect(await find()).toEqual(['number_down'])
+        const [again] = await store.leases.acquire('node-2', 10)
+        const gone = { state: 'logged_out', reason: 'Unlinked.' } as const
+        await store.connections.record(again!, { ...gone, cause: 'logged_out_by_phone' }, Date.now())
+        expect(await find()).toEqual(['linking_lost'])
+        await store.connections.record(again!, { ...gone, cause: 'logged_out_as_asked' }, Date.now())
+        expect(await find()).toEqual([])
+      })
+
+      test('a webhook fails when events are retried for a while or the last one was given up', async () => {
+        const now = Date.now()
+        await fail(now - 2 * MINUTE_MS, false)
+        expect(await find(now)).toEqual(['webhook_failing'])
+        expect(await find(now - 90_000)).toEqual([])
+        await fail(now, true)
+        expect(await find(now)).toEqual(['webhook_failing', 'events_given_up'])
+      })
+
+      test('when a later event was delivered, only the undelivered events are left', async () => {
+        const now = Date.now()
+        await fail(now - 10, true)
+        await store.events.recordIncoming(lease, incoming(), now)
+        const [delivery] = await listReady(store, lease.instanceId)
+        await store.deliveries.recordAttempt(lease, delivery!, attempt(delivery!), { kind: 'delivered' })
+        expect(await find(now)).toEqual(['events_given_up'])
+      })
+
+      test('a deleted instance has none', async () => {
+        await fail(Date.now(), true)
+        await store.instances.delete(lease.instanceId, Date.now())
+        expect(await find()).toEqual([])
+      })
+    })
+  })
+}
