@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { unavailable } from '../../http/error-handler.ts'
+import { unavailable } from '../../../http/error-handler.ts'
 
 export interface Derivation {
   password: string
