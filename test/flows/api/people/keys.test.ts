@@ -38,6 +38,22 @@ describe.each(STORES)('API keys on %s', on => {
     return body.data
   }
 
+  /** The code of a refusal. Does not wait for the end of a stream. */
+  async function codeOf(method: string, path: string, key: string): Promise<string | undefined> {
+    const hasBody = ['POST', 'PUT', 'PATCH'].includes(method)
+    const reading = new AbortController()
+    const answer = await fetch(api.url + path, {
+      method,
+      headers: { authorization: `Bearer ${key}`, ...(hasBody && { 'content-type': 'application/json' }) },
+      ...(hasBody && { body: '{}' }),
+      signal: reading.signal,
+    })
+    const isJson = answer.headers.get('content-type')?.startsWith('application/json')
+    const code = isJson ? ((await answer.json()) as { error?: { code: string } }).error?.code : undefined
+    reading.abort()
+    return code
+  }
+
   test('a key is shown once; the list has its prefix, scopes and expiry', async () => {
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
     const answer = await api.admin('POST', `/instances/${instance.id}/keys`, {
@@ -135,9 +151,8 @@ describe.each(STORES)('API keys on %s', on => {
       const path = route.url.replace(':instanceId', instance.id).replace(/:\w+/g, 'msg_1')
       for (const one of SCOPES) {
         const { id, key } = await createKey([one])
-        const body = ['POST', 'PUT', 'PATCH'].includes(String(route.method)) ? {} : undefined
-        const answer = await api.call({ method: String(route.method), path, key, body })
-        expect(answer.body?.error?.code === 'forbidden', one).toBe(scope !== 'any' && scope !== one)
+        const code = await codeOf(String(route.method), path, key)
+        expect(code === 'forbidden', one).toBe(scope !== 'any' && scope !== one)
         await api.admin('DELETE', `/instances/${instance.id}/keys/${id}`)
       }
     })
