@@ -101,8 +101,10 @@ describe('while the service is away', () => {
 
   /** The number of elements that say that all is well. */
   async function claimsOn(page: Page): Promise<number> {
-    const claims = page.getByText('Messages are sent and received').or(page.getByText('Connected', { exact: true }))
-    return (await claims.count()) + (await page.locator('main [data-tone="good"]').count())
+    // Not the states that a filter offers: their list is outside.
+    const main = page.locator('main')
+    const claims = main.getByText('Messages are sent and received').or(main.getByText('Connected', { exact: true }))
+    return (await claims.count()) + (await main.locator('[data-tone="good"]').count())
   }
 
   test('no page says that a number is connected, and every page says since when the service has not answered', async () => {

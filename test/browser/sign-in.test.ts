@@ -97,7 +97,7 @@ test('URLs that are not pages of the panel keep their meaning', async () => {
   expect(await answer('/instances/inst_x/messages')).toEqual([200, 'text/html'])
   expect(await answer('/v1/nothing')).toEqual([401, 'application/json'])
   expect(await answer('/admin/v1/nothing')).toEqual([401, 'application/json'])
-  expect(await answer('/nothing')).toEqual([404, 'application/json'])
+  expect(await answer('/nothing')).toEqual([404, 'text/html'])
   expect(await answer('/assets/nothing.js')).toEqual([404, 'application/json'])
   expect(await answer('/openapi.json')).toEqual([200, 'application/json'])
 })
