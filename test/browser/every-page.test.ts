@@ -121,7 +121,7 @@ test('a page that is loading says so in words', async () => {
   for (const path of paths) {
     await page.goto('about:blank')
     const held = gate()
-    await page.route(/\/admin\/v1\/(alerts|instances|sessions)/, async route => {
+    await page.route(/\/admin\/v1\/(accounts|alerts|audit|instances|sessions)/, async route => {
       await held
       await route.continue().catch(() => undefined)
     })
