@@ -4,6 +4,7 @@ import { Type } from 'typebox'
 import type { HintTopic } from '../../store/hints.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { EventStream } from '../http/event-stream.ts'
+import { AccountStreams } from './access/account-streams.ts'
 import { mayReach } from './access/authorize.ts'
 import { sessionDigest, sessionToken } from './sign-in/session-cookie.ts'
 
@@ -31,6 +32,7 @@ const streamSchema = Type.Unsafe<Readable>({
 })
 
 export function streamChanges(api: Api, context: ApiContext): void {
+  const streams = new AccountStreams()
   api.get(
     '/changes',
     {
@@ -48,6 +50,7 @@ export function streamChanges(api: Api, context: ApiContext): void {
       },
     },
     async (request, reply) => {
+      streams.admit(request, reply)
       const stream = new EventStream(context.closing)
       forwardChanges(stream, context, request)
       if (request.sessionId) endWithSession(stream, context, request)

@@ -55,7 +55,7 @@ export interface Alerts {
   list(page: PageRequest): Promise<Page<ListedAlert>>
   /**
    * Applies the changes and queues a notice for every target that existed when the alert began, in one commit. Changes that
-   * another node has applied already are left out.
+   * another node has applied already are left out. Of a thousand or more changes of one kind, the rest is left for the next call.
    * @returns how many alerts began and ended
    */
   apply(changes: AlertChanges, now: number): Promise<{ began: number; ended: number }>

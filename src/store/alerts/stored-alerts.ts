@@ -30,6 +30,8 @@ import { findProblems } from './problems.ts'
 
 /** Alerts that ended are erased after this time. */
 const KEPT_FOR_MS = 90 * 24 * 3_600_000
+/** Changes of each kind in one commit. SQLite limits the parameters of a statement. */
+const MAX_CHANGES = 1_000
 /** Notices in one message. */
 const MAX_NOTICES = 500
 
@@ -75,8 +77,9 @@ export class StoredAlerts implements Alerts {
     return toPage(rows, page.limit, ({ id }) => id, toListed)
   }
 
-  apply(changes: AlertChanges, now: number): Promise<{ began: number; ended: number }> {
-    return this.#core.write(this.#operations.apply, { changes, now })
+  apply(all: AlertChanges, now: number): Promise<{ began: number; ended: number }> {
+    const lists = Object.entries(all).map(([name, list]) => [name, list.slice(0, MAX_CHANGES)])
+    return this.#core.write(this.#operations.apply, { changes: Object.fromEntries(lists) as AlertChanges, now })
   }
 
   async findDelays(): Promise<AlertDelays> {
@@ -234,6 +237,8 @@ function operations({ statements }: Core) {
         await notify(tx, began, false)
         await notify(tx, ended, true)
         await tx.query(db.deleteFrom('alerts').where('ended_at', '<', now - KEPT_FOR_MS))
+        const known = db.selectFrom('alerts').select('id')
+        await tx.query(db.deleteFrom('alert_notices').where('alert_id', 'not in', known))
         return { began: began.length, ended: ended.length }
       },
     ),
@@ -287,7 +292,7 @@ function operations({ statements }: Core) {
           .orderBy('is_end')
           .limit(MAX_NOTICES),
       )
-      return { target, notices }
+      return notices.length === 0 ? null : { target, notices }
     }),
 
     recordSent: oneByOne(

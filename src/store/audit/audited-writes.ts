@@ -7,6 +7,8 @@ interface State extends PendingAudit {
   recorded: PendingAudit['recorded']
   /** A write that will record the entry is running, or the call has ended. */
   isTaken: boolean
+  /** A write of the call was committed. If it changed nothing, neither did the call. */
+  hasWritten: boolean
 }
 
 interface AuditedWrite {
@@ -46,14 +48,14 @@ export class AuditedWrites {
   }
 
   during<T>(entry: AuditEntry, change: (pending: PendingAudit) => T): T {
-    const state: State = { entry, recorded: null, isTaken: false }
+    const state: State = { entry, recorded: null, isTaken: false, hasWritten: false }
     return this.#current.run(state, () => change(state))
   }
 
   async finish(pending: PendingAudit, append: ((entry: AuditEntry) => Promise<AuditNumber>) | null): Promise<void> {
     const state = pending as State
     state.isTaken = true
-    if (state.recorded === null && append !== null) state.recorded = await append(state.entry)
+    if (state.recorded === null && !state.hasWritten && append !== null) state.recorded = await append(state.entry)
   }
 
   /** Writes through `write`, together with the entry of the current call if there is one that is not recorded yet. */
@@ -67,6 +69,7 @@ export class AuditedWrites {
       const audited = { operation: operation as Operation<unknown, unknown>, input, entry }
       const { outcome, recorded } = await write(this.#audited, audited)
       state.recorded = recorded
+      state.hasWritten = true
       return outcome as O
     } finally {
       state.isTaken = false

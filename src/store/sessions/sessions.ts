@@ -38,10 +38,10 @@ export interface Sessions {
    * Those of an account, or (null) those without one; newest first. Erases sessions that are expired at `now`, of every account.
    */
   list(accountId: string | null, now: number): Promise<PanelSession[]>
-  /** Ends a session of an account, or (null) one without. Does nothing if it does not exist. */
-  end(id: string, accountId: string | null): Promise<void>
-  /** Ends all of them except `keptId`. */
-  endOthers(accountId: string | null, keptId: string | null): Promise<void>
+  /** Ends a session of an account, or (null) one without. False if there is none. */
+  end(id: string, accountId: string | null): Promise<boolean>
+  /** Ends all of them except `keptId`. False if there is no other. */
+  endOthers(accountId: string | null, keptId: string | null): Promise<boolean>
   /** The hash of the panel password as it was stored; null if none is set. */
   findPasswordHash(): Promise<string | null>
   /** Counts a wrong key in a window of 60 s that opens with the first one, by the database's clock. */

@@ -38,11 +38,11 @@ export class StoredSessions implements Sessions {
     return rows.map(toSession).sort((a, b) => b.createdAt - a.createdAt)
   }
 
-  end(id: string, accountId: string | null): Promise<void> {
+  end(id: string, accountId: string | null): Promise<boolean> {
     return this.#core.write(this.#operations.end, { id, accountId })
   }
 
-  endOthers(accountId: string | null, keptId: string | null): Promise<void> {
+  endOthers(accountId: string | null, keptId: string | null): Promise<boolean> {
     return this.#core.write(this.#operations.endOthers, { accountId, keptId })
   }
 
@@ -119,8 +119,17 @@ function operations({ statements }: Core) {
 
     end: oneByOne('sessions.end', noInstance, async (tx, input: { id: string; accountId: string | null }) => {
       const { id, accountId } = input
-      if (accountId === null) await tx.query(db.deleteFrom('panel_sessions').where('id', '=', id))
-      else await tx.query(db.deleteFrom('account_sessions').where('id', '=', id).where('account_id', '=', accountId))
+      const ended =
+        accountId === null
+          ? await tx.query(db.deleteFrom('panel_sessions').where('id', '=', id).returning('id'))
+          : await tx.query(
+              db
+                .deleteFrom('account_sessions')
+                .where('id', '=', id)
+                .where('account_id', '=', accountId)
+                .returning('id'),
+            )
+      return ended.length > 0
     }),
 
     endOthers: oneByOne(
@@ -128,11 +137,17 @@ function operations({ statements }: Core) {
       noInstance,
       async (tx, { accountId, keptId }: { accountId: string | null; keptId: string | null }) => {
         const kept = keptId ?? ''
-        if (accountId === null) await tx.query(db.deleteFrom('panel_sessions').where('id', '!=', kept))
-        else {
-          const others = db.deleteFrom('account_sessions').where('account_id', '=', accountId).where('id', '!=', kept)
-          await tx.query(others)
-        }
+        const ended =
+          accountId === null
+            ? await tx.query(db.deleteFrom('panel_sessions').where('id', '!=', kept).returning('id'))
+            : await tx.query(
+                db
+                  .deleteFrom('account_sessions')
+                  .where('account_id', '=', accountId)
+                  .where('id', '!=', kept)
+                  .returning('id'),
+              )
+        return ended.length > 0
       },
     ),
 

@@ -138,7 +138,7 @@ describe('lists', () => {
     'cursor=a&cursor=b',
     'search=%00',
     'serach=Needle',
-    'limit=1&state=connected',
+    'limit=1&state=moving',
     `search=${'x'.repeat(101)}`,
   ])('?%s is an invalid request', async query => {
     const answer = await api.admin('GET', `/instances?${query}`)

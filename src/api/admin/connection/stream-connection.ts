@@ -4,6 +4,7 @@ import { Type } from 'typebox'
 import type { InstanceId } from '../../../domain/ids.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { EventStream } from '../../http/event-stream.ts'
+import { AccountStreams } from '../access/account-streams.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 import { endWithSession } from '../stream-changes.ts'
 import { findConnection } from './find-connection.ts'
@@ -17,6 +18,7 @@ const streamSchema = Type.Unsafe<Readable>({
 })
 
 export function streamConnection(api: Api, context: ApiContext): void {
+  const streams = new AccountStreams()
   api.get(
     '/instances/:id/connection/stream',
     {
@@ -36,6 +38,7 @@ export function streamConnection(api: Api, context: ApiContext): void {
     },
     async (request, reply) => {
       const { id } = await getInstanceOrRefuse(context.store, request.params.id)
+      streams.admit(request, reply)
       const stream = new EventStream(context.closing)
       followConnection(stream, context, request, id)
       if (request.sessionId) endWithSession(stream, context, request)

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { request } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { PassThrough } from 'node:stream'
 import Fastify from 'fastify'
 import { pino } from 'pino'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -19,12 +20,19 @@ describe('open requests beyond the limit', () => {
     refuseWhenBusy(api, new KnownCallers(), { known: maxOpen, strangers: ofStrangers })
     api.decorateRequest('hasKey', false)
     api.addHook('onRequest', (request, reply, done) => {
+      const acceptKey = () => {
+        request.hasKey = true
+        done()
+      }
       request.hasKey = request.headers.authorization === 'good'
       if (request.headers.authorization === 'bad') reply.code(401).send()
+      // The caller disconnects while the store looks for the key.
+      else if (request.headers.authorization === 'gone') reply.raw.once('close', () => setImmediate(acceptKey))
       else done()
     })
     api.get('/slow', () => new Promise(() => undefined))
     api.get('/quick', async () => 'done')
+    api.get('/stream', async (_request, reply) => reply.send(new PassThrough()))
     api.post('/body', async () => 'read')
     api.get('/large', async () => Buffer.alloc(50_000_000))
     api.get('/healthz', { config: { quiet: true } }, async () => 'alive')
@@ -56,6 +64,14 @@ describe('open requests beyond the limit', () => {
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
     await breakOff()
     expect((await fetch(`${url}/quick`)).status).toBe(200)
+  })
+
+  test('do not include streams of callers that disconnected while their key was checked', async () => {
+    const url = await start(1)
+    for (let n = 0; n < 3; n += 1) await (await ask(`${url}/stream`, 'gone'))()
+    await new Promise(resolve => setTimeout(resolve, 50))
+    expect((await fetch(`${url}/quick`, { headers: { authorization: 'good' } })).status).toBe(200)
+    expect((await fetch(`${url}/quick`, { headers: { authorization: 'good' } })).status).toBe(200)
   })
 
   test('of strangers do not count against callers whose key was accepted before', async () => {

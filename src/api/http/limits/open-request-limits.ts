@@ -24,9 +24,12 @@ export function refuseWhenBusy(
 ): void {
   const open: Record<Budget, number> = { known: 0, strangers: 0 }
   api.decorateRequest('budget', null)
+  /** Requests that were answered, or whose caller disconnected. They may reach later hooks, and must not be counted again. */
+  const ended = new WeakSet<FastifyRequest>()
 
   /** Counts the request against this budget instead of its current one. @returns false beyond the limit */
-  function count(request: FastifyRequest, budget: Budget | null): boolean {
+  function count(request: FastifyRequest, wanted: Budget | null): boolean {
+    const budget = ended.has(request) ? null : wanted
     if (request.budget !== null) open[request.budget] -= 1
     request.budget = budget
     if (budget === null) return true
@@ -36,7 +39,11 @@ export function refuseWhenBusy(
 
   api.addHook('onRequest', (request, reply, done) => {
     // 'close' covers callers that disconnect before the answer.
-    for (const end of ['prefinish', 'close']) reply.raw.once(end, () => count(request, null))
+    const end = () => {
+      ended.add(request)
+      count(request, null)
+    }
+    for (const event of ['prefinish', 'close']) reply.raw.once(event, end)
     done(count(request, callers.has(request.raw) ? 'known' : 'strangers') ? undefined : unavailable())
   })
   // By now every key has been checked, except those in a body.

@@ -7,13 +7,20 @@ const MAX_PER_INSTANCE = 5
 const MAX_PER_NODE = 1_000
 const RETRY_AFTER_SECONDS = 5
 
+interface Response {
+  readonly closed: boolean
+  once(event: 'close', listener: () => void): unknown
+}
+
 /** Limits the open streams and polls of this node. */
 export class FeedReaders {
   readonly #open = new Map<InstanceId, number>()
   #total = 0
 
-  /** @param response the reader counts until it is closed @throws Refusal beyond a limit */
-  admit(instanceId: InstanceId, response: { once(event: 'close', listener: () => void): unknown }): void {
+  /** @param response the reader counts until it is closed @throws Refusal beyond a limit, and if it is closed already */
+  admit(instanceId: InstanceId, response: Response): void {
+    // Nobody reads the answer. A listener for its end would never be called.
+    if (response.closed) throw unavailable()
     const count = this.#open.get(instanceId) ?? 0
     if (count >= MAX_PER_INSTANCE)
       throw new Refusal('too_many_readers', undefined, { retryAfterSeconds: RETRY_AFTER_SECONDS })

@@ -174,6 +174,25 @@ export function alertsContract(createHarness: CreateHarness): void {
       expect(await store.alerts.claimNotices()).toBeNull()
     })
 
+    test('notices of alerts that are erased are erased with them', async () => {
+      await store.alerts.createTarget(NTFY, 0)
+      const id = await begin()
+      await store.alerts.apply({ ...NONE, ended: [id] }, Date.now())
+      const muchLater = Date.now() + 100 * 24 * 60 * MINUTE_MS
+      await store.alerts.apply(noticed({ subject: 'inst_2' }), muchLater)
+      expect(await store.alerts.claimNotices()).toBeNull()
+      expect(await listAll()).toEqual([])
+    })
+
+    test('more changes than one statement takes are applied in several calls', async () => {
+      const many = Array.from({ length: 1_500 }, (_, index) => noticed({ subject: `inst_${index}` }).noticed[0]!)
+      await store.alerts.apply({ ...NONE, noticed: many }, 1)
+      await store.alerts.apply({ ...NONE, noticed: many.slice(1_000) }, 2)
+      expect(await open()).toHaveLength(1_500)
+      const ids = (await open()).map(alert => alert.id)
+      expect(await store.alerts.apply({ ...NONE, began: ids }, 3)).toEqual({ began: 1_000, ended: 0 })
+    })
+
     test('a deleted target gets nothing', async () => {
       const target = (await store.alerts.createTarget(NTFY, 0))!
       await begin()

@@ -88,6 +88,18 @@ describe.each(STORES)('the audit on %s', on => {
     expect(JSON.stringify(failed)).not.toContain('guess')
   })
 
+  test('does not record calls that change nothing, of which a caller could make any number', async () => {
+    const before = (await list()).length
+    const signedIn = await signIn('admin-key-of-these-tests-0123456789')
+    const headers = { cookie: signedIn.headers.get('set-cookie')!.split(';')[0]!, origin: api.url }
+    for (const path of ['/admin/v1/sessions/ses_nowhere', '/admin/v1/sessions']) {
+      for (let n = 0; n < 3; n += 1) expect((await api.call({ method: 'DELETE', path, headers })).status).toBe(204)
+    }
+    const added = (await list()).slice(0, -before).map(({ action }) => action)
+    expect(added.filter(action => action === 'endSession')).toEqual([])
+    expect(added.filter(action => action === 'endOtherSessions').length).toBeLessThanOrEqual(1)
+  })
+
   test('is checked, and no call changes it', async () => {
     const before = (await api.admin('GET', '/audit/check')).body.data
     expect(before).toEqual({ entries: (await list())[0]!.seq, digest: expect.any(String), brokenAt: null })
