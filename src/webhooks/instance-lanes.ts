@@ -53,7 +53,7 @@ export class InstanceLanes {
 
   /** Reads the database: there may be endpoints, and deliveries that can start. */
   wake(): void {
-    for (const lane of this.#lanes.values()) lane.wake()
+    for (const lane of this.#lanes.values()) lane.poll()
     this.#readEndpoints()
   }
 

@@ -110,6 +110,12 @@ export class Lane implements LimitedUser {
     else this.#advance()
   }
 
+  /** The same for retries too: the hint of a requested one may be lost. */
+  poll(): void {
+    this.#claims.invalidateRetries()
+    this.wake()
+  }
+
   /** The endpoint may have changed, or a person requested retries. */
   #wakeAll(): void {
     this.#posting.invalidate()

@@ -50,17 +50,18 @@ function findCommit(step?: string): string {
   return found
 }
 
-/** The names of the files. */
+/** The names of the files, in the order of the steps. */
 function listSteps(commit: string): string[] {
-  const paths = git('ls-tree', '--name-only', commit, ...FOLDERS.map(folder => `${folder}/`))
-  return paths.map(path => basename(path)).filter(name => /^\d{4}-.*\.ts$/.test(name))
+  const paths = git('ls-tree', '-r', '--name-only', commit, ...FOLDERS.map(folder => `${folder}/`))
+  const names = paths.map(path => basename(path)).filter(name => /^\d{4}-.*\.ts$/.test(name))
+  return names.toSorted()
 }
 
 /** The steps that the program of a commit wants. */
 function listImports(commit: string): string[] {
   const [file = ''] = git('ls-tree', '--name-only', commit, ...FOLDERS.map(folder => `${folder}/migrate.ts`))
   const lines = git('show', `${commit}:${file}`)
-  return lines.flatMap(line => /from '\.\/(\d{4}-[^']*\.ts)'/.exec(line)?.[1] ?? [])
+  return lines.flatMap(line => /from '\.\/(?:\w+\/)?(\d{4}-[^']*\.ts)'/.exec(line)?.[1] ?? [])
 }
 
 function git(...command: string[]): string[] {

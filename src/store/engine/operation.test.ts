@@ -25,7 +25,7 @@ const rare = operation('rare', { isRare: true })
 function unit(of: Operation<Input, void>, instanceId: string, label: string, keys?: string[]): Unit {
   const input: Input = { instanceId, label, ...(keys && { keys }) }
   const settle = { resolve: () => undefined, reject: () => undefined }
-  return { operation: of as Operation<unknown, unknown>, input, instanceId, lease: undefined, ...settle }
+  return { operation: of as Operation<unknown, unknown>, input, instanceId, lease: undefined, turn: null, ...settle }
 }
 
 function labels(units: Unit[]): string[] {

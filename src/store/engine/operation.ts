@@ -76,8 +76,20 @@ export interface Unit {
   readonly input: unknown
   readonly instanceId: InstanceId
   readonly lease: Lease | undefined
+  /** Null if its order does not depend on turns. */
+  readonly turn: Turn | null
   resolve(outcome: unknown): void
   reject(error: unknown): void
+}
+
+/**
+ * Consecutive rare or consecutive independent units of an instance. Its units may start when its earlier turns have ended, so
+ * that rare and independent units keep their order in different commits.
+ */
+export interface Turn {
+  readonly isRare: boolean
+  /** How many have not ended. */
+  units: number
 }
 
 interface Group {

@@ -200,7 +200,29 @@ describe('the writer', () => {
       expect(closed).toBe(false)
       resolve()
       await Promise.all([first, ...others, last, closing])
-      expect(ledger.committed.slice(1)).toEqual([['1/a'], ['2/a', '3/a', '4/a']])
+      expect(ledger.committed.slice(1)).toEqual([['1/a'], ['2/a', '3/a'], ['4/a']])
+    })
+
+    test('that waited for a rare write are not overtaken', async () => {
+      const { ledger, writer, note } = setUp(2)
+      const independent = { ...note, isIndependent: true }
+      const { promise, resolve } = Promise.withResolvers<void>()
+      ledger.hold = promise
+      const rare = writer.write({ ...note, isRare: true }, '1/a')
+      await new Promise(done => setImmediate(done))
+      ledger.hold = Promise.resolve()
+      const followers = [
+        writer.write(independent, '2/a'),
+        writer.write({ ...note, isRare: true }, '3/a'),
+        writer.write(independent, '4/a'),
+      ]
+      await writer.write(independent, '5/b')
+      expect(ledger.committed).toEqual([['5/b']])
+      resolve()
+      await rare
+      const last = writer.write(independent, '6/a')
+      await Promise.all([...followers, last])
+      expect(ledger.committed.flat().filter(unit => unit.endsWith('a'))).toEqual(['1/a', '2/a', '3/a', '4/a', '6/a'])
     })
   })
 

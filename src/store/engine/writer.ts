@@ -2,7 +2,7 @@ import type { InstanceId } from '../../domain/ids.ts'
 import { LeaseLost, StoreUnavailable } from '../errors.ts'
 import type { Lease } from '../leases/leases.ts'
 import { type Backend, PostFailed, type Transaction } from './backend.ts'
-import { arrange, type Operation, type Unit } from './operation.ts'
+import { arrange, type Operation, type Turn, type Unit } from './operation.ts'
 import type { RowsStatement, Statements } from './statement.ts'
 
 /** A larger commit would delay its first units and, on SQLite, block the process. */
@@ -34,9 +34,8 @@ interface Lane {
  * concurrent commits. A promise resolves only after its commit. A failing unit rejects alone; the others are committed
  * without it.
  *
- * If commits can run concurrently, independent units have commits of their own, which do not wait for the others. Only rare
- * units keep their order with them: they start when the earlier independent units of their instance have ended, and later
- * ones queue behind them.
+ * If commits can run concurrently, independent units have commits of their own, which do not wait for the others. Only the
+ * rare units of their instance keep their order with them, by turns.
  */
 export class Writer {
   readonly #backend: Backend
@@ -45,9 +44,8 @@ export class Writer {
   readonly #ordered: Lane
   /** Null if commits do not run concurrently. */
   readonly #independent: Lane | null
-  /** By instance: how many independent units have not ended, and how many rare ones. */
-  readonly #independentUnits = new Map<InstanceId, number>()
-  readonly #rareUnits = new Map<InstanceId, number>()
+  /** By instance: its turns that have not ended, in their order. */
+  readonly #turns = new Map<InstanceId, Turn[]>()
   #closed: PromiseWithResolvers<void> | null = null
 
   constructor(backend: Backend, fence: Fence, commitsAtOnce = 1, monotonicNow = () => performance.now()) {
@@ -61,19 +59,44 @@ export class Writer {
   write<I, O>(operation: Operation<I, O>, input: I): Promise<O> {
     const urgent = operation.urgent === true
     const instanceId = operation.instanceId(input)
-    const isIndependent = operation.isIndependent === true && !this.#rareUnits.has(instanceId)
-    const lane = (isIndependent ? this.#independent : null) ?? this.#ordered
+    const lane = (operation.isIndependent ? this.#independent : null) ?? this.#ordered
     if (this.#closed !== null) return Promise.reject(new StoreUnavailable('The store is closing.'))
     if (!urgent && this.#isOverloaded(lane, instanceId))
       return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
     const { promise, resolve, reject } = Promise.withResolvers<O>()
-    const unit = { operation, input, instanceId, lease: operation.lease?.(input), resolve, reject } as Unit
+    const lease = operation.lease?.(input)
+    const unit = {
+      operation,
+      input,
+      instanceId,
+      lease,
+      turn: this.#joinTurn(operation, instanceId),
+      resolve,
+      reject,
+    } as Unit
     if (urgent) lane.waiting.unshift(unit)
     else lane.waiting.push(unit)
-    if (operation.isRare) add(this.#rareUnits, instanceId, 1)
-    else if (lane === this.#independent) add(this.#independentUnits, instanceId, 1)
     this.#startSoon(lane)
     return promise
+  }
+
+  /** Urgent units overtake the others, so they have no turn. */
+  #joinTurn({ isRare = false, isIndependent, urgent }: Operation<never, unknown>, instanceId: InstanceId): Turn | null {
+    if (this.#independent === null || urgent || !(isRare || isIndependent)) return null
+    const turns = this.#turns.get(instanceId) ?? []
+    this.#turns.set(instanceId, turns)
+    if (turns.at(-1)?.isRare !== isRare) turns.push({ isRare, units: 0 })
+    const turn = turns.at(-1)!
+    turn.units++
+    return turn
+  }
+
+  #leaveTurn({ turn, instanceId }: Unit): void {
+    if (turn === null) return
+    turn.units--
+    const turns = this.#turns.get(instanceId)!
+    while (turns[0]?.units === 0) turns.shift()
+    if (turns.length === 0) this.#turns.delete(instanceId)
   }
 
   /** Resolves when all accepted units are settled. */
@@ -133,9 +156,9 @@ export class Writer {
     const left: Unit[] = []
     const held = new Set<InstanceId>()
     for (const unit of lane.waiting) {
-      const { operation, instanceId } = unit
-      const mustWait = operation.isRare === true && this.#independentUnits.has(instanceId)
-      const isFree = !mustWait && !held.has(instanceId) && !lane.busy.has(instanceId)
+      const { turn, instanceId } = unit
+      const mayStart = turn === null || turn === this.#turns.get(instanceId)![0]
+      const isFree = mayStart && !held.has(instanceId) && !lane.busy.has(instanceId)
       if (isFree && units.length < atMost) units.push(unit)
       else {
         left.push(unit)
@@ -152,10 +175,9 @@ export class Writer {
     for (const { instanceId } of units) lane.busy.set(instanceId, begunAt)
     await this.#settle(units)
     lane.begunAt.splice(lane.begunAt.indexOf(begunAt), 1)
-    for (const { instanceId, operation } of units) {
-      lane.busy.delete(instanceId)
-      if (operation.isRare) add(this.#rareUnits, instanceId, -1)
-      else if (lane === this.#independent) add(this.#independentUnits, instanceId, -1)
+    for (const unit of units) {
+      lane.busy.delete(unit.instanceId)
+      this.#leaveTurn(unit)
     }
     for (const each of this.#lanes) if (each.waiting.length > 0) this.#startSoon(each)
     this.#finishClosing()
@@ -242,12 +264,6 @@ function newLane(commitsAtOnce: number): Lane {
 
 function canStart({ begunAt, commitsAtOnce }: Lane): boolean {
   return begunAt.length < commitsAtOnce
-}
-
-function add(counts: Map<InstanceId, number>, instanceId: InstanceId, number: 1 | -1): void {
-  const count = (counts.get(instanceId) ?? 0) + number
-  if (count === 0) counts.delete(instanceId)
-  else counts.set(instanceId, count)
 }
 
 /** Finds the leases that are still held, and locks them until the transaction ends. */
