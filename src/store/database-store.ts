@@ -126,7 +126,7 @@ export class DatabaseStore implements Store {
     this.sessions = new StoredSessions(core)
     this.alerts = new StoredAlerts(core)
     this.accounts = new StoredAccounts(core)
-    this.audit = new StoredAudit(core, chain, audited, clock.now)
+    this.audit = new StoredAudit(core, audited)
   }
 
   ping(): Promise<void> {

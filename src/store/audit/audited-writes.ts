@@ -24,6 +24,13 @@ interface AuditedOutcome {
 
 type Write = <I, O>(operation: Operation<I, O>, input: I) => Promise<O>
 
+/** The write of an entry without a change. */
+const NO_CHANGE: Operation<unknown, unknown> = {
+  name: 'audit.append',
+  instanceId: () => '',
+  run: async (_, inputs) => inputs.map(() => true),
+}
+
 /** Adds the entry of the current call to the commit of its first change. */
 export class AuditedWrites {
   readonly #current = new AsyncLocalStorage<State>()
@@ -58,11 +65,20 @@ export class AuditedWrites {
     if (state.recorded === null && !state.hasWritten && append !== null) state.recorded = await append(state.entry)
   }
 
+  /**
+   * Records an entry in a commit of its own. It is an input of the same operation as changes with an entry, so that the chain is
+   * locked once in a transaction, after all changes.
+   */
+  async append(entry: AuditEntry, write: Write): Promise<AuditNumber> {
+    const { recorded } = await write(this.#audited, { operation: NO_CHANGE, input: null, entry })
+    return recorded!
+  }
+
   /** Writes through `write`, together with the entry of the current call if there is one that is not recorded yet. */
   async write<I, O>(operation: Operation<I, O>, input: I, write: Write): Promise<O> {
     const state = this.#current.getStore()
-    if (state === undefined || state.recorded !== null || state.isTaken || operation.lease)
-      return write(operation, input)
+    const isTaken = state === undefined || state.recorded !== null || state.isTaken
+    if (isTaken || operation.lease || operation.isLast) return write(operation, input)
     state.isTaken = true
     try {
       const { entry } = state

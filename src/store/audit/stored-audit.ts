@@ -1,11 +1,10 @@
 import type { Core } from '../engine/core.ts'
 import { seqBefore, toPage } from '../engine/cursor.ts'
-import { type Operation, oneByOne } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { AuditLogTable } from '../engine/schema/audit.ts'
 import type { Audit, AuditCheck, AuditEntry, AuditFilter, AuditNumber, AuditRecord, PendingAudit } from './audit.ts'
 import type { AuditedWrites } from './audited-writes.ts'
-import { type AuditChain, digestOf, NO_DIGEST } from './chain.ts'
+import { digestOf, NO_DIGEST } from './chain.ts'
 
 /** Records read in one step of a check. */
 const STEP = 500
@@ -13,19 +12,10 @@ const STEP = 500
 export class StoredAudit implements Audit {
   readonly #core: Core
   readonly #writes: AuditedWrites
-  readonly #append: Operation<{ entry: AuditEntry; at: number }, AuditNumber>
-  readonly #now: () => number
 
-  /** @param now milliseconds since 1970 */
-  constructor(core: Core, chain: AuditChain, writes: AuditedWrites, now: () => number) {
+  constructor(core: Core, writes: AuditedWrites) {
     this.#core = core
     this.#writes = writes
-    this.#now = now
-    this.#append = oneByOne(
-      'audit.append',
-      () => '',
-      async (tx, entry: { entry: AuditEntry; at: number }) => (await chain.append(tx, [entry]))[0]!,
-    )
   }
 
   during<T>(entry: AuditEntry, change: (pending: PendingAudit) => T): T {
@@ -37,7 +27,7 @@ export class StoredAudit implements Audit {
   }
 
   append(entry: AuditEntry): Promise<AuditNumber> {
-    return this.#core.write(this.#append, { entry, at: this.#now() })
+    return this.#writes.append(entry, (operation, input) => this.#core.write(operation, input))
   }
 
   async list(page: PageRequest, filter: AuditFilter): Promise<Page<AuditRecord>> {

@@ -19,8 +19,8 @@ export function createKeyCheck(adminKey: string): IsAdminKey {
 }
 
 /**
- * Admits requests with the admin key or a session cookie of the panel, if the caller's role includes the call. Wrong keys are limited by address. The right key is
- * never refused, so that guessing cannot lock out the administrator.
+ * Admits requests with the admin key or a session cookie of the panel, if the caller's role includes the call. Wrong keys are
+ * limited by address. The right key is never refused, so that guessing cannot lock out the administrator.
  */
 export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys) {
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
