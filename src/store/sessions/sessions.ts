@@ -19,8 +19,10 @@ export interface SessionAccount extends AccountAccess {
 
 export interface NewSession extends Omit<PanelSession, 'account'> {
   tokenDigest: Uint8Array
-  /** The account, with the password that was checked. Null: opened with the admin key or the panel's password. */
-  account: { id: string; passwordHash: string } | null
+  /** Null: opened with the admin key or the panel's password. */
+  accountId: string | null
+  /** The hash of the password that was checked. Null, only without an account: the admin key. */
+  passwordHash: string | null
 }
 
 /** The number of wrong keys from one address in the current window, and the milliseconds until the window ends. */
@@ -30,7 +32,7 @@ export interface WrongKeyCount {
 }
 
 export interface Sessions {
-  /** False, and nothing is created, if the account does not exist, or has another password by now. */
+  /** False, and nothing is created, if the account does not exist, or the account or the panel has another password by now. */
   create(session: NewSession): Promise<boolean>
   /** Null if it is unknown, was ended, is expired at `now`, or its account was removed. */
   find(tokenDigest: Uint8Array, now: number): Promise<PanelSession | null>

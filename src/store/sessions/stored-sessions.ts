@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Role } from '../../domain/access.ts'
 import { parseInstances } from '../accounts/stored-accounts.ts'
+import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { NewSession, PanelSession, Sessions, WrongKeyCount } from './sessions.ts'
@@ -83,11 +84,27 @@ function operations({ statements }: Core) {
   const { db, now: clock } = statements
   const noInstance = () => ''
 
+  /** False if it is not the password any more. The lock waits for a change of the password, or a removal of the account. */
+  async function lockPassword(tx: Transaction, accountId: string | null, passwordHash: string): Promise<boolean> {
+    if (accountId === null) {
+      const query = db.selectFrom('meta').select('value').where('key', '=', PASSWORD_KEY)
+      const [found] = await tx.query(statements.locking(query, 'share', 'meta'))
+      return found !== undefined && Buffer.from(found.value).toString() === passwordHash
+    }
+    const query = db
+      .selectFrom('accounts')
+      .select('id')
+      .where('id', '=', accountId)
+      .where('password_hash', '=', passwordHash)
+    return (await tx.query(statements.locking(query, 'share', 'accounts'))).length > 0
+  }
+
   return {
     create: oneByOne(
       'sessions.create',
       noInstance,
-      async (tx, { id, account, tokenDigest, createdAt, expiresAt, userAgent }: NewSession): Promise<boolean> => {
+      async (tx, session: NewSession): Promise<boolean> => {
+        const { id, accountId, passwordHash, tokenDigest, createdAt, expiresAt, userAgent } = session
         const row = {
           id,
           token_digest: tokenDigest,
@@ -95,19 +112,10 @@ function operations({ statements }: Core) {
           expires_at: expiresAt,
           user_agent: userAgent,
         }
-        if (account === null) {
-          await tx.query(db.insertInto('panel_sessions').values(row))
-          return true
-        }
-        // The lock waits for a removal of the account, or a change of its password.
-        const query = db
-          .selectFrom('accounts')
-          .select('id')
-          .where('id', '=', account.id)
-          .where('password_hash', '=', account.passwordHash)
-        const [found] = await tx.query(statements.locking(query, 'share', 'accounts'))
-        if (found === undefined) return false
-        await tx.query(db.insertInto('account_sessions').values({ ...row, account_id: account.id }))
+        const isWithAdminKey = accountId === null && passwordHash === null
+        if (!isWithAdminKey && !(await lockPassword(tx, accountId, passwordHash ?? ''))) return false
+        if (accountId === null) await tx.query(db.insertInto('panel_sessions').values(row))
+        else await tx.query(db.insertInto('account_sessions').values({ ...row, account_id: accountId }))
         return true
       },
     ),

@@ -32,7 +32,8 @@ async function signIn(store: Store, accountId: string, passwordHash = HASH) {
     createdAt: 1_000,
     expiresAt: 2_000,
     userAgent: null,
-    account: { id: accountId, passwordHash },
+    accountId,
+    passwordHash,
     tokenDigest,
   }
   const created = await store.sessions.create(session)

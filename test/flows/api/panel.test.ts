@@ -86,6 +86,18 @@ describe('sessions', () => {
     expect((await signIn('long enough now')).answer.status).toBe(401)
   })
 
+  test('a new password also ends sign-ins with the old one that are still running', async () => {
+    await api.admin('PUT', '/password', { password: 'an old password' })
+    const running = Array.from({ length: 6 }, () => signIn('an old password'))
+    const set = await api.admin('PUT', '/password', { password: 'a new password' })
+    expect(set.status).toBe(204)
+    for (const { answer, cookie } of await Promise.all(running)) {
+      expect([200, 401]).toContain(answer.status)
+      expect((await api.call({ path: '/admin/v1/session', headers: { cookie } })).status).toBe(401)
+    }
+    await api.admin('PUT', '/password', { password: null })
+  })
+
   test.each(['nonsense', 'pombal_session=', `pombal_session=${'x'.repeat(43)}`, `x=pombal_session=${'x'.repeat(43)}`])(
     'the cookie %s opens nothing',
     async cookie => {

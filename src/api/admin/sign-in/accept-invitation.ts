@@ -64,7 +64,7 @@ export function acceptInvitation(api: Api, context: ApiContext, wrongKeys: Wrong
       }
       const account = await store.audit.during(entry, () => store.accounts.accept(digest, passwordHash))
       if (account === null) throw new Refusal('invitation_not_found')
-      const id = await startSession(context, request, reply, { ...account, passwordHash })
+      const id = await startSession(context, request, reply, { account, passwordHash })
       return { data: await findSessionView(context, id, account) }
     },
   )

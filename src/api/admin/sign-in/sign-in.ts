@@ -40,19 +40,19 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
    * guessed and is never refused. An unknown account takes as long as a wrong password.
    */
   async function check(key: string, name: string | undefined, network: string): Promise<SignedIn> {
-    if (name === undefined && isAdminKey(key)) return null
+    if (name === undefined && isAdminKey(key)) return { account: null, passwordHash: null }
     const waitMs = await wrongKeys.count(network)
     if (waitMs > 0) throw refuseWrongKey(waitMs)
     if (key.length > MAX_PASSWORD_LENGTH) throw refuseWrongKey(0)
     if (name === undefined) {
-      const hash = await store.sessions.findPasswordHash()
-      if (hash !== null && (await isPassword(key, hash))) return null
+      const passwordHash = await store.sessions.findPasswordHash()
+      if (passwordHash !== null && (await isPassword(key, passwordHash))) return { account: null, passwordHash }
       throw refuseWrongKey(0)
     }
     const found = await store.accounts.findForSignIn(name)
     const isRight = await isPassword(key, found?.passwordHash ?? NO_PASSWORD)
     if (found === null || !isRight) throw refuseWrongKey(0)
-    return { id: found.account.id, name: found.account.name, passwordHash: found.passwordHash }
+    return found
   }
 
   api.post(
@@ -79,11 +79,7 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
         throw error
       })
       const id = await startSession(context, request, reply, who)
-      return { data: await findSessionView(context, id, await accountOf(who)) }
+      return { data: await findSessionView(context, id, who.account) }
     },
   )
-
-  async function accountOf(who: SignedIn) {
-    return who && ((await store.accounts.findForSignIn(who.name))?.account ?? null)
-  }
 }

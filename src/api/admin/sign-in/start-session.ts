@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Account } from '../../../store/accounts/accounts.ts'
 import type { AuditEntry } from '../../../store/audit/audit.ts'
 import type { NewSession } from '../../../store/sessions/sessions.ts'
 import type { ApiContext } from '../../context.ts'
@@ -10,23 +11,27 @@ import { isHttps, newSessionId, newSessionToken, SESSION_MS, sessionCookie, sess
 
 const MAX_USER_AGENT_LENGTH = 300
 
-/** Whom the session belongs to. Null: whoever has the admin key or the panel's password. */
-export type SignedIn = { id: string; name: string; passwordHash: string } | null
+export interface SignedIn {
+  /** Whom the session belongs to. Null: whoever has the admin key or the panel's password. */
+  account: Account | null
+  /** The hash of the password that was checked. Null: the admin key. */
+  passwordHash: string | null
+}
 
-/** Creates a session, with its audit record, and sets its cookie. @returns its ID @throws Refusal */
+/** Creates a session, with its audit record, and sets its cookie. @returns its ID @throws Refusal if the password was changed meanwhile */
 export async function startSession(
   { store, settings, now }: ApiContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  who: SignedIn,
+  { account, passwordHash }: SignedIn,
 ): Promise<string> {
   const token = newSessionToken()
   const id = newSessionId()
   const createdAt = now()
   const details = { session: id.slice(0, SHOWN_OF_SESSION) }
   const entry: AuditEntry = {
-    ...signInEntry(who?.id ?? 'panel', callerAddress(request), details),
-    actorName: who?.name ?? null,
+    ...signInEntry(account?.id ?? 'panel', callerAddress(request), details),
+    actorName: account?.name ?? null,
   }
   const session: NewSession = {
     id,
@@ -34,7 +39,8 @@ export async function startSession(
     createdAt,
     expiresAt: createdAt + SESSION_MS,
     userAgent: request.headers['user-agent']?.slice(0, MAX_USER_AGENT_LENGTH) ?? null,
-    account: who && { id: who.id, passwordHash: who.passwordHash },
+    accountId: account?.id ?? null,
+    passwordHash,
   }
   const created = await store.audit.during(entry, pending => {
     request.audit = pending

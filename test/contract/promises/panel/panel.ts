@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { DEFAULT_ENDPOINT } from '../../../../src/domain/events/endpoint.ts'
+import type { NewSession } from '../../../../src/store/sessions/sessions.ts'
 import { LATENCY_BOUNDS_MS, MAX_COUNTED } from '../../../../src/store/statistics/statistics.ts'
 import { acceptPrepared, attempt, createConnected, incoming, newInstance, URL, withStore } from '../../fixture.ts'
 import type { CreateHarness } from '../../harness.ts'
@@ -11,8 +12,9 @@ const HOUR_MS = 60 * 60_000
 export function panelContract(createHarness: CreateHarness): void {
   describe('sessions', () => {
     const context = withStore(createHarness)
-    const newSession = (changes: { userAgent?: string | null; createdAt?: number } = {}) => ({
-      account: null,
+    const newSession = (changes: Partial<NewSession> = {}): NewSession => ({
+      accountId: null,
+      passwordHash: null,
       id: `ses_${randomBytes(8).toString('hex')}`,
       tokenDigest: randomBytes(32),
       createdAt: 1_000,
@@ -37,9 +39,10 @@ export function panelContract(createHarness: CreateHarness): void {
 
     test('are found by their token until they expire or are ended', async () => {
       const { sessions } = context.store
-      const { tokenDigest, ...session } = newSession()
-      await sessions.create({ ...session, tokenDigest })
-      expect(await sessions.find(tokenDigest, 1_999)).toEqual(session)
+      const session = newSession()
+      const { tokenDigest, id, createdAt, expiresAt, userAgent } = session
+      await sessions.create(session)
+      expect(await sessions.find(tokenDigest, 1_999)).toEqual({ id, createdAt, expiresAt, userAgent, account: null })
       expect(await sessions.find(tokenDigest, 2_000)).toBeNull()
       expect(await sessions.find(randomBytes(32), 1_500)).toBeNull()
       await sessions.end(session.id, null)
@@ -59,6 +62,24 @@ export function panelContract(createHarness: CreateHarness): void {
       await sessions.setPasswordHash(null, null)
       expect(await sessions.findPasswordHash()).toBeNull()
       expect(await sessions.list(null, 1_500)).toEqual([])
+    })
+
+    test('a new password ends a sign-in with the old one that is still running', async () => {
+      const { sessions } = context.store
+      const signIn = (passwordHash: string | null) => sessions.create(newSession({ passwordHash }))
+      await sessions.setPasswordHash('scrypt$old', null)
+      expect(await signIn('scrypt$old')).toBe(true)
+      await sessions.setPasswordHash('scrypt$new', null)
+      expect([await signIn('scrypt$old'), await signIn('scrypt$new')]).toEqual([false, true])
+      await sessions.setPasswordHash(null, null)
+      expect([await signIn('scrypt$new'), await signIn(null)]).toEqual([false, true])
+      const racing = Array.from({ length: 20 }, (_, count) => `scrypt$${count}`)
+      for (const hash of racing) {
+        await sessions.setPasswordHash(hash, null)
+        await Promise.all([signIn(hash), signIn(hash), sessions.setPasswordHash('scrypt$next', null), signIn(hash)])
+        expect(await sessions.list(null, 1_500)).toEqual([])
+      }
+      await sessions.setPasswordHash(null, null)
     })
   })
 

@@ -25,7 +25,8 @@ export async function startSession(api: ApiHarness, accountId: string) {
     createdAt,
     expiresAt: createdAt + 60_000,
     userAgent: null,
-    account: { id: accountId, passwordHash: HASH },
+    accountId,
+    passwordHash: HASH,
   })
   return { headers: { cookie: `pombal_session=${token}`, origin: api.url } }
 }
