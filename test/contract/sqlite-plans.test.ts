@@ -133,6 +133,8 @@ describe('the plans of SQLite', () => {
       ]),
     )
     expect(steps.filter(step => /^SCAN (i|c|l|f|d)\b/.test(step))).toEqual([])
+    const ofNamed = await planOf(() => store.statistics.troubles(0, [instanceId]))
+    expect(ofNamed.filter(step => /^(SCAN (i|c|l|f|d)\b|.*rowid>)/.test(step))).toEqual([])
   })
 
   test('retention and the erasure of an instance read settled messages only', async () => {

@@ -23,11 +23,14 @@ export const attentionSchema = Type.Object(
     total: Type.Integer({ description: 'How many instances need attention, counted up to 1,000.' }),
     instances: Type.Array(troubleSchema, { description: 'Up to 50 of them, the most urgent first.' }),
     disk: nullable(
-      Type.Object({
-        freeBytes: Type.Integer(),
-        totalBytes: Type.Integer(),
-        isNearlyFull: Type.Boolean({ description: 'Free up space now. A full disk stops the service.' }),
-      }),
+      Type.Object(
+        {
+          freeBytes: Type.Integer(),
+          totalBytes: Type.Integer(),
+          isNearlyFull: Type.Boolean({ description: 'Free up space now. A full disk stops the service.' }),
+        },
+        { description: 'Null for viewers, and for accounts that are limited to instances.' },
+      ),
     ),
   },
   {

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import type { StoredConnectionState } from '../../domain/connection.ts'
 import { type ConnectionCause, currentState } from '../../domain/connection.ts'
-import { type EventId, firstEventId } from '../../domain/ids.ts'
+import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { InstanceKind } from '../../domain/instance.ts'
 import { currentStateOf } from '../connections/current-state.ts'
 import type { Core } from '../engine/core.ts'
@@ -21,6 +21,7 @@ const FAILED_TO_LINK = [
 ] as const satisfies ConnectionCause[]
 
 interface TroubleRow {
+  seq: number
   id: string
   name: string
   kind: InstanceKind
@@ -38,16 +39,28 @@ interface TroubleRow {
   now: number
 }
 
-/** Reads the instances in the order of their creation, window by window, each by a few index look-ups. */
-export async function readTroubles(core: Core, givenUpSince: number): Promise<InstanceTrouble[]> {
-  const found: InstanceTrouble[] = []
+/**
+ * Reads the instances in the order of their creation, window by window, each by a few index look-ups.
+ * @param ids null: all instances
+ */
+export async function readTroubles(
+  core: Core,
+  givenUpSince: number,
+  ids: readonly InstanceId[] | null,
+): Promise<InstanceTrouble[]> {
   const { reader, statements } = core
   const run = <O>(query: RawBuilder<O>) => reader.query<O>({ compile: () => query.compile(statements.db) })
   const first = firstEventId(givenUpSince)
+  const readWhere = async (which: RawBuilder<unknown>) => {
+    const rows = await run(troublesQuery(statements.now, first, which))
+    return rows.toSorted((one, other) => Number(one.seq) - Number(other.seq)).map(toTrouble)
+  }
+  if (ids !== null) return ids.length === 0 ? [] : readWhere(sql`i.id in (${sql.join(ids)})`)
+  const found: InstanceTrouble[] = []
   for (let after = 0; ; ) {
     const [window] = await run(windowQuery(after))
     const last = Number(window?.last ?? 0)
-    if (last > 0) found.push(...(await run(troublesQuery(statements.now, first, after, last))).map(toTrouble))
+    if (last > 0) found.push(...(await readWhere(sql`i.seq > ${after} and i.seq <= ${last}`)))
     if (Number(window?.count ?? 0) < WINDOW || found.length >= MAX_TROUBLES) return found.slice(0, MAX_TROUBLES)
     after = last
     await setImmediate()
@@ -59,9 +72,13 @@ function windowQuery(after: number): RawBuilder<{ last: number | null; count: nu
     (select seq from instances where seq > ${after} order by seq limit ${sql.lit(WINDOW)}) as instances_of_window`
 }
 
-function troublesQuery(now: RawBuilder<number>, first: EventId, after: number, last: number): RawBuilder<TroubleRow> {
+function troublesQuery(
+  now: RawBuilder<number>,
+  first: EventId,
+  which: RawBuilder<unknown>,
+): RawBuilder<TroubleRow> {
   return sql<TroubleRow>`select * from (
-    select i.id, i.name, i.kind, i.created_at, c.state, c.reason, c.cause, c.since, c.phone, c.last_connected_at,
+    select i.seq, i.id, i.name, i.kind, i.created_at, c.state, c.reason, c.cause, c.since, c.phone, c.last_connected_at,
       c.restricted_until, ${now} as now,
       case when l.lease_until > ${now} then 1 else 0 end as is_alive,
       case when c.state = 'stopped'
@@ -75,7 +92,7 @@ function troublesQuery(now: RawBuilder<number>, first: EventId, after: number, l
     from instances i
     join connections c on c.instance_id = i.id
     join leases l on l.instance_id = i.id
-    where i.seq > ${after} and i.seq <= ${last} and i.deleted_at is null
+    where ${which} and i.deleted_at is null
   ) as checked where is_down = 1 or given_up = 1 or retrying = 1 or coalesce(restricted_until, 0) > now`
 }
 

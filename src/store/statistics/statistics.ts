@@ -91,8 +91,9 @@ export interface Statistics {
   /**
    * The instances whose number is down or restricted, or whose events are retried or, since `givenUpSince`, exhausted. In the
    * order of their creation, up to `MAX_TROUBLES`. Costs a few look-ups per instance.
+   * @param reached at most 1,000 instances. Default: all of them
    */
-  troubles(givenUpSince: number): Promise<InstanceTrouble[]>
+  troubles(givenUpSince: number, reached?: readonly InstanceId[] | null): Promise<InstanceTrouble[]>
   /** Costs a few look-ups per instance, and counts up to `MAX_TOTAL`. */
   totals(): Promise<StoreTotals>
   /**

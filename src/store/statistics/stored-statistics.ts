@@ -34,8 +34,8 @@ export class StoredStatistics implements Statistics {
     this.#outcomes = outcomesStatement(core)
   }
 
-  troubles(givenUpSince: number): Promise<InstanceTrouble[]> {
-    return readTroubles(this.#core, givenUpSince)
+  troubles(givenUpSince: number, reached: readonly InstanceId[] | null = null): Promise<InstanceTrouble[]> {
+    return readTroubles(this.#core, givenUpSince, reached)
   }
 
   totals(): Promise<StoreTotals> {

@@ -50,6 +50,18 @@ export function troublesContract(createHarness: CreateHarness): void {
       expect(found.map(({ restrictedUntil }) => restrictedUntil)).toEqual([null, null, now + HOUR_MS, null])
     })
 
+    test('of named instances are those of no other, in the order of their creation', async () => {
+      const { store } = context
+      const leases = [await createConnected(store), await createConnected(store), await createConnected(store)]
+      const [one, two, foreign] = leases.map(({ instanceId }) => instanceId)
+      for (const lease of leases) await store.connections.record(lease, { state: 'stopped', reason: 'Stopped.' }, 5)
+      const reached = async (...ids: string[]) =>
+        (await store.statistics.troubles(0, ids)).map(({ instance }) => instance.id)
+      expect(await reached(two!, 'inst_unknown', one!)).toEqual([one, two])
+      expect(await reached()).toEqual([])
+      expect((await troubles(leases)).map(({ instance }) => instance.id)).toEqual([one, two, foreign])
+    })
+
     test('a number that reconnects is listed only once it counts as disconnected', async () => {
       const { harness, store } = context
       const lease = await createConnected(store)

@@ -1,28 +1,43 @@
-import type { InstanceId } from '../../../domain/ids.ts'
+import type { FastifyRequest } from 'fastify'
+import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { InstanceTrouble } from '../../../store/statistics/statistics.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { type AttentionView, attentionSchema, troubleView } from '../../resources/attention.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { mayReach } from '../access/authorize.ts'
+import { hasRole } from '../access/authorize.ts'
 
 const HOUR_MS = 60 * 60_000
 const WEEK_MS = 7 * 24 * HOUR_MS
 const MAX_LISTED = 50
-/** Open panels share an answer, except those of accounts that are limited to instances. */
 const KEPT_MS = 1_000
+/** Different sets of instances that accounts are limited to. */
+const MAX_KEPT = 100
+
+interface Kept {
+  answer: Promise<AttentionView>
+  /** On the monotonic clock. */
+  until: number
+}
 
 export function getAttention(api: Api, context: ApiContext): void {
-  const { now } = context
-  let kept: { until: number; answer: Promise<AttentionView> } | null = null
+  const kept = new BoundedMap<string, Kept>(MAX_KEPT)
 
-  function current(): Promise<AttentionView> {
-    if (kept !== null && now() < kept.until) return kept.answer
-    const answer = readAttention(context)
-    kept = { until: now() + KEPT_MS, answer }
-    answer.catch(() => {
-      kept = null
-    })
-    return answer
+  /** Callers who reach the same instances share an answer that is being read, or was read within `KEPT_MS`. */
+  function current(reached: readonly string[] | null): Promise<AttentionView> {
+    const key = JSON.stringify(reached)
+    const found = kept.get(key)
+    if (found !== undefined && performance.now() < found.until) return found.answer
+    const entry = { answer: readAttention(context, reached), until: Number.POSITIVE_INFINITY }
+    kept.set(key, entry)
+    entry.answer.then(
+      () => {
+        entry.until = performance.now() + KEPT_MS
+      },
+      () => {
+        if (kept.get(key) === entry) kept.delete(key)
+      },
+    )
+    return entry.answer
   }
 
   api.get(
@@ -36,18 +51,23 @@ export function getAttention(api: Api, context: ApiContext): void {
       },
     },
     async request => {
-      if (!request.account?.instances) return { data: await current() }
-      return { data: await readAttention(context, id => mayReach(request, id)) }
+      const attention = await current(request.account?.instances ?? null)
+      return { data: maySeeDisk(request) ? attention : { ...attention, disk: null } }
     },
   )
 }
 
+/** The disk holds the data of all instances. */
+function maySeeDisk(request: FastifyRequest): boolean {
+  return !request.account?.instances && hasRole(request, 'operator')
+}
+
+/** @param reached null: all instances */
 async function readAttention(
   { store, now, diskSpace }: ApiContext,
-  reaches: (id: InstanceId) => boolean = () => true,
+  reached: readonly string[] | null,
 ): Promise<AttentionView> {
-  const [all, disk] = await Promise.all([store.statistics.troubles(now() - WEEK_MS), diskSpace()])
-  const troubles = all.filter(({ instance }) => reaches(instance.id))
+  const [troubles, disk] = await Promise.all([store.statistics.troubles(now() - WEEK_MS, reached), diskSpace()])
   const listed = troubles.toSorted((one, other) => urgency(one) - urgency(other)).slice(0, MAX_LISTED)
   const ids = listed.map(({ instance }) => instance.id)
   const activity = await store.statistics.activity(ids, now() - HOUR_MS, now() - WEEK_MS)

@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Role } from '../../../../src/domain/access.ts'
+import type { Statistics } from '../../../../src/store/statistics/statistics.ts'
+import { until } from '../../../until.ts'
+import { ApiHarness, type Created } from '../harness.ts'
+import { createPerson } from './people.ts'
+
+const DISK = { freeBytes: 1, totalBytes: 2, isNearlyFull: true }
+
+describe('what needs attention', () => {
+  /** Reads of the troubles: which instances each was about, and how to let it go on. */
+  const reads: { reached: unknown; goOn: () => void }[] = []
+  let isHeld = false
+  let api: ApiHarness
+  let own: Created
+  let foreign: Created
+
+  beforeAll(async () => {
+    api = await ApiHarness.start({
+      options: { diskSpace: async () => DISK },
+      store: ({ statistics }) => ({ statistics: holding(statistics) }),
+    })
+    own = await api.createInstance('whatsapp', 'Own shop')
+    foreign = await api.createInstance('whatsapp', 'Foreign shop')
+    for (const { id } of [own, foreign]) await api.record(id, { state: 'stopped', reason: 'Stopped.' })
+  })
+  afterAll(() => api[Symbol.asyncDispose]())
+
+  function holding(statistics: Statistics): Statistics {
+    const troubles: Statistics['troubles'] = async (since, reached) => {
+      await new Promise<void>(goOn => {
+        reads.push({ reached, goOn })
+        if (!isHeld) goOn()
+      })
+      return statistics.troubles(since, reached)
+    }
+    return new Proxy(statistics, {
+      get(target, name) {
+        const value = Reflect.get(target, name)
+        if (typeof value !== 'function') return value
+        return name === 'troubles' ? troubles : value.bind(target)
+      },
+    })
+  }
+
+  const read = async (headers: Record<string, string>) =>
+    (await api.call({ path: '/admin/v1/attention', headers })).body.data
+
+  test('is looked for among the instances of the account only, however many others need attention', async () => {
+    const person = await createPerson(api, 'viewer', [own.id])
+    const { total, instances } = await read(person.headers)
+    expect([total, instances.map(({ id }: Created) => id)]).toEqual([1, [own.id]])
+    expect(reads.at(-1)!.reached).toEqual([own.id])
+  })
+
+  test('is read once for all callers who reach the same instances', async () => {
+    const people = [
+      await createPerson(api, 'viewer', [foreign.id]),
+      await createPerson(api, 'operator', [foreign.id]),
+    ]
+    const before = reads.length
+    isHeld = true
+    const running = [...people, ...people].map(({ headers }) => read(headers))
+    await until('the read to start', () => reads.length > before)
+    const last = read(people[0]!.headers)
+    reads.at(-1)!.goOn()
+    isHeld = false
+    for (const { instances } of await Promise.all([...running, last])) expect(instances[0].id).toBe(foreign.id)
+    expect(reads.length).toBe(before + 1)
+  })
+
+  test.each<[Role, boolean, typeof DISK | null]>([
+    ['owner', false, DISK],
+    ['operator', false, DISK],
+    ['operator', true, null],
+    ['viewer', false, null],
+    ['viewer', true, null],
+  ])('shows the disk to owners and to operators of all instances: %s, limited: %s', async (role, isLimited, disk) => {
+    const person = await createPerson(api, role, isLimited ? [own.id] : null)
+    expect((await read(person.headers)).disk).toEqual(disk)
+  })
+})
