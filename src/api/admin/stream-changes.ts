@@ -6,7 +6,7 @@ import type { Api, ApiContext } from '../context.ts'
 import { EventStream } from '../http/event-stream.ts'
 import { AccountStreams } from './access/account-streams.ts'
 import { mayReach } from './access/authorize.ts'
-import { sessionDigest, sessionToken } from './sign-in/session-cookie.ts'
+import { endWithAccess } from './access/stream-access.ts'
 
 /** The hints that are forwarded, and their names in the stream. */
 const FORWARDED = {
@@ -22,8 +22,6 @@ const BATCH_MS = 200
 const BEAT_MS = 5_000
 /** How often readers are asked to poll, because hints may be lost. */
 const POLL_MS = 20_000
-/** How often the session is checked, because it may end on another node. */
-const SESSION_CHECK_MS = 3_000
 
 const streamSchema = Type.Unsafe<Readable>({
   type: 'string',
@@ -43,7 +41,8 @@ export function streamChanges(api: Api, context: ApiContext): void {
         description:
           'Server-sent events. `change` has an `instanceId` and, in `what`, the data that changed: `connection`, ' +
           '`instance`, `webhook` or `log` (messages, events, deliveries). `refresh` is sent every 20 s and asks to read ' +
-          'everything again, because a change may be missed. `beat` is sent every 5 s. The stream ends with the session.',
+          'everything again, because a change may be missed. `beat` is sent every 5 s. The stream ends with the session, ' +
+          'and when the access of its account changes.',
         tags: ['Panel'],
         produces: ['text/event-stream'],
         response: { 200: streamSchema },
@@ -53,20 +52,28 @@ export function streamChanges(api: Api, context: ApiContext): void {
       streams.admit(request, reply)
       const stream = new EventStream(context.closing)
       forwardChanges(stream, context, request)
-      if (request.sessionId) endWithSession(stream, context, request)
       return reply.type('text/event-stream').header('x-accel-buffering', 'no').send(stream.body)
     },
   )
 }
 
-function forwardChanges(stream: EventStream, { store }: ApiContext, request: FastifyRequest): void {
+function forwardChanges(stream: EventStream, context: ApiContext, request: FastifyRequest): void {
+  const { store, logger } = context
+  const mayGoOn = endWithAccess(stream, context, request)
   const batch = new Map<string, { instanceId: string; what: string }>()
   let timer: NodeJS.Timeout | undefined
 
-  function sendBatch(): void {
+  async function sendBatch(): Promise<void> {
     timer = undefined
-    for (const change of batch.values()) stream.send('change', { data: change })
+    const changes = [...batch.values()]
     batch.clear()
+    try {
+      if (await mayGoOn()) for (const change of changes) stream.send('change', { data: change })
+    } catch (error) {
+      // The reader reconnects.
+      logger.warn({ err: error }, 'stream.failed')
+      stream.end()
+    }
   }
   const stops = Object.entries(FORWARDED).map(([topic, what]) =>
     store.hints.on(topic as HintTopic, instanceId => {
@@ -84,27 +91,4 @@ function forwardChanges(stream: EventStream, { store }: ApiContext, request: Fas
     clearInterval(pollTimer)
     clearInterval(beatTimer)
   })
-}
-
-/** Also ends when the account's access changed. The reader connects again, with its new access. */
-export function endWithSession(
-  stream: EventStream,
-  { store, settings, now, logger }: ApiContext,
-  request: FastifyRequest,
-): void {
-  const access = accessOf(request.account)
-  const digest = sessionDigest(sessionToken(request) ?? '', settings.adminKey)
-  const timer = setInterval(() => {
-    store.sessions.find(digest, now()).then(
-      session => {
-        if (session === null || accessOf(session.account) !== access) stream.end()
-      },
-      error => logger.debug({ err: error }, 'session.check_failed'),
-    )
-  }, SESSION_CHECK_MS)
-  stream.onEnd(() => clearInterval(timer))
-}
-
-function accessOf(account: FastifyRequest['account']): string {
-  return JSON.stringify(account && [account.role, account.instances])
 }

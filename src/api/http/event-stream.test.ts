@@ -53,3 +53,12 @@ test('a stream that is opened while the server closes ends at once', async () =>
   await vi.waitFor(() => expect(stream.ended).toBe(true))
   expect(stream.send('e', 1)).toBe(false)
 })
+
+test('nothing is added to a stream that has ended, also before its reader has seen the end', async () => {
+  const stream = open(new AbortController().signal)
+  stream.send('e', 1)
+  stream.end()
+  stream.end()
+  expect([stream.ended, stream.send('e', 2)]).toEqual([true, false])
+  expect(Buffer.concat(await stream.body.toArray()).toString()).toBe('event: e\ndata: 1\n\n')
+})

@@ -9,6 +9,7 @@ export class EventStream {
   /** The body of the answer. */
   readonly body = new Readable({ read() {} })
   readonly #heartbeat: NodeJS.Timeout
+  #hasEnded = false
 
   constructor(closing: AbortSignal) {
     const end = () => this.end()
@@ -22,7 +23,7 @@ export class EventStream {
   }
 
   get ended(): boolean {
-    return this.body.readableEnded || this.body.destroyed
+    return this.#hasEnded || this.body.destroyed
   }
 
   /** @returns false if the reader is too slow: nothing was sent */
@@ -31,7 +32,9 @@ export class EventStream {
   }
 
   end(): void {
-    if (!this.ended) this.body.push(null)
+    if (this.ended) return
+    this.#hasEnded = true
+    this.body.push(null)
   }
 
   onEnd(callback: () => void): void {

@@ -14,7 +14,12 @@ test('the chain is locked once in a commit, after every change, whichever write 
       return entries.map((_entry, index) => ({ seq: index + 1, digest: '' }))
     },
   } as unknown as AuditChain
-  const operationOf = (name: string) => oneByOne<string, void>(name, input => input, async () => void steps.push(name))
+  const operationOf = (name: string) =>
+    oneByOne<string, void>(
+      name,
+      input => input,
+      async () => void steps.push(name),
+    )
   const [rename, accept] = [operationOf('rename'), operationOf('accept')]
   const units: Unit[] = []
   const write = <I, O>(operation: Operation<I, O>, input: I): Promise<O> =>
@@ -38,10 +43,5 @@ test('the chain is locked once in a commit, after every change, whichever write 
     for (const [index, unit] of members.entries()) unit.resolve(outcomes[index])
   }
   expect(steps).toEqual(['accept', 'rename', 'chain of 3'])
-  expect(await Promise.all(ended)).toEqual([
-    { seq: 1, digest: '' },
-    undefined,
-    undefined,
-    { seq: 3, digest: '' },
-  ])
+  expect(await Promise.all(ended)).toEqual([{ seq: 1, digest: '' }, undefined, undefined, { seq: 3, digest: '' }])
 })

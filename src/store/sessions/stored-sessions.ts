@@ -100,25 +100,21 @@ function operations({ statements }: Core) {
   }
 
   return {
-    create: oneByOne(
-      'sessions.create',
-      noInstance,
-      async (tx, session: NewSession): Promise<boolean> => {
-        const { id, accountId, passwordHash, tokenDigest, createdAt, expiresAt, userAgent } = session
-        const row = {
-          id,
-          token_digest: tokenDigest,
-          created_at: createdAt,
-          expires_at: expiresAt,
-          user_agent: userAgent,
-        }
-        const isWithAdminKey = accountId === null && passwordHash === null
-        if (!isWithAdminKey && !(await lockPassword(tx, accountId, passwordHash ?? ''))) return false
-        if (accountId === null) await tx.query(db.insertInto('panel_sessions').values(row))
-        else await tx.query(db.insertInto('account_sessions').values({ ...row, account_id: accountId }))
-        return true
-      },
-    ),
+    create: oneByOne('sessions.create', noInstance, async (tx, session: NewSession): Promise<boolean> => {
+      const { id, accountId, passwordHash, tokenDigest, createdAt, expiresAt, userAgent } = session
+      const row = {
+        id,
+        token_digest: tokenDigest,
+        created_at: createdAt,
+        expires_at: expiresAt,
+        user_agent: userAgent,
+      }
+      const isWithAdminKey = accountId === null && passwordHash === null
+      if (!isWithAdminKey && !(await lockPassword(tx, accountId, passwordHash ?? ''))) return false
+      if (accountId === null) await tx.query(db.insertInto('panel_sessions').values(row))
+      else await tx.query(db.insertInto('account_sessions').values({ ...row, account_id: accountId }))
+      return true
+    }),
 
     eraseExpired: oneByOne('sessions.eraseExpired', noInstance, async (tx, { now }: { now: number }) => {
       await tx.query(db.deleteFrom('panel_sessions').where('expires_at', '<=', now))

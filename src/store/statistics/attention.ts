@@ -72,11 +72,7 @@ function windowQuery(after: number): RawBuilder<{ last: number | null; count: nu
     (select seq from instances where seq > ${after} order by seq limit ${sql.lit(WINDOW)}) as instances_of_window`
 }
 
-function troublesQuery(
-  now: RawBuilder<number>,
-  first: EventId,
-  which: RawBuilder<unknown>,
-): RawBuilder<TroubleRow> {
+function troublesQuery(now: RawBuilder<number>, first: EventId, which: RawBuilder<unknown>): RawBuilder<TroubleRow> {
   return sql<TroubleRow>`select * from (
     select i.seq, i.id, i.name, i.kind, i.created_at, c.state, c.reason, c.cause, c.since, c.phone, c.last_connected_at,
       c.restricted_until, ${now} as now,

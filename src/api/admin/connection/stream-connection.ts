@@ -5,8 +5,8 @@ import type { InstanceId } from '../../../domain/ids.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { EventStream } from '../../http/event-stream.ts'
 import { AccountStreams } from '../access/account-streams.ts'
+import { endWithAccess } from '../access/stream-access.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
-import { endWithSession } from '../stream-changes.ts'
 import { findConnection } from './find-connection.ts'
 
 const POLL_MS = 3_000
@@ -41,7 +41,6 @@ export function streamConnection(api: Api, context: ApiContext): void {
       streams.admit(request, reply)
       const stream = new EventStream(context.closing)
       followConnection(stream, context, request, id)
-      if (request.sessionId) endWithSession(stream, context, request)
       return reply.type('text/event-stream').header('x-accel-buffering', 'no').send(stream.body)
     },
   )
@@ -50,6 +49,7 @@ export function streamConnection(api: Api, context: ApiContext): void {
 /** Sends every change until the stream ends. A hint during an update causes one more update. */
 function followConnection(stream: EventStream, context: ApiContext, request: FastifyRequest, id: InstanceId): void {
   const { store, logger, settings } = context
+  const mayGoOn = endWithAccess(stream, context, request)
   let sent = ''
   let isUpdating = false
   let again = false
@@ -57,7 +57,7 @@ function followConnection(stream: EventStream, context: ApiContext, request: Fas
   async function update(): Promise<void> {
     const view = await findConnection(context, request, id)
     const current = JSON.stringify(view)
-    if (current === sent) return
+    if (current === sent || !(await mayGoOn())) return
     if (view && stream.send('connection', { data: view })) sent = current
     if (!view) {
       stream.send('deleted', { data: { instanceId: id } })

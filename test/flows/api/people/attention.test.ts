@@ -54,10 +54,7 @@ describe('what needs attention', () => {
   })
 
   test('is read once for all callers who reach the same instances', async () => {
-    const people = [
-      await createPerson(api, 'viewer', [foreign.id]),
-      await createPerson(api, 'operator', [foreign.id]),
-    ]
+    const people = [await createPerson(api, 'viewer', [foreign.id]), await createPerson(api, 'operator', [foreign.id])]
     const before = reads.length
     isHeld = true
     const running = [...people, ...people].map(({ headers }) => read(headers))

@@ -144,6 +144,37 @@ describe('somebody who is limited to an instance', () => {
     await reading
   })
 
+  test.each([
+    ['the account is limited', (id: string) => api.store.accounts.change(id, { role: 'viewer', instances: [] })],
+    ['the account is removed', (id: string) => api.store.accounts.remove(id)],
+    ['the sessions are ended', (id: string) => api.store.sessions.endOthers(id, null)],
+  ])('nothing is sent once %s', async (when, change) => {
+    const person = await createPerson(api, 'operator', [own.id])
+    const streams = await Promise.all(
+      ['/changes', `/instances/${own.id}/connection/stream`].map(async path => {
+        const answer = await fetch(`${api.url}/admin/v1${path}`, { headers: person.headers })
+        const stream = { text: '', ended: Promise.resolve() }
+        stream.ended = (async () => {
+          for await (const chunk of answer.body!) stream.text += Buffer.from(chunk).toString()
+        })()
+        return stream
+      }),
+    )
+    await until('the streams to start', () => streams.every(({ text }) => text.includes('event:')))
+    await change(person.id)
+    await api.record(own.id, {
+      state: 'linking',
+      reason: 'Waiting.',
+      qr: `2@${when}`,
+      qrExpiresAt: Date.now() + 60_000,
+    })
+    await Promise.all(streams.map(({ ended }) => ended))
+    for (const { text } of streams) {
+      expect(text).not.toContain(`2@${when}`)
+      expect(text).not.toContain('event: change')
+    }
+  })
+
   test('reads no secret, and a viewer no code that links a phone', async () => {
     await api.record(own.id, {
       state: 'linking',

@@ -1,0 +1,37 @@
+import type { FastifyRequest } from 'fastify'
+import type { ApiContext } from '../../context.ts'
+import type { EventStream } from '../../http/event-stream.ts'
+import { sessionDigest, sessionToken } from '../sign-in/session-cookie.ts'
+
+/** How often the session is checked, because it may end on another node. */
+const CHECK_MS = 3_000
+
+/**
+ * Ends the stream when the caller's session ends or its account's access changes. The reader connects again, with its new access.
+ * @returns checks at once, and must be called before something about an instance is sent. False: the stream has ended
+ */
+export function endWithAccess(
+  stream: EventStream,
+  context: ApiContext,
+  request: FastifyRequest,
+): () => Promise<boolean> {
+  const { store, settings, now, logger } = context
+  if (request.sessionId === '') return async () => !stream.ended
+  const access = accessOf(request.account)
+  const digest = sessionDigest(sessionToken(request) ?? '', settings.adminKey)
+
+  async function check(): Promise<boolean> {
+    const session = await store.sessions.find(digest, now())
+    if (session === null || accessOf(session.account) !== access) stream.end()
+    return !stream.ended
+  }
+  const timer = setInterval(() => {
+    check().catch(error => logger.debug({ err: error }, 'session.check_failed'))
+  }, CHECK_MS)
+  stream.onEnd(() => clearInterval(timer))
+  return check
+}
+
+function accessOf(account: FastifyRequest['account']): string {
+  return JSON.stringify(account && [account.role, account.instances])
+}
