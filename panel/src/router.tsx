@@ -136,7 +136,7 @@ const messages = createRoute({
 const events = createRoute({
   getParentRoute: () => instance,
   path: '/events',
-  validateSearch: texts('state', 'kind', 'open'),
+  validateSearch: texts('state', 'kind', 'endpoint', 'open'),
   component: lazyRouteComponent(reloadOnFailure(pages.events), 'Events'),
 })
 

@@ -111,13 +111,20 @@ test('events that are being retried can be filtered', async () => {
 })
 
 test('while a new secret is introduced, the page says until when the previous one signs', async () => {
-  const { id } = await harness.service.admin.createConnected('New secret')
+  const { id, token } = await harness.service.admin.createConnected('New secret')
+  const instance = harness.service.instance(id, token)
+  const { secret: before } = await instance.setWebhook(harness.receiver.url)
   const page = await harness.openSignedIn(`/instances/${id}/webhook`)
+  expect(await page.content()).not.toContain(before)
   await page.getByRole('button', { name: 'New secret' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'New secret' }).click()
+  await page.getByText('It is shown only now').waitFor()
+  const secret = await page.getByText(/^whsec_/).textContent()
+  expect(secret).not.toBe(before)
   await page.getByText('The previous secret signs too until').waitFor()
   await page.reload()
   await page.getByText('The previous secret signs too until').waitFor()
+  expect(await page.content()).not.toContain(secret)
 })
 
 test('once the receiver is fixed, one button retries an event now, and one retries all', async () => {

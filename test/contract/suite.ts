@@ -15,6 +15,7 @@ import { keepingContract } from './promises/keeping.ts'
 import { openingContract } from './promises/opening.ts'
 import { ownershipContract } from './promises/ownership.ts'
 import { alertsContract } from './promises/panel/alerts.ts'
+import { panelEndpointsContract } from './promises/panel/endpoints.ts'
 import { healthContract } from './promises/panel/health.ts'
 import { panelContract } from './promises/panel/panel.ts'
 import { totalsContract } from './promises/panel/totals.ts'
@@ -43,6 +44,7 @@ export function storeContract(createHarness: CreateHarness): void {
   keepingContract(createHarness)
   retentionContract(createHarness)
   panelContract(createHarness)
+  panelEndpointsContract(createHarness)
   totalsContract(createHarness)
   troublesContract(createHarness)
   rotationContract(createHarness)

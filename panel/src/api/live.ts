@@ -153,11 +153,12 @@ function follow(client: QueryClient): () => void {
 const KEYS_OF: Record<Change['what'], readonly string[]> = {
   connection: ['instance', 'connection', 'health', 'phone'],
   instance: ['instance', 'connection'],
-  webhook: ['webhook'],
+  // Its endpoints are read with the sums.
+  webhook: [],
   log: ['message', 'event', 'conversations', 'counts'],
 }
 /** Sums cost the service more than a row and are therefore read less often. */
-const SUMS = new Set<unknown>(['activity', 'attention', 'statistics'])
+const SUMS = new Set<unknown>(['activity', 'attention', 'endpoints', 'statistics'])
 const SUMS_EVERY_MS = 3_000
 
 /** Batches changes and invalidates the queries that they affect. */

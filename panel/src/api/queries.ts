@@ -11,6 +11,7 @@ import type {
   Connection,
   Conversation,
   DeliveryCounts,
+  EndpointHealth,
   EventDetail,
   Health,
   Instance,
@@ -20,7 +21,6 @@ import type {
   SandboxPhone,
   Session,
   Statistics,
-  Webhook,
 } from './types.ts'
 
 /** The reads of the panel. `live.ts` finds each by its key. */
@@ -127,10 +127,11 @@ export function eventQuery(id: string, eventId: string) {
   })
 }
 
-export function webhookQuery(id: string) {
+/** The endpoints of an instance, without their secrets. */
+export function endpointsQuery(id: string) {
   return queryOptions({
-    queryKey: ['webhook', id],
-    queryFn: ({ signal }) => callData<Webhook>(`/instances/${id}/webhook`, { signal }),
+    queryKey: ['endpoints', id],
+    queryFn: ({ signal }) => callData<EndpointHealth[]>(`/instances/${id}/endpoint-health`, { signal }),
   })
 }
 

@@ -24,6 +24,8 @@ export type {
   SandboxPhoneView as SandboxPhone,
 } from '../../../src/api/resources/conversation.ts'
 export type { AdminWebhookView as Webhook } from '../../../src/api/resources/events/admin-webhook.ts'
+export type { EndpointView as Endpoint } from '../../../src/api/resources/events/endpoint.ts'
+export type { EndpointHealthView as EndpointHealth } from '../../../src/api/resources/events/endpoint-health.ts'
 export type {
   AttemptView as Attempt,
   DeliveryView as Delivery,

@@ -1,19 +1,27 @@
 import { Button } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
-import { call, callData } from '../api/client.ts'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { call } from '../api/client.ts'
+import { endpointsQuery } from '../api/queries.ts'
 import { useWords } from '../i18n/i18n.tsx'
 import { problemText } from './feedback/problem.tsx'
 import { useToast } from './feedback/toasts.tsx'
 import { RepeatIcon } from './icons.tsx'
 
-/** Retries every delivery of an instance that waits for its next attempt, for example once the receiver is fixed. */
-export function RetryAll({ instanceId }: { instanceId: string }) {
+interface RetryAllProps {
+  instanceId: string
+  /** By default all endpoints of the instance. */
+  endpoint?: { id: string; url: string }
+}
+
+/** Retries every delivery that waits for its next attempt, for example once the receiver is fixed. */
+export function RetryAll({ instanceId, endpoint }: RetryAllProps) {
   const words = useWords()
   const toast = useToast()
-  const path = `/instances/${instanceId}/endpoints`
+  const client = useQueryClient()
   const retry = useMutation({
     mutationFn: async () => {
-      const endpoints = await callData<{ id: string }[]>(path)
+      const endpoints = endpoint ? [endpoint] : await client.fetchQuery({ ...endpointsQuery(instanceId), staleTime: 0 })
+      const path = `/instances/${instanceId}/endpoints`
       const requested = await Promise.all(
         endpoints.map(({ id }) => call<{ data: { count: number } }>(`${path}/${id}/retry`, { method: 'POST' })),
       )
@@ -29,8 +37,9 @@ export function RetryAll({ instanceId }: { instanceId: string }) {
       leftSection={<RepeatIcon size={15} />}
       onClick={() => retry.mutate()}
       loading={retry.isPending}
+      {...(endpoint && { 'aria-label': words.endpoints.retryOf(endpoint.url) })}
     >
-      {words.deliveryHealth.retryAll}
+      {endpoint ? words.endpoints.retry : words.deliveryHealth.retryAll}
     </Button>
   )
 }

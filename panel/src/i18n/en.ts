@@ -1,5 +1,6 @@
 import type { ConnectionCause, RefusalCode } from '../api/types.ts'
 import { alertsEn } from './alerts-en.ts'
+import { endpointsEn } from './endpoints-en.ts'
 import { invitation, people } from './people-en.ts'
 
 /** Every text of the panel. The compiler checks that every other language has the same shape. */
@@ -476,10 +477,6 @@ export const en = {
     urlWrong: 'Enter a full URL that begins with http:// or https://',
     save: 'Save',
     saved: 'Saved. New events are posted there.',
-    remove: 'Remove',
-    removeTitle: 'Stop posting events?',
-    removeText: 'New events are logged but not posted. Pending events are still posted to the old URL.',
-    removed: 'Removed. Events are only logged.',
     boundNote: 'A new URL applies to new events. Pending events are still posted to the old one.',
     test: 'Send a test event',
     testHint: 'Posts one signed event of type webhook.test and shows the answer. It is not logged and not retried.',
@@ -490,10 +487,6 @@ export const en = {
     testPosted: 'Posted request',
     seeWaiting: 'Show pending events',
     seeGivenUp: 'Show why, and redeliver',
-    secret: 'Signing secret',
-    secretHint: 'Every event is signed with it. Your receiver can verify that an event came from here.',
-    reveal: 'Show',
-    hide: 'Hide',
     rotate: 'New secret',
     rotateTitle: 'Create a new secret?',
     rotateText: 'From now on all events are signed with the new secret, including those already queued.',
@@ -653,6 +646,7 @@ export const en = {
     version: 'Version',
   },
   alerts: alertsEn,
+  endpoints: endpointsEn,
   problems: {
     unreachable: 'The service does not answer. Is it running? This page retries automatically.',
     /** The request was a change, not a read. */

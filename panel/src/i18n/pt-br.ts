@@ -1,5 +1,6 @@
 import { alertsPtBr } from './alerts-pt-br.ts'
 import type { Words } from './en.ts'
+import { endpointsPtBr } from './endpoints-pt-br.ts'
 import { invitation, people } from './people-pt-br.ts'
 
 export const ptBr: Words = {
@@ -512,10 +513,6 @@ export const ptBr: Words = {
     urlWrong: 'Digite uma URL completa, começando com http:// ou https://',
     save: 'Salvar',
     saved: 'Salvo. Os novos eventos vão para lá.',
-    remove: 'Remover',
-    removeTitle: 'Parar de postar eventos?',
-    removeText: 'Os novos eventos ficam no log e não são postados. Os pendentes ainda vão para a URL antiga.',
-    removed: 'Removido. Os eventos só ficam no log.',
     boundNote: 'Uma URL nova vale para os novos eventos. Os pendentes ainda vão para a antiga.',
     test: 'Enviar um evento de teste',
     testHint: 'Posta um evento assinado do tipo webhook.test e mostra a resposta. Não fica no log e não se repete.',
@@ -526,10 +523,6 @@ export const ptBr: Words = {
     testPosted: 'O que foi postado',
     seeWaiting: 'Ver os eventos pendentes',
     seeGivenUp: 'Ver o motivo e reenviar',
-    secret: 'Segredo de assinatura',
-    secretHint: 'Todo evento é assinado com ele. Seu receptor pode verificar que um evento veio daqui.',
-    reveal: 'Mostrar',
-    hide: 'Ocultar',
     rotate: 'Novo segredo',
     rotateTitle: 'Criar um novo segredo?',
     rotateText: 'A partir de agora todos os eventos são assinados com o novo segredo, também os que já estão na fila.',
@@ -694,6 +687,7 @@ export const ptBr: Words = {
     version: 'Versão',
   },
   alerts: alertsPtBr,
+  endpoints: endpointsPtBr,
   problems: {
     unreachable: 'O serviço não responde. Ele está rodando? Esta página tenta de novo sozinha.',
     unanswered:

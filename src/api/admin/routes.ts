@@ -51,6 +51,7 @@ import { WrongKeys } from './sign-in/wrong-keys.ts'
 import { streamChanges } from './stream-changes.ts'
 import { getInstanceWebhook } from './webhook/get-instance-webhook.ts'
 import { instanceEndpoints } from './webhook/instance-endpoints.ts'
+import { listEndpointHealth } from './webhook/list-endpoint-health.ts'
 import { replaceWebhookSecret } from './webhook/replace-webhook-secret.ts'
 import { setInstanceWebhook } from './webhook/set-instance-webhook.ts'
 import { testWebhook } from './webhook/test-webhook.ts'
@@ -73,6 +74,7 @@ const OPERATIONS = [
   getInstanceWebhook,
   setInstanceWebhook,
   replaceWebhookSecret,
+  listEndpointHealth,
   listMessages,
   getInstanceMessage,
   listEvents,

@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox'
-import { DELIVERY_HEALTHS, deliveryHealth } from '../../domain/events/delivery.ts'
+import { DELIVERY_HEALTHS, deliveryHealth, type RecentDeliveries } from '../../domain/events/delivery.ts'
 import type { InstanceActivity } from '../../store/statistics/statistics.ts'
 import { instanceIdSchema } from './instance.ts'
 import { moment, nullable, oneOf, toIsoOrNull } from './schema-kit.ts'
 
-const deliveriesSchema = Type.Object(
+export const deliveriesSchema = Type.Object(
   {
     health: oneOf(DELIVERY_HEALTHS, {
       description:
@@ -54,12 +54,12 @@ export function activityView({
     queuedLastHour: queued,
     receivedLastHour: received,
     oldestUndeliveredAt: toIsoOrNull(oldestUndeliveredAt),
-    deliveries: {
-      health: deliveryHealth(deliveries),
-      retrying: deliveries.retrying,
-      givenUp: deliveries.givenUp,
-      lastDeliveredAt: toIsoOrNull(deliveries.lastDeliveredAt),
-      lastGivenUpAt: toIsoOrNull(deliveries.lastGivenUpAt),
-    },
+    deliveries: recentDeliveriesView(deliveries),
   }
+}
+
+export function recentDeliveriesView(recent: RecentDeliveries) {
+  const { retrying, givenUp, lastDeliveredAt, lastGivenUpAt } = recent
+  const times = { lastDeliveredAt: toIsoOrNull(lastDeliveredAt), lastGivenUpAt: toIsoOrNull(lastGivenUpAt) }
+  return { health: deliveryHealth(recent), retrying, givenUp, ...times }
 }

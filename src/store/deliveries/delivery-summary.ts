@@ -1,5 +1,6 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import type { DeliveryFilter } from '../../domain/events/delivery.ts'
+import type { EndpointId } from '../../domain/ids.ts'
 import type { Database } from '../engine/schema/database.ts'
 import type { Readiness } from '../engine/schema/events.ts'
 import type { DeliverySummary } from './deliveries.ts'
@@ -33,14 +34,21 @@ export function isLatest(superseded: string) {
  * Joins an unfinished delivery as `open` and a latest finished one as `done`. If endpoints differ, the one that needs
  * attention: one that failed before one that did not, otherwise the oldest.
  * @param state the state to prefer
+ * @param endpointId only deliveries to this endpoint
  */
-export function joinLatestDelivery<O>(query: SelectQueryBuilder<Database, 'events', O>, state?: DeliveryFilter) {
+export function joinLatestDelivery<O>(
+  query: SelectQueryBuilder<Database, 'events', O>,
+  state?: DeliveryFilter,
+  endpointId?: EndpointId,
+) {
+  const to = (alias: string) =>
+    endpointId === undefined ? sql`` : sql` and ${sql.ref(`${alias}.endpoint_id`)} = ${endpointId}`
   const readiness = state === 'blocked' ? sql`d.readiness = 'blocked'` : sql`d.readiness = 'retry'`
   const open = sql<number>`(select d.seq from deliveries as d
-    where d.instance_id = events.instance_id and d.event_id = events.id
+    where d.instance_id = events.instance_id and d.event_id = events.id${to('d')}
     order by case when ${readiness} then 0 when d.readiness = 'first' then 1 else 2 end, d.seq limit 1)`
   const done = sql<number>`(select f.seq from finished_deliveries as f
-    where f.instance_id = events.instance_id and f.event_id = events.id and ${isLatest('f.superseded')}
+    where f.instance_id = events.instance_id and f.event_id = events.id and ${isLatest('f.superseded')}${to('f')}
     order by case when f.state = ${sql.lit(state === 'delivered' ? state : 'exhausted')} then 0 else 1 end, f.seq limit 1)`
   return query
     .leftJoin('deliveries as open', join =>
@@ -58,8 +66,12 @@ export function joinLatestDelivery<O>(query: SelectQueryBuilder<Database, 'event
 }
 
 /** Selects the columns that `toSummary` needs. */
-export function withLatestDelivery<O>(query: SelectQueryBuilder<Database, 'events', O>, state?: DeliveryFilter) {
-  return joinLatestDelivery(query, state).select([
+export function withLatestDelivery<O>(
+  query: SelectQueryBuilder<Database, 'events', O>,
+  state?: DeliveryFilter,
+  endpointId?: EndpointId,
+) {
+  return joinLatestDelivery(query, state, endpointId).select([
     'open.seq as open_seq',
     'open.endpoint_id as open_endpoint',
     'open.url as open_url',

@@ -1,6 +1,6 @@
 import type { DeliveryFilter } from '../../domain/events/delivery.ts'
 import type { EventKind } from '../../domain/events/event.ts'
-import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
+import type { EndpointId, EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
 import type { AttemptRecord, DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
@@ -17,6 +17,13 @@ export interface EventRecord {
   /** The other party, a number or group. Empty for an event with a long body that is older than stored incoming messages. */
   with: string
   delivery: DeliverySummary | null
+}
+
+export interface EventFilter {
+  state?: DeliveryFilter | undefined
+  kind?: EventKind | undefined
+  /** Only events with a delivery to this endpoint, in `state` if given. The record shows that delivery. */
+  endpointId?: EndpointId | undefined
 }
 
 export interface EventDetail extends EventRecord {
@@ -59,11 +66,7 @@ export interface Events {
   recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'>
   /** True if `recordIncoming` would do nothing. */
   isRecorded(instanceId: InstanceId, message: IncomingMessage): Promise<boolean>
-  list(
-    instanceId: InstanceId,
-    page: PageRequest,
-    filter?: { state?: DeliveryFilter | undefined; kind?: EventKind | undefined },
-  ): Promise<Page<EventRecord>>
+  list(instanceId: InstanceId, page: PageRequest, filter?: EventFilter): Promise<Page<EventRecord>>
   find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null>
   /**
    * Reads a page of the feed. Events appear in the order of their numbers, so none appears below a number that was read.

@@ -24,7 +24,7 @@ import { FEW, type Slice, search, WINDOW } from '../messages/searching.ts'
 import { EventDetails } from './event-detail.ts'
 import { EventFeed } from './event-feed.ts'
 import type { EventRecorder } from './event-recorder.ts'
-import type { EventDetail, EventRecord, Events, FeedPage, FeedQuery } from './events.ts'
+import type { EventDetail, EventFilter, EventRecord, Events, FeedPage, FeedQuery } from './events.ts'
 
 interface EventRow extends SummaryRow {
   id: string
@@ -73,30 +73,27 @@ export class StoredEvents implements Events {
     return (await this.#core.reader.each(this.#findKnown, keys)).length > 0
   }
 
-  async list(
-    instanceId: InstanceId,
-    page: PageRequest,
-    filter: { state?: DeliveryFilter | undefined; kind?: EventKind | undefined } = {},
-  ): Promise<Page<EventRecord>> {
+  async list(instanceId: InstanceId, page: PageRequest, filter: EventFilter = {}): Promise<Page<EventRecord>> {
     const { reader, statements } = this.#core
     const { db } = statements
-    const { state, kind } = filter
+    const { state, kind, endpointId } = filter
     const slice: Slice = { below: idBefore(page, 'evt'), from: '' }
     const limit = page.limit + 1
-    const isIndexed = kind === undefined && state !== 'not_posted'
+    const isIndexed = kind === undefined && endpointId === undefined && state !== 'not_posted'
     const isByState = state !== undefined && state !== 'not_posted'
     const ids = (part: Slice, count: number) => idsOfState(statements, instanceId, state, part, count)
     const find = (part: Slice, atMost: number, among: number) => {
       const events = isByState
         ? db.selectFrom('events').select(LISTED).where('id', 'in', ids(part, among))
         : eventsBelow(statements, instanceId, part.below, among)
-      let query = withOtherSide(withLatestDelivery(selectFrom(db, events), state))
+      let query = withOtherSide(withLatestDelivery(selectFrom(db, events), state, endpointId))
         .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id'])
         .where('events.instance_id', '=', instanceId)
         .where('events.id', '>=', part.from)
         .orderBy('events.id', 'desc')
         .limit(atMost)
       if (kind !== undefined) query = query.where('events.kind', '=', kind)
+      if (endpointId !== undefined) query = query.where(IS_SHOWN[state ?? 'any'])
       if (state === 'not_posted')
         query = query.where(sql<boolean>`open.seq is null and done.seq is null and ${IS_POSTED_BY_DEFAULT}`)
       return reader.query(query)
@@ -217,6 +214,17 @@ function conditionOfState(state: Exclude<DeliveryFilter, 'not_posted'>) {
   if (state === 'blocked') return sql<boolean>`readiness = 'blocked'`
   return sql<boolean>`state = ${sql.lit(state)} and superseded = 0`
 }
+
+/** Of the joined deliveries, which are those to one endpoint: whether there is one in the state. */
+const IS_SHOWN = {
+  pending: sql<boolean>`open.readiness <> 'blocked'`,
+  retrying: sql<boolean>`open.readiness = 'retry'`,
+  blocked: sql<boolean>`open.readiness = 'blocked'`,
+  delivered: sql<boolean>`done.state = 'delivered'`,
+  exhausted: sql<boolean>`done.state = 'exhausted'`,
+  not_posted: sql<boolean>`open.seq is null and done.seq is null`,
+  any: sql<boolean>`(open.seq is not null or done.seq is not null)`,
+} as const satisfies Record<DeliveryFilter | 'any', unknown>
 
 /** Selects the other party of an event; the body, if it is short, only without a row of the message. */
 function withOtherSide<O>(query: SelectQueryBuilder<Database, 'events', O>) {

@@ -1,6 +1,6 @@
 import type { ConnectionCause, ConnectionState } from '../../domain/connection.ts'
 import type { RecentDeliveries } from '../../domain/events/delivery.ts'
-import type { InstanceId } from '../../domain/ids.ts'
+import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import type { Instance } from '../../domain/instance.ts'
 
 export interface InstanceActivity {
@@ -19,6 +19,19 @@ export interface InstanceActivity {
 
 /** The limit for counts of deliveries in a list of instances. */
 export const MAX_RECENT = 1_000
+
+/** Finished deliveries of an instance that are read to find the last one of each endpoint. */
+export const MAX_LOOKED_AT = 2_000
+
+export interface EndpointDeliveries {
+  endpointId: EndpointId
+  /** Up to `MAX_RECENT`. */
+  recent: RecentDeliveries
+  /** Unfinished deliveries, those that are retried or blocked included; up to `MAX_RECENT`. */
+  waiting: number
+  /** The newest failed attempt of those that are retried, else of those that were given up. */
+  lastFailure: { at: number; status: number | null; error: string | null } | null
+}
 
 export interface Latencies {
   count: number
@@ -101,6 +114,15 @@ export interface Statistics {
    * instances count as idle.
    */
   activity(ids: readonly InstanceId[], since: number, givenUpSince: number): Promise<InstanceActivity[]>
+  /**
+   * The deliveries of each endpoint. The last success and the last exhausted delivery are found if they are among the newest
+   * `MAX_LOOKED_AT` of the instance.
+   */
+  endpoints(
+    instanceId: InstanceId,
+    endpointIds: readonly EndpointId[],
+    givenUpSince: number,
+  ): Promise<EndpointDeliveries[]>
   outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes>
   /** The number of events created since `since` whose latest delivery is in `state`, up to `MAX_COUNTED`. */
   countEnded(instanceId: InstanceId, since: number, state: 'delivered' | 'exhausted'): Promise<number>

@@ -1,6 +1,6 @@
 import { type AliasedExpression, type RawBuilder, sql } from 'kysely'
 import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
-import { type EventId, firstEventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
+import { type EndpointId, type EventId, firstEventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import { joinLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
@@ -10,6 +10,7 @@ import type { RowsStatement, Statement } from '../engine/statement.ts'
 import { messageIds } from '../messages/message-ids.ts'
 import { type Slice, search } from '../messages/searching.ts'
 import { readTroubles } from './attention.ts'
+import { readEndpointDeliveries } from './endpoint-deliveries.ts'
 import {
   type DeliveryOutcomes,
   type InstanceActivity,
@@ -69,6 +70,10 @@ export class StoredStatistics implements Statistics {
         },
       }
     })
+  }
+
+  endpoints(instanceId: InstanceId, endpointIds: readonly EndpointId[], givenUpSince: number) {
+    return readEndpointDeliveries(this.#core, instanceId, endpointIds, givenUpSince)
   }
 
   async outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes> {

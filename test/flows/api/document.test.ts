@@ -81,6 +81,7 @@ describe('/openapi.json', () => {
         'GET /admin/v1/instances/{id}/webhook',
         'PUT /admin/v1/instances/{id}/webhook',
         'POST /admin/v1/instances/{id}/webhook/secret',
+        'GET /admin/v1/instances/{id}/endpoint-health',
         'POST /admin/v1/instances/{id}/endpoints',
         'GET /admin/v1/instances/{id}/endpoints',
         'GET /admin/v1/instances/{id}/endpoints/{endpointId}',

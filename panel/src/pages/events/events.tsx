@@ -4,8 +4,8 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useMemo, useState } from 'react'
 import type { DeliveryFilter } from '../../../../src/domain/events/delivery.ts'
 import { EVENT_KINDS } from '../../../../src/domain/events/event.ts'
-import { webhookQuery } from '../../api/queries.ts'
-import type { Event } from '../../api/types.ts'
+import { endpointsQuery } from '../../api/queries.ts'
+import type { EndpointHealth, Event } from '../../api/types.ts'
 import { useLog } from '../../api/use-log.ts'
 import { DeliveryBadge } from '../../components/badges.tsx'
 import { RepeatIcon } from '../../components/icons.tsx'
@@ -39,9 +39,9 @@ export function Events() {
   const navigate = useNavigate({ from: '/instances/$id/events' })
   const [isRedelivering, setRedelivering] = useState(false)
   const [isCharting, setCharting] = useState(false)
-  const { data: webhook } = useQuery(webhookQuery(instance.id))
-  const { state, kind, open } = search
-  const query = useMemo(() => ({ state, kind }), [state, kind])
+  const { data: endpoints } = useQuery(endpointsQuery(instance.id))
+  const { state, kind, endpoint, open } = search
+  const query = useMemo(() => ({ state, kind, endpoint }), [state, kind, endpoint])
   const log = useLog<Event>(`events ${instance.id}`, `/instances/${instance.id}/events`, query, instance.id)
   const change = useCallback(
     (changed: Partial<typeof search>, replace = true) =>
@@ -67,7 +67,7 @@ export function Events() {
         >
           {words.events.lead}
         </PageHead>
-        {webhook && webhook.url === null && (
+        {endpoints?.length === 0 && (
           <Alert color="yellow" variant="light" mb="md">
             {words.events.noUrl}{' '}
             <Link to="/instances/$id/webhook" params={{ id: instance.id }}>
@@ -81,7 +81,7 @@ export function Events() {
             {isCharting && <DeliveryCharts instanceId={instance.id} />}
           </details>
         )}
-        <FilterBar active={[state, kind].filter(Boolean).length}>
+        <FilterBar active={[state, kind, endpoint].filter(Boolean).length}>
           <Select
             label={words.events.state}
             placeholder={words.common.all}
@@ -100,6 +100,17 @@ export function Events() {
             clearable
             clearButtonProps={{ 'aria-label': words.messages.clear }}
           />
+          {(endpoint || (endpoints && endpoints.length > 1)) && (
+            <Select
+              label={words.endpoints.filter}
+              placeholder={words.common.all}
+              value={endpoint ?? null}
+              data={choicesOf(endpoints ?? [], endpoint, words.endpoints.gone)}
+              onChange={value => change({ endpoint: value ?? undefined })}
+              clearable
+              clearButtonProps={{ 'aria-label': words.messages.clear }}
+            />
+          )}
           <TextFilter
             label={words.messages.byId}
             placeholder="evt_…"
@@ -123,7 +134,7 @@ export function Events() {
           rowHeight={{ wide: 50, narrow: 72 }}
           renderRow={renderRow}
           empty={
-            state || kind ? (
+            state || kind || endpoint ? (
               <Empty
                 title={words.events.noneFound}
                 action={
@@ -142,6 +153,13 @@ export function Events() {
       <EventDrawer instanceId={instance.id} eventId={open} onClose={() => change({ open: undefined })} />
     </>
   )
+}
+
+/** The endpoints to choose from. The chosen one may be gone. */
+function choicesOf(endpoints: readonly EndpointHealth[], chosen: string | undefined, gone: string) {
+  const choices = endpoints.map(({ id, url, description }) => ({ value: id, label: description ?? url }))
+  if (chosen && !choices.some(({ value }) => value === chosen)) choices.push({ value: chosen, label: gone })
+  return choices
 }
 
 interface EventRowProps {

@@ -3,7 +3,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { callData } from '../../api/client.ts'
-import { countsQuery, notPostedQuery, webhookQuery } from '../../api/queries.ts'
+import { countsQuery, endpointsQuery, notPostedQuery } from '../../api/queries.ts'
 import type { DeliveryCounts } from '../../api/types.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -45,7 +45,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
   const [ended, setEnded] = useState<Which>('exhausted')
   const [range, setRange] = useState<Range>(WARNED_OF)
   const since = useMemo(() => new Date(Date.now() - Number(range) * HOUR_MS).toISOString(), [range])
-  const { data: webhook } = useQuery(webhookQuery(instanceId))
+  const { data: endpoints } = useQuery(endpointsQuery(instanceId))
   const { data: counts, error, refetch } = useQuery(countsQuery(instanceId, since))
   const { data: notPosted } = useQuery({ ...notPostedQuery(instanceId, since), enabled: ended === 'not_posted' })
   const redeliver = useMutation({
@@ -65,7 +65,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
   if (redeliver.data) {
     return <Outcome total={redeliver.data.count} counts={counts} onClose={onClose} />
   }
-  if (webhook && webhook.url === null) {
+  if (endpoints?.length === 0) {
     return (
       <Stack>
         <span>{words.redeliver.needsUrl}</span>
@@ -98,11 +98,11 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
         data={RANGES.map(value => ({ value, label: words.redeliver.hours[value] }))}
         onChange={value => setRange(RANGES.find(one => one === value) ?? WARNED_OF)}
       />
-      {webhook?.url && (
-        <div className={classes.url}>
-          <span className={classes.label}>{words.redeliver.url}</span> <code>{webhook.url}</code>
+      {endpoints?.map(({ id, url }) => (
+        <div key={id} className={classes.url}>
+          <span className={classes.label}>{words.redeliver.url}</span> <code>{url}</code>
         </div>
-      )}
+      ))}
       <p className={classes.hint}>{words.redeliver.explain}</p>
       <p className={classes.count} role="status">
         {known !== undefined && (count === 0 ? words.redeliver.none : words.redeliver.count(formatCount(count)))}

@@ -1,7 +1,7 @@
 import { Button, Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { connectionQuery, webhookQuery } from '../../api/queries.ts'
+import { connectionQuery, endpointsQuery } from '../../api/queries.ts'
 import { DeliveryWarning } from '../../components/delivery-health.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { Card } from '../../components/panels.tsx'
@@ -46,17 +46,22 @@ export function Overview() {
 
 function WebhookCard({ instanceId }: { instanceId: string }) {
   const words = useWords()
-  const { data: webhook } = useQuery(webhookQuery(instanceId))
-  if (!webhook) return null
+  const { data: endpoints } = useQuery(endpointsQuery(instanceId))
+  if (!endpoints) return null
+  const isSet = endpoints.length > 0
   return (
-    <Card title={words.webhook.title} hint={webhook.url ? words.webhook.lead : words.events.noUrl}>
-      {webhook.url && <p className={classes.url}>{webhook.url}</p>}
+    <Card title={words.webhook.title} hint={isSet ? words.webhook.lead : words.events.noUrl}>
+      {endpoints.map(({ id, url }) => (
+        <p key={id} className={classes.url}>
+          {url}
+        </p>
+      ))}
       <Group>
         <Button
-          variant={webhook.url ? 'default' : 'light'}
+          variant={isSet ? 'default' : 'light'}
           renderRoot={props => <Link to="/instances/$id/webhook" params={{ id: instanceId }} {...props} />}
         >
-          {webhook.url ? words.webhook.test : words.events.setUrl}
+          {isSet ? words.webhook.test : words.events.setUrl}
         </Button>
       </Group>
     </Card>

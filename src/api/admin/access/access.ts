@@ -54,6 +54,7 @@ export const ACCESS: Readonly<Record<string, Role>> = {
   streamConnection: 'viewer',
   getHealth: 'viewer',
   getInstanceWebhook: 'viewer',
+  listEndpointHealth: 'viewer',
   listMessages: 'viewer',
   getInstanceMessage: 'viewer',
   listEvents: 'viewer',

@@ -1,7 +1,10 @@
 import { Type } from 'typebox'
 import { DELIVERY_FILTERS } from '../../../domain/events/delivery.ts'
 import { EVENT_KINDS } from '../../../domain/events/event.ts'
+import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
+import { isId } from '../../input.ts'
+import { endpointIdSchema } from '../../resources/events/endpoint.ts'
 import { eventSchema, eventView } from '../../resources/events/event.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { oneOf } from '../../resources/schema-kit.ts'
@@ -16,6 +19,10 @@ const querySchema = Type.Object({
         '`not_posted`: no URL was set when the event was created.',
     }),
   ),
+  endpoint: Type.Optional({
+    ...endpointIdSchema,
+    description: 'Only events with a delivery to this endpoint, in `state` if given. `delivery` is then that delivery.',
+  }),
   kind: Type.Optional(oneOf(EVENT_KINDS, { description: 'Only events of this kind.' })),
 })
 
@@ -32,12 +39,13 @@ export function listEvents(api: Api, { store }: ApiContext): void {
         querystring: querySchema,
         response: { 200: pageOf(eventSchema, 'One page of events.') },
       },
-      config: { refusals: ['instance_not_found', 'invalid_request'] },
+      config: { refusals: ['instance_not_found', 'endpoint_not_found', 'invalid_request'] },
     },
     async request => {
-      const { state, kind } = request.query
+      const { state, kind, endpoint: endpointId } = request.query
+      if (endpointId !== undefined && !isId(endpointId)) throw new Refusal('endpoint_not_found')
       const { id } = await getInstanceOrRefuse(store, request.params.id)
-      const page = await store.events.list(id, pageRequest(request.query), { state, kind })
+      const page = await store.events.list(id, pageRequest(request.query), { state, kind, endpointId })
       return { data: page.data.map(eventView), nextCursor: page.nextCursor }
     },
   )

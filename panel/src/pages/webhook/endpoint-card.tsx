@@ -1,0 +1,245 @@
+import { Button, Group } from '@mantine/core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { type ReactNode, useState } from 'react'
+import { ALL_EVENTS, DEFAULT_ENDPOINT } from '../../../../src/domain/events/endpoint.ts'
+import { call, callData } from '../../api/client.ts'
+import { endpointsQuery } from '../../api/queries.ts'
+import type { Endpoint, EndpointHealth, WebhookTest } from '../../api/types.ts'
+import { useMay } from '../../api/use-role.ts'
+import { Badge, type Tone } from '../../components/badges.tsx'
+import { CopyField } from '../../components/copy.tsx'
+import { formatCount } from '../../components/delivery-health.tsx'
+import { Confirm } from '../../components/feedback/confirm.tsx'
+import { Problem } from '../../components/feedback/problem.tsx'
+import { useToast } from '../../components/feedback/toasts.tsx'
+import { Waiting } from '../../components/feedback/waiting.tsx'
+import { Card, Fact, Facts } from '../../components/panels.tsx'
+import { RetryAll } from '../../components/retry-all.tsx'
+import { Ago, Time } from '../../components/time.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
+import { TestAnswer } from './test-answer.tsx'
+import classes from './webhook.module.css'
+
+const TONES = {
+  idle: 'quiet',
+  working: 'good',
+  retrying: 'wait',
+  failing: 'bad',
+  missed: 'wait',
+} as const satisfies Record<EndpointHealth['deliveries']['health'], Tone>
+
+interface EndpointCardProps {
+  endpoint: EndpointHealth
+  /** A secret that was just created; undefined otherwise. */
+  secret: string | undefined
+  onSecret: (secret: string | undefined) => void
+  onEdit: () => void
+}
+
+/** One endpoint: its state, and what can be done about it. */
+export function EndpointCard({ endpoint, secret, onSecret, onEdit }: EndpointCardProps) {
+  const words = useWords()
+  const { id, instanceId, url, active, description, events, previousSecretUntil, deliveries } = endpoint
+  const mayTest = useMay('operator')
+  const isOwner = useMay('owner')
+  const test = useMutation({
+    mutationFn: () => callData<WebhookTest>(`/instances/${instanceId}/endpoints/${id}/test`, { method: 'POST' }),
+  })
+  return (
+    <Card
+      title={
+        <span className={classes.head}>
+          <code className={classes.address}>{url}</code>
+          {active ? (
+            <Badge tone={TONES[deliveries.health]}>{words.endpoints.health[deliveries.health]}</Badge>
+          ) : (
+            <Badge tone="wait">{words.endpoints.paused}</Badge>
+          )}
+        </span>
+      }
+      hint={[description, id === DEFAULT_ENDPOINT && words.endpoints.isDefault].filter(Boolean).join(' · ')}
+      action={
+        mayTest && (
+          <Button
+            variant="light"
+            onClick={() => test.mutate()}
+            loading={test.isPending}
+            aria-label={words.endpoints.testOf(url)}
+          >
+            {words.webhook.test}
+          </Button>
+        )
+      }
+    >
+      {!active && <p className={classes.overlap}>{words.endpoints.pausedText}</p>}
+      <Numbers endpoint={endpoint} />
+      <p className={classes.note}>
+        {words.endpoints.receives}:{' '}
+        {events.includes(ALL_EVENTS) ? words.endpoints.everything : <code>{events.join(' ')}</code>}
+      </p>
+      {secret !== undefined && <FreshSecret secret={secret} onDone={() => onSecret(undefined)} />}
+      {previousSecretUntil && (
+        <p className={classes.overlap} role="status">
+          {words.webhook.overlap} <Time at={previousSecretUntil} />. {words.webhook.overlapText}
+        </p>
+      )}
+      <div role="status">
+        {test.isPending && <Waiting text={words.webhook.testing} />}
+        {test.data && !test.isPending && <TestAnswer answer={test.data} />}
+      </div>
+      <Problem error={test.error} />
+      <Group gap="xs" mt="md">
+        {mayTest && deliveries.retrying > 0 && <RetryAll instanceId={instanceId} endpoint={endpoint} />}
+        <Button
+          size="compact-sm"
+          variant="default"
+          aria-label={words.endpoints.deliveriesOf(url)}
+          renderRoot={props => (
+            <Link to="/instances/$id/events" params={{ id: instanceId }} search={{ endpoint: id }} {...props} />
+          )}
+        >
+          {words.endpoints.deliveries}
+        </Button>
+        {(isOwner || (mayTest && id === DEFAULT_ENDPOINT)) && (
+          <Action label={words.endpoints.editOf(url)} onClick={onEdit}>
+            {words.endpoints.edit}
+          </Action>
+        )}
+        {isOwner && <OwnerActions endpoint={endpoint} onSecret={onSecret} />}
+      </Group>
+    </Card>
+  )
+}
+
+function Numbers({ endpoint: { deliveries, waiting, lastFailure } }: { endpoint: EndpointHealth }) {
+  const words = useWords()
+  const count = (number: number) =>
+    number === 0 ? words.endpoints.nothing : words.endpoints.waitingCount(formatCount(number))
+  const explained = lastFailure?.error && (words.attemptErrors as Record<string, string>)[lastFailure.error]
+  return (
+    <Facts>
+      <Fact name={words.endpoints.waiting}>{count(waiting)}</Fact>
+      <Fact name={words.endpoints.givenUp}>{count(deliveries.givenUp)}</Fact>
+      <Fact name={words.endpoints.lastSuccess}>
+        {deliveries.lastDeliveredAt ? <Ago at={deliveries.lastDeliveredAt} /> : words.endpoints.never}
+      </Fact>
+      <Fact name={words.endpoints.lastFailure}>
+        {lastFailure ? (
+          <>
+            <Ago at={lastFailure.at} />:{' '}
+            {lastFailure.status === null ? (
+              <code>{lastFailure.error}</code>
+            ) : (
+              words.endpoints.answered(lastFailure.status)
+            )}
+            {explained && <div className={classes.note}>{explained}</div>}
+          </>
+        ) : (
+          words.endpoints.never
+        )}
+      </Fact>
+    </Facts>
+  )
+}
+
+function FreshSecret({ secret, onDone }: { secret: string; onDone: () => void }) {
+  const words = useWords()
+  return (
+    <div className={classes.fresh} role="status">
+      <span>{words.endpoints.secretOnce}</span>
+      <CopyField label={words.endpoints.secret} value={secret} />
+      <div>
+        <Button size="compact-sm" variant="default" onClick={onDone}>
+          {words.endpoints.done}
+        </Button>
+      </div>
+    </div>
+  )
+}
+
+function OwnerActions({ endpoint, onSecret }: Pick<EndpointCardProps, 'endpoint' | 'onSecret'>) {
+  const words = useWords()
+  const toast = useToast()
+  const client = useQueryClient()
+  const [asking, setAsking] = useState<'rotate' | 'remove' | null>(null)
+  const { id, instanceId, url, active } = endpoint
+  const path = `/instances/${instanceId}/endpoints/${id}`
+  const refresh = () => client.invalidateQueries(endpointsQuery(instanceId))
+  const pause = useMutation({
+    mutationFn: () => callData<Endpoint>(path, { method: 'PATCH', body: { active: !active } }),
+    onSuccess: async changed => {
+      toast(changed.active ? words.endpoints.resumedNow : words.endpoints.pausedNow)
+      await refresh()
+    },
+  })
+  const close = () => setAsking(null)
+  return (
+    <>
+      <Action
+        label={active ? words.endpoints.pauseOf(url) : words.endpoints.resumeOf(url)}
+        onClick={() => pause.mutate()}
+        isBusy={pause.isPending}
+      >
+        {active ? words.endpoints.pause : words.endpoints.resume}
+      </Action>
+      <Action label={words.endpoints.rotateOf(url)} onClick={() => setAsking('rotate')}>
+        {words.webhook.rotate}
+      </Action>
+      <Action label={words.endpoints.removeOf(url)} onClick={() => setAsking('remove')}>
+        {words.endpoints.remove}
+      </Action>
+      <Problem error={pause.error} />
+      <Confirm
+        opened={asking === 'rotate'}
+        onClose={close}
+        title={words.webhook.rotateTitle}
+        action={words.webhook.rotate}
+        onConfirm={async () => {
+          const { secret } = await callData<Endpoint>(`${path}/secret`, { method: 'POST' })
+          onSecret(secret)
+          toast(words.webhook.rotated)
+          await refresh()
+        }}
+      >
+        <p>{words.webhook.rotateText}</p>
+        <ul className={classes.list}>
+          <li>{words.webhook.rotateStandard}</li>
+          <li>{words.webhook.rotateService}</li>
+        </ul>
+      </Confirm>
+      <Confirm
+        opened={asking === 'remove'}
+        onClose={close}
+        title={words.endpoints.removeTitle}
+        action={words.endpoints.remove}
+        danger
+        onConfirm={async () => {
+          await call(path, { method: 'DELETE' })
+          toast(words.endpoints.removed)
+          await refresh()
+        }}
+      >
+        <p>
+          <code>{url}</code>
+        </p>
+        {words.endpoints.removeText}
+      </Confirm>
+    </>
+  )
+}
+
+interface ActionProps {
+  label: string
+  onClick: () => void
+  isBusy?: boolean
+  children: ReactNode
+}
+
+function Action({ label, onClick, isBusy = false, children }: ActionProps) {
+  return (
+    <Button size="compact-sm" variant="default" aria-label={label} onClick={onClick} loading={isBusy}>
+      {children}
+    </Button>
+  )
+}

@@ -1,0 +1,46 @@
+import { type Static, Type } from 'typebox'
+import type { Endpoint } from '../../../domain/events/endpoint.ts'
+import type { EndpointDeliveries } from '../../../store/statistics/statistics.ts'
+import { deliveriesSchema, recentDeliveriesView } from '../activity.ts'
+import { moment, nullable, toIso } from '../schema-kit.ts'
+import { endpointSchema, endpointView } from './endpoint.ts'
+
+const { secret: _, ...withoutSecret } = endpointSchema.properties
+
+export const endpointHealthSchema = Type.Object(
+  {
+    ...withoutSecret,
+    deliveries: deliveriesSchema,
+    waiting: Type.Integer({ description: 'Deliveries that have not ended; counted up to 1,000.' }),
+    lastFailure: nullable(
+      Type.Object(
+        {
+          at: moment('When it ended.'),
+          status: nullable(Type.Integer({ description: 'The HTTP status answered; null without a status line.' })),
+          error: nullable(Type.String({ description: 'A code such as `timeout`; null with a status.' })),
+        },
+        {
+          title: 'FailedAttempt',
+          description: 'The newest failed attempt of an event that is retried, else of one that was given up.',
+        },
+      ),
+    ),
+  },
+  {
+    title: 'EndpointHealth',
+    description: 'An endpoint without its secret, and the state of its deliveries.',
+  },
+)
+
+export type EndpointHealthView = Static<typeof endpointHealthSchema>
+
+export function endpointHealthView(endpoint: Endpoint, found: EndpointDeliveries, now: number): EndpointHealthView {
+  const { secret: _secret, ...view } = endpointView(endpoint, now)
+  const { recent, waiting, lastFailure } = found
+  return {
+    ...view,
+    deliveries: recentDeliveriesView(recent),
+    waiting,
+    lastFailure: lastFailure && { ...lastFailure, at: toIso(lastFailure.at) },
+  }
+}

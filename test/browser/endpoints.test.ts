@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { isSigned, Receiver } from '../receiver.ts'
+import { until } from '../until.ts'
+import { PanelHarness } from './harness.ts'
+
+let harness: PanelHarness
+let crm: Receiver
+/** A person's phone. */
+let phone: Receiver
+beforeAll(async () => {
+  harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '3600000' })
+  crm = await new Receiver().listen()
+  phone = await new Receiver().listen()
+})
+afterAll(async () => {
+  await harness.dispose()
+  await crm.close()
+  await phone.close()
+})
+
+test('endpoints are added with a filter, tested, paused, resumed, filtered in the log and removed', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Two endpoints')
+  const instance = harness.service.instance(id, token)
+  await instance.setWebhook(harness.receiver.url)
+  const page = await harness.openSignedIn(`/instances/${id}/webhook`)
+  await page.getByRole('button', { name: 'Add an endpoint' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('URL').fill(crm.url)
+  await dialog.getByLabel('Note').fill('CRM')
+  await dialog.getByRole('radio', { name: 'Only these' }).check()
+  for (const kind of ['message.received', 'message.delivered', 'message.read', 'message.failed'])
+    await dialog.getByRole('checkbox', { name: kind }).uncheck()
+  await dialog.getByRole('button', { name: 'Add an endpoint' }).click()
+  const secret = (await page.getByText(/^whsec_/).textContent())!
+  await page.getByRole('button', { name: 'I have copied it' }).click()
+  const card = page.locator('main section').filter({ hasText: crm.url })
+  await card.getByText('Nothing delivered yet').waitFor()
+  await card.getByRole('button', { name: 'Send a test event' }).click()
+  await card.getByText('Your webhook works.').waitFor()
+  expect(isSigned(crm.requests[0]!, secret)).toBe(true)
+
+  await card.getByRole('button', { name: 'Pause' }).click()
+  await card.getByText('Nothing is posted.').waitFor()
+  await instance.send('5511987654321', 'Hello')
+  await harness.receiver.waitFor(3)
+  await card.getByText('Waiting').locator('..').getByText('1 event').waitFor()
+  expect(crm.requests).toHaveLength(1)
+  await card.getByRole('button', { name: 'Resume' }).click()
+  await card.getByText('Working').waitFor()
+  expect(crm.events.map(({ event }) => event)).toEqual(['webhook.test', 'message.sent'])
+
+  await card.getByRole('link', { name: 'Deliveries' }).click()
+  await page.waitForURL(/endpoint=endpoint_/)
+  await until('one row', async () => (await page.getByRole('row').count()) === 2)
+  await page.getByRole('row').nth(1).getByText('message.sent').waitFor()
+  await page.getByRole('navigation', { name: 'Sections' }).getByText('Webhook').click()
+  await card.getByRole('button', { name: 'Remove' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+  await card.waitFor({ state: 'detached' })
+  expect(harness.complaints).toEqual([])
+})
+
+async function change(method: string, path: string, body: object): Promise<void> {
+  const answer = await fetch(`${harness.url}/admin/v1${path}`, {
+    method,
+    headers: { authorization: `Bearer ${harness.service.adminKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  expect(answer.ok).toBe(true)
+}
+
+test('a receiver that is killed turns the first page red and alerts a phone; started again, one click recovers it', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Killed receiver')
+  const receiver = await new Receiver().listen()
+  await harness.service.instance(id, token).setWebhook(receiver.url)
+  await change('PUT', '/alerts/rules/webhook_failing', { afterMinutes: 0 })
+  await change('POST', '/alerts/targets', { name: 'Phone', channel: 'ntfy', url: phone.url })
+  const page = await harness.openSignedIn('/')
+  const row = page.getByRole('row').filter({ hasText: id })
+  await row.getByText('Connected', { exact: true }).waitFor()
+  const attention = page.getByRole('region', { name: /needs? attention/ })
+  expect(await attention.count()).toBe(0)
+
+  const { port } = receiver
+  await receiver.close()
+  await harness.service.instance(id, token).send('5511987654321', 'Hello')
+  await attention.getByText('Killed receiver').waitFor()
+  await row.getByText('Retrying').waitFor()
+  const said = () => phone.requests.map(({ body }) => body.toString()).join('\n')
+  await until('the alert', () => said().includes('Killed receiver'))
+
+  await using again = await new Receiver().listen(port)
+  await attention.getByRole('button', { name: 'Retry all now' }).click()
+  await again.waitFor(3)
+  await row.getByText('last delivered').waitFor()
+  await attention.waitFor({ state: 'detached' })
+  expect(again.events.map(({ event }) => event)).toEqual(['message.sent', 'message.delivered', 'message.read'])
+  expect(harness.complaints).toEqual([])
+})
