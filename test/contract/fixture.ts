@@ -64,6 +64,8 @@ export async function createOwned(store: Store, changes: Partial<NewInstance> = 
 
 /** Acquires the lease of one instance, and of other free instances on the way. */
 export async function take(store: Store, id: InstanceId, owner = OWNER): Promise<Lease> {
+  // As a node does, or it would count as one of the previous version.
+  await store.leases.attend(owner)
   const leases = [...(await store.leases.acquire(owner, 1_000)), ...(await store.leases.renew(owner))]
   const lease = leases.find(({ instanceId }) => instanceId === id)
   if (lease === undefined) throw new Error(`${owner} got no lease on ${id}.`)

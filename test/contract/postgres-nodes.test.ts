@@ -328,7 +328,7 @@ describe('several nodes on one PostgreSQL', () => {
   })
 
   test('endpoints are created and changed once no node of the previous version is left', async () => {
-    const [store] = await openNodes()
+    const store = await harness.open()
     const { instanceId } = await createConnected(store)
     const settings = { url: 'https://other.example/', events: ['*'], active: true, description: null }
     const create = () =>
@@ -339,7 +339,41 @@ describe('several nodes on one PostgreSQL', () => {
     await harness.execute(`insert into nodes (id, started_at, seen_until) values ('old node', 0, ${until})`)
     expect([(await create()).kind, (await change()).kind]).toEqual(['old_nodes', 'old_nodes'])
     await store.leases.leave('old node')
+    // It stops, but still records the events of its instances.
+    await store.instances.create(newInstance(), 0)
+    expect(await store.leases.acquire('old node', 1)).toHaveLength(1)
+    expect([(await create()).kind, (await change()).kind]).toEqual(['old_nodes', 'old_nodes'])
+    await harness.execute(`update leases set owner = null, lease_until = 0 where owner = 'old node'`)
     expect([(await create()).kind, (await change()).kind]).toEqual(['created', 'changed'])
+  })
+
+  test('an owner that died counts as a node of this version until its leases have ended', async () => {
+    const store = await harness.open()
+    const { id: instanceId } = await store.instances.create(newInstance(), 0)
+    await store.leases.attend('dead node')
+    await store.leases.acquire('dead node', 1)
+    await harness.execute(`update nodes set seen_until = 0 where id = 'dead node'`)
+    const { shares } = await store.leases.attend('new node')
+    expect(shares.whatsapp).toBe(1)
+    const settings = { url: 'https://other.example/', events: ['*'], active: true, description: null }
+    const created = await store.endpoints.create(
+      { instanceId, id: newEndpointId(), secret: 'whsec_AAAA', ...settings },
+      0,
+    )
+    expect(created.kind).toBe('created')
+    await harness.execute(`update leases set lease_until = 0`)
+    await store.leases.attend('new node')
+    expect(await harness.execute('select id from nodes')).toEqual([{ id: 'new node' }])
+  })
+
+  test('a node of the previous version that erases events leaves a note for the readers of the feed', async () => {
+    const store = await harness.open()
+    const lease = await createConnected(store)
+    for (let n = 0; n < 3; n += 1) await store.events.recordIncoming(lease, incoming(), 1)
+    await harness.execute(`delete from events where instance_id = '${lease.instanceId}' and seq <= 2`)
+    const page = { limit: 10, maxBytes: 100_000 }
+    expect(await store.events.readFeed(lease.instanceId, { ...page, after: 1 })).toBeNull()
+    expect((await store.events.readFeed(lease.instanceId, page))?.events.map(({ seq }) => seq)).toEqual([3])
   })
 
   test('a missing database is reported as unavailable', async () => {

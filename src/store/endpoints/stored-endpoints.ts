@@ -203,11 +203,21 @@ function operations(statements: Statements) {
   const ofInstance = ({ instanceId }: { instanceId: InstanceId }) => instanceId
   const isMissing = (rows: readonly unknown[]) => rows.length === 0
 
-  /** Nodes of the previous version would post the deliveries of every endpoint as those of the default one. */
+  /**
+   * Nodes of the previous version would post the deliveries of every endpoint as those of the default one, and record events for
+   * no other endpoint. A node that stops is no longer registered, but still owns leases.
+   */
   async function hasOldNodes(tx: Transaction): Promise<boolean> {
     if (!dialect.isShared) return false
-    const old = db.selectFrom('nodes').select('id').where('endpoints', '=', 0).where('seen_until', '>', storeNow)
-    return !isMissing(await tx.query(old.limit(1)))
+    const registered = db.selectFrom('nodes').select('id').where('endpoints', '=', 0).where('seen_until', '>', storeNow)
+    const newNodes = db.selectFrom('nodes').select('id').where('endpoints', '=', 1)
+    const owning = db
+      .selectFrom('leases')
+      .select('owner')
+      .where('lease_until', '>', storeNow)
+      .where('owner', 'is not', null)
+      .where('owner', 'not in', newNodes)
+    return !isMissing(await tx.query(registered.limit(1))) || !isMissing(await tx.query(owning.limit(1)))
   }
 
   type Creation = Named & Omit<EndpointSettings, 'events'> & { events: string; sealed: Uint8Array; now: number }

@@ -29,8 +29,10 @@ export class PostFailed extends Error {
  * One database: connections, transactions, errors. What differs in SQL is in `Dialect`, and in `Flavour` for table definitions.
  */
 export interface Backend {
-  /** Reads committed data. */
+  /** Reads committed data, which a power failure may still undo until `untilSynced` resolves. */
   readonly reader: Session
+  /** Resolves when all that was read is on disk; rejects if it cannot be written. Absent if only such data is read. */
+  untilSynced?(): Promise<void>
   /** Commits each statement by itself in one round trip. Null if a transaction has no round trips to save. */
   readonly autocommit: Session | null
   /** How many commits may run concurrently. */

@@ -1,7 +1,7 @@
 import type { Sealing } from '../encryption/sealing.ts'
 import type { LocalHints } from '../hints.ts'
-import type { Session } from './backend.ts'
 import type { Operation } from './operation.ts'
+import type { Reader } from './reader.ts'
 import type { Statements } from './statement.ts'
 import type { Traces } from './traces.ts'
 
@@ -9,7 +9,7 @@ import type { Traces } from './traces.ts'
 export interface Core {
   readonly statements: Statements
   /** Reads committed data. Each query sees one consistent state. */
-  readonly reader: Session
+  readonly reader: Reader
   readonly sealing: Sealing
   readonly hints: LocalHints
   readonly traces: Traces

@@ -3,8 +3,14 @@ import { StoreUnavailable } from '../errors.ts'
 import type { Backend, Session } from './backend.ts'
 import type { RowsStatement, Statement } from './statement.ts'
 
-/** Reads committed data. @throws StoreUnavailable if the database cannot be reached */
-export class GuardedReader implements Session {
+/** Reads committed data. */
+export interface Reader extends Session {
+  /** Resolves when no power failure can undo what was read before. For answers that others rely on, such as cursors. */
+  untilSynced(): Promise<void>
+}
+
+/** @throws StoreUnavailable if the database cannot be reached */
+export class GuardedReader implements Reader {
   readonly #backend: Backend
 
   constructor(backend: Backend) {
@@ -23,9 +29,13 @@ export class GuardedReader implements Session {
     return this.#guard(this.#backend.reader.each(statement, rows))
   }
 
-  async #guard<O>(rows: Promise<O[]>): Promise<O[]> {
+  async untilSynced(): Promise<void> {
+    await this.#guard(this.#backend.untilSynced?.() ?? Promise.resolve())
+  }
+
+  async #guard<T>(read: Promise<T>): Promise<T> {
     try {
-      return await rows
+      return await read
     } catch (error) {
       if (this.#backend.classify(error) === 'unit') throw error
       throw new StoreUnavailable('The read failed.', { cause: error })

@@ -9,7 +9,7 @@ const WINDOW = 1_000
 /** What an answer adds to the body of an event, at most: its ID and its cursor. */
 const FRAME_BYTES = 128
 
-/** Reads an instance's events in the order in which they were recorded. */
+/** Reads an instance's events in the order in which they were recorded, once they are on disk: a cursor must stay true. */
 export class EventFeed {
   readonly #core: Core
   readonly #queries
@@ -20,6 +20,12 @@ export class EventFeed {
   }
 
   async read(instanceId: InstanceId, query: FeedQuery): Promise<FeedPage | null> {
+    const page = await this.#read(instanceId, query)
+    await this.#core.reader.untilSynced()
+    return page
+  }
+
+  async #read(instanceId: InstanceId, query: FeedQuery): Promise<FeedPage | null> {
     const { reader } = this.#core
     for (;;) {
       const from = query.after ?? (await this.#findEnds(instanceId)).erased
@@ -39,6 +45,7 @@ export class EventFeed {
 
   async findLast(instanceId: InstanceId): Promise<number> {
     const { erased, last } = await this.#findEnds(instanceId)
+    await this.#core.reader.untilSynced()
     return Math.max(erased, last)
   }
 

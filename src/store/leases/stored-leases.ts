@@ -133,14 +133,17 @@ function operations({ db, now, dialect }: Statements) {
     { owner, runs }: { owner: string; runs: readonly InstanceKind[] },
   ): Promise<Attendance> {
     const sandbox = runs.includes('sandbox') ? 1 : 0
-    await tx.query(db.deleteFrom('nodes').where('seen_until', '<=', now))
+    // The owner of a lease stays known, because an unknown one may be of the previous version (see `endpoints`).
+    const owners = db.selectFrom('leases').select('owner').where('owner', 'is not', null).where('lease_until', '>', now)
+    await tx.query(db.deleteFrom('nodes').where('seen_until', '<=', now).where('id', 'not in', owners))
     await tx.query(
       db
         .insertInto('nodes')
         .values({ id: owner, started_at: now, seen_until: seenUntil, sandbox, endpoints: 1 })
         .onConflict(oc => oc.column('id').doUpdateSet({ seen_until: seenUntil, sandbox })),
     )
-    const nodes = await tx.query(db.selectFrom('nodes').select(['id', 'sandbox']).orderBy('started_at').orderBy('id'))
+    const seen = db.selectFrom('nodes').select(['id', 'sandbox']).where('seen_until', '>', now)
+    const nodes = await tx.query(seen.orderBy('started_at').orderBy('id'))
     const foreign = sql<number>`case when owner <> ${owner} and lease_until > ${now} then lease_until end`
     const leases = await tx.query(
       db

@@ -49,8 +49,16 @@ describe('the SQLite backend', () => {
     })
     await vi.waitFor(() => expect(syncs).toEqual([statSync(join(folder, 'pombal.db-wal')).ino]))
     expect(resolved).toBe(false)
+    // Readers see it already. They can wait, too.
+    expect(await run(backend.reader, 'select * from t')).toEqual([])
+    let isSynced = false
+    const reading = backend.untilSynced().then(() => {
+      isSynced = true
+    })
+    await new Promise(done => setImmediate(done))
+    expect(isSynced).toBe(false)
     synced.resolve()
-    await committed
+    await Promise.all([committed, reading])
   })
 
   test('a repeated query is prepared once; of many single queries, the latest stay prepared', async () => {

@@ -71,6 +71,8 @@ export class SqliteBackend implements Backend {
   readonly #transaction: SqliteTransaction
   readonly #log: number
   readonly #checkpoints: LogCheckpoints
+  /** Of the newest commit. */
+  #sync: Promise<void> = Promise.resolve()
 
   constructor(path: string, syncFile: SyncFile = promisify(fdatasync), logBytes = LOG_BYTES) {
     this.#writing = openSqlite(path)
@@ -86,8 +88,13 @@ export class SqliteBackend implements Backend {
     this.#checkpoints = new LogCheckpoints({ path, log: this.#log, pageBytes, logBytes })
     this.#transaction = new SqliteTransaction(this.#writing, async () => {
       this.#checkpoints.committed()
-      await syncFile(this.#log)
+      this.#sync = syncFile(this.#log)
+      await this.#sync
     })
+  }
+
+  untilSynced(): Promise<void> {
+    return this.#sync
   }
 
   async begin(): Promise<Transaction> {

@@ -49,6 +49,23 @@ function onPostgres(): string[] {
       end $$`,
     `create trigger events_number before insert on events
       for each row when (new.seq is null) execute function number_event()`,
+    ...noteErased(),
+  ]
+}
+
+/** A node of the previous version erases events without a note. With the note, readers behind them learn of the gap. */
+function noteErased(): string[] {
+  return [
+    `create function note_erased_events() returns trigger language plpgsql as $$
+      begin
+        insert into event_feeds (instance_id, erased_to)
+          select instance_id, max(seq) from erased where seq is not null group by instance_id order by instance_id
+          on conflict (instance_id) do update set erased_to = excluded.erased_to
+            where event_feeds.erased_to < excluded.erased_to;
+        return null;
+      end $$`,
+    `create trigger events_erased after delete on events referencing old table as erased
+      for each statement execute function note_erased_events()`,
   ]
 }
 
