@@ -13,6 +13,7 @@ import type { EventId, InstanceId } from '../domain/ids.ts'
 import type { ContactMessage } from '../domain/incoming-message.ts'
 import type { SigningSecrets } from '../domain/instance.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
+import type { Admitted } from '../store/admission/admission.ts'
 import type { AlertTarget } from '../store/alerts/alerts.ts'
 import type { PendingAudit } from '../store/audit/audit.ts'
 import type { SessionAccount } from '../store/sessions/sessions.ts'
@@ -116,6 +117,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The instance that owns the caller's token; empty outside `/v1` and before admission. */
     instanceId: InstanceId
+    /** The API key of a call under `/v1`. Null: the instance's token, and all other calls. */
+    apiKey: Admitted['key']
     /** The account of the caller's session. Null: the admin key, or a session opened with it, which have an owner's rights. */
     account: SessionAccount | null
     /** The panel session of the caller; empty for the admin key and outside `/admin/v1`. */

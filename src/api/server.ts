@@ -85,6 +85,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.decorateRequest('hasKey', false)
   api.decorateRequest('audit', null)
   api.decorateRequest('account', null)
+  api.decorateRequest('apiKey', null)
 
   const allowed = new AllowedMethods()
   api.addHook('onRoute', route => {

@@ -3,6 +3,7 @@ import type { AttemptRecord } from '../../store/deliveries/deliveries.ts'
 import type { EventDetail } from '../../store/events/events.ts'
 import type { ApiContext } from '../context.ts'
 import type { HeadersOfAttempt } from '../resources/events/event.ts'
+import { withoutSignatures } from '../resources/events/hide-endpoint.ts'
 
 /** Recreates the headers of past attempts from the body, the time and the secrets that were in force. */
 export async function createHeadersOf(
@@ -25,8 +26,4 @@ export async function createHeadersOf(
     }
   }
   return attempt => headers.get(attempt) ?? {}
-}
-
-function withoutSignatures(headers: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !/signature$/i.test(name)))
 }

@@ -16,6 +16,7 @@ export function createAdmission(admission: Admission) {
     const { instanceId, key, withinRate, limit, remaining, resetMs } = admitted
     const resetSeconds = Math.ceil(resetMs / 1000)
     request.instanceId = instanceId
+    request.apiKey = key
     request.hasKey = true
     reply.headers({ 'ratelimit-limit': limit, 'ratelimit-remaining': remaining, 'ratelimit-reset': resetSeconds })
     if (withinRate) return checkScope(request, key)

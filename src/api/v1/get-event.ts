@@ -4,6 +4,7 @@ import type { Api, ApiContext } from '../context.ts'
 import { createHeadersOf } from '../endpoints/attempt-headers.ts'
 import { isId } from '../input.ts'
 import { eventDetailSchema, eventDetailView, eventIdSchema } from '../resources/events/event.ts'
+import { hideEndpointsOfEvent } from '../resources/events/hide-endpoint.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 
 export function getEvent(api: Api, context: ApiContext): void {
@@ -14,6 +15,8 @@ export function getEvent(api: Api, context: ApiContext): void {
       schema: {
         operationId: 'getEvent',
         summary: 'Read an event with its deliveries and their attempts',
+        description:
+          'To a key without the scope `webhooks`, `url` shows only where it leads, and the headers have no signatures.',
         tags: ['Events'],
         params: Type.Object({ eventId: eventIdSchema }),
         response: { 200: dataOf(eventDetailSchema, 'The event, the bytes posted, and every attempt.') },
@@ -25,7 +28,9 @@ export function getEvent(api: Api, context: ApiContext): void {
       const { instanceId } = request
       const event = isId(eventId) ? await store.events.find(instanceId, eventId) : null
       if (!event) throw new Refusal('event_not_found')
-      return { data: eventDetailView(event, await createHeadersOf(context, instanceId, event)) }
+      const view = eventDetailView(event, await createHeadersOf(context, instanceId, event))
+      const mayReadEndpoints = request.apiKey === null || request.apiKey.scopes.includes('webhooks')
+      return { data: mayReadEndpoints ? view : hideEndpointsOfEvent(view) }
     },
   )
 }

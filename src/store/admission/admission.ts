@@ -5,7 +5,7 @@ import type { InstanceId } from '../../domain/ids.ts'
 export interface Admitted {
   instanceId: InstanceId
   /** The API key of the call. Null for the instance's token, which has every scope. */
-  key: { id: string; scopes: readonly Scope[] } | null
+  key: { id: string; name: string; scopes: readonly Scope[] } | null
   withinRate: boolean
   limit: number
   /** Calls left in the window after this one, never below 0. */

@@ -21,6 +21,7 @@ interface Caller {
 interface CallerRow {
   instance_id: string
   key_id: string | null
+  key_name: string | null
   scopes: string | null
   expires_at: number | null
 }
@@ -138,16 +139,17 @@ export class SharedAdmission implements Admission {
 function findStatement({ statements }: Core) {
   return statements.one(({ digest }: { digest: Uint8Array }) => {
     const { db, now } = statements
+    const none = sql<string | null>`null`
     const ofTheToken = db
       .selectFrom('instances')
       .select('id as instance_id')
-      .select([sql<string | null>`null`.as('key_id'), sql<string | null>`null`.as('scopes')])
+      .select([none.as('key_id'), none.as('key_name'), none.as('scopes')])
       .select([sql<number | null>`cast(null as bigint)`.as('expires_at'), now.as('now')])
       .where('token_digest', '=', digest)
     const ofAKey = db
       .selectFrom('api_keys')
       .innerJoin('instances', 'instances.id', 'api_keys.instance_id')
-      .select(['instance_id', 'api_keys.id as key_id', 'scopes', 'expires_at'])
+      .select(['instance_id', 'api_keys.id as key_id', 'api_keys.name as key_name', 'scopes', 'expires_at'])
       .select(now.as('now'))
       .where('digest', '=', digest)
       // A node of the previous version leaves the keys of an instance that it deletes.
@@ -159,6 +161,7 @@ function findStatement({ statements }: Core) {
 /** Finds the callers of given tokens and keys, and counts the calls of each instance, in one statement. */
 function countStatement({ statements }: Core) {
   const { now } = statements
+  const none = sql<string | null>`null::text`
   return statements.rows({ token_digest: 'blob', calls: 'integer' }, db =>
     db
       .with('callers', callers => {
@@ -171,7 +174,7 @@ function countStatement({ statements }: Core) {
             'input.token_digest',
             'input.calls',
           ])
-          .select([sql<string | null>`null::text`.as('key_id'), sql<string | null>`null::text`.as('scopes')])
+          .select([none.as('key_id'), none.as('key_name'), none.as('scopes')])
         const ofKeys = callers
           .selectFrom('input')
           .innerJoin('api_keys', 'api_keys.digest', 'input.token_digest')
@@ -182,7 +185,7 @@ function countStatement({ statements }: Core) {
             'input.token_digest',
             'input.calls',
           ])
-          .select(['api_keys.id as key_id', 'api_keys.scopes'])
+          .select(['api_keys.id as key_id', 'api_keys.name as key_name', 'api_keys.scopes'])
           // A node of the previous version leaves the keys of an instance that it deletes.
           .where('instances.deleted_at', 'is', null)
           .where(eb => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
@@ -214,7 +217,7 @@ function countStatement({ statements }: Core) {
       )
       .selectFrom('callers')
       .innerJoin('counted', 'counted.instance_id', 'callers.instance_id')
-      .select(['callers.instance_id', 'key_id', 'scopes', 'counted.calls', 'reset_ms'])
+      .select(['callers.instance_id', 'key_id', 'key_name', 'scopes', 'counted.calls', 'reset_ms'])
       .select(sql<string>`encode(token_digest, 'hex')`.as('digest')),
   )
 }
@@ -243,8 +246,12 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
   return { name: 'admission.count', instanceId: () => '', run, runAlone: run }
 }
 
-function keyOf({ key_id: id, scopes }: Pick<CallerRow, 'key_id' | 'scopes'>): Admitted['key'] {
-  return id === null ? null : { id, scopes: parseScopes(scopes ?? '') }
+function keyOf({
+  key_id: id,
+  key_name: name,
+  scopes,
+}: Pick<CallerRow, 'key_id' | 'key_name' | 'scopes'>): Admitted['key'] {
+  return id === null ? null : { id, name: name ?? '', scopes: parseScopes(scopes ?? '') }
 }
 
 /** @param calls calls in the window so far, including this one */

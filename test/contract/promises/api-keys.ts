@@ -37,7 +37,7 @@ export function apiKeysContract(createHarness: CreateHarness): void {
       const { instance, key, admit } = await create(store)
       expect(await admit()).toMatchObject({
         instanceId: instance.id,
-        key: { id: key.id, scopes: ['send', 'read'] },
+        key: { id: key.id, name: key.name, scopes: ['send', 'read'] },
         remaining: 99,
       })
       expect(await store.admission.admit(hex(instance.tokenDigest))).toMatchObject({ key: null, remaining: 98 })

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { DueDelivery } from '../../../src/store/deliveries/deliveries.ts'
 import { attempt } from '../../contract/fixture.ts'
 import { ADMIN_KEY, ApiHarness, type Created } from '../api/harness.ts'
+import { createPerson } from '../api/people/people.ts'
 
 const URL = 'https://receiver.example/hook'
 const FIVE = ['message.received', 'message.sent', 'message.delivered', 'message.read', 'message.failed']
@@ -211,6 +212,35 @@ describe('by token', () => {
     const other = await api.createInstance()
     const foreign = await call('GET', `/v1/events/${eventId}`, undefined, other.token)
     expect([foreign.status, foreign.body.error.code]).toEqual([404, 'event_not_found'])
+  })
+
+  test('whoever may not read endpoints sees neither a path of a URL nor a signature', async () => {
+    const secretUrl = `${URL}?token=confidential`
+    await call('PUT', `/v1/webhooks/${instance.id}`, { url: secretUrl })
+    const delivery = (await recordEvent()).get('endpoint_default')!
+    await exhaust(delivery)
+    const { eventId } = delivery
+    const { messageId } = (await call('GET', `/v1/events/${eventId}`)).body.data
+    const createKey = async (...scopes: string[]): Promise<string> =>
+      (await api.admin('POST', `/instances/${instance.id}/keys`, { name: 'CRM', scopes })).body.data.key
+    const byKey = async (key: string) => call('GET', `/v1/events/${eventId}`, undefined, key)
+    const ofInstance = `/admin/v1/instances/${instance.id}`
+    const paths = [`/events/${eventId}`, '/events', `/messages/${messageId}`, '/webhook'].map(
+      path => `${ofInstance}${path}`,
+    )
+    const byPerson = async (role: 'operator' | 'viewer') => {
+      const { headers } = await createPerson(api, role, [instance.id])
+      return Promise.all(paths.map(path => api.call({ path, headers })))
+    }
+
+    const full = [await byKey(instance.token), await byKey(await createKey('events', 'webhooks'))]
+    for (const { text } of [...full, ...(await byPerson('operator'))]) expect(text).toContain(secretUrl)
+    for (const { text } of full) expect(text).toMatch(/signature/i)
+    for (const { status, text } of [await byKey(await createKey('events')), ...(await byPerson('viewer'))]) {
+      expect(status).toBe(200)
+      expect(text).toContain('https://receiver.example/…')
+      expect(text).not.toMatch(/confidential|\/hook|signature/i)
+    }
   })
 
   test('an event is redelivered to the named endpoint, or to those that receive its kind', async () => {

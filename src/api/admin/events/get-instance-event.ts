@@ -3,7 +3,9 @@ import type { Api, ApiContext } from '../../context.ts'
 import { createHeadersOf } from '../../endpoints/attempt-headers.ts'
 import { isId } from '../../input.ts'
 import { eventDetailSchema, eventDetailView } from '../../resources/events/event.ts'
+import { hideEndpointsOfEvent } from '../../resources/events/hide-endpoint.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
+import { hasRole } from '../access/authorize.ts'
 import { eventParams, getInstanceOrRefuse } from '../instances/instance-params.ts'
 
 export function getInstanceEvent(api: Api, context: ApiContext): void {
@@ -14,6 +16,7 @@ export function getInstanceEvent(api: Api, context: ApiContext): void {
       schema: {
         operationId: 'getInstanceEvent',
         summary: 'Read an event with its deliveries and their attempts',
+        description: 'To viewers, `url` shows only where it leads, and the headers have no signatures.',
         tags: ['Event log'],
         params: eventParams,
         response: { 200: dataOf(eventDetailSchema, 'The event, the bytes posted, and every attempt.') },
@@ -25,7 +28,8 @@ export function getInstanceEvent(api: Api, context: ApiContext): void {
       const { id } = await getInstanceOrRefuse(store, request.params.id)
       const event = isId(eventId) ? await store.events.find(id, eventId) : null
       if (!event) throw new Refusal('event_not_found')
-      return { data: eventDetailView(event, await createHeadersOf(context, id, event)) }
+      const view = eventDetailView(event, await createHeadersOf(context, id, event))
+      return { data: hasRole(request, 'operator') ? view : hideEndpointsOfEvent(view) }
     },
   )
 }

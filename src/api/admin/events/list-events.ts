@@ -6,8 +6,10 @@ import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
 import { endpointIdSchema } from '../../resources/events/endpoint.ts'
 import { eventSchema, eventView } from '../../resources/events/event.ts'
+import { hideEndpoint } from '../../resources/events/hide-endpoint.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { oneOf } from '../../resources/schema-kit.ts'
+import { hasRole } from '../access/authorize.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 const querySchema = Type.Object({
@@ -46,7 +48,8 @@ export function listEvents(api: Api, { store }: ApiContext): void {
       if (endpointId !== undefined && !isId(endpointId)) throw new Refusal('endpoint_not_found')
       const { id } = await getInstanceOrRefuse(store, request.params.id)
       const page = await store.events.list(id, pageRequest(request.query), { state, kind, endpointId })
-      return { data: page.data.map(eventView), nextCursor: page.nextCursor }
+      const views = page.data.map(eventView)
+      return { data: hasRole(request, 'operator') ? views : views.map(hideEndpoint), nextCursor: page.nextCursor }
     },
   )
 }

@@ -2,10 +2,12 @@ import { Type } from 'typebox'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
+import { hideEndpoint } from '../../resources/events/hide-endpoint.ts'
 import { instanceIdSchema } from '../../resources/instance.ts'
 import { messageIdSchema } from '../../resources/message.ts'
 import { messageLifeSchema, messageLifeView } from '../../resources/message-life.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
+import { hasRole } from '../access/authorize.ts'
 import { getInstanceOrRefuse } from '../instances/instance-params.ts'
 
 export function getInstanceMessage(api: Api, { store }: ApiContext): void {
@@ -26,7 +28,8 @@ export function getInstanceMessage(api: Api, { store }: ApiContext): void {
       const { id } = await getInstanceOrRefuse(store, request.params.id)
       const message = isId(messageId) ? await store.messages.find(id, messageId) : null
       if (!message) throw new Refusal('message_not_found')
-      return { data: messageLifeView(message, await store.messages.listEvents(id, messageId)) }
+      const view = messageLifeView(message, await store.messages.listEvents(id, messageId))
+      return { data: hasRole(request, 'operator') ? view : { ...view, events: view.events.map(hideEndpoint) } }
     },
   )
 }

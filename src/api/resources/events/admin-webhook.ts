@@ -14,7 +14,8 @@ export const adminWebhookSchema = Type.Object(
   {
     title: 'AdminWebhook',
     description:
-      'The webhook of an instance, with the overlap of a new secret. `secret` is null for operators and viewers.',
+      'The webhook of an instance, with the overlap of a new secret. `secret` is null for operators and viewers, and ' +
+      'viewers see `https://host/…` as `url`.',
   },
 )
 

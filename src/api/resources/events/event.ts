@@ -28,7 +28,10 @@ export const deliveryIdSchema = Type.String({
 const deliveryProperties = {
   id: deliveryIdSchema,
   endpointId: endpointIdSchema,
-  url: Type.String({ description: 'The URL in force when the event was created or redelivered.' }),
+  url: Type.String({
+    description:
+      'The URL in force when the event was created or redelivered. Callers who may not read endpoints see `https://host/…`.',
+  }),
   state: deliveryStateSchema,
   attemptCount: Type.Integer({ description: 'Attempts made so far.' }),
   nextAttemptAt: nullable(moment('When the next attempt is due; null if there is none.')),

@@ -1,0 +1,31 @@
+import type { AttemptView, DeliveryView, EventDetailView } from './event.ts'
+
+/** Where a URL leads, without its path and query, which may contain secrets. */
+export function hideUrl(url: string): string {
+  const { origin } = new URL(url)
+  return url === origin || url === `${origin}/` ? url : `${origin}/…`
+}
+
+/** For callers who may read events and not the endpoints that receive them. */
+export function hideEndpoint<V extends { delivery: DeliveryView | null }>(view: V): V {
+  return { ...view, delivery: view.delivery && { ...view.delivery, url: hideUrl(view.delivery.url) } }
+}
+
+/** The same. The headers have no signatures either, because whoever has them can post the event again. */
+export function hideEndpointsOfEvent(view: EventDetailView): EventDetailView {
+  const attemptOf = (attempt: AttemptView): AttemptView => ({
+    ...attempt,
+    url: hideUrl(attempt.url),
+    headers: withoutSignatures(attempt.headers),
+  })
+  const deliveries = view.deliveries.map(delivery => ({
+    ...delivery,
+    url: hideUrl(delivery.url),
+    attempts: delivery.attempts.map(attemptOf),
+  }))
+  return { ...hideEndpoint(view), deliveries }
+}
+
+export function withoutSignatures(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !/signature$/i.test(name)))
+}
