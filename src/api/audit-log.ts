@@ -77,8 +77,9 @@ function factsOf(request: FastifyRequest, action: string) {
   }
 }
 
-function callerOf({ account, instanceId, sessionId }: FastifyRequest, action: string): string {
+function callerOf({ account, apiKey, instanceId, sessionId }: FastifyRequest, action: string): string {
   if (account !== null) return `account ${account.id}`
+  if (apiKey !== null) return `key ${apiKey.id}`
   if (instanceId !== '') return 'token'
   if (sessionId !== '') return `session ${sessionId.slice(0, SHOWN_OF_SESSION)}`
   return action === 'signIn' ? 'sign-in' : 'admin key'

@@ -577,7 +577,12 @@ export const en = {
     address: 'From',
     none: 'No records match',
     older: 'Show older records',
-    fixed: { admin_key: 'Admin key', panel: 'Panel, with the admin key or password', nobody: 'Failed sign-in' },
+    fixed: {
+      admin_key: 'Admin key',
+      panel: 'Panel, with the admin key or password',
+      token: 'Token of the instance',
+      nobody: 'Failed sign-in',
+    },
     check: 'Check the records',
     intact: (count: number) => `All ${count} records are there and unchanged.`,
     broken: 'The records are not intact.',

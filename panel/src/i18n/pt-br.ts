@@ -615,6 +615,7 @@ export const ptBr: Words = {
     older: 'Mostrar registros mais antigos',
     fixed: {
       admin_key: 'Chave de administrador',
+      token: 'Token da instância',
       panel: 'Painel, com a chave de administrador ou a senha',
       nobody: 'Entrada recusada',
     },

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { ALL_EVENTS, EVENT_GROUPS, isPattern } from '../../domain/events/endpoint.ts'
 import { newEndpointId } from '../../domain/ids.ts'
 import { Refusal } from '../../domain/refusal.ts'
+import { noteForAudit } from '../admin/audit/record-changes.ts'
 import { newWebhookSecret } from '../admin/secrets.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { invalid } from '../http/error-handler.ts'
@@ -37,7 +38,9 @@ export function createEndpoint(api: Api, context: ApiContext, scope: EndpointSco
       const { url, events = [ALL_EVENTS], active = true, description = null } = request.body
       checkSettings({ url, events, description }, context)
       const instanceId = await scope.instanceOf(request)
-      const endpoint = { instanceId, id: newEndpointId(), secret: newWebhookSecret(), url, events, active, description }
+      const id = newEndpointId()
+      noteForAudit(request, { endpointId: id })
+      const endpoint = { instanceId, id, secret: newWebhookSecret(), url, events, active, description }
       const outcome = await store.endpoints.create(endpoint, now())
       if (outcome.kind === 'no_instance') throw new Refusal('instance_not_found')
       if (outcome.kind === 'too_many') throw new Refusal('too_many_endpoints')

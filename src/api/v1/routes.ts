@@ -1,3 +1,4 @@
+import { CHANGES_BY_PROGRAMS, recordChanges } from '../admin/audit/record-changes.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { registerEndpoints } from '../endpoints/routes.ts'
 import type { AllowedMethods } from '../http/allowed-methods.ts'
@@ -21,6 +22,7 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
   api.register(
     async (v1: Api) => {
       v1.addHook('onRequest', createAdmission(context.store.admission))
+      recordChanges(v1, context, CHANGES_BY_PROGRAMS)
       refuseUnknownPaths(v1, allowed)
       refuseOtherMethods(v1, allowed, '/messages/text', ['GET'])
       sendText(v1, context)

@@ -3,9 +3,12 @@ import type { Page, PageRequest } from '../engine/page.ts'
 
 /** What somebody did. It contains no text of a message and no secret. */
 export interface AuditEntry {
-  /** An account's ID; or `admin_key`; `panel`, a session that was opened with the admin key or the panel's password; `nobody`. */
+  /**
+   * The ID of an account or an API key; or `token`, an instance's; `admin_key`; `panel`, a session that was opened with the admin
+   * key or the panel's password; `nobody`.
+   */
   actor: string
-  /** The account's name. */
+  /** The name of the account or the key. */
   actorName: string | null
   /** The `operationId` of the call. */
   action: string

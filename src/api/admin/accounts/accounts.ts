@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import type { Role } from '../../../domain/access.ts'
 import { newAccountId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
-import type { AccountChange } from '../../../store/accounts/accounts.ts'
+import type { AccountAccess, AccountChange } from '../../../store/accounts/accounts.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
 import { isId, parseName } from '../../input.ts'
@@ -38,6 +38,11 @@ function parseAccess({ role, instances = null }: { role: Role; instances?: strin
   if (instances !== null && !instances.every(isId)) throw invalid('instances', 'must be IDs of instances')
   if (instances !== null && role === 'owner') throw invalid('instances', 'must be null: an owner reaches all instances')
   return { role, instances: instances === null ? null : [...new Set(instances)] }
+}
+
+/** For the audit. */
+function grantOf({ role, instances }: AccountAccess) {
+  return { role, instances: instances === null ? 'all' : instances.join(' ') }
 }
 
 /** @throws Refusal unless it was changed */
@@ -82,7 +87,7 @@ export function createAccount(api: Api, { store, settings, now }: ApiContext): v
       const access = parseAccess(request.body)
       const { url, invitation } = newInvitation(settings.publicUrl ?? null)
       const id = newAccountId()
-      noteForAudit(request, { id, name, role: access.role, instances: access.instances?.length ?? null })
+      noteForAudit(request, { id, name, ...grantOf(access) })
       const account = await store.accounts.create({ id, name, ...access }, invitation, now())
       if (account === 'exists') throw new Refusal('account_exists')
       if (account === 'full') throw new Refusal('too_many_accounts')
@@ -109,7 +114,7 @@ export function changeAccount(api: Api, { store }: ApiContext): void {
     },
     async request => {
       const access = parseAccess(request.body)
-      noteForAudit(request, { role: access.role, instances: access.instances?.length ?? null })
+      noteForAudit(request, grantOf(access))
       return { data: accountView(changedOrRefuse(await store.accounts.change(request.params.id, access))) }
     },
   )

@@ -10,14 +10,26 @@ const MAX_DETAIL_LENGTH = 100
 const OF_AN_INSTANCE = '/admin/v1/instances/:id'
 const OF_A_SESSION = '/admin/v1/sessions/:id'
 
+/** The calls under `/v1` that change where events go. Any other call of a program is in the log of messages and events. */
+export const CHANGES_BY_PROGRAMS: ReadonlySet<string> = new Set([
+  'setWebhook',
+  'clearWebhook',
+  'createEndpoint',
+  'changeEndpoint',
+  'deleteEndpoint',
+  'replaceEndpointSecret',
+])
+
 /**
  * Records every call of this scope that changes something: in the commit of its change, or, if the change is not a write,
  * before the answer. Refused calls are not recorded.
+ * @param only `operationId`s. Default: all of them
  */
-export function recordChanges(scope: Api, { store }: ApiContext): void {
+export function recordChanges(scope: Api, { store }: ApiContext, only?: ReadonlySet<string>): void {
   scope.addHook('onRoute', route => {
     const action = (route.schema as { operationId?: string } | undefined)?.operationId
     if (action === undefined || route.method === 'GET' || route.method === 'HEAD') return
+    if (only?.has(action) === false) return
     const { handler } = route
     route.handler = function (request, reply) {
       return store.audit.during(entryOf(request, action), pending => {
@@ -25,10 +37,10 @@ export function recordChanges(scope: Api, { store }: ApiContext): void {
         return handler.call(this, request, reply)
       })
     }
-  })
-  scope.addHook('onSend', async (request, reply, payload) => {
-    if (request.audit !== null) await store.audit.finish(request.audit, reply.statusCode < 400)
-    return payload
+    route.onSend = async (request, reply, payload) => {
+      if (request.audit !== null) await store.audit.finish(request.audit, reply.statusCode < 400)
+      return payload
+    }
   })
 }
 
@@ -41,21 +53,28 @@ export function noteForAudit(request: FastifyRequest, details: AuditEntry['detai
 }
 
 function entryOf(request: FastifyRequest, action: string): AuditEntry {
-  const { account, sessionId } = request
-  const { id, ...others } = request.params as Record<string, string>
+  const { sessionId } = request
+  // Of these, the path names the instance of the call, which the record has anyway.
+  const { id, instanceId: _, ...others } = request.params as Record<string, string>
   const url = request.routeOptions.url ?? ''
   const isOfInstance = url.startsWith(OF_AN_INSTANCE)
   const ids = Object.entries({ ...others, ...(!isOfInstance && id !== undefined && { id }) })
   const shown = url === OF_A_SESSION ? SHOWN_OF_SESSION : MAX_DETAIL_LENGTH
   return {
-    actor: account?.id ?? (sessionId === '' ? 'admin_key' : 'panel'),
-    actorName: account?.name ?? null,
+    ...actorOf(request),
     action,
-    instanceId: isOfInstance ? (id ?? null) : null,
+    instanceId: request.instanceId || (isOfInstance ? (id ?? null) : null),
     address: callerAddress(request),
     details: {
       ...(sessionId !== '' && { session: sessionId.slice(0, SHOWN_OF_SESSION) }),
       ...Object.fromEntries(ids.map(([name, value]) => [name, value.slice(0, shown)])),
     },
   }
+}
+
+function actorOf({ account, apiKey, instanceId, sessionId }: FastifyRequest): Pick<AuditEntry, 'actor' | 'actorName'> {
+  const named = account ?? apiKey
+  if (named !== null) return { actor: named.id, actorName: named.name }
+  if (instanceId !== '') return { actor: 'token', actorName: null }
+  return { actor: sessionId === '' ? 'admin_key' : 'panel', actorName: null }
 }

@@ -10,10 +10,10 @@ export const auditRecordSchema = Type.Object(
     at: moment('When.'),
     by: Type.String({
       description:
-        'Who: the ID of an account; `admin_key`; `panel`, a session opened with the admin key or the password of the panel; ' +
+        'Who: the ID of an account or an API key; `token`, the token of the instance; `admin_key`; `panel`, a session opened with the admin key or the password of the panel; ' +
         '`nobody`, a failed sign-in.',
     }),
-    byName: nullable(Type.String({ description: "The account's name at that time." })),
+    byName: nullable(Type.String({ description: 'The name of the account or the key at that time.' })),
     action: Type.String({ description: 'The `operationId` of the call.', examples: ['replaceToken'] }),
     instanceId: nullable(Type.String({ description: 'The instance, which may be deleted by now.' })),
     address: nullable(Type.String({ description: "The caller's address." })),

@@ -6,6 +6,7 @@ interface Record {
   seq: number
   digest: string
   by: string
+  byName: string | null
   action: string
   instanceId: string | null
   address: string
@@ -77,6 +78,59 @@ describe.each(STORES)('the audit on %s', on => {
     const line = api.logged.find(({ msg, action }) => msg === 'audit' && action === 'signIn')
     const { seq, digest } = records[0]!
     expect(line).toMatchObject({ auditSeq: seq, auditDigest: digest.slice(0, 32) })
+  })
+
+  test('records who changed where events go by token or by key, and no other call of a program', async () => {
+    const { id, token } = await api.createConnected()
+    const created = await api.admin('POST', `/instances/${id}/keys`, { name: 'CRM', scopes: ['webhooks', 'events'] })
+    const { id: keyId, key } = created.body.data
+    const call = (method: string, path: string, by: string, body?: object) =>
+      api.call({ method, path, key: by, ...(body && { body }) })
+    const webhook = `/v1/webhooks/${id}`
+    const url = 'https://example.com/hook?confidential=1'
+    await call('PUT', webhook, token, { url })
+    const endpoint = await call('POST', `${webhook}/endpoints`, key, { url })
+    const endpointId = endpoint.body.data.id
+    await call('PATCH', `${webhook}/endpoints/${endpointId}`, token, { active: false })
+    await call('POST', `${webhook}/endpoints/${endpointId}/secret`, key)
+    await call('POST', `${webhook}/endpoints/${endpointId}/test`, key)
+    await call('POST', `${webhook}/endpoints/${endpointId}/retry`, key)
+    await call('DELETE', `${webhook}/endpoints/${endpointId}`, key)
+    await call('DELETE', `${webhook}/endpoints/${endpointId}`, key)
+    await call('DELETE', webhook, token)
+    await api.send({ id, token }, { to: '5511987654321', text: 'confidential' })
+    await call('PUT', webhook, token, { url: 'not a URL' })
+
+    const records = (await list(`&instanceId=${id}`)).toReversed().slice(2)
+    expect(records.map(({ action, by, byName, details }) => [action, by, byName, details])).toEqual([
+      ['setWebhook', 'token', null, {}],
+      ['createEndpoint', keyId, 'CRM', { endpointId }],
+      ['changeEndpoint', 'token', null, { endpointId }],
+      ['replaceEndpointSecret', keyId, 'CRM', { endpointId }],
+      ['deleteEndpoint', keyId, 'CRM', { endpointId }],
+      ['clearWebhook', 'token', null, {}],
+    ])
+    expect(await list(`&by=${keyId}`)).toHaveLength(3)
+    expect(JSON.stringify(records)).not.toContain('confidential')
+    const lines = api.logged.filter(({ msg, instanceId }) => msg === 'audit' && instanceId === id)
+    const loggedBy = lines.filter(({ action }) => String(action).endsWith('Endpoint')).map(({ by }) => by)
+    expect(loggedBy).toEqual([`key ${keyId}`, 'token', `key ${keyId}`, `key ${keyId}`])
+  })
+
+  test('lists what an account was granted', async () => {
+    const instances = ['inst_1', 'inst_2']
+    const created = await api.admin('POST', '/accounts', { name: `Ana on ${on}`, role: 'operator', instances })
+    const { id, name } = created.body.data.account
+    await api.admin('PUT', `/accounts/${id}/access`, { role: 'viewer', instances: ['inst_2'] })
+    await api.admin('PUT', `/accounts/${id}/access`, { role: 'viewer' })
+    await api.admin('PUT', `/accounts/${id}/access`, { role: 'viewer', instances: [] })
+    const records = (await list('&by=admin_key')).filter(({ details }) => 'id' in details && details.id === id)
+    expect(records.toReversed().map(({ action, details }) => [action, details])).toEqual([
+      ['createAccount', { id, name, role: 'operator', instances: 'inst_1 inst_2' }],
+      ['changeAccount', { id, role: 'viewer', instances: 'inst_2' }],
+      ['changeAccount', { id, role: 'viewer', instances: 'all' }],
+      ['changeAccount', { id, role: 'viewer', instances: '' }],
+    ])
   })
 
   test('records failed sign-ins, but not every one of a guesser', async () => {
