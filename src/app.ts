@@ -104,7 +104,8 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
     now: store.clock.now,
   })
   closers.push(() => retention.stop())
-  const sandbox = settings.sandbox ? new Sandbox(store, logger, port => ownPorts.push(port)) : null
+  const mediaFolder = join(settings.dataDir, 'sandbox-media')
+  const sandbox = settings.sandbox ? new Sandbox(store, logger, port => ownPorts.push(port), mediaFolder) : null
   if (sandbox) closers.push(() => sandbox.close())
   const webhooks = startWebhooks(context, {
     ownPorts,

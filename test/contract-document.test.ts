@@ -131,7 +131,7 @@ const BEHAVIOURS: Readonly<Record<string, object>> = {
   'delivers, never reads': { delivers: true, reads: false },
   'never delivers': { delivers: false, reads: false },
   'refused by WhatsApp (421)': { onWhatsApp: true, refusal: '421' },
-  'answers every message with the same text': { echoes: true },
+  'answers every message with the same text, or with the same file': { echoes: true },
   'reads without a separate delivery receipt': { delivers: false, reads: true },
 }
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import type { AccountInfo, ContactMessage, Order, OrderResult, ScenarioState } from '@pombal/simulator'
+import type { AccountInfo, ContactMessage, Order, OrderResult, ReceivedMedia, ScenarioState } from '@pombal/simulator'
 import { killOnExit } from './kill-on-exit.ts'
 import { captureLog, noteBody } from './logs/log-capture.ts'
 import { until } from './until.ts'
@@ -12,6 +12,10 @@ export interface PhoneMessage {
   id: string
   from: string
   text: string
+  /** The file, after the phone has downloaded it. */
+  media?: ReceivedMedia
+  /** WhatsApp's ID of the message that it quotes. */
+  quoted?: string
   group?: string
   /** How often this ID arrived. The phone shows it once. */
   copies: number
@@ -63,8 +67,11 @@ export async function startNetwork(options: readonly string[] = []) {
     typePairingCode: (code: string, phone: string) =>
       call<{ phone: string }>('POST', '/mock-phone/pairing-code', JSON.stringify({ code, phone })),
     writeAs: (message: ContactMessage) => {
-      noteBody(message)
-      return call<{ id: string }>('POST', '/messages', JSON.stringify(message))
+      const { media, ...words } = message
+      noteBody(words)
+      const base64 = media?.bytes && Buffer.from(media.bytes).toString('base64')
+      const body = { ...words, ...(media && { media: { ...media, bytes: undefined, base64 } }) }
+      return call<{ id: string }>('POST', '/messages', JSON.stringify(body))
     },
     /** Makes numbers members of a group for each account among them. */
     joinGroup: (group: string, members: readonly string[]) =>

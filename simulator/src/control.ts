@@ -2,6 +2,7 @@
  * The HTTP interface of the stand-alone program. Every answer is JSON; an error is `{"error": {"code", "message"}}`.
  */
 import type { IncomingMessage } from 'node:http'
+import type { ContactMedia } from './media/media-types.ts'
 import type { Order } from './scenario/order.ts'
 import type { RequestHandler } from './simulator.ts'
 import { type ContactMessage, type Simulator, SimulatorError, type SimulatorErrorCode } from './types.ts'
@@ -57,16 +58,22 @@ const routes: readonly Route[] = [
     method: 'POST',
     path: /^\/admin\/messages$/,
     answer: ({ simulator, body }) => {
-      const { from, to, text } = strings(body, 'from', 'to', 'text')
-      const { group, name } = strings(body)
-      const { undecryptable, unavailable } = parseObject(body) as Pick<ContactMessage, 'undecryptable' | 'unavailable'>
+      const { from, to } = strings(body, 'from', 'to')
+      const { text, quote, group, name } = strings(body)
+      const { media, undecryptable, unavailable } = parseObject(body) as Pick<
+        ContactMessage,
+        'undecryptable' | 'unavailable'
+      > & { media?: unknown }
       const optional = {
+        ...(text !== undefined && { text }),
+        ...(media !== undefined && { media: mediaIn(media) }),
+        ...(quote !== undefined && { quote }),
         ...(group !== undefined && { group }),
         ...(name !== undefined && { name }),
         ...(undecryptable !== undefined && { undecryptable }),
         ...(unavailable !== undefined && { unavailable }),
       }
-      return simulator.writeAs({ from: from!, to: to!, text: text!, ...optional })
+      return simulator.writeAs({ from: from!, to: to!, ...optional })
     },
   },
   {
@@ -171,6 +178,14 @@ function parseObject(body: string): Record<string, unknown> {
     throw new SimulatorError('invalid_argument', 'the body must be a JSON object')
   }
   return value as Record<string, unknown>
+}
+
+/** A file in a body: its content in `base64`, or a `size`. A `path` would give callers this machine's files. */
+function mediaIn(given: unknown): ContactMedia {
+  const { base64, path, ...media } = Object(given)
+  if (path !== undefined) throw new SimulatorError('invalid_argument', '`media` takes no `path` here')
+  // `writeAs` validates its argument.
+  return typeof base64 === 'string' ? { ...media, bytes: Buffer.from(base64, 'base64') } : media
 }
 
 /** The string fields of the body. Throws if a required one is missing. */

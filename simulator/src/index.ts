@@ -1,3 +1,5 @@
+export type { ContactMedia, MediaDescription, MediaType, ReceivedMedia } from './media/media-types.ts'
+export { MEDIA_TYPES } from './media/media-types.ts'
 export type { Order, OrderResult, StanzaText } from './scenario/order.ts'
 export type { Action, Direction, Rule, When } from './scenario/rule.ts'
 export type { HeldStanza, RuleState, ScenarioState } from './scenario/scenario.ts'
@@ -5,6 +7,7 @@ export { createSimulator } from './simulator.ts'
 export type {
   AccountInfo,
   ContactMessage,
+  MediaAccess,
   NetworkStorage,
   ReceivedMessage,
   Simulator,

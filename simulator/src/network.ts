@@ -1,12 +1,15 @@
 import { Account } from './account.ts'
 import { isNumber, numberOfKey } from './addresses.ts'
 import { hasMeaning } from './contacts/behaviour.ts'
+import { MediaFiles } from './media/media-files.ts'
+import { MediaHost } from './media/media-host.ts'
 import { Scenario } from './scenario/scenario.ts'
 import { Agenda } from './server/agenda.ts'
 import { CodeRequests } from './server/code-requests.ts'
 import { EventLoopBudget } from './thread/event-loop-budget.ts'
 import { type NetworkStorage, SimulatorError, type SimulatorOptions } from './types.ts'
 import { createServerIdentity, type ServerIdentity } from './wire/certificate.ts'
+import type { TlsCertificate } from './wire/tls-certificate.ts'
 
 /** A client that waits to be linked, as the linking phone sees it. */
 export interface WaitingClient {
@@ -17,6 +20,9 @@ export interface WaitingClient {
   shows(noiseKey: Buffer, identity: Buffer): boolean
 }
 
+/** The size of all media files together, above which the oldest are erased. */
+const MAX_MEDIA_BYTES = 2 ** 30
+
 export const DEFAULT_TIMINGS = { deliveredAfterMs: 200, readAfterMs: 600, answeredAfterMs: 300 }
 
 /** The state shared by all connections: the accounts, and the clients that wait to be linked. */
@@ -25,6 +31,7 @@ export class Network {
   readonly agenda = new Agenda()
   readonly scenario = new Scenario(this.agenda)
   readonly budget = new EventLoopBudget()
+  readonly media: MediaHost
   readonly timings: typeof DEFAULT_TIMINGS
   readonly claimedPreKeys: number
   readonly log: (line: string) => void
@@ -40,11 +47,13 @@ export class Network {
   #logins = 0
   #groupChanges: Promise<unknown> = Promise.resolve()
 
-  constructor(options: SimulatorOptions) {
+  constructor(options: SimulatorOptions, certificate: TlsCertificate) {
     this.timings = { ...DEFAULT_TIMINGS, ...options.timings }
     this.claimedPreKeys = options.claimedPreKeys ?? 0
     this.#storage = options.storage ?? null
     this.log = options.log ?? (() => undefined)
+    const files = new MediaFiles(options.mediaFolder ?? null, MAX_MEDIA_BYTES)
+    this.media = new MediaHost(files, this.scenario, certificate, this.log)
   }
 
   nextLogin(): number {

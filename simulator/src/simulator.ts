@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
@@ -8,6 +8,7 @@ import { isGroup, isNumber } from './addresses.ts'
 import { hasMeaning } from './contacts/behaviour.ts'
 import { join, writeToAccount } from './contacts/contact-messages.ts'
 import { isForeign, isMember } from './contacts/groups.ts'
+import { problemOf, uploadOf } from './media/contact-files.ts'
 import { Network } from './network.ts'
 import { executeOrder } from './scenario/execute-order.ts'
 import type { Order, OrderResult } from './scenario/order.ts'
@@ -17,9 +18,16 @@ import { type Admit, Connection } from './server/connection.ts'
 import { dismissClient, unlinkClient } from './server/dismissal.ts'
 import { findLinkedAccount, LinkedClient } from './server/linked-client.ts'
 import { LinkingClient } from './server/linking.ts'
+import { listen } from './server/listen.ts'
 import { announceDevices } from './signal/device-lists.ts'
 import { quietLibsignal } from './signal/quiet-libsignal.ts'
-import { type ContactMessage, type Simulator, SimulatorError, type SimulatorOptions } from './types.ts'
+import {
+  type ContactMessage,
+  type MediaAccess,
+  type Simulator,
+  SimulatorError,
+  type SimulatorOptions,
+} from './types.ts'
 import { node } from './wire/nodes.ts'
 import { createTlsCertificate } from './wire/tls-certificate.ts'
 
@@ -36,12 +44,13 @@ export type RequestHandler = (simulator: Simulator, request: IncomingMessage, re
  */
 export async function createSimulator(options: SimulatorOptions = {}, onRequest?: RequestHandler): Promise<Simulator> {
   quietLibsignal()
-  const network = new Network(options)
+  const certificate = createTlsCertificate()
+  const network = new Network(options, certificate)
   const listener: RequestListener = (request, response) => {
     if (onRequest) onRequest(simulator, request, response)
     else response.writeHead(404).end()
   }
-  const server = options.tls ? createTlsServer(createTlsCertificate(), listener) : createServer(listener)
+  const server = options.tls ? createTlsServer(certificate, listener) : createServer(listener)
   const connections = new Set<Connection>()
   const sockets = new WebSocketServer({
     server,
@@ -58,10 +67,15 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
   })
   const host = options.host ?? '127.0.0.1'
   await listen(server, options.port ?? 0, host)
+  await network.media.listen(options.mediaPort ?? 0, host).catch(async error => {
+    server.close()
+    throw error
+  })
   const { port } = server.address() as AddressInfo
   const simulator = new ListeningSimulator(
     network,
     `${options.tls ? 'wss' : 'ws'}://${host.includes(':') ? `[${host}]` : host}:${port}${PATH}`,
+    { hosts: network.media.hosts, certificate: certificate.cert },
     async () => {
       network.agenda.close()
       for (const connection of connections) connection.close()
@@ -69,6 +83,7 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
       sockets.close()
       server.closeAllConnections()
       await new Promise<void>(resolve => server.close(() => resolve()))
+      await network.media.close()
     },
   )
   return simulator
@@ -96,13 +111,15 @@ function admitTo(network: Network): Admit {
 
 class ListeningSimulator implements Simulator {
   readonly url: string
+  readonly media: MediaAccess
   readonly #network: Network
   readonly #stop: () => Promise<void>
   #closing: Promise<void> | null = null
 
-  constructor(network: Network, url: string, stop: () => Promise<void>) {
+  constructor(network: Network, url: string, media: MediaAccess, stop: () => Promise<void>) {
     this.#network = network
     this.url = url
+    this.media = media
     this.#stop = stop
   }
 
@@ -125,11 +142,13 @@ class ListeningSimulator implements Simulator {
       this.#network.markRemoved(account.phone)
       unlinkClient(account)
       await account.erase()
+      await this.#network.media.files.eraseAllOf(account.phone)
     })
     const account = await this.#network.load(key)
     if (!account) return
     this.#network.markRemoved(account.phone)
     await account.erase()
+    await this.#network.media.files.eraseAllOf(account.phone)
   }
 
   async scanQr(qr: string, key: string = randomUUID(), name?: string): Promise<{ phone: string }> {
@@ -168,12 +187,15 @@ class ListeningSimulator implements Simulator {
   async writeAs(message: ContactMessage): Promise<{ id: string }> {
     this.#checkOpen()
     this.#check(message)
-    const { from, to, text, group, name, undecryptable, unavailable } = message
+    const { from, to, text = '', media: given, quote, group, name, undecryptable, unavailable } = message
     const account = this.#network.getAccount(to)
+    if (quote !== undefined && !account.inboxes.find(quote))
+      throw new SimulatorError('invalid_argument', `no phone has the message ${quote}`)
+    const media = given && { description: given, file: await uploadOf(this.#network.media, to, given) }
     let id = ''
     await account.applyDurably(async () => {
       if (name !== undefined) account.setContactName(from, name)
-      const writing = { from, text, group, undecryptable, unavailable, at: Date.now() }
+      const writing = { from, text, media, quote, group, undecryptable, unavailable, at: Date.now() }
       const written = await writeToAccount(this.#network, account, writing)
       id = written.id
       return written.effects
@@ -231,12 +253,16 @@ class ListeningSimulator implements Simulator {
     if (this.#closing) throw new SimulatorError('closed', 'the simulator is closed')
   }
 
-  #check({ from, to, text, group, name, undecryptable, unavailable }: ContactMessage): void {
+  #check({ from, to, text, media, quote, group, name, undecryptable, unavailable }: ContactMessage): void {
     const problem =
       (!isNumber(from) && '`from` must be a phone number, digits only') ||
       (!isNumber(to) && '`to` must be a phone number, digits only') ||
-      ((typeof text !== 'string' || text === '' || text.length > MAX_TEXT_LENGTH) &&
+      ((media === undefined) === (text === undefined) && 'either `text` or `media` is required') ||
+      (text !== undefined &&
+        (typeof text !== 'string' || text === '' || text.length > MAX_TEXT_LENGTH) &&
         '`text` must be 1 to 10,000,000 characters') ||
+      (media !== undefined && problemOf(media)) ||
+      (quote !== undefined && typeof quote !== 'string' && '`quote` must be the ID of a message') ||
       (group !== undefined && !isGroup(group) && '`group` must be the JID of a group') ||
       (name !== undefined && typeof name !== 'string' && '`name` must be a string') ||
       (undecryptable !== undefined && typeof undecryptable !== 'boolean' && '`undecryptable` must be true or false') ||
@@ -246,14 +272,4 @@ class ListeningSimulator implements Simulator {
     if (group && !isMember(this.#network.getAccount(to), group))
       throw new SimulatorError('not_a_member', `the account is not in ${group}`)
   }
-}
-
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
 }

@@ -1,3 +1,4 @@
+import type { ContactMedia, ReceivedMedia } from './media/media-types.ts'
 import type { Order, OrderResult } from './scenario/order.ts'
 import type { ScenarioState } from './scenario/scenario.ts'
 
@@ -34,6 +35,13 @@ export interface SimulatorOptions {
   port?: number
   /** Listens for `wss:` (and `https:`) with a self-signed certificate, created at the start. Default false. */
   tls?: boolean
+  /** The port of the media host. Default 0: any free port. */
+  mediaPort?: number
+  /**
+   * Keeps media files across restarts. If they exceed 1 GiB, the oldest are erased. Default: a temporary folder, created when
+   * needed and erased by `close`.
+   */
+  mediaFolder?: string
   timings?: SimulatorTimings
   /**
    * The number of one-time pre-keys that a client is reported to have left is at least this, whatever it has uploaded.
@@ -51,7 +59,12 @@ export interface ContactMessage {
   from: string
   /** Phone number of the account it goes to, digits only. */
   to: string
-  text: string
+  /** Required, unless it has `media`. */
+  text?: string
+  /** A file, with its caption, instead of a text. The contact encrypts it with a new key and uploads it. */
+  media?: ContactMedia
+  /** WhatsApp's ID of the message that it quotes. */
+  quote?: string
   /** Group JID, when it is written in a group. */
   group?: string
   /** The contact's push name; kept for the contact's later messages. */
@@ -70,6 +83,10 @@ export interface ReceivedMessage {
   from: string
   /** Empty for a message without text. */
   text: string
+  /** The file of a media message, after the phone has downloaded it. */
+  media?: ReceivedMedia
+  /** WhatsApp's ID of the message that it quotes. */
+  quoted?: string
   /** Group JID, if it came in a group. */
   group?: string
   /** Milliseconds since the epoch, of the first copy. */
@@ -119,9 +136,18 @@ export class SimulatorError extends Error {
   }
 }
 
+/** How clients reach the media host. */
+export interface MediaAccess {
+  /** `host:port`, as the answer to `media_conn` names them. */
+  readonly hosts: readonly string[]
+  /** The self-signed certificate that clients must trust, in PEM. */
+  readonly certificate: string
+}
+
 export interface Simulator {
   /** `ws://127.0.0.1:PORT/ws/chat`, for Baileys' `waWebSocketUrl`. */
   readonly url: string
+  readonly media: MediaAccess
   /**
    * Creates the simulated phone `key`, or loads it from the storage. Its number is derived from the key, never changes, and
    * never has a special behaviour. Until the account is open, its client gets 503 (try later) if there is a storage, and

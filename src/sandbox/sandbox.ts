@@ -26,21 +26,28 @@ export class Sandbox {
   readonly #store: Pick<Store, 'sandbox' | 'phoneOrders' | 'hints'>
   readonly #logger: Logger
   readonly #onPort: (port: number) => void
+  readonly #mediaFolder: string | undefined
   readonly #phones = new Map<InstanceId, Phone>()
   #worker: Promise<SimulatorWorker> | undefined
   /** Reused when the thread is restarted, so that connections can reconnect. */
   #port = 0
+  #mediaPort = 0
   #closed = false
 
-  /** @param onPort called with the network's port on loopback when it has started */
+  /**
+   * @param onPort called with each of the network's ports on loopback when it has started
+   * @param mediaFolder keeps media files across restarts; created when needed
+   */
   constructor(
     store: Pick<Store, 'sandbox' | 'phoneOrders' | 'hints'>,
     logger: Logger,
     onPort: (port: number) => void = () => undefined,
+    mediaFolder?: string,
   ) {
     this.#store = store
     this.#logger = logger
     this.#onPort = onPort
+    this.#mediaFolder = mediaFolder
   }
 
   /** Adds this instance's simulated phone to the network, switched on. `leave` removes it. */
@@ -167,10 +174,17 @@ export class Sandbox {
         if (phone) await sandbox.write(phone.lease, changes)
       },
     }
-    const worker = await createSimulatorWorker({ storage, port: this.#port })
-    const port = Number(new URL(worker.url).port)
-    if (port !== this.#port) this.#onPort(port)
-    this.#port = port
+    const worker = await createSimulatorWorker({
+      storage,
+      port: this.#port,
+      mediaPort: this.#mediaPort,
+      ...(this.#mediaFolder && { mediaFolder: this.#mediaFolder }),
+    })
+    const [port, mediaPort] = [worker.url, `https://${worker.media.hosts[0]}`].map(url => Number(new URL(url).port))
+    if (port !== this.#port) this.#onPort(port!)
+    if (mediaPort !== this.#mediaPort) this.#onPort(mediaPort!)
+    this.#port = port!
+    this.#mediaPort = mediaPort!
     worker.onExit(error => this.#restart(error))
     for (const [instanceId, { on }] of this.#phones) if (on) await worker.openAccount(instanceId)
     return worker

@@ -1,12 +1,16 @@
+import { proto } from 'baileys/WAProto/index.js'
 import type { Account, Effect } from '../account.ts'
 import { isGroup, lidJid, pnJid } from '../addresses.ts'
+import { asStated, type UploadedFile } from '../media/contact-files.ts'
+import { mediaMessage } from '../media/media-content.ts'
+import type { MediaDescription, ReceivedMedia } from '../media/media-types.ts'
 import type { Network } from '../network.ts'
 import { garbled } from '../scenario/alterations.ts'
 import { release } from '../server/delivery.ts'
 import type { Encrypted, KeyBundle } from '../signal/signal-device.ts'
 import { bigEndian, type Node, node, seconds } from '../wire/nodes.ts'
 import type { Original } from '../wire/stanza-queue.ts'
-import { createMessageId, sentContent, textContent, withSenderKey } from './content.ts'
+import { createMessageId, encoded, readContent, sentContent, textMessage, withSenderKey } from './content.ts'
 import { groupNotification, groupOf, otherMembers, participantNode } from './groups.ts'
 
 /** With fewer one-time keys left, WhatsApp asks a client for more. Baileys then uploads some. */
@@ -15,6 +19,10 @@ const FEW_PRE_KEYS = 5
 export interface Writing {
   from: string
   text: string
+  /** Sent instead of a text. */
+  media?: SentMedia | undefined
+  /** WhatsApp's ID of the message that it quotes. */
+  quote?: string | undefined
   group?: string | undefined
   undecryptable?: boolean | undefined
   unavailable?: boolean | undefined
@@ -22,27 +30,50 @@ export interface Writing {
   at: number
 }
 
+/** A file that is on the media host already. */
+export interface SentMedia {
+  description: Partial<MediaDescription> & Pick<MediaDescription, 'type'>
+  file: UploadedFile
+}
+
 /**
  * A contact writes to the account. The message is put on the account's phone, and encrypted and queued for its client
  * if one is linked. Call it in an event of the account.
  */
 export async function writeToAccount(network: Network, account: Account, writing: Writing) {
-  const { from, text, group, undecryptable, unavailable, at } = writing
+  const { from, text, media, quote, group, undecryptable, unavailable, at } = writing
   const id = createMessageId()
   const effects: Effect[] = []
-  account.inboxes.receive(account.phone, { id, from, text, ...(group && { group }), receivedAt: at })
+  const context = quote === undefined ? undefined : quotation(account, quote)
+  const content = encoded(media ? mediaMessage(media.description, media.file, context) : textMessage(text, context))
+  const received = { id, from, text, ...(quote && { quoted: quote }), ...(group && { group }), receivedAt: at }
+  account.inboxes.receive(account.phone, { ...received, ...(media && sentMedia(content)) }, media && content)
   if (group) effects.push(...join(network, account, group, from))
   if (!account.companion) return { id, effects }
-  const original: Original = { from, group, content: textContent(text) }
+  const original: Original = { from, group, content }
   const encrypted = async () =>
     group
       ? encryptForGroup(network, account, original, effects)
-      : [enc(await encryptForClient(network, account, from, original.content, effects))]
+      : [enc(await encryptForClient(network, account, from, content, effects))]
   const parts = unavailable ? [node('unavailable')] : await encrypted()
-  const stanza = messageStanza(account, original, id, at, parts)
+  const stanza = messageStanza(account, original, id, at, parts, media ? 'media' : 'text')
   const entry = account.queue.add(undecryptable ? garbled(stanza) : stanza, at, original)
   effects.push(release(network, account, entry))
   return { id, effects }
+}
+
+/** The phone shows the file as the contact describes it. */
+function sentMedia(content: Buffer): { media?: ReceivedMedia } {
+  const { media } = readContent(content)
+  return media ? { media: asStated(media) } : {}
+}
+
+/** Refers to a message on the account's phone, or on that of one of its contacts. */
+function quotation(account: Account, id: string): proto.IContextInfo {
+  const message = account.inboxes.find(id)
+  const media = account.inboxes.mediaContent(id)
+  const quotedMessage = media ? proto.Message.decode(media) : textMessage(message?.text ?? '')
+  return { stanzaId: id, ...(message && { participant: lidJid(message.from) }), quotedMessage }
 }
 
 /**
@@ -58,7 +89,7 @@ export async function writeOnPhone(network: Network, account: Account, to: strin
     account.inboxes.receive(reader, { id, from: account.phone, text, ...(group && { group }), receivedAt: at })
   }
   if (!account.companion) return effects
-  const content = group ? textContent(text) : sentContent(lidJid(to), text)
+  const content = group ? encoded(textMessage(text)) : sentContent(lidJid(to), text)
   const original: Original = { from: account.phone, group, content }
   const parts = group
     ? await encryptForGroup(network, account, original, effects)
@@ -106,12 +137,19 @@ export async function encryptAnew(
   return node(stanza.tag, stanza.attrs, [enc(await device.encrypt(peer, sent), count)])
 }
 
-function messageStanza(account: Account, { from, group }: Original, id: string, at: number, parts: Node[]): Node {
+function messageStanza(
+  account: Account,
+  { from, group }: Original,
+  id: string,
+  at: number,
+  parts: Node[],
+  type: 'text' | 'media' = 'text',
+): Node {
   const sender = group
     ? { from: group, participant: lidJid(from), participant_pn: pnJid(from) }
     : { from: lidJid(from), sender_pn: pnJid(from) }
   const notify = account.contactNames.get(from)
-  return node('message', { ...sender, id, t: seconds(at), type: 'text', notify, addressing_mode: 'lid' }, parts)
+  return node('message', { ...sender, id, t: seconds(at), type, notify, addressing_mode: 'lid' }, parts)
 }
 
 async function encryptForGroup(network: Network, account: Account, original: Original, effects: Effect[]) {

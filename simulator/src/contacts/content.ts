@@ -1,13 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import { proto } from 'baileys/WAProto/index.js'
+import { type MediaMessage, mediaIn } from '../media/media-content.ts'
 
 /** The parts of a decrypted message that a simulated phone uses. */
 export interface Content {
   text: string
+  media: MediaMessage | null
+  /** WhatsApp's ID of the message that it quotes. */
+  quoted: string | null
   /** A sender key for a group, if the message carries one. */
   senderKey: { group: string; distribution: Uint8Array } | null
   /** True if it contains anything besides a sender key. */
   isMessage: boolean
+  message: proto.IMessage
 }
 
 /** @throws Error if the bytes are not a message */
@@ -16,23 +21,50 @@ export function readContent(encoded: Uint8Array): Content {
   const message = outer.deviceSentMessage?.message ?? outer
   const distribution = message.senderKeyDistributionMessage
   const { senderKeyDistributionMessage, messageContextInfo, ...rest } = message
+  const inner = unwrapped(message)
   return {
-    text: message.conversation || message.extendedTextMessage?.text || '',
+    text: inner.conversation || inner.extendedTextMessage?.text || '',
+    media: mediaIn(inner),
+    quoted: contextOf(inner)?.stanzaId ?? null,
     senderKey: distribution?.axolotlSenderKeyDistributionMessage
       ? { group: distribution.groupId ?? '', distribution: distribution.axolotlSenderKeyDistributionMessage }
       : null,
     isMessage: Object.values(rest).some(part => part !== null && part !== undefined),
+    message: rest,
   }
 }
 
-export function textContent(text: string): Buffer {
-  return Buffer.from(proto.Message.encode({ conversation: text }).finish())
+/** The message inside those that only change how it is shown. */
+function unwrapped(message: proto.IMessage): proto.IMessage {
+  const inner =
+    message.ephemeralMessage ??
+    message.viewOnceMessage ??
+    message.viewOnceMessageV2 ??
+    message.viewOnceMessageV2Extension ??
+    message.documentWithCaptionMessage
+  return inner?.message ? unwrapped(inner.message) : message
+}
+
+function contextOf(message: proto.IMessage): proto.IContextInfo | null {
+  for (const part of Object.values(message)) {
+    const context = (part as { contextInfo?: proto.IContextInfo | null } | null)?.contextInfo
+    if (context) return context
+  }
+  return null
+}
+
+/** A text, which may quote a message. */
+export function textMessage(text: string, contextInfo?: proto.IContextInfo): proto.IMessage {
+  return contextInfo ? { extendedTextMessage: { text, contextInfo } } : { conversation: text }
+}
+
+export function encoded(message: proto.IMessage): Buffer {
+  return Buffer.from(proto.Message.encode(message).finish())
 }
 
 /** The copy of a text that a phone sends to its own clients. */
 export function sentContent(destinationJid: string, text: string): Buffer {
-  const deviceSentMessage = { destinationJid, message: { conversation: text } }
-  return Buffer.from(proto.Message.encode({ deviceSentMessage }).finish())
+  return encoded({ deviceSentMessage: { destinationJid, message: textMessage(text) } })
 }
 
 /** Content that carries a sender key, alone or with a message. */

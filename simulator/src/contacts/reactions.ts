@@ -1,11 +1,14 @@
 import type { Account, Effect } from '../account.ts'
 import { type Address, lidJid, pnJid } from '../addresses.ts'
+import { forward } from '../media/contact-files.ts'
+import type { MediaMessage } from '../media/media-content.ts'
 import type { Network } from '../network.ts'
 import { release } from '../server/delivery.ts'
 import type { Outgoing } from '../server/outgoing.ts'
+import type { ReceivedMessage } from '../types.ts'
 import { node, seconds } from '../wire/nodes.ts'
 import type { QueuedStanza } from '../wire/stanza-queue.ts'
-import { type Behaviour, behaviourOf } from './behaviour.ts'
+import { behaviourOf } from './behaviour.ts'
 import { bundleNodes, writeToAccount } from './contact-messages.ts'
 
 /** How often a phone asks for a message that it cannot decrypt. */
@@ -18,7 +21,18 @@ export interface Chat {
 }
 
 /** The result of decrypting a message on a phone: `nothing` if the message had no copy for it. */
-export type Reading = { kind: 'read'; text: string; first: boolean } | { kind: 'unreadable' } | { kind: 'nothing' }
+export type Reading =
+  | { kind: 'read'; message: ReadMessage; first: boolean }
+  | { kind: 'unreadable' }
+  | { kind: 'nothing' }
+
+/** A decrypted message. */
+export interface ReadMessage extends Pick<ReceivedMessage, 'text' | 'quoted' | 'media'> {
+  /** Where the file is, if it has one. */
+  original?: MediaMessage
+  /** Encoded, if it has a file. */
+  content?: Buffer
+}
 
 /** Queues the recipient's reactions to the message. Call it in an event of the sender's account. */
 export async function react(
@@ -41,13 +55,19 @@ export async function react(
     entries.push(queueReceipt(account, message.id, number, chat, at + readAfterMs, 'read'))
   }
   const effects = entries.map(entry => release(network, account, entry))
-  if (!echoes(behaviour, reading, chat)) return effects
-  const answered = { from: number, text: reading.text, at: at + answeredAfterMs }
-  return [...effects, ...(await writeToAccount(network, account, answered)).effects]
+  if (!behaviour.echoes || !reading.first || chat.group) return effects
+  const echo = await echoOf(network, account, reading.message)
+  if (!echo) return effects
+  const answer = await writeToAccount(network, account, { from: number, ...echo, at: at + answeredAfterMs })
+  return [...effects, ...answer.effects]
 }
 
-function echoes(behaviour: Behaviour, reading: { text: string; first: boolean }, chat: Chat): boolean {
-  return behaviour.echoes && reading.first && !chat.group && reading.text !== ''
+/** The same text, or the same file under another key. */
+async function echoOf(network: Network, account: Account, { text, media, original }: ReadMessage) {
+  if (!media || !original) return text === '' ? null : { text }
+  if (media.problem) return null
+  const file = await forward(network.media, account.phone, original)
+  return file && { text, media: { description: original.description, file } }
 }
 
 function queueReceipt(account: Account, id: string, number: string, chat: Chat, at: number, type?: string) {

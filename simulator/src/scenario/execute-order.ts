@@ -41,6 +41,12 @@ export async function executeOrder(network: Network, order: Order): Promise<Orde
     case 'phone_copies':
       scenario.phoneCopies = true
       return {}
+    case 'media_retries':
+      scenario.mediaRetries = order.answer
+      return {}
+    case 'expire_media_auth':
+      network.media.expireAuthorizations()
+      return {}
     case 'look_up':
       scenario.lookUps.set(order.number, order.finds)
       return {}

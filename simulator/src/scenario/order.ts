@@ -27,6 +27,13 @@ export type Order =
   | { kind: 'no_restart' }
   /** The phones answer requests for copies of messages. Otherwise they do not, as if they were off. */
   | { kind: 'phone_copies' }
+  /**
+   * How phones answer a client that asks for a media file to be uploaded again. `upload` (the default): the file is uploaded
+   * if the phone still has it, else `not_found`. `none`: no answer, as if they were off.
+   */
+  | { kind: 'media_retries'; answer: MediaRetryAnswer }
+  /** Authorizations for uploads that clients hold are refused with 401 from now on. */
+  | { kind: 'expire_media_auth' }
   /** Look-ups of `number` return another number, or none. */
   | { kind: 'look_up'; number: string; finds: string | null }
   /**
@@ -48,6 +55,9 @@ export type Order =
   | { kind: 'write'; from: string; to: string; text: string; count: number; perSecond?: number; group?: string }
   /** The account's owner writes a text on the phone to a contact or a group. The client gets its copy. */
   | { kind: 'write_on_phone'; account: string; to: string; text: string }
+
+export const MEDIA_RETRY_ANSWERS = ['upload', 'not_found', 'decryption_error', 'general_error', 'none'] as const
+export type MediaRetryAnswer = (typeof MEDIA_RETRY_ANSWERS)[number]
 
 export interface StanzaText {
   tag: string

@@ -1,6 +1,6 @@
 import { isGroup, isNumber } from '../addresses.ts'
 import { SimulatorError } from '../types.ts'
-import type { Order } from './order.ts'
+import { MEDIA_RETRY_ANSWERS, type Order } from './order.ts'
 
 type Check = (value: unknown) => boolean
 type Fields = Readonly<Record<string, Check>>
@@ -43,6 +43,7 @@ const action: Check = value =>
   oneOf('hold', 'drop', 'double', 'cut', 'cut_after', 'garble')(value) ||
   hasShape(value, { delayMs: atLeast(0) }, { jitterMs: atLeast(0) }) ||
   hasShape(value, { error: text }) ||
+  hasShape(value, { bytesPerSecond: atLeast(1) }) ||
   hasShape(value, { without: one => Array.isArray(one) && one.every(text) }) ||
   hasShape(value, { set: strings }) ||
   hasShape(value, { address: oneOf('lid', 'pn') }, { alternate: flag })
@@ -64,6 +65,8 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
   qr_codes: [{ count }],
   no_restart: [{}],
   phone_copies: [{}],
+  media_retries: [{ answer: oneOf(...MEDIA_RETRY_ANSWERS) }],
+  expire_media_auth: [{}],
   look_up: [{ number: isNumber, finds: value => value === null || isNumber(value) }],
   restrict: [
     { account: isNumber, seconds: value => value === null || count(value) },

@@ -8,7 +8,11 @@ export interface Rule {
 
 /** The stanzas that a rule applies to. An omitted field matches everything. */
 export interface When {
-  /** The tag: `message`, `receipt`, `ack`, `iq`, `notification`, `presence`, `ib`, `success`. */
+  /**
+   * The tag: `message`, `receipt`, `ack`, `iq`, `notification`, `presence`, `ib`, `success`. `upload` and `download` are
+   * requests to the media host (`in`; with the attribute `type` or `path`). Their account is the one that the file belongs
+   * to: whose client, or whose contact, has uploaded it.
+   */
   stanza?: string
   /** `in`: from a client; `out`: to it. */
   direction?: Direction
@@ -41,7 +45,12 @@ export type Direction = 'in' | 'out'
  *   with the error and not processed.
  * - `without`: attributes and child nodes with these names are removed at every depth.
  * - `set`: attributes of the stanza itself get these values.
+ * - `bytesPerSecond`: the speed of an upload or download.
  * - `address`: the sender is named by its LID or its number; with `alternate: false` the other address is left out.
+ *
+ * For a request to the media host, `error` is the HTTP status, `garble` alters its bytes, `cut` ends the connection after half
+ * of them, `cut_after` before the answer to a complete upload, and a dropped one is never answered. `double`, `without`,
+ * `set` and `address` have no effect on it.
  */
 export type Action =
   | 'hold'
@@ -52,6 +61,7 @@ export type Action =
   | 'garble'
   | { delayMs: number; jitterMs?: number }
   | { error: string }
+  | { bytesPerSecond: number }
   | { without: readonly string[] }
   | { set: Readonly<Record<string, string>> }
   | { address: 'lid' | 'pn'; alternate?: boolean }

@@ -7,6 +7,7 @@ import type { Connection, Gate } from '../server/connection.ts'
 import { type Node, node } from '../wire/nodes.ts'
 import { ActiveRule } from './active-rule.ts'
 import { addressed, failed, garbled, refusalOf, stripped } from './alterations.ts'
+import type { MediaRetryAnswer } from './order.ts'
 import { createRandom } from './random.ts'
 import type { Direction, Rule } from './rule.ts'
 
@@ -34,11 +35,14 @@ export interface ScenarioState {
   held: readonly HeldStanza[]
 }
 
-/** The result of applying all rules to a stanza. */
-interface Fate {
+/** The result of applying all rules to a stanza, or to a request to the media host. */
+export interface Fate {
   stanza: Node
   copies: number
   delayMs: number
+  garbled: boolean
+  /** Null: not limited. */
+  bytesPerSecond: number | null
   cutAfter: boolean
   end: 'hold' | 'drop' | 'cut' | { error: string } | null
 }
@@ -69,6 +73,8 @@ export class Scenario implements Gate {
   restarts = true
   /** True if the account's phone answers a client's requests for copies of messages. */
   phoneCopies = false
+  /** The phone's answer to a client that asks it to upload a media file again. */
+  mediaRetries: MediaRetryAnswer = 'upload'
   /** The result of looking up a number: another number, or none. */
   readonly lookUps = new Map<string, string | null>()
   /** By phone number: accounts that may not start new chats. */
@@ -138,13 +144,14 @@ export class Scenario implements Gate {
     this.qrCodes = null
     this.restarts = true
     this.phoneCopies = false
+    this.mediaRetries = 'upload'
     this.lookUps.clear()
     this.restrictions.clear()
     this.release()
   }
 
   leave(connection: Connection, stanza: Node): void {
-    const fate = this.#judge(connection, stanza, 'out')
+    const fate = this.#judge(connection.phone, stanza, 'out')
     const goOn = () => {
       for (let copy = 0; copy < fate.copies; copy++) connection.write(fate.stanza)
       if (fate.cutAfter) connection.close()
@@ -153,7 +160,7 @@ export class Scenario implements Gate {
   }
 
   async arrive(connection: Connection, stanza: Node): Promise<void> {
-    const fate = this.#judge(connection, stanza, 'in')
+    const fate = this.#judge(connection.phone, stanza, 'in')
     const goOn = async () => {
       for (let copy = 0; copy < fate.copies; copy++) await connection.accept(fate.stanza)
       if (fate.cutAfter) connection.close()
@@ -161,8 +168,17 @@ export class Scenario implements Gate {
     if (this.#continuesNow(connection, fate, 'in', () => connection.enqueue(goOn))) await goOn()
   }
 
-  #judge({ phone }: Connection, stanza: Node, direction: Direction): Fate {
-    const fate: Fate = { stanza, copies: 1, delayMs: 0, cutAfter: false, end: null }
+  /** What happens to a request to the media host, described as a stanza. Resolves once it may go on. */
+  async judgeRequest(request: Node, phone: string | null): Promise<Fate> {
+    const fate = this.#judge(phone, request, 'in')
+    if (fate.end === 'hold') await new Promise<void>(resolve => this.#hold(phone, request, 'in', resolve))
+    else if (fate.delayMs > 0) await new Promise<void>(resolve => this.#agenda.add(Date.now() + fate.delayMs, resolve))
+    return fate
+  }
+
+  #judge(phone: string | null, stanza: Node, direction: Direction): Fate {
+    const end = null
+    const fate: Fate = { stanza, copies: 1, delayMs: 0, garbled: false, bytesPerSecond: null, cutAfter: false, end }
     const now = Date.now()
     if (this.#rules.some(rule => rule.hasEnded(now))) this.#rules = this.#rules.filter(rule => !rule.hasEnded(now))
     for (const rule of this.#rules) {
@@ -177,11 +193,14 @@ export class Scenario implements Gate {
     if (action === 'hold' || action === 'drop' || action === 'cut') fate.end = action
     else if (action === 'double') fate.copies++
     else if (action === 'cut_after') fate.cutAfter = true
-    else if (action === 'garble') fate.stanza = garbled(fate.stanza)
-    else if ('without' in action) fate.stanza = stripped(fate.stanza, action.without)
+    else if (action === 'garble') {
+      fate.garbled = true
+      fate.stanza = garbled(fate.stanza)
+    } else if ('without' in action) fate.stanza = stripped(fate.stanza, action.without)
     else if ('set' in action)
       fate.stanza = node(fate.stanza.tag, { ...fate.stanza.attrs, ...action.set }, fate.stanza.content)
     else if ('delayMs' in action) fate.delayMs += action.delayMs + (action.jitterMs ?? 0) * this.#random()
+    else if ('bytesPerSecond' in action) fate.bytesPerSecond = action.bytesPerSecond
     else if ('address' in action) fate.stanza = addressed(fate.stanza, action.address, action.alternate ?? true)
     else if (direction === 'out') fate.stanza = failed(fate.stanza, action.error)
     else fate.end = action
@@ -190,14 +209,14 @@ export class Scenario implements Gate {
   /** Returns true if the stanza continues at once. Otherwise holds, drops or delays it, or ends the socket. */
   #continuesNow(connection: Connection, fate: Fate, direction: Direction, goOnLater: () => void): boolean {
     const { end, stanza, delayMs } = fate
-    if (end === 'hold') this.#hold(connection, stanza, direction, goOnLater)
+    if (end === 'hold') this.#hold(connection.phone, stanza, direction, goOnLater)
     else if (end === 'cut') connection.close()
     else if (end && end !== 'drop') this.#refuse(connection, stanza, end.error)
     else if (!end && delayMs > 0) this.#agenda.add(Date.now() + delayMs, goOnLater)
     return !end && delayMs === 0
   }
 
-  #hold({ phone }: Connection, { tag, attrs }: Node, direction: Direction, goOn: () => void): void {
+  #hold(phone: string | null, { tag, attrs }: Node, direction: Direction, goOn: () => void): void {
     this.#held.push({ description: { direction, account: phone, stanza: tag, attrs: { ...attrs } }, goOn })
   }
 

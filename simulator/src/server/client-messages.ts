@@ -9,9 +9,10 @@
 import type { Account, Client, Effect } from '../account.ts'
 import { type Address, isGroup, lidJid, parseAddress, pnJid } from '../addresses.ts'
 import { behaviourOf } from '../contacts/behaviour.ts'
-import { type Content, readContent } from '../contacts/content.ts'
+import { type Content, encoded, readContent } from '../contacts/content.ts'
 import { isMember, otherMembers } from '../contacts/groups.ts'
-import { askAgain, type Chat, type Reading, react } from '../contacts/reactions.ts'
+import { askAgain, type Chat, type Reading, type ReadMessage, react } from '../contacts/reactions.ts'
+import { inspect } from '../media/contact-files.ts'
 import type { Network } from '../network.ts'
 import { linkedDevices } from '../signal/device-lists.ts'
 import { sendCopies } from '../signal/phone-copies.ts'
@@ -62,7 +63,7 @@ async function sendToUser(network: Network, account: Account, client: Client, me
   const other = to.number === account.phone ? null : network.findAccount(to.number)
   const elsewhere = other && (await receiveElsewhere(network, account, client, other, message, null))
   return account.apply(async () => {
-    const reading = elsewhere ?? (await receive(account, to.number, account.phone, message, null))
+    const reading = elsewhere ?? (await receive(network, account, to.number, account.phone, message, null))
     const reaction = await react(network, account, message, to.number, reading, chat, 0)
     if (!other) reaction.push(...(await receiveOnCompanions(network, account, to.number, message, chat)))
     const complete = isComplete(network, account, to.number, message)
@@ -117,7 +118,7 @@ async function sendToGroup(network: Network, account: Account, client: Client, m
     if (other) readings.set(member, await receiveElsewhere(network, account, client, other, message, group))
   }
   return account.apply(async () => {
-    await receiveBySimulated(account, members, message, group, readings)
+    await receiveBySimulated(network, account, members, message, group, readings)
     const effects: Effect[] = [() => client.send(ack(message.stanza))]
     let delay = 0
     for (const [member, reading] of readings) {
@@ -129,6 +130,7 @@ async function sendToGroup(network: Network, account: Account, client: Client, m
 }
 
 async function receiveBySimulated(
+  network: Network,
   account: Account,
   members: string[],
   message: Outgoing,
@@ -137,13 +139,13 @@ async function receiveBySimulated(
 ): Promise<void> {
   const simulated = members.filter(member => !readings.has(member))
   for (const member of simulated.slice(0, DECRYPTING_MEMBERS)) {
-    readings.set(member, await receive(account, member, account.phone, message, group))
+    readings.set(member, await receive(network, account, member, account.phone, message, group))
   }
   const read = [...readings.values()].find(reading => reading.kind === 'read')
   if (!read || !message.groupCiphertext) return
   for (const member of simulated.slice(DECRYPTING_MEMBERS)) {
-    const first = record(account, member, account.phone, message, read.text, group)
-    readings.set(member, { kind: 'read', text: read.text, first })
+    const first = record(account, member, account.phone, message, read.message, group)
+    readings.set(member, { kind: 'read', message: read.message, first })
   }
 }
 
@@ -161,7 +163,7 @@ async function receiveElsewhere(
 ): Promise<Reading> {
   let reading: Reading = { kind: 'nothing' }
   await other.applyDurably(async () => {
-    reading = await receive(other, other.phone, sender.phone, message, group)
+    reading = await receive(network, other, other.phone, sender.phone, message, group)
     const forwarded = other.companion && forward(sender, client, message, other.phone, other.companion.device, group)
     return forwarded ? [release(network, other, other.queue.add(forwarded, message.receivedAt))] : []
   })
@@ -191,6 +193,7 @@ function forward(
 
 /** The phone of `number`, hosted in `scope`, decrypts its copy and puts the message into its inbox. */
 async function receive(
+  network: Network,
   scope: Account,
   number: string,
   from: string,
@@ -202,12 +205,19 @@ async function receive(
     content = await decrypt(scope, number, message, group)
   } catch {
     // A repeated ciphertext cannot be decrypted again, and the phone already has the message.
-    if (scope.inboxes.receiveAgain(number, message.id)) return { kind: 'read', text: '', first: false }
+    if (scope.inboxes.receiveAgain(number, message.id)) return { kind: 'read', message: { text: '' }, first: false }
     return { kind: 'unreadable' }
   }
   if (!content?.isMessage) return { kind: 'nothing' }
-  const first = record(scope, number, from, message, content.text, group)
-  return { kind: 'read', text: content.text, first }
+  const read = await readMessage(network, content)
+  return { kind: 'read', message: read, first: record(scope, number, from, message, read, group) }
+}
+
+/** Downloads the file, if the message has one. */
+async function readMessage(network: Network, { text, quoted, media, message }: Content): Promise<ReadMessage> {
+  const read = { text, ...(quoted && { quoted }) }
+  if (!media) return read
+  return { ...read, media: await inspect(network.media, media), original: media, content: encoded(message) }
 }
 
 async function decrypt(scope: Account, number: string, message: Outgoing, group: string | null) {
@@ -230,19 +240,13 @@ function record(
   number: string,
   from: string,
   message: Outgoing,
-  text: string,
+  { content, original: _, ...read }: ReadMessage,
   group: string | null,
 ): boolean {
   const { id, receivedAt } = message
   const askedFor = scope.retriesOf(number, id)
-  return scope.inboxes.receive(number, {
-    id,
-    from,
-    text,
-    ...(group && { group }),
-    receivedAt,
-    ...(askedFor && { askedFor }),
-  })
+  const received = { id, from, ...read, ...(group && { group }), receivedAt, ...(askedFor && { askedFor }) }
+  return scope.inboxes.receive(number, received, content)
 }
 
 function answer(client: Client, stanza: Node, error?: string): { durable: Promise<void> } {

@@ -8,6 +8,8 @@ const DIGITS = 12
 interface Entry {
   sequence: number
   message: ReceivedMessage
+  /** Of a media message: the encoded message, in base64. */
+  content?: string | undefined
 }
 
 /** The messages on the simulated phones of one scope, by number. */
@@ -23,9 +25,9 @@ export class Inboxes {
   /** Entries must be restored in the order of their keys. */
   restore(key: string, text: string): void {
     const [, number, sequence] = key.split('/')
-    const message = JSON.parse(text) as ReceivedMessage
+    const { content, ...message } = JSON.parse(text) as ReceivedMessage & Pick<Entry, 'content'>
     this.#lastSequence = Math.max(this.#lastSequence, Number(sequence))
-    this.#of(number!).set(message.id, { sequence: Number(sequence), message })
+    this.#of(number!).set(message.id, { sequence: Number(sequence), message, content })
   }
 
   /** Counts another copy of a message that the phone has. Returns false if it has none with this ID. */
@@ -35,14 +37,21 @@ export class Inboxes {
     return known !== undefined
   }
 
-  /** Returns true if this is the first copy on the phone of `number`. */
-  receive(number: string, message: Omit<ReceivedMessage, 'copies'>): boolean {
+  /**
+   * Returns true if this is the first copy on the phone of `number`.
+   * @param content of a media message: the encoded message
+   */
+  receive(number: string, message: Omit<ReceivedMessage, 'copies'>, content?: Buffer): boolean {
     const inbox = this.#of(number)
     const known = inbox.get(message.id)
-    const entry = known ?? { sequence: ++this.#lastSequence, message: { ...message, copies: 0 } }
+    const entry: Entry = known ?? {
+      sequence: ++this.#lastSequence,
+      message: { ...message, copies: 0 },
+      content: content?.toString('base64'),
+    }
     entry.message.copies++
     inbox.set(message.id, entry)
-    this.#records.put(recordKey(number, entry.sequence), () => JSON.stringify(entry.message))
+    this.#record(number, entry)
     if (inbox.size > MAX_MESSAGES) this.#forgetOldest(number, inbox)
     return known === undefined
   }
@@ -52,7 +61,7 @@ export class Inboxes {
     const entry = this.#of(number).get(id)
     if (!entry || entry.message.companions?.includes(device)) return
     entry.message.companions = [...(entry.message.companions ?? []), device]
-    this.#records.put(recordKey(number, entry.sequence), () => JSON.stringify(entry.message))
+    this.#record(number, entry)
   }
 
   /** Records that the linked client of `number` could not read the message and has asked for it again. */
@@ -60,7 +69,30 @@ export class Inboxes {
     const entry = this.#of(number).get(id)
     if (!entry) return
     entry.message.askedFor = (entry.message.askedFor ?? 0) + 1
-    this.#records.put(recordKey(number, entry.sequence), () => JSON.stringify(entry.message))
+    this.#record(number, entry)
+  }
+
+  /** A message on any phone of this scope. Null if none has it. */
+  find(id: string): ReceivedMessage | null {
+    return this.#entry(id)?.message ?? null
+  }
+
+  /** The encoded content of a media message on any phone of this scope. Null if no phone has it. */
+  mediaContent(id: string): Buffer | null {
+    const content = this.#entry(id)?.content
+    return content === undefined ? null : Buffer.from(content, 'base64')
+  }
+
+  #entry(id: string): Entry | undefined {
+    for (const inbox of this.#byNumber.values()) {
+      const entry = inbox.get(id)
+      if (entry) return entry
+    }
+    return undefined
+  }
+
+  #record(number: string, { sequence, message, content }: Entry): void {
+    this.#records.put(recordKey(number, sequence), () => JSON.stringify({ ...message, content }))
   }
 
   list(number: string): ReceivedMessage[] {

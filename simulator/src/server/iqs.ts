@@ -25,6 +25,7 @@ const handlers: Readonly<Record<string, Handler>> = {
   'set encrypt registration': uploadKeys,
   'set encrypt rotate': rotateKey,
   'set passive active': () => [],
+  'set w:m media_conn': ({ network, account }) => [network.media.connection(account.phone)],
   'get abt props': () => [node('props', { hash: 'none' })],
   'get blocklist': () => [node('list', {}, [])],
   'get privacy privacy': () => [node('privacy', {}, privacySettings())],

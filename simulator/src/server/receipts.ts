@@ -5,6 +5,7 @@
 import type { Account, Client, Effect } from '../account.ts'
 import { isGroup, lidJid, parseAddress } from '../addresses.ts'
 import { encryptAnew, takeBundle } from '../contacts/contact-messages.ts'
+import { uploadAgain } from '../media/media-retries.ts'
 import type { Network } from '../network.ts'
 import type { KeyBundle } from '../signal/signal-device.ts'
 import { bytes, child, children, type Node, node, seconds, uint } from '../wire/nodes.ts'
@@ -25,6 +26,7 @@ export async function handleReceipt(network: Network, account: Account, client: 
   return account.apply(async () => {
     const effects: Effect[] = [() => client.send(node('ack', { class: 'receipt', id, from: to, type, participant }))]
     if (type === 'retry') effects.push(...(await sendAgain(network, account, stanza)))
+    else if (type === 'server-error') effects.push(...(await uploadAgain(network, account, stanza)))
     else for (const one of ids) settle(account, 'message', one)
     return effects
   })

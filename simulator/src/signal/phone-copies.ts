@@ -31,7 +31,9 @@ export async function sendCopies(network: Network, account: Account, peer: strin
     .map(({ id, from, group, text, receivedAt }) => {
       const sender = lidJid(from)
       const key = group ? { remoteJid: group, participant: sender } : { remoteJid: sender }
-      const copy = { key: { ...key, fromMe: false, id }, message: { conversation: text } }
+      const media = account.inboxes.mediaContent(id)
+      const message = media ? proto.Message.decode(media) : { conversation: text }
+      const copy = { key: { ...key, fromMe: false, id }, message }
       const info = { ...copy, messageTimestamp: Math.floor(receivedAt / 1000) }
       return { placeholderMessageResendResponse: { webMessageInfoBytes: proto.WebMessageInfo.encode(info).finish() } }
     })

@@ -1,7 +1,7 @@
-import type { Simulator, SimulatorErrorCode, SimulatorOptions, StorageChange } from '../types.ts'
+import type { MediaAccess, Simulator, SimulatorErrorCode, SimulatorOptions, StorageChange } from '../types.ts'
 
 /** The calls that a thread accepts. */
-export type SimulatorMethod = Exclude<keyof Simulator, 'url'>
+export type SimulatorMethod = Exclude<keyof Simulator, 'url' | 'media'>
 
 export interface ThreadOptions {
   options: Omit<SimulatorOptions, 'storage' | 'log'>
@@ -16,7 +16,7 @@ export type CallMessage =
 
 /** From the network's thread to the calling thread. */
 export type ThreadMessage =
-  | { kind: 'ready'; url: string }
+  | { kind: 'ready'; url: string; media: MediaAccess }
   | { kind: 'log'; line: string }
   | { kind: 'result'; id: number; value: unknown }
   | { kind: 'refused'; id: number; code: SimulatorErrorCode; message: string }

@@ -60,7 +60,7 @@ async function main({ options, hasStorage }: ThreadOptions): Promise<void> {
     if (message.kind === 'call') void answer(simulator, message)
     else storage.take(message)
   })
-  post({ kind: 'ready', url: simulator.url })
+  post({ kind: 'ready', url: simulator.url, media: simulator.media })
 }
 
 await main(workerData as ThreadOptions)

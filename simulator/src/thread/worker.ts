@@ -4,6 +4,7 @@ import type { ScenarioState } from '../scenario/scenario.ts'
 import {
   type AccountInfo,
   type ContactMessage,
+  type MediaAccess,
   type NetworkStorage,
   type ReceivedMessage,
   type Simulator,
@@ -42,6 +43,7 @@ interface Waiting {
 
 class ThreadSimulator implements SimulatorWorker {
   url = ''
+  media: MediaAccess = { hosts: [], certificate: '' }
   readonly #worker: Worker
   readonly #storage: NetworkStorage | null
   readonly #log: (line: string) => void
@@ -143,6 +145,7 @@ class ThreadSimulator implements SimulatorWorker {
       this.#settle(message.id, waiting => waiting.reject(new SimulatorError(message.code, message.message)))
     } else if (message.kind === 'ready') {
       this.url = message.url
+      this.media = message.media
       this.#ready()
     } else void this.#store(message)
   }

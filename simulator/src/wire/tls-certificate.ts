@@ -35,8 +35,10 @@ const TRUE = der(BOOLEAN, Buffer.from([0xff]))
 
 export function createTlsCertificate(now = Date.now()): TlsCertificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
-  const name = der(SEQUENCE, der(SET, der(SEQUENCE, COMMON_NAME, der(UTF8_STRING, Buffer.from('simulated WhatsApp')))))
   const serial = Buffer.concat([Buffer.from([1]), randomBytes(SERIAL_BYTES)])
+  // Clients look up a certificate by its name, and may trust several.
+  const commonName = Buffer.from(`simulated WhatsApp ${serial.toString('hex')}`)
+  const name = der(SEQUENCE, der(SET, der(SEQUENCE, COMMON_NAME, der(UTF8_STRING, commonName))))
   const body = der(
     SEQUENCE,
     der(VERSION, der(INTEGER, Buffer.from([2]))),
