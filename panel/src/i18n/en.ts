@@ -676,7 +676,7 @@ export const en = {
     not_a_sandbox: 'Only a sandbox instance has simulated contacts.',
     sandbox_disabled: 'The sandbox is switched off here. Start Pombal with SANDBOX=on to use it.',
     cross_site_request: 'The browser reports that this request came from another site. Reload the page.',
-    too_many_attempts: (seconds: number) => `Too many failed attempts from this address. Wait ${seconds} s.`,
+    too_many_attempts: (seconds: number) => `Too many failed attempts. Wait ${seconds} s.`,
     rate_limit_exceeded: (seconds: number) => `Too many calls. Wait ${seconds} s.`,
     /** In English the service's own message is shown for other refusals and for invalid fields. */
     refusals: {} as Partial<Record<RefusalCode, string>>,

@@ -713,7 +713,7 @@ export const ptBr: Words = {
     not_a_sandbox: 'Só uma instância sandbox tem contatos simulados.',
     sandbox_disabled: 'O sandbox está desligado aqui. Inicie o Pombal com SANDBOX=on para usá-lo.',
     cross_site_request: 'O navegador diz que este pedido veio de outro site. Recarregue a página.',
-    too_many_attempts: seconds => `Tentativas erradas demais deste endereço. Espere ${seconds} s.`,
+    too_many_attempts: seconds => `Tentativas erradas demais. Espere ${seconds} s.`,
     rate_limit_exceeded: seconds => `Chamadas demais. Espere ${seconds} s.`,
     refusals: {
       invalid_request: 'O pedido não está como deveria. Confira os campos.',

@@ -25,7 +25,13 @@ export interface NewSession extends Omit<PanelSession, 'account'> {
   passwordHash: string | null
 }
 
-/** The number of wrong keys from one address in the current window, and the milliseconds until the window ends. */
+/** Whose wrong keys are counted, and the length of the window, which opens with the first one. */
+export interface WrongKeyWindow {
+  key: string
+  windowMs: number
+}
+
+/** The number of wrong keys in the current window, and the milliseconds until the window ends. */
 export interface WrongKeyCount {
   count: number
   endsInMs: number
@@ -46,8 +52,10 @@ export interface Sessions {
   endOthers(accountId: string | null, keptId: string | null): Promise<boolean>
   /** The hash of the panel password as it was stored; null if none is set. */
   findPasswordHash(): Promise<string | null>
-  /** Counts a wrong key in a window of 60 s that opens with the first one, by the database's clock. */
-  countWrongKey(address: string): Promise<WrongKeyCount>
+  /** Counts one wrong key in each of the windows, by the database's clock. @returns the counts in the same order */
+  countWrongKey(windows: readonly WrongKeyWindow[]): Promise<WrongKeyCount[]>
+  /** Subtracts a counted key that turned out to be right. */
+  uncountWrongKey(windows: readonly WrongKeyWindow[]): Promise<void>
   /** Sets or clears (null) the panel's password and ends every session without an account except `keptId`, in one commit. */
   setPasswordHash(hash: string | null, keptId: string | null): Promise<void>
 }

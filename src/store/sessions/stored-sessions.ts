@@ -4,9 +4,8 @@ import { parseInstances } from '../accounts/stored-accounts.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
-import type { NewSession, PanelSession, Sessions, WrongKeyCount } from './sessions.ts'
+import type { NewSession, PanelSession, Sessions, WrongKeyCount, WrongKeyWindow } from './sessions.ts'
 
-const WRONG_KEY_WINDOW_MS = 60_000
 const PASSWORD_KEY = 'panel.password'
 
 /** The panel's sessions and its password. They belong to no instance. */
@@ -71,8 +70,12 @@ export class StoredSessions implements Sessions {
     return row === undefined ? null : Buffer.from(row.value).toString()
   }
 
-  countWrongKey(address: string): Promise<WrongKeyCount> {
-    return this.#core.write(this.#operations.countWrongKey, { address })
+  countWrongKey(windows: readonly WrongKeyWindow[]): Promise<WrongKeyCount[]> {
+    return this.#core.write(this.#operations.countWrongKey, { windows })
+  }
+
+  uncountWrongKey(windows: readonly WrongKeyWindow[]): Promise<void> {
+    return this.#core.write(this.#operations.uncountWrongKey, { windows })
   }
 
   setPasswordHash(hash: string | null, keptId: string | null): Promise<void> {
@@ -155,16 +158,27 @@ function operations({ statements }: Core) {
       },
     ),
 
-    countWrongKey: oneByOne('sessions.countWrongKey', noInstance, async (tx, { address }: { address: string }) => {
+    countWrongKey: oneByOne('sessions.countWrongKey', noInstance, async (tx, { windows }: WrongKeyWindows) => {
       await tx.query(db.deleteFrom('wrong_keys').where('ends_at', '<=', clock))
-      const [row] = await tx.query(
-        db
-          .insertInto('wrong_keys')
-          .values({ address, ends_at: sql`${clock} + ${sql.lit(WRONG_KEY_WINDOW_MS)}`, count: 1 })
-          .onConflict(oc => oc.column('address').doUpdateSet(eb => ({ count: eb('wrong_keys.count', '+', 1) })))
-          .returning(['count', 'ends_at', clock.as('now')]),
-      )
-      return { count: row!.count, endsInMs: Math.max(0, row!.ends_at - row!.now) }
+      const counts: WrongKeyCount[] = []
+      for (const { key, windowMs } of windows) {
+        const [row] = await tx.query(
+          db
+            .insertInto('wrong_keys')
+            .values({ address: key, ends_at: sql`${clock} + ${sql.lit(windowMs)}`, count: 1 })
+            .onConflict(oc => oc.column('address').doUpdateSet(eb => ({ count: eb('wrong_keys.count', '+', 1) })))
+            .returning(['count', 'ends_at', clock.as('now')]),
+        )
+        counts.push({ count: row!.count, endsInMs: Math.max(0, row!.ends_at - row!.now) })
+      }
+      return counts
+    }),
+
+    uncountWrongKey: oneByOne('sessions.uncountWrongKey', noInstance, async (tx, { windows }: WrongKeyWindows) => {
+      for (const { key } of windows) {
+        const counted = db.updateTable('wrong_keys').where('address', '=', key).where('count', '>', 0)
+        await tx.query(counted.set(eb => ({ count: eb('count', '-', 1) })))
+      }
     }),
 
     setPassword: oneByOne(
@@ -177,6 +191,10 @@ function operations({ statements }: Core) {
       },
     ),
   }
+}
+
+interface WrongKeyWindows {
+  windows: readonly WrongKeyWindow[]
 }
 
 interface SessionRow {

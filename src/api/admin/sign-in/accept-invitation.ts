@@ -4,8 +4,9 @@ import type { Api, ApiContext } from '../../context.ts'
 import { sessionSchema } from '../../resources/people/session.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { tokenDigest } from '../../token.ts'
-import { callerAddress, networkOf } from './caller-address.ts'
+import { callerAddress } from './caller-address.ts'
 import { findSessionView } from './get-session.ts'
+import { limitsOfCaller } from './limits.ts'
 import { hashPassword, MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from './passwords/password.ts'
 import { refuseWrongKey } from './require-admin.ts'
 import { startSession } from './start-session.ts'
@@ -50,7 +51,7 @@ export function acceptInvitation(api: Api, context: ApiContext, wrongKeys: Wrong
       const digest = Buffer.from(tokenDigest(token), 'hex')
       const invited = await store.accounts.findInvited(digest)
       if (invited === null) {
-        const waitMs = await wrongKeys.count(networkOf(callerAddress(request)))
+        const waitMs = await wrongKeys.count(limitsOfCaller(callerAddress(request)))
         throw waitMs > 0 ? refuseWrongKey(waitMs) : new Refusal('invitation_not_found')
       }
       const passwordHash = await hashPassword(password)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { networkOf } from './caller-address.ts'
+import { networkOf, siteOf } from './caller-address.ts'
 
 test.each([
   ['an IPv4 address', '203.0.113.7', '203.0.113.7'],
@@ -15,4 +15,13 @@ test.each([
   ['text that is not an address', '', ''],
 ])('%s is reduced to its network', (_what, address, network) => {
   expect(networkOf(address)).toBe(network)
+})
+
+test.each([
+  ['an IPv4 address', '203.0.113.7', '203.0.113.7'],
+  ['an IPv6 address', '2001:db8:1:2:3:4:5:6', '2001:db8:1::/48'],
+  ['the next network', '2001:db8:1:3::1', '2001:db8:1::/48'],
+  ['another site', '2001:db8:2:3::1', '2001:db8:2::/48'],
+])('%s is reduced to its site', (_what, address, site) => {
+  expect(siteOf(address)).toBe(site)
 })

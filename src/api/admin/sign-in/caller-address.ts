@@ -3,7 +3,9 @@ import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 
 /** The smallest IPv6 block that a provider assigns to a customer (RFC 6177). */
-const IPV6_PREFIX_BITS = 64
+const IPV6_NETWORK_BITS = 64
+/** The largest. */
+const IPV6_SITE_BITS = 48
 
 /**
  * The caller's address as reported by a trusted proxy, else the peer's. Anything but a plain address (some proxies add the
@@ -18,10 +20,19 @@ export function callerAddress({ ip, socket }: FastifyRequest): string {
  * address, which belongs to one caller. The zone is removed.
  */
 export function networkOf(address: string): string {
+  return blockOf(address, IPV6_NETWORK_BITS)
+}
+
+/** The /48 of an IPv6 address, which may belong to one customer too. The same as `networkOf` for any other address. */
+export function siteOf(address: string): string {
+  return blockOf(address, IPV6_SITE_BITS)
+}
+
+function blockOf(address: string, ipv6Bits: number): string {
   const plain = address.replace(/%.*$/s, '')
   if (isIP(plain) === 0) return address
   const parsed = ipaddr.process(plain)
   if (parsed.kind() === 'ipv4') return parsed.toString()
-  const network = ipaddr.IPv6.networkAddressFromCIDR(`${parsed.toString()}/${IPV6_PREFIX_BITS}`)
-  return `${network.toString()}/${IPV6_PREFIX_BITS}`
+  const network = ipaddr.IPv6.networkAddressFromCIDR(`${parsed.toString()}/${ipv6Bits}`)
+  return `${network.toString()}/${ipv6Bits}`
 }

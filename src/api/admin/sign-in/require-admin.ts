@@ -4,7 +4,8 @@ import { Refusal } from '../../../domain/refusal.ts'
 import type { ApiContext } from '../../context.ts'
 import { parseBearer } from '../../token.ts'
 import { authorize } from '../access/authorize.ts'
-import { callerAddress, networkOf } from './caller-address.ts'
+import { callerAddress } from './caller-address.ts'
+import { limitsOfCaller } from './limits.ts'
 import { isSameOrigin, sessionDigest, sessionToken } from './session-cookie.ts'
 import type { WrongKeys } from './wrong-keys.ts'
 
@@ -36,7 +37,7 @@ export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wr
     }
     if (key === null) void checkSession(context, request).then(accept, done)
     else if (isAdminKey(key)) accept()
-    else void wrongKeys.count(networkOf(callerAddress(request))).then(waitMs => done(refuseWrongKey(waitMs)), done)
+    else void wrongKeys.count(limitsOfCaller(callerAddress(request))).then(waitMs => done(refuseWrongKey(waitMs)), done)
   }
 }
 

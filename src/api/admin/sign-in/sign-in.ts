@@ -1,15 +1,18 @@
+import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { sessionSchema } from '../../resources/people/session.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { callerAddress, networkOf } from './caller-address.ts'
+import { callerAddress } from './caller-address.ts'
 import { FailedSignIns } from './failed-sign-ins.ts'
 import { findSessionView } from './get-session.ts'
+import { findDevice } from './known-device.ts'
+import { limitOfDevice, limitOfName, limitsOfCaller } from './limits.ts'
 import { isPassword, MAX_PASSWORD_LENGTH, NO_PASSWORD } from './passwords/password.ts'
 import { type IsAdminKey, refuseWrongKey } from './require-admin.ts'
 import { type SignedIn, startSession } from './start-session.ts'
-import type { WrongKeys } from './wrong-keys.ts'
+import { WrongKeys } from './wrong-keys.ts'
 
 const MAX_KEY_LENGTH = 1_024
 const MAX_NAME_LENGTH = 200
@@ -32,27 +35,41 @@ const bodySchema = Type.Object(
 
 /** The call without a key in its headers that creates a session of the panel. */
 export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys): void {
-  const { store, now } = context
+  const { store, settings, now } = context
   const failures = new FailedSignIns(store.audit, now)
 
+  const ofKnownDevices = new WrongKeys(store.sessions)
+
   /**
-   * A password counts as a guess before it is checked, so that concurrent guesses gain nothing. The admin key cannot be
-   * guessed and is never refused. An unknown account takes as long as a wrong password.
+   * A password counts as a guess before it is checked, so that concurrent guesses gain nothing. If it is right, the count is
+   * taken back. The admin key cannot be guessed and is never refused.
    */
-  async function check(key: string, name: string | undefined, network: string): Promise<SignedIn> {
+  async function check(request: FastifyRequest, key: string, name: string | undefined): Promise<SignedIn> {
     if (name === undefined && isAdminKey(key)) return { account: null, passwordHash: null }
-    const waitMs = await wrongKeys.count(network)
+    const device = findDevice(request, name, settings.adminKey)
+    const isKnown = device !== null
+    const guesses = isKnown ? ofKnownDevices : wrongKeys
+    const limits = isKnown
+      ? [limitOfDevice(device)]
+      : [...limitsOfCaller(callerAddress(request)), limitOfName(name, settings.adminKey)]
+    const waitMs = await guesses.count(limits)
     if (waitMs > 0) throw refuseWrongKey(waitMs)
-    if (key.length > MAX_PASSWORD_LENGTH) throw refuseWrongKey(0)
+    const found = key.length > MAX_PASSWORD_LENGTH ? null : await findByPassword(key, name, isKnown)
+    if (found === null) throw refuseWrongKey(0)
+    await guesses.uncount(limits)
+    return found
+  }
+
+  /** An unknown account takes as long as a wrong password. */
+  async function findByPassword(key: string, name: string | undefined, isKnown: boolean): Promise<SignedIn | null> {
     if (name === undefined) {
       const passwordHash = await store.sessions.findPasswordHash()
-      if (passwordHash !== null && (await isPassword(key, passwordHash))) return { account: null, passwordHash }
-      throw refuseWrongKey(0)
+      const isRight = passwordHash !== null && (await isPassword(key, passwordHash, isKnown))
+      return isRight ? { account: null, passwordHash } : null
     }
     const found = await store.accounts.findForSignIn(name)
-    const isRight = await isPassword(key, found?.passwordHash ?? NO_PASSWORD)
-    if (found === null || !isRight) throw refuseWrongKey(0)
-    return found
+    const isRight = await isPassword(key, found?.passwordHash ?? NO_PASSWORD, isKnown)
+    return isRight ? found : null
   }
 
   api.post(
@@ -63,7 +80,8 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
         operationId: 'signIn',
         summary: 'Sign in to the panel',
         description:
-          'Sets the cookie of a session that lasts 7 days. The session is accepted only in requests from this site.',
+          'Sets the cookie of a session that lasts 7 days. The session is accepted only in requests from this site. With a ' +
+          'password it also sets a cookie that opens nothing: guessing elsewhere does not lock out a browser that has it.',
         tags: ['Panel'],
         security: [],
         body: bodySchema,
@@ -73,9 +91,8 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
     },
     async (request, reply) => {
       const { key, name } = request.body
-      const address = callerAddress(request)
-      const who = await check(key, name, networkOf(address)).catch(async error => {
-        if (error instanceof Refusal) await failures.record(address)
+      const who = await check(request, key, name).catch(async error => {
+        if (error instanceof Refusal) await failures.record(callerAddress(request))
         throw error
       })
       const id = await startSession(context, request, reply, who)

@@ -6,6 +6,7 @@ import type { ApiContext } from '../../context.ts'
 import { SHOWN_OF_SESSION } from '../audit/record-changes.ts'
 import { callerAddress } from './caller-address.ts'
 import { signInEntry } from './failed-sign-ins.ts'
+import { deviceCookie } from './known-device.ts'
 import { refuseWrongKey } from './require-admin.ts'
 import { isHttps, newSessionId, newSessionToken, SESSION_MS, sessionCookie, sessionDigest } from './session-cookie.ts'
 
@@ -18,7 +19,7 @@ export interface SignedIn {
   passwordHash: string | null
 }
 
-/** Creates a session, with its audit record, and sets its cookie. @returns its ID @throws Refusal if the password was changed meanwhile */
+/** Creates a session, with its audit record, and sets its cookies. @returns its ID @throws Refusal if the password was changed meanwhile */
 export async function startSession(
   { store, settings, now }: ApiContext,
   request: FastifyRequest,
@@ -47,6 +48,8 @@ export async function startSession(
     return store.sessions.create(session)
   })
   if (!created) throw refuseWrongKey(0)
-  reply.header('set-cookie', sessionCookie(token, isHttps(request, settings.publicUrl ?? null)))
+  const isSecure = isHttps(request, settings.publicUrl ?? null)
+  reply.header('set-cookie', sessionCookie(token, isSecure))
+  if (passwordHash !== null) reply.header('set-cookie', deviceCookie(account?.name, settings.adminKey, isSecure))
   return id
 }

@@ -1,36 +1,40 @@
 import { BoundedMap } from '../../../kit/bounded-map.ts'
-import type { Sessions } from '../../../store/sessions/sessions.ts'
+import type { Sessions, WrongKeyWindow } from '../../../store/sessions/sessions.ts'
 
-const WRONG_KEYS_PER_WINDOW = 10
-/** Beyond this limit the least recently seen addresses are forgotten. */
-const MAX_ADDRESSES = 10_000
+/** Beyond this limit the entries blocked longest ago are forgotten. */
+const MAX_BLOCKED = 10_000
 /** Guesses waiting to be counted. Further ones are refused as if there had been too many. */
 const MAX_UNCOUNTED = 100
 const UNCOUNTED_WAIT_MS = 1_000
 
+/** How many wrong keys of somebody (`key`) are allowed in a window. */
+export interface Limit extends WrongKeyWindow {
+  atMost: number
+}
+
 /**
- * Limits wrong keys by address. All nodes count in the store, each node one guess at a time, because guesses share commits
- * with other calls. A blocked address is also kept in memory, so that its further guesses do not reach the store.
+ * Counts wrong keys against limits. All nodes count in the store, each node one guess at a time, because guesses share commits
+ * with other calls. What is blocked is also kept in memory, so that further guesses do not reach the store.
  */
 export class WrongKeys {
-  readonly #counts: Pick<Sessions, 'countWrongKey'>
-  /** The end of each blocked address's wait, on the monotonic clock. */
-  readonly #waiting = new BoundedMap<string, number>(MAX_ADDRESSES)
+  readonly #counts: Pick<Sessions, 'countWrongKey' | 'uncountWrongKey'>
+  /** The end of each wait, on the monotonic clock. */
+  readonly #waiting = new BoundedMap<string, number>(MAX_BLOCKED)
   #uncounted = 0
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(counts: Pick<Sessions, 'countWrongKey'>) {
+  constructor(counts: Pick<Sessions, 'countWrongKey' | 'uncountWrongKey'>) {
     this.#counts = counts
   }
 
-  /** @returns milliseconds until the address may guess again; 0 while it may */
-  async count(address: string): Promise<number> {
-    const known = this.#knownWaitMs(address)
+  /** @returns milliseconds until the caller may guess again; 0 while all limits allow it */
+  async count(limits: readonly Limit[]): Promise<number> {
+    const known = this.#knownWaitMs(limits)
     if (known > 0) return known
     if (this.#uncounted >= MAX_UNCOUNTED) return UNCOUNTED_WAIT_MS
     this.#uncounted += 1
     const counted = this.#last
-      .then(() => this.#count(address))
+      .then(() => this.#count(limits))
       .finally(() => {
         this.#uncounted -= 1
       })
@@ -38,19 +42,24 @@ export class WrongKeys {
     return counted
   }
 
-  async #count(address: string): Promise<number> {
-    const known = this.#knownWaitMs(address)
+  /** The key that was counted was right, so it uses up no limit. */
+  async uncount(limits: readonly Limit[]): Promise<void> {
+    for (const { key } of limits) this.#waiting.delete(key)
+    await this.#counts.uncountWrongKey(limits)
+  }
+
+  async #count(limits: readonly Limit[]): Promise<number> {
+    const known = this.#knownWaitMs(limits)
     if (known > 0) return known
-    const { count, endsInMs } = await this.#counts.countWrongKey(address)
-    return count > WRONG_KEYS_PER_WINDOW ? this.#remember(address, endsInMs) : 0
+    const counts = await this.#counts.countWrongKey(limits)
+    for (const [index, { key, atMost }] of limits.entries()) {
+      const { count, endsInMs } = counts[index]!
+      if (count > atMost) this.#waiting.set(key, performance.now() + endsInMs)
+    }
+    return this.#knownWaitMs(limits)
   }
 
-  #knownWaitMs(address: string): number {
-    return Math.max(0, (this.#waiting.get(address) ?? 0) - performance.now())
-  }
-
-  #remember(address: string, waitMs: number): number {
-    this.#waiting.set(address, performance.now() + waitMs)
-    return waitMs
+  #knownWaitMs(limits: readonly Limit[]): number {
+    return Math.max(0, ...limits.map(({ key }) => (this.#waiting.get(key) ?? 0) - performance.now()))
   }
 }

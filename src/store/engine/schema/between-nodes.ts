@@ -9,8 +9,9 @@ export interface PhoneOrdersTable {
   answer: string | null
 }
 
-/** Counts of wrong admin keys and passwords by client address. */
+/** Counts of wrong admin keys and passwords by the caller's network, the name that was tried, or the browser. */
 export interface WrongKeysTable {
+  /** What is counted: a network, or a name or browser after a word. */
   address: string
   /** On the database's clock. */
   ends_at: number

@@ -23,17 +23,25 @@ export function panelContract(createHarness: CreateHarness): void {
       ...changes,
     })
 
-    test('wrong keys are counted by address, in windows of a minute', async () => {
+    test('wrong keys are counted in windows that open with the first one', async () => {
       const { harness, store } = context
       const { sessions } = store
-      for (const count of [1, 2, 3]) expect(await sessions.countWrongKey('a')).toMatchObject({ count })
-      expect(await sessions.countWrongKey('b')).toMatchObject({ count: 1 })
-      const found = await sessions.countWrongKey('a')
-      expect(found.count).toBe(4)
-      expect(found.endsInMs).toBeGreaterThan(30_000)
-      expect(found.endsInMs).toBeLessThanOrEqual(60_000)
+      const [a, b] = [
+        { key: 'a', windowMs: 60_000 },
+        { key: 'b', windowMs: 3_600_000 },
+      ]
+      for (const count of [1, 2, 3]) expect(await sessions.countWrongKey([a])).toMatchObject([{ count }])
+      const found = await sessions.countWrongKey([b, a])
+      expect(found.map(({ count }) => count)).toEqual([1, 4])
+      for (const [index, { windowMs }] of [b, a].entries()) {
+        expect(found[index]!.endsInMs).toBeGreaterThan(windowMs - 30_000)
+        expect(found[index]!.endsInMs).toBeLessThanOrEqual(windowMs)
+      }
+      await sessions.uncountWrongKey([a, b])
+      await sessions.uncountWrongKey([b])
+      expect((await sessions.countWrongKey([b, a])).map(({ count }) => count)).toEqual([1, 4])
       await harness.execute("update wrong_keys set ends_at = 1 where address = 'a'")
-      expect(await sessions.countWrongKey('a')).toMatchObject({ count: 1 })
+      expect(await sessions.countWrongKey([a])).toMatchObject([{ count: 1 }])
       expect(await harness.execute('select 1 from wrong_keys')).toHaveLength(2)
     })
 

@@ -7,8 +7,9 @@ const MAX_MEMORY_BYTES = 64 * 1024 * 1024
 const SALT_BYTES = 16
 const KEY_BYTES = 32
 
-/** Separate queues: setting a password requires a key and must not wait for guesses. */
-const checked = new Derivations()
+/** Separate queues: setting a password requires a key, and neither that nor people in browsers that are known wait for guesses. */
+const guessed = new Derivations()
+const known = new Derivations()
 const set = new Derivations()
 
 /** A hash that no password has. Checking it takes as long as any other. */
@@ -36,11 +37,12 @@ export async function hashPassword(password: string): Promise<string> {
   return ['scrypt', COST.N, COST.r, COST.p, salt.toString('base64'), Buffer.from(key).toString('base64')].join('$')
 }
 
-export async function isPassword(password: string, hash: string): Promise<boolean> {
+/** @param isKnown whether the caller has a session, or signed in before */
+export async function isPassword(password: string, hash: string, isKnown = false): Promise<boolean> {
   const [, n, r, p, salt = '', key = ''] = hash.split('$')
   const expected = Buffer.from(key, 'base64')
   const cost = { N: Number(n), r: Number(r), p: Number(p), maxmem: MAX_MEMORY_BYTES }
-  const derived = await checked.derive({
+  const derived = await (isKnown ? known : guessed).derive({
     password: password.normalize('NFKC'),
     salt: Buffer.from(salt, 'base64'),
     keyBytes: expected.length,

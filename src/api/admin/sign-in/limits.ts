@@ -1,0 +1,38 @@
+import { createHmac } from 'node:crypto'
+import { accountNameKey } from '../../../domain/access.ts'
+import { networkOf, siteOf } from './caller-address.ts'
+import type { Limit } from './wrong-keys.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const PER_NETWORK = 10
+const PER_SITE = 50
+const PER_NAME = 100
+const PER_DEVICE = 10
+/** Hexadecimal digits. Names share 65,536 counts, so guessing with many names cannot fill the table. */
+const DIGITS_OF_NAME = 4
+
+/** @param address the caller's */
+export function limitsOfCaller(address: string): Limit[] {
+  const [network, site] = [networkOf(address), siteOf(address)]
+  const limit = { key: network, atMost: PER_NETWORK, windowMs: MINUTE_MS }
+  return network === site ? [limit] : [limit, { key: site, atMost: PER_SITE, windowMs: MINUTE_MS }]
+}
+
+/** Of all callers together. Names that no account has are limited too, so the answer does not tell which exist. */
+export function limitOfName(name: string | undefined, adminKey: string): Limit {
+  const key = name === undefined ? 'the password of the panel' : `name ${digestOf(name, adminKey)}`
+  return { key, atMost: PER_NAME, windowMs: HOUR_MS }
+}
+
+function digestOf(name: string, adminKey: string): string {
+  const digest = createHmac('sha256', adminKey)
+    .update(JSON.stringify(['name', accountNameKey(name)]))
+    .digest('hex')
+  return digest.slice(0, DIGITS_OF_NAME)
+}
+
+/** @param id of a browser that signed in with this name before */
+export function limitOfDevice(id: string): Limit {
+  return { key: `device ${id}`, atMost: PER_DEVICE, windowMs: MINUTE_MS }
+}
