@@ -1,12 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { ReceivedMessage } from '@pombal/simulator'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
+import { sha256 } from './media/media-world.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 import { until } from './wait.ts'
 import { startClient } from './world.ts'
 
 const CLI = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('./media/media-program.ts', import.meta.url))
 
 async function startProgram(...args: string[]): Promise<{ url: string; http: string; program: ChildProcess }> {
   const program = spawn('node', [CLI, '--port', '0', ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -55,6 +60,39 @@ describe('the stand-alone program', () => {
 
     program.kill('SIGTERM')
     expect(await once(program, 'exit')).toEqual([0, null])
+  })
+
+  it('exchanges files with a program that only trusts its certificate, and writes files over HTTP', async () => {
+    const folder = await temporaryFolder()
+    const certificate = join(folder, 'ca.pem')
+    const options = ['--claimed-pre-keys', '500', '--certificate', certificate, '--media-folder', join(folder, 'media')]
+    const { url, http } = await startProgram(...options)
+    const program = spawn('node', [PROGRAM, url, '15005550005@s.whatsapp.net'], {
+      env: { ...process.env, NODE_EXTRA_CA_CERTS: certificate },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    onTestFinished(() => void program.kill('SIGKILL'))
+    let printed = ''
+    program.stdout!.on('data', chunk => (printed += chunk))
+    const [, qr = ''] = await until(() => /"qr":"([^"]+)"/.exec(printed), 'a QR code')
+    const { body: scanned } = await call(`${http}/admin/mock-phone/scan-qr`, 'POST', qr)
+    const to = scanned['phone']
+    await until(() => printed.includes(sha256(Buffer.from('contents'))), 'the echo')
+
+    const from = '5511999990001'
+    const media = { type: 'voice', base64: Buffer.from('a voice').toString('base64'), seconds: 2 }
+    expect((await call(`${http}/admin/messages`, 'POST', { from, to, media })).status).toBe(200)
+    await until(() => printed.includes(sha256(Buffer.from('a voice'))), 'the voice message')
+    const random = { type: 'image', size: 3_000_000 }
+    const { body: written } = await call(`${http}/admin/messages`, 'POST', { from, to, media: random })
+    const { body: inbox } = await call(`${http}/admin/phones/${to}/messages`)
+    const [image] = (inbox['messages'] as unknown as ReceivedMessage[]).filter(({ id }) => id === written['id'])
+    expect(image?.media).toMatchObject({ type: 'image', mimetype: 'image/jpeg', size: 3_000_000 })
+    await until(() => printed.includes(image!.media!.sha256), 'the image')
+    for (const wrong of [{ type: 'image' }, { type: 'image', path: CLI }, { type: 'text', size: 1 }, 'x', null]) {
+      expect((await call(`${http}/admin/messages`, 'POST', { from, to, media: wrong })).status).toBe(400)
+    }
+    expect((await call(`${http}/admin/messages`, 'POST', { from, to, media, text: 'x' })).status).toBe(400)
   })
 
   it('accepts orders to misbehave over HTTP', async () => {

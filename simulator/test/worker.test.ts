@@ -1,5 +1,6 @@
 import { createSimulatorWorker } from '@pombal/simulator/worker'
 import { expect, it, onTestFinished } from 'vitest'
+import { download, files, received, sha256, trust } from './media/media-world.ts'
 import { MemoryStorage } from './memory-storage.ts'
 import { until } from './wait.ts'
 import { jid, link, startClient, statuses } from './world.ts'
@@ -38,9 +39,21 @@ it('a network in a thread behaves like one in this thread, and its stored state 
   await next.close()
 })
 
+it('files pass into and out of a thread', async () => {
+  const simulator = await startWorker(new MemoryStorage())
+  trust(simulator.media)
+  const client = await link(simulator, 'a')
+  const media = { type: 'image', bytes: new Uint8Array(files.image), caption: 'a caption' } as const
+  const { id } = await simulator.writeAs({ from: '5511999990001', to: client.phone, media })
+  expect(await download(await until(() => received(client, id)))).toEqual(files.image)
+  expect((await simulator.inbox(client.phone))[0]).toMatchObject({ media: { sha256: sha256(files.image) } })
+})
+
 it('a thread that cannot start reports why', async () => {
   const simulator = await startWorker(new MemoryStorage())
   const port = Number(new URL(simulator.url).port)
+  const mediaPort = Number(simulator.media.hosts[0]!.split(':')[1])
+  await expect(createSimulatorWorker({ mediaPort })).rejects.toMatchObject({ code: 'crashed' })
   await expect(createSimulatorWorker({ port })).rejects.toMatchObject({
     code: 'crashed',
     message: expect.stringContaining('EADDRINUSE'),

@@ -84,13 +84,18 @@ export function encryptFile(
 export async function* decryptFile(source: ByteSource, { iv, cipherKey, macKey }: MediaKeys): AsyncGenerator<Buffer> {
   const decipher = createDecipheriv('aes-256-cbc', cipherKey, iv)
   const mac = createHmac('sha256', macKey).update(iv)
+  // The last bytes so far, which may belong to the authentication code.
   let held = Buffer.alloc(0)
   for await (const chunk of source) {
-    const all = Buffer.concat([held, chunk])
-    const body = all.subarray(0, Math.max(0, all.length - MAC_BYTES))
-    held = all.subarray(body.length)
-    mac.update(body)
-    yield decipher.update(body)
+    const end = Math.max(0, chunk.length - MAC_BYTES)
+    const next = Buffer.concat([held, chunk.subarray(end)])
+    const released = next.subarray(0, Math.max(0, next.length - MAC_BYTES))
+    held = next.subarray(released.length)
+    // All of `chunk` but its end follows the bytes that were held, so these are released first.
+    for (const part of end > 0 ? [released, chunk.subarray(0, end)] : [released]) {
+      mac.update(part)
+      yield decipher.update(part)
+    }
   }
   if (!mac.digest().subarray(0, MAC_BYTES).equals(held)) throw new AlteredMedia()
   yield decipher.final()

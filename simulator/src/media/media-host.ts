@@ -106,7 +106,7 @@ export class MediaHost {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // A client that leaves in the middle ends the pipelines below. Its errors need no handler of their own.
+    // Whoever reads the request gets its error too.
     request.on('error', () => undefined)
     try {
       const url = URL.parse(`https://localhost${request.url}`)
@@ -121,7 +121,7 @@ export class MediaHost {
   }
 
   #fail(request: IncomingMessage, response: ServerResponse, error: unknown): void {
-    if (error instanceof Cut || response.headersSent || request.socket.destroyed) {
+    if (error instanceof Cut || response.headersSent || request.errored) {
       response.destroy()
       return
     }

@@ -1,12 +1,15 @@
 /** Faults of the media host and of phones that are asked for a file, as an unmodified Baileys program sees them. */
 import { randomBytes } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { request } from 'node:https'
 import type { Action, Simulator } from '@pombal/simulator'
 import { downloadContentFromMessage, encryptMediaRetryRequest, type WAMessage } from 'baileys'
 import { describe, expect, it } from 'vitest'
-import type { BaileysClient } from './baileys-client.ts'
+import type { BaileysClient } from '../baileys-client.ts'
+import { temporaryFolder } from '../temporary-folder.ts'
+import { until } from '../wait.ts'
+import { jid, link, startSimulator, statuses } from '../world.ts'
 import { contents, download, files, received, sendContent, sha256, trust } from './media-world.ts'
-import { until } from './wait.ts'
-import { jid, link, startSimulator, statuses } from './world.ts'
 
 const CONTACT = '5511999990001'
 
@@ -236,6 +239,21 @@ describe('the media host', () => {
     ])
     expect(Buffer.from(await last.arrayBuffer())).toEqual(whole.subarray(-10))
     expect((await fetch(image.url!, { headers: { range: 'bytes=999999999-' } })).status).toBe(416)
+  })
+
+  it('keeps nothing of an upload whose client leaves', async () => {
+    const mediaFolder = await temporaryFolder()
+    const simulator = await startSimulator({ mediaFolder })
+    trust(simulator.media)
+    const client = await link(simulator, 'a')
+    const { auth } = await client.sock.refreshMediaConn(true)
+    const token = randomBytes(32).toString('base64url')
+    const url = `https://${simulator.media.hosts[0]}/mms/video/${token}?auth=${auth}&token=${token}`
+    const upload = request(url, { method: 'POST', headers: { 'content-length': 100_000 } })
+    upload.on('error', () => undefined).write(randomBytes(50_000))
+    await until(async () => (await readdir(mediaFolder)).length === 1, 'the partial file')
+    upload.destroy()
+    await until(async () => (await readdir(mediaFolder)).length === 0, 'its end')
   })
 
   it('refuses what it cannot serve', async () => {

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { MediaAccess, MediaType } from '@pombal/simulator'
 import { type AnyMessageContent, downloadMediaMessage, type WAMessage } from 'baileys'
-import type { BaileysClient } from './baileys-client.ts'
+import type { BaileysClient } from '../baileys-client.ts'
 
 /** Sizes around the limits of cipher blocks and pieces. */
 const SIZES = { image: 70_001, video: 131_072, audio: 65_536, voice: 15, document: 1, sticker: 16 } as const
