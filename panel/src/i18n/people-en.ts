@@ -35,6 +35,9 @@ export const people = {
   remove: 'Remove',
   removeLabel: (name: string) => `Remove ${name}`,
   removeText: 'The person is signed out at once and cannot sign in any more. What they did stays in the audit log.',
+  passwordEnds:
+    'This account set the panel’s password. The password stops working too, and everybody who signed in with it is signed out. You can set a new one under Settings.',
+  passwordStays: 'The panel’s password stays. If this person knows it, set a new one under Settings.',
   removed: 'The account is removed.',
   noInstances: 'No instance is assigned to you yet. Ask an owner.',
 }

@@ -39,6 +39,9 @@ export const people: typeof peopleEn = {
   remove: 'Remover',
   removeLabel: name => `Remover ${name}`,
   removeText: 'A pessoa sai imediatamente e não pode mais entrar. O que ela fez fica na auditoria.',
+  passwordEnds:
+    'Esta conta definiu a senha do painel. A senha também deixa de funcionar, e quem entrou com ela sai. Você pode definir uma nova em Configurações.',
+  passwordStays: 'A senha do painel continua valendo. Se esta pessoa a conhece, defina uma nova em Configurações.',
   removed: 'A conta foi removida.',
   noInstances: 'Nenhuma instância foi atribuída a você ainda. Fale com um dono.',
 }

@@ -36,9 +36,12 @@ export interface Accounts {
   ): Promise<Account | 'exists' | 'full'>
   /** By name. */
   list(): Promise<Account[]>
-  /** Takes effect at once, on every node. The last active owner keeps its role. */
+  /**
+   * Takes effect at once, on every node. The last active owner keeps its role. If the account is no owner any more, this clears the
+   * panel's password that it set, and ends all sessions without an account.
+   */
   change(id: string, access: AccountAccess): Promise<AccountChange>
-  /** Ends its sessions too, in the same commit. The last active owner stays. */
+  /** Ends its sessions too, in the same commit, and clears the panel's password like `change`. The last active owner stays. */
   remove(id: string): Promise<AccountChange>
   /** Replaces the open invitation, if there is one. Null if there is no such account. */
   invite(id: string, invitation: Invitation): Promise<Account | null>

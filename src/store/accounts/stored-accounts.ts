@@ -4,6 +4,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { AccountsTable } from '../engine/schema/accounts.ts'
+import { clearPanelPasswordOf } from '../sessions/panel-password.ts'
 import type { Account, AccountAccess, AccountChange, Accounts, Invitation } from './accounts.ts'
 
 export class StoredAccounts implements Accounts {
@@ -122,7 +123,9 @@ function operations({ statements }: Core) {
           access === null
             ? await tx.query(db.deleteFrom('accounts').where('id', '=', id).returningAll())
             : await tx.query(db.updateTable('accounts').set(accessOf(access)).where('id', '=', id).returningAll())
-        return row === undefined ? { kind: 'no_account' } : { kind: 'changed', account: toAccount(row) }
+        if (row === undefined) return { kind: 'no_account' }
+        if (access?.role !== 'owner') await clearPanelPasswordOf(tx, statements, id)
+        return { kind: 'changed', account: toAccount(row) }
       },
       ({ kind }) => kind === 'changed',
     ),

@@ -56,6 +56,12 @@ export interface Sessions {
   countWrongKey(windows: readonly WrongKeyWindow[]): Promise<WrongKeyCount[]>
   /** Subtracts a counted key that turned out to be right. */
   uncountWrongKey(windows: readonly WrongKeyWindow[]): Promise<void>
-  /** Sets or clears (null) the panel's password and ends every session without an account except `keptId`, in one commit. */
-  setPasswordHash(hash: string | null, keptId: string | null): Promise<void>
+  /** The account that set the panel's password. Null: none is set, or whoever had the admin key or the old password set it. */
+  findPasswordSetter(): Promise<string | null>
+  /**
+   * Sets or clears (null) the panel's password and ends every session without an account except `keptId`, in one commit. False, and
+   * nothing changes, if `setBy` is not an owner any more.
+   * @param setBy the account, whose removal will clear the password. Null: the admin key, or a session without an account
+   */
+  setPasswordHash(hash: string | null, keptId: string | null, setBy?: string | null): Promise<boolean>
 }

@@ -4,9 +4,8 @@ import { parseInstances } from '../accounts/stored-accounts.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
+import { clearPanelPassword, PASSWORD_KEY, PASSWORD_SETTER_KEY } from './panel-password.ts'
 import type { NewSession, PanelSession, Sessions, WrongKeyCount, WrongKeyWindow } from './sessions.ts'
-
-const PASSWORD_KEY = 'panel.password'
 
 /** The panel's sessions and its password. They belong to no instance. */
 export class StoredSessions implements Sessions {
@@ -64,9 +63,17 @@ export class StoredSessions implements Sessions {
       .where('expires_at', '>', now)
   }
 
-  async findPasswordHash(): Promise<string | null> {
+  findPasswordHash(): Promise<string | null> {
+    return this.#findMeta(PASSWORD_KEY)
+  }
+
+  findPasswordSetter(): Promise<string | null> {
+    return this.#findMeta(PASSWORD_SETTER_KEY)
+  }
+
+  async #findMeta(key: string): Promise<string | null> {
     const { db } = this.#core.statements
-    const [row] = await this.#core.reader.query(db.selectFrom('meta').select('value').where('key', '=', PASSWORD_KEY))
+    const [row] = await this.#core.reader.query(db.selectFrom('meta').select('value').where('key', '=', key))
     return row === undefined ? null : Buffer.from(row.value).toString()
   }
 
@@ -78,8 +85,8 @@ export class StoredSessions implements Sessions {
     return this.#core.write(this.#operations.uncountWrongKey, { windows })
   }
 
-  setPasswordHash(hash: string | null, keptId: string | null): Promise<void> {
-    return this.#core.write(this.#operations.setPassword, { hash, keptId })
+  setPasswordHash(hash: string | null, keptId: string | null, setBy: string | null = null): Promise<boolean> {
+    return this.#core.write(this.#operations.setPassword, { hash, keptId, setBy })
   }
 }
 
@@ -184,10 +191,23 @@ function operations({ statements }: Core) {
     setPassword: oneByOne(
       'sessions.setPassword',
       noInstance,
-      async (tx, { hash, keptId }: { hash: string | null; keptId: string | null }) => {
-        await tx.query(db.deleteFrom('meta').where('key', '=', PASSWORD_KEY))
-        if (hash !== null) await tx.query(db.insertInto('meta').values({ key: PASSWORD_KEY, value: Buffer.from(hash) }))
+      async (tx, { hash, keptId, setBy }: { hash: string | null; keptId: string | null; setBy: string | null }) => {
+        if (setBy !== null) {
+          // The lock waits for a removal of the account, which would not see the new password.
+          const owner = db.selectFrom('accounts').select('id').where('id', '=', setBy).where('role', '=', 'owner')
+          const found = await tx.query(statements.locking(owner, 'share', 'accounts'))
+          if (found.length === 0) return false
+        }
+        await clearPanelPassword(tx, statements)
+        const rows = [
+          { key: PASSWORD_KEY, value: hash },
+          { key: PASSWORD_SETTER_KEY, value: hash && setBy },
+        ]
+        for (const { key, value } of rows) {
+          if (value !== null) await tx.query(db.insertInto('meta').values({ key, value: Buffer.from(value) }))
+        }
         await tx.query(db.deleteFrom('panel_sessions').where('id', '!=', keptId ?? ''))
+        return true
       },
     ),
   }

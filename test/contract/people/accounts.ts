@@ -135,6 +135,39 @@ export function accountsContract(createHarness: CreateHarness): void {
         expect((await signIn(store, id, 'scrypt$new')).created).toBe(true)
       }))
 
+    test('an owner who leaves, or stops being an owner, takes the password of the panel along', () =>
+      withOwnStore(async store => {
+        const { accounts, sessions } = store
+        const [one, two, three] = [
+          await createActive(store, 'one', 'owner'),
+          await createActive(store, 'two', 'owner'),
+          await createActive(store, 'three', 'owner'),
+        ]
+        const openPanel = async () => {
+          const tokenDigest = randomBytes(32)
+          const session = { id: 'ses_panel', createdAt: 1, expiresAt: 2_000, userAgent: null, tokenDigest }
+          await sessions.create({ ...session, accountId: null, passwordHash: await sessions.findPasswordHash() })
+          return () => sessions.find(tokenDigest, 1_500)
+        }
+        expect(await sessions.setPasswordHash(HASH, null, one.id)).toBe(true)
+        const find = await openPanel()
+        await accounts.remove(two.id)
+        await accounts.change(one.id, { role: 'owner', instances: null })
+        expect([await sessions.findPasswordSetter(), await sessions.findPasswordHash()]).toEqual([one.id, HASH])
+        expect(await find()).not.toBeNull()
+        await accounts.change(one.id, { role: 'operator', instances: null })
+        expect([await sessions.findPasswordSetter(), await sessions.findPasswordHash()]).toEqual([null, null])
+        expect(await find()).toBeNull()
+        for (const id of [one.id, two.id]) expect(await sessions.setPasswordHash(HASH, null, id)).toBe(false)
+        expect(await sessions.findPasswordHash()).toBeNull()
+
+        await accounts.change(one.id, { role: 'owner', instances: null })
+        await sessions.setPasswordHash(HASH, null, three.id)
+        await sessions.setPasswordHash(HASH, null)
+        await accounts.remove(three.id)
+        expect(await sessions.findPasswordHash()).toBe(HASH)
+      }))
+
     test('sessions are listed and ended by account', () =>
       withOwnStore(async store => {
         const [ana, zoe] = [await createActive(store, 'Ana'), await createActive(store, 'Zoe')]

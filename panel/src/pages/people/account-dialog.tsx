@@ -104,6 +104,7 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
               minRows={2}
             />
           )}
+          {account?.panelPassword && role !== 'owner' && <p>{words.people.passwordEnds}</p>}
           <Problem error={save.error} />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>

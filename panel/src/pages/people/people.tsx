@@ -2,7 +2,7 @@ import { Button, Group } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { call, callData } from '../../api/client.ts'
-import { accountsQuery } from '../../api/queries.ts'
+import { accountsQuery, sessionQuery } from '../../api/queries.ts'
 import type { Account, InvitedAccount } from '../../api/types.ts'
 import { Confirm } from '../../components/feedback/confirm.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -57,6 +57,7 @@ function Person({ account, onEdit, onLink }: PersonProps) {
   const words = useWords()
   const toast = useToast()
   const client = useQueryClient()
+  const { data: session } = useQuery(sessionQuery)
   const [asking, setAsking] = useState<'remove' | 'link' | null>(null)
   const { id, name, role, instances, active, invitationEndsAt } = account
   return (
@@ -103,11 +104,13 @@ function Person({ account, onEdit, onLink }: PersonProps) {
         danger
         onConfirm={async () => {
           await call(`/accounts/${id}`, { method: 'DELETE' })
-          await client.invalidateQueries(accountsQuery)
+          await Promise.all([client.invalidateQueries(accountsQuery), client.invalidateQueries(sessionQuery)])
           toast(words.people.removed)
         }}
       >
-        {words.people.removeText}
+        <p>{words.people.removeText}</p>
+        {account.panelPassword && <p>{words.people.passwordEnds}</p>}
+        {!account.panelPassword && role === 'owner' && session?.passwordSet && <p>{words.people.passwordStays}</p>}
       </Confirm>
       <Confirm
         opened={asking === 'link'}

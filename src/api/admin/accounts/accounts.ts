@@ -64,7 +64,10 @@ export function listAccounts(api: Api, { store }: ApiContext): void {
         response: { 200: pageOf(accountSchema, 'All accounts.') },
       },
     },
-    async () => ({ data: (await store.accounts.list()).map(accountView), nextCursor: null }),
+    async () => {
+      const setter = await store.sessions.findPasswordSetter()
+      return { data: (await store.accounts.list()).map(account => accountView(account, setter)), nextCursor: null }
+    },
   )
 }
 
@@ -91,7 +94,7 @@ export function createAccount(api: Api, { store, settings, now }: ApiContext): v
       const account = await store.accounts.create({ id, name, ...access }, invitation, now())
       if (account === 'exists') throw new Refusal('account_exists')
       if (account === 'full') throw new Refusal('too_many_accounts')
-      return reply.code(201).send({ data: { account: accountView(account), url } })
+      return reply.code(201).send({ data: { account: accountView(account, null), url } })
     },
   )
 }
@@ -104,7 +107,9 @@ export function changeAccount(api: Api, { store }: ApiContext): void {
         operationId: 'changeAccount',
         summary: 'Change what an account may do',
         description:
-          'Takes effect at once, on every node, also for open sessions. The last active owner keeps its role.',
+          'Takes effect at once, on every node, also for open sessions. The last active owner keeps its role. If an account that ' +
+          'set the password of the panel (`panelPassword`) is no owner any more, the password and the sessions without an ' +
+          'account end.',
         tags: ['Accounts'],
         params: accountParams,
         body: Type.Object(accessProperties, { title: 'AccountAccess' }),
@@ -114,8 +119,12 @@ export function changeAccount(api: Api, { store }: ApiContext): void {
     },
     async request => {
       const access = parseAccess(request.body)
-      noteForAudit(request, grantOf(access))
-      return { data: accountView(changedOrRefuse(await store.accounts.change(request.params.id, access))) }
+      const { id } = request.params
+      const setter = await store.sessions.findPasswordSetter()
+      const clears = setter === id && access.role !== 'owner'
+      noteForAudit(request, { ...grantOf(access), ...(clears && { panelPasswordRemoved: true }) })
+      const changed = changedOrRefuse(await store.accounts.change(id, access))
+      return { data: accountView(changed, clears ? null : setter) }
     },
   )
 }
@@ -127,7 +136,9 @@ export function removeAccount(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'removeAccount',
         summary: 'Remove an account',
-        description: 'Ends its sessions at once, on every node. The last active owner cannot be removed.',
+        description:
+          'Ends its sessions at once, on every node. The last active owner cannot be removed. If the account set the password of the ' +
+          'panel (`panelPassword`), the password and the sessions without an account end too.',
         tags: ['Accounts'],
         params: accountParams,
         response: { 204: Type.Null({ description: 'Removed.' }) },
@@ -135,7 +146,9 @@ export function removeAccount(api: Api, { store }: ApiContext): void {
       config: { refusals: ['account_not_found', 'last_owner'] },
     },
     async (request, reply) => {
-      changedOrRefuse(await store.accounts.remove(request.params.id))
+      const { id } = request.params
+      if ((await store.sessions.findPasswordSetter()) === id) noteForAudit(request, { panelPasswordRemoved: true })
+      changedOrRefuse(await store.accounts.remove(id))
       return reply.code(204).send(null)
     },
   )
@@ -161,7 +174,7 @@ export function inviteAccount(api: Api, { store, settings }: ApiContext): void {
       const { url, invitation } = newInvitation(settings.publicUrl ?? null)
       const account = await store.accounts.invite(request.params.id, invitation)
       if (account === null) throw new Refusal('account_not_found')
-      return { data: { account: accountView(account), url } }
+      return { data: { account: accountView(account, await store.sessions.findPasswordSetter()), url } }
     },
   )
 }

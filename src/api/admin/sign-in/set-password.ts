@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { nullable } from '../../resources/schema-kit.ts'
 import { hashPassword, MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from './passwords/password.ts'
@@ -23,7 +24,9 @@ export function setPassword(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'setPassword',
         summary: "Set or remove the panel's password",
-        description: "Ends every session except the caller's.",
+        description:
+          "Ends every session without an account except the caller's. A password that an account set is removed when the account is " +
+          'removed or is no owner any more.',
         tags: ['Panel'],
         body: bodySchema,
         response: { 204: Type.Null({ description: 'Set, or removed.' }) },
@@ -33,7 +36,8 @@ export function setPassword(api: Api, { store }: ApiContext): void {
     async (request, reply) => {
       const { password } = request.body
       const hash = password === null ? null : await hashPassword(password)
-      await store.sessions.setPasswordHash(hash, request.sessionId || null)
+      const isSet = await store.sessions.setPasswordHash(hash, request.sessionId || null, request.account?.id ?? null)
+      if (!isSet) throw new Refusal('forbidden')
       return reply.code(204).send(null)
     },
   )

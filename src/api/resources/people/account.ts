@@ -32,6 +32,10 @@ export const accountSchema = Type.Object(
     instances: accountInstancesSchema,
     createdAt: moment('When it was created.'),
     active: Type.Boolean({ description: 'Whether the person has accepted an invitation and set a password.' }),
+    panelPassword: Type.Boolean({
+      description:
+        'Whether it set the password of the panel, which is removed with the account, and when the account is no owner any more.',
+    }),
     invitationEndsAt: nullable(moment('When the open invitation ends, perhaps in the past; null if there is none.')),
   },
   { title: 'Account', description: 'A person who can sign in to the panel.' },
@@ -51,15 +55,9 @@ export const invitedAccountSchema = Type.Object(
 export type AccountView = Static<typeof accountSchema>
 export type InvitedAccountView = Static<typeof invitedAccountSchema>
 
-export function accountView({
-  id,
-  name,
-  role,
-  instances,
-  createdAt,
-  isActive,
-  invitationEndsAt,
-}: Account): AccountView {
+/** @param passwordSetter the account that set the password of the panel */
+export function accountView(account: Account, passwordSetter: string | null): AccountView {
+  const { id, name, role, instances, createdAt, isActive, invitationEndsAt } = account
   return {
     id,
     name,
@@ -67,6 +65,7 @@ export function accountView({
     instances: instances === null ? null : [...instances],
     createdAt: toIso(createdAt),
     active: isActive,
+    panelPassword: id === passwordSetter,
     invitationEndsAt: toIsoOrNull(invitationEndsAt),
   }
 }

@@ -91,6 +91,26 @@ describe('accounts', () => {
     expect((await api.admin('GET', '/accounts')).status).toBe(200)
   })
 
+  test('the password of the panel ends with the owner who set it, and the audit says so', async () => {
+    const leaving = await createPerson(api, 'owner')
+    await createPerson(api, 'owner')
+    const password = 'a password of the panel'
+    const set = { method: 'PUT', path: '/admin/v1/password', headers: leaving.headers, body: { password } }
+    expect((await api.call(set)).status).toBe(204)
+    const open = () => api.call({ method: 'POST', path: '/admin/v1/session', body: { key: password } })
+    const session = await open()
+    const setters = (await api.admin('GET', '/accounts')).body.data.filter(
+      (account: { panelPassword: boolean }) => account.panelPassword,
+    )
+    expect(setters.map(({ id }: { id: string }) => id)).toEqual([leaving.id])
+
+    await api.admin('DELETE', `/accounts/${leaving.id}`)
+    expect((await open()).status).toBe(401)
+    expect((await api.call({ path: '/admin/v1/session', headers: cookieOf(session) })).status).toBe(401)
+    const [record] = (await api.admin('GET', '/audit?action=removeAccount&limit=1')).body.data
+    expect(record.details).toEqual({ id: leaving.id, panelPasswordRemoved: true })
+  })
+
   test('a change of role takes effect at once, in open sessions too', async () => {
     const person = await createPerson(api, 'viewer')
     const create = () => api.call({ method: 'POST', path: '/admin/v1/instances', headers: person.headers, body: {} })
