@@ -34,6 +34,7 @@ const AUDITED: ReadonlySet<string> = new Set([
   'signOut',
   'endSession',
   'endOtherSessions',
+  'changeOwnPassword',
   'createAccount',
   'changeAccount',
   'removeAccount',

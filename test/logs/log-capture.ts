@@ -14,7 +14,15 @@ export const secretsFileOf = (process: string) => `${process}${SECRETS_SUFFIX}`
 export const processOf = (file: string) => (file.endsWith(LOG_SUFFIX) ? file.slice(0, -LOG_SUFFIX.length) : null)
 
 /** Fields whose values are secrets. A QR code contains the secret with which a phone confirms the link. */
-const SECRET_FIELDS: ReadonlySet<string> = new Set(['token', 'secret', 'qr', 'pairingCode', 'password'])
+const SECRET_FIELDS: ReadonlySet<string> = new Set([
+  'token',
+  'secret',
+  'qr',
+  'pairingCode',
+  'password',
+  'oldPassword',
+  'newPassword',
+])
 /** Only the beginning of a long text is searched for. */
 const MAX_SEARCHED = 1_000
 const noted = new Set<string>()

@@ -1,7 +1,7 @@
 import type { ConnectionCause, RefusalCode } from '../api/types.ts'
 import { alertsEn } from './alerts-en.ts'
 import { endpointsEn } from './endpoints-en.ts'
-import { invitation, people } from './people-en.ts'
+import { invitation, ownPassword, people } from './people-en.ts'
 
 /** Every text of the panel. The compiler checks that every other language has the same shape. */
 export const en = {
@@ -566,6 +566,7 @@ export const en = {
   },
   people,
   invitation,
+  ownPassword,
   audit: {
     title: 'Audit log',
     hint: 'Who changed what, and every sign-in. No record is ever changed or erased.',
@@ -680,7 +681,7 @@ export const en = {
     rate_limit_exceeded: (seconds: number) => `Too many calls. Wait ${seconds} s.`,
     /** In English the service's own message is shown for other refusals and for invalid fields. */
     refusals: {} as Partial<Record<RefusalCode, string>>,
-    fields: {} as Partial<Record<string, string>>,
+    fields: { oldPassword: 'The old password is wrong.' } as Partial<Record<string, string>>,
     requestId: (id: string) => `Request ID for the log: ${id}`,
   },
 }

@@ -50,3 +50,12 @@ export const invitation = {
   passwordHint: (least: number) => `At least ${least} characters.`,
   action: 'Set the password and sign in',
 }
+
+/** Under Settings, for a person with an account. */
+export const ownPassword = {
+  title: 'Your password',
+  hint: 'For signing in with your name. A new one signs you out everywhere else.',
+  old: 'Old password',
+  change: 'Change password',
+  changed: 'Your password is changed. Your other sessions were ended.',
+}

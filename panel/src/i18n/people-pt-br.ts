@@ -1,4 +1,4 @@
-import type { invitation as invitationEn, people as peopleEn } from './people-en.ts'
+import type { invitation as invitationEn, ownPassword as ownPasswordEn, people as peopleEn } from './people-en.ts'
 
 /** Os textos sobre contas. */
 export const people: typeof peopleEn = {
@@ -53,4 +53,13 @@ export const invitation: typeof invitationEn = {
   password: 'Nova senha',
   passwordHint: least => `Pelo menos ${least} caracteres.`,
   action: 'Definir a senha e entrar',
+}
+
+/** Em Configurações, para quem tem uma conta. */
+export const ownPassword: typeof ownPasswordEn = {
+  title: 'Sua senha',
+  hint: 'Para entrar com o seu nome. Uma senha nova encerra as suas outras sessões.',
+  old: 'Senha antiga',
+  change: 'Mudar a senha',
+  changed: 'Sua senha foi mudada. As suas outras sessões foram encerradas.',
 }

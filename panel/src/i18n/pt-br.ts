@@ -1,7 +1,7 @@
 import { alertsPtBr } from './alerts-pt-br.ts'
 import type { Words } from './en.ts'
 import { endpointsPtBr } from './endpoints-pt-br.ts'
-import { invitation, people } from './people-pt-br.ts'
+import { invitation, ownPassword, people } from './people-pt-br.ts'
 
 export const ptBr: Words = {
   common: {
@@ -602,6 +602,7 @@ export const ptBr: Words = {
   },
   people,
   invitation,
+  ownPassword,
   audit: {
     title: 'Registro de auditoria',
     hint: 'Quem mudou o quê, e cada entrada no painel. Nenhum registro é alterado ou apagado.',
@@ -748,6 +749,8 @@ export const ptBr: Words = {
       text: 'O texto deve ter de 1 a 65.536 caracteres, sem caracteres inválidos.',
       phone: 'O número deve ter só dígitos, com o código do país: de 7 a 15.',
       password: 'A senha deve ter de 12 a 200 caracteres.',
+      oldPassword: 'A senha antiga está errada.',
+      newPassword: 'A senha deve ter de 12 a 200 caracteres.',
       url: 'A URL deve ser http ou https, ter até 2.048 caracteres, sem usuário e senha, e não levar a um endereço que webhooks não podem alcançar (veja WEBHOOK_ALLOWED_NETWORKS).',
     },
     requestId: id => `ID do pedido para o log: ${id}`,

@@ -14,6 +14,7 @@ import { Time } from '../components/time.tsx'
 import { useTitle } from '../components/title.ts'
 import { useLanguage, useWords } from '../i18n/i18n.tsx'
 import { findLanguage, LANGUAGES } from '../i18n/languages.ts'
+import { OwnPassword } from './people/own-password.tsx'
 import classes from './settings.module.css'
 
 /** The service's limit. */
@@ -27,6 +28,7 @@ export function Settings() {
     <div className={classes.page}>
       <PageHead title={words.settings.title} />
       <Appearance />
+      <OwnPassword />
       {isOwner && <Password />}
       <Sessions />
       {isOwner && (

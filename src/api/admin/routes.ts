@@ -43,6 +43,7 @@ import { endOtherSessions } from './sign-in/end-other-sessions.ts'
 import { endSession } from './sign-in/end-session.ts'
 import { getSession } from './sign-in/get-session.ts'
 import { listSessions } from './sign-in/list-sessions.ts'
+import { changeOwnPassword } from './sign-in/passwords/change-own-password.ts'
 import { createAdminCheck, createKeyCheck } from './sign-in/require-admin.ts'
 import { setPassword } from './sign-in/set-password.ts'
 import { signIn } from './sign-in/sign-in.ts'
@@ -97,6 +98,7 @@ const OPERATIONS = [
   listSessions,
   endSession,
   endOtherSessions,
+  changeOwnPassword,
   listAccounts,
   createAccount,
   changeAccount,

@@ -52,6 +52,8 @@ export interface Accounts {
    * so that it works once however many calls race.
    */
   accept(digest: Uint8Array, passwordHash: string): Promise<Account | null>
+  /** Sets a new password and ends the account's sessions except `keptId`, in one commit. False if `oldHash` is not its password. */
+  changePassword(id: string, hashes: { old: string; new: string }, keptId: string): Promise<boolean>
   /** The account of a name that is active, with its password's hash. */
   findForSignIn(name: string): Promise<{ account: Account; passwordHash: string } | null>
 }

@@ -54,6 +54,10 @@ export class StoredAccounts implements Accounts {
     return this.#core.write(this.#operations.accept, { digest, passwordHash })
   }
 
+  changePassword(id: string, hashes: { old: string; new: string }, keptId: string): Promise<boolean> {
+    return this.#core.write(this.#operations.changePassword, { id, hashes, keptId })
+  }
+
   async findForSignIn(name: string): Promise<{ account: Account; passwordHash: string } | null> {
     const { db } = this.#core.statements
     const [row] = await this.#core.reader.query(
@@ -155,6 +159,25 @@ function operations({ statements }: Core) {
         if (row === undefined) return null
         await tx.query(db.deleteFrom('account_sessions').where('account_id', '=', row.id))
         return toAccount(row)
+      },
+    ),
+
+    changePassword: oneByOne(
+      'accounts.changePassword',
+      noInstance,
+      async (tx, input: { id: string; hashes: { old: string; new: string }; keptId: string }): Promise<boolean> => {
+        const { id, hashes, keptId } = input
+        const changed = await tx.query(
+          db
+            .updateTable('accounts')
+            .set({ password_hash: hashes.new })
+            .where('id', '=', id)
+            .where('password_hash', '=', hashes.old)
+            .returning('id'),
+        )
+        if (changed.length === 0) return false
+        await tx.query(db.deleteFrom('account_sessions').where('account_id', '=', id).where('id', '!=', keptId))
+        return true
       },
     ),
   }

@@ -93,6 +93,8 @@ export class StoredSessions implements Sessions {
 function operations({ statements }: Core) {
   const { db, now: clock } = statements
   const noInstance = () => ''
+  /** A count is not what the audit records of a call. */
+  const isNoChange = () => false
 
   /** False if it is not the password any more. The lock waits for a change of the password, or a removal of the account. */
   async function lockPassword(tx: Transaction, accountId: string | null, passwordHash: string): Promise<boolean> {
@@ -165,28 +167,38 @@ function operations({ statements }: Core) {
       },
     ),
 
-    countWrongKey: oneByOne('sessions.countWrongKey', noInstance, async (tx, { windows }: WrongKeyWindows) => {
-      await tx.query(db.deleteFrom('wrong_keys').where('ends_at', '<=', clock))
-      const counts: WrongKeyCount[] = []
-      for (const { key, windowMs } of windows) {
-        const [row] = await tx.query(
-          db
-            .insertInto('wrong_keys')
-            .values({ address: key, ends_at: sql`${clock} + ${sql.lit(windowMs)}`, count: 1 })
-            .onConflict(oc => oc.column('address').doUpdateSet(eb => ({ count: eb('wrong_keys.count', '+', 1) })))
-            .returning(['count', 'ends_at', clock.as('now')]),
-        )
-        counts.push({ count: row!.count, endsInMs: Math.max(0, row!.ends_at - row!.now) })
-      }
-      return counts
-    }),
+    countWrongKey: oneByOne(
+      'sessions.countWrongKey',
+      noInstance,
+      async (tx, { windows }: WrongKeyWindows) => {
+        await tx.query(db.deleteFrom('wrong_keys').where('ends_at', '<=', clock))
+        const counts: WrongKeyCount[] = []
+        for (const { key, windowMs } of windows) {
+          const [row] = await tx.query(
+            db
+              .insertInto('wrong_keys')
+              .values({ address: key, ends_at: sql`${clock} + ${sql.lit(windowMs)}`, count: 1 })
+              .onConflict(oc => oc.column('address').doUpdateSet(eb => ({ count: eb('wrong_keys.count', '+', 1) })))
+              .returning(['count', 'ends_at', clock.as('now')]),
+          )
+          counts.push({ count: row!.count, endsInMs: Math.max(0, row!.ends_at - row!.now) })
+        }
+        return counts
+      },
+      isNoChange,
+    ),
 
-    uncountWrongKey: oneByOne('sessions.uncountWrongKey', noInstance, async (tx, { windows }: WrongKeyWindows) => {
-      for (const { key } of windows) {
-        const counted = db.updateTable('wrong_keys').where('address', '=', key).where('count', '>', 0)
-        await tx.query(counted.set(eb => ({ count: eb('count', '-', 1) })))
-      }
-    }),
+    uncountWrongKey: oneByOne(
+      'sessions.uncountWrongKey',
+      noInstance,
+      async (tx, { windows }: WrongKeyWindows) => {
+        for (const { key } of windows) {
+          const counted = db.updateTable('wrong_keys').where('address', '=', key).where('count', '>', 0)
+          await tx.query(counted.set(eb => ({ count: eb('count', '-', 1) })))
+        }
+      },
+      isNoChange,
+    ),
 
     setPassword: oneByOne(
       'sessions.setPassword',

@@ -135,6 +135,27 @@ export function accountsContract(createHarness: CreateHarness): void {
         expect((await signIn(store, id, 'scrypt$new')).created).toBe(true)
       }))
 
+    test('a person changes the own password, which ends the other sessions and running sign-ins', () =>
+      withOwnStore(async store => {
+        const [ana, zoe] = [await createActive(store, 'Ana'), await createActive(store, 'Zoe')]
+        const [kept, other, foreign] = [
+          await signIn(store, ana.id),
+          await signIn(store, ana.id),
+          await signIn(store, zoe.id),
+        ]
+        const change = (old: string, next: string) => store.accounts.changePassword(ana.id, { old, new: next }, kept.id)
+        expect(await change('scrypt$wrong', 'scrypt$new')).toBe(false)
+        expect(await other.find()).not.toBeNull()
+        expect((await Promise.all([change(HASH, 'scrypt$one'), change(HASH, 'scrypt$two')])).sort()).toEqual([
+          false,
+          true,
+        ])
+        expect(await other.find()).toBeNull()
+        expect([await kept.find(), await foreign.find()]).not.toContain(null)
+        expect((await signIn(store, ana.id, HASH)).created).toBe(false)
+        expect((await store.accounts.findForSignIn('zoe'))?.passwordHash).toBe(HASH)
+      }))
+
     test('an owner who leaves, or stops being an owner, takes the password of the panel along', () =>
       withOwnStore(async store => {
         const { accounts, sessions } = store

@@ -120,6 +120,7 @@ describe('/openapi.json', () => {
         'GET /admin/v1/sessions',
         'DELETE /admin/v1/sessions/{id}',
         'PUT /admin/v1/password',
+        'POST /admin/v1/session/password',
         'GET /admin/v1/attention',
         'GET /admin/v1/audit',
         'DELETE /admin/v1/sessions',

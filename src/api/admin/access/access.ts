@@ -71,4 +71,5 @@ export const ACCESS: Readonly<Record<string, Role>> = {
   listSessions: 'viewer',
   endSession: 'viewer',
   endOtherSessions: 'viewer',
+  changeOwnPassword: 'viewer',
 }

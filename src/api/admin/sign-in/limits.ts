@@ -9,6 +9,7 @@ const PER_NETWORK = 10
 const PER_SITE = 50
 const PER_NAME = 100
 const PER_DEVICE = 10
+const PER_ACCOUNT = 10
 /** Hexadecimal digits. Names share 65,536 counts, so guessing with many names cannot fill the table. */
 const DIGITS_OF_NAME = 4
 
@@ -35,4 +36,9 @@ function digestOf(name: string, adminKey: string): string {
 /** @param id of a browser that signed in with this name before */
 export function limitOfDevice(id: string): Limit {
   return { key: `device ${id}`, atMost: PER_DEVICE, windowMs: MINUTE_MS }
+}
+
+/** Of somebody who is signed in to this account and changes its password. */
+export function limitOfAccount(id: string): Limit {
+  return { key: `account ${id}`, atMost: PER_ACCOUNT, windowMs: MINUTE_MS }
 }

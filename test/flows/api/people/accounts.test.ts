@@ -91,6 +91,45 @@ describe('accounts', () => {
     expect((await api.admin('GET', '/accounts')).status).toBe(200)
   })
 
+  test('a person changes the own password with the old one, and is signed out everywhere else', async () => {
+    const { id, token } = await invite('Changer')
+    const here = cookieOf(await accept(token))
+    const elsewhere = cookieOf(await signIn('changer', PASSWORD))
+    const newPassword = 'another good password'
+    const change = (oldPassword: string, headers = here, next = newPassword) =>
+      api.call({
+        method: 'POST',
+        path: '/admin/v1/session/password',
+        headers,
+        body: { oldPassword, newPassword: next },
+      })
+    const read = async (headers: Record<string, string>) =>
+      (await api.call({ path: '/admin/v1/session', headers })).status
+    const wrong = await change('not my password')
+    expect([wrong.status, wrong.body.error.details[0].field]).toEqual([400, 'oldPassword'])
+    expect((await change(PASSWORD, here, 'too short')).status).toBe(400)
+    expect([await read(here), await read(elsewhere)]).toEqual([200, 200])
+
+    expect((await change(PASSWORD)).status).toBe(204)
+    expect([await read(here), await read(elsewhere)]).toEqual([200, 401])
+    expect((await signIn('changer', PASSWORD)).status).toBe(401)
+    expect((await signIn('changer', newPassword)).status).toBe(200)
+    const { data } = (await api.admin('GET', `/audit?by=${id}&action=changeOwnPassword`)).body
+    expect(data).toHaveLength(1)
+    expect(data[0].details).toEqual({ session: expect.any(String) })
+    const withKey = await api.admin('POST', '/session/password', { oldPassword: PASSWORD, newPassword })
+    expect([withKey.status, withKey.body.error.code]).toEqual([403, 'forbidden'])
+  })
+
+  test('the old password cannot be guessed in a session that somebody left open', async () => {
+    const { token } = await invite('Guessed')
+    const headers = cookieOf(await accept(token))
+    const body = { oldPassword: 'wrong', newPassword: 'another good password' }
+    const guess = () => api.call({ method: 'POST', path: '/admin/v1/session/password', headers, body })
+    for (let count = 0; count < 10; count += 1) expect((await guess()).status).toBe(400)
+    expect((await guess()).body.error.code).toBe('too_many_attempts')
+  })
+
   test('the password of the panel ends with the owner who set it, and the audit says so', async () => {
     const leaving = await createPerson(api, 'owner')
     await createPerson(api, 'owner')

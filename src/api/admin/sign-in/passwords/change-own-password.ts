@@ -1,0 +1,54 @@
+import { Type } from 'typebox'
+import { Refusal } from '../../../../domain/refusal.ts'
+import type { Api, ApiContext } from '../../../context.ts'
+import { invalid } from '../../../http/error-handler.ts'
+import { limitOfAccount } from '../limits.ts'
+import { refuseWrongKey } from '../require-admin.ts'
+import { WrongKeys } from '../wrong-keys.ts'
+import { hashPassword, isPassword, MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from './password.ts'
+
+const bodySchema = Type.Object(
+  {
+    oldPassword: Type.String({ minLength: 1, maxLength: MAX_PASSWORD_LENGTH }),
+    newPassword: Type.String({ minLength: MIN_PASSWORD_LENGTH, maxLength: MAX_PASSWORD_LENGTH }),
+  },
+  { title: 'OwnPassword' },
+)
+
+export function changeOwnPassword(api: Api, { store }: ApiContext): void {
+  // Whoever found an open session must not be able to guess the password.
+  const wrongPasswords = new WrongKeys(store.sessions)
+  api.post(
+    '/session/password',
+    {
+      schema: {
+        operationId: 'changeOwnPassword',
+        summary: "Change the password of the caller's account",
+        description:
+          "Ends the account's other sessions. Only for a session of an account: `PUT /admin/v1/password` sets the panel's password.",
+        tags: ['Panel'],
+        body: bodySchema,
+        response: { 204: Type.Null({ description: 'Changed.' }) },
+      },
+      config: { refusals: ['invalid_request'] },
+    },
+    async (request, reply) => {
+      const { oldPassword, newPassword } = request.body
+      if (request.account === null) throw new Refusal('forbidden', 'Only a person with an account may do this.')
+      const { id, name } = request.account
+      const limits = [limitOfAccount(id)]
+      const waitMs = await wrongPasswords.count(limits)
+      if (waitMs > 0) throw refuseWrongKey(waitMs)
+      const old = (await store.accounts.findForSignIn(name))?.passwordHash
+      if (old === undefined || !(await isPassword(oldPassword, old, true))) throw wrongPassword()
+      await wrongPasswords.uncount(limits)
+      const hashes = { old, new: await hashPassword(newPassword) }
+      if (!(await store.accounts.changePassword(id, hashes, request.sessionId))) throw wrongPassword()
+      return reply.code(204).send(null)
+    },
+  )
+}
+
+function wrongPassword(): Refusal {
+  return invalid('oldPassword', 'is not the password of your account')
+}
