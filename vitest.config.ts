@@ -11,7 +11,7 @@ export default defineConfig({
     // Flows start whole services and networks on loopback, which is slow on two busy cores.
     testTimeout: TEST_WITHIN_MS,
     // vitest would use one worker on two cores. The tests mostly wait, for retries and restarts.
-    maxWorkers: 2,
+    maxWorkers: 3,
     hookTimeout: TEST_WITHIN_MS,
   },
 })

@@ -8,7 +8,7 @@ import { newSeed, Random } from '../../../rig/random.ts'
 import { until } from '../../../until.ts'
 import { kindsOfBaileys, malformed, STANZAS } from './hostile-stanzas.ts'
 
-const COUNT = { sqlite: 500, postgres: 100 }
+const COUNT = { sqlite: 200, postgres: 60 }
 /** The time from sending to reading a text of the unaffected number, or 20 times what is usual in this run. */
 const NOTICED_MS = 10_000
 /** Beside a stanza. */
