@@ -193,6 +193,7 @@ export class ApiHarness {
   }
 
   async lease(id: string): Promise<Lease> {
+    await this.store.leases.attend('test')
     for (const lease of await this.store.leases.acquire('test', 1_000)) this.#leases.set(lease.instanceId, lease)
     return this.#leases.get(id)!
   }

@@ -134,6 +134,7 @@ export class WebhookHarness {
   }
 
   async #acquire(): Promise<void> {
+    await this.store.leases.attend(OWNER)
     for (const lease of await this.store.leases.acquire(OWNER, 1_000)) {
       this.#leases.set(lease.instanceId, lease)
       this.dispatcher.open(lease)

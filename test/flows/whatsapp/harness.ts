@@ -153,6 +153,7 @@ export class WhatsappHarness implements AsyncDisposable {
   }
 
   async lease(instanceId: string): Promise<Lease> {
+    await this.store.leases.attend(OWNER)
     await this.store.leases.acquire(OWNER, 100)
     const held = await this.store.leases.renew(OWNER)
     return held.find(lease => lease.instanceId === instanceId) as Lease
