@@ -78,10 +78,14 @@ export class MediaFiles {
     return another
   }
 
-  async eraseAllOf(owner: string): Promise<void> {
-    if (!this.#folder && this.#given === null) return
+  async idsOf(owner: string): Promise<string[]> {
+    if (!this.#folder && this.#given === null) return []
     await this.#open()
-    for (const id of [...this.#sizes.keys()]) if (ownerOf(id) === owner) await this.#erase(id)
+    return [...this.#sizes.keys()].filter(id => ownerOf(id) === owner)
+  }
+
+  async eraseAllOf(owner: string): Promise<void> {
+    for (const id of await this.idsOf(owner)) await this.#erase(id)
   }
 
   async close(): Promise<void> {

@@ -57,6 +57,8 @@ export class MediaHost {
   readonly #server
   #secret = randomBytes(SECRET_BYTES)
   #hosts: string[] = []
+  /** IDs of files that clients cannot download any more. Phones can. */
+  readonly #expired = new Set<string>()
 
   constructor(files: MediaFiles, scenario: Scenario, certificate: TlsCertificate, log: (line: string) => void) {
     this.files = files
@@ -101,6 +103,14 @@ export class MediaHost {
     this.#secret = randomBytes(SECRET_BYTES)
   }
 
+  /**
+   * From now on clients get 410 for the files that belong to this account. Phones keep their copies, and upload them again on
+   * request.
+   */
+  async expireFilesOf(phone: string): Promise<void> {
+    for (const id of await this.files.idsOf(phone)) this.#expired.add(id)
+  }
+
   urlOf(directPath: string): string {
     return `https://${this.#hosts[0]}${directPath}`
   }
@@ -143,6 +153,7 @@ export class MediaHost {
     if (url.searchParams.get('token') !== token) throw new HttpError(400, 'two tokens were given')
     const length = Number(request.headers['content-length'] ?? Number.NaN)
     if (Number.isNaN(length)) throw new HttpError(411, 'the length is required')
+    if (length === 0) throw new HttpError(400, 'the file is empty')
     if (length > MAX_FILE_BYTES) throw new HttpError(413, `a file may have ${MAX_FILE_BYTES} bytes`)
     const id = await this.files.create(phone, arriving(request, fate, length, token)).catch(error => {
       throw error instanceof WrongHash ? new HttpError(400, 'the token is not the SHA-256 of the file') : error
@@ -159,6 +170,7 @@ export class MediaHost {
     if (fate === 'unanswered') return
     if (!named) throw new HttpError(404, 'there is no such file')
     if (!named.isSigned) throw new HttpError(403, 'the signature of the direct path is missing or wrong')
+    if (this.#expired.has(named.id)) throw new HttpError(410, 'the file has expired')
     const file = await this.files.find(named.id)
     if (!file) throw new HttpError(404, 'there is no such file')
     const range = parseRange(request.headers.range, file.size)
@@ -183,7 +195,7 @@ export class MediaHost {
     if (!this.#scenario.isSet) return { garbled: false, isCut: false, cutAfter: false, bytesPerSecond: null }
     const fate: Fate = await this.#scenario.judgeRequest(node(tag, attrs), phone)
     if (fate.end === 'drop') return 'unanswered'
-    if (typeof fate.end === 'object' && fate.end) throw new HttpError(Number(fate.end.error) || 500, 'simulated')
+    if (typeof fate.end === 'object' && fate.end) throw new HttpError(statusIn(fate.end.error), 'simulated')
     const { garbled, cutAfter, bytesPerSecond } = fate
     return { garbled, isCut: fate.end === 'cut', cutAfter, bytesPerSecond }
   }
@@ -204,6 +216,12 @@ export class MediaHost {
   #signatureOf(claim: string): string {
     return createHmac('sha256', this.#secret).update(claim).digest('base64url')
   }
+}
+
+/** The HTTP status that a rule names. 500 for the errors of stanzas that are none. */
+function statusIn(error: string): number {
+  const status = Number(error)
+  return Number.isInteger(status) && status >= 300 && status <= 599 ? status : 500
 }
 
 /** The bytes of an upload. @throws after the last one: WrongHash, or Cut if they are to end in the middle */

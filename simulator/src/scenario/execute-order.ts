@@ -57,6 +57,7 @@ export async function executeOrder(network: Network, order: Order): Promise<Orde
 }
 
 type ForAccount = Of<
+  | 'expire_media'
   | 'stanza'
   | 'cut'
   | 'stream_error'
@@ -72,6 +73,8 @@ type ForAccount = Of<
 async function executeForAccount(network: Network, order: ForAccount): Promise<void> {
   const account = network.getAccount(order.kind === 'write' ? order.to : order.account)
   switch (order.kind) {
+    case 'expire_media':
+      return network.media.expireFilesOf(account.phone)
     case 'stanza':
       account.client?.send(nodeOf(order.stanza))
       return

@@ -34,6 +34,8 @@ export type Order =
   | { kind: 'media_retries'; answer: MediaRetryAnswer }
   /** Authorizations for uploads that clients hold are refused with 401 from now on. */
   | { kind: 'expire_media_auth' }
+  /** The files that the account's client and contacts have uploaded can no longer be downloaded (410). Phones keep them. */
+  | { kind: 'expire_media'; account: string }
   /** Look-ups of `number` return another number, or none. */
   | { kind: 'look_up'; number: string; finds: string | null }
   /**

@@ -67,6 +67,7 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
   phone_copies: [{}],
   media_retries: [{ answer: oneOf(...MEDIA_RETRY_ANSWERS) }],
   expire_media_auth: [{}],
+  expire_media: [{ account: isNumber }],
   look_up: [{ number: isNumber, finds: value => value === null || isNumber(value) }],
   restrict: [
     { account: isNumber, seconds: value => value === null || count(value) },

@@ -48,6 +48,7 @@ describe('an upload', () => {
   it.each<[string, Action]>([
     ['is refused', { error: '403' }],
     ['finds the host broken', { error: '507' }],
+    ['meets the error of a stanza', { error: '42' }],
     ['is cut in the middle', 'cut'],
     ['gets no answer, because the connection is lost', 'cut_after'],
     ['is altered on its way', 'garble'],
@@ -144,8 +145,7 @@ describe('the phone, asked to upload a file again,', () => {
     const { simulator, client } = await startLinked()
     const message = await receiveFile(simulator, client)
     const { directPath } = fileOf(message)
-    const when = { stanza: 'download', attrs: { path: directPath! } }
-    await simulator.misbehave({ kind: 'rule', rule: { when, do: { error: '410' } } })
+    await simulator.misbehave({ kind: 'expire_media', account: client.phone })
     await expect(download(message)).rejects.toMatchObject({ output: { statusCode: 410 } })
     // Without a known media host Baileys assumes that the new path is on WhatsApp's.
     await client.sock.refreshMediaConn()
@@ -270,6 +270,7 @@ describe('the media host', () => {
     expect(await status(url!, { method: 'DELETE' })).toBe(405)
     expect(await status(path + token, post)).toBe(400)
     expect(await status(`${path}other`, post)).toBe(400)
+    expect(await status(path + token, { method: 'POST' })).toBe(400)
     expect(await status((path + token).replace('image', 'nonsense'), post)).toBe(404)
     expect(await status(`https://${host}/mms/image/${token}?auth=1.9999999999.x&token=${token}`, post)).toBe(401)
   })
