@@ -21,6 +21,7 @@ const STORE = [
   'src/store/instances/instances.ts',
   'src/store/leases/leases.ts',
   'src/store/leases/renewal.ts',
+  'src/store/media/media.ts',
   'src/store/messages/messages.ts',
   'src/store/numbers/numbers.ts',
   'src/store/retention/retention.ts',
@@ -51,6 +52,7 @@ export const MODULES: readonly Module[] = [
       'src/instances',
       'src/keys.ts',
       'src/kit',
+      'src/media',
       'src/ops',
       'src/program-files.ts',
       'src/sandbox',
@@ -193,6 +195,22 @@ export const MODULES: readonly Module[] = [
     path: 'src/alerts',
     modules: ['src/domain', 'src/kit', 'src/webhooks/posting/post.ts', 'src/webhooks/posting/signature.ts', ...STORE],
     packages: ['node:crypto', 'node:fs/promises', 'node:timers/promises', 'nodemailer', 'pino'],
+  },
+  // The files of messages: takes them in, keeps them in a folder or a bucket, hands them out and removes them.
+  {
+    path: 'src/media',
+    modules: ['src/domain', 'src/kit', ...STORE],
+    packages: [
+      '@aws-sdk/client-s3',
+      '@aws-sdk/lib-storage',
+      'file-type',
+      'node:crypto',
+      'node:fs/promises',
+      'node:path',
+      'node:stream',
+      'node:timers/promises',
+      'pino',
+    ],
   },
   { path: 'src/instances', modules: ['src/domain', 'src/kit', ...STORE], packages: ['pino'] },
   {

@@ -111,6 +111,16 @@ export function newAlertTargetId(): string {
   return `tgt_${randomCharacters(SHORT_CHARACTERS)}`
 }
 
+/** Of a file's facts. Callers know it. */
+export function newMediaId(now: number): string {
+  return `med_${timeOrderedId(now)}`
+}
+
+/** Of the stored bytes. They are kept under this name, and callers do not know it. */
+export function newMediaFileId(now: number): string {
+  return `file_${timeOrderedId(now)}`
+}
+
 /** Sorts after every ID created before `at` and before every later one. */
 export function firstMessageId(at: number): MessageId {
   return `msg_${timeCharacters(at)}`

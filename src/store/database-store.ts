@@ -26,6 +26,7 @@ import { StoredEvents } from './events/stored-events.ts'
 import { LocalHints } from './hints.ts'
 import { StoredInstances } from './instances/stored-instances.ts'
 import { StoredLeases } from './leases/stored-leases.ts'
+import { StoredMedia } from './media/stored-media.ts'
 import { Progress } from './messages/progress.ts'
 import { StoredMessages } from './messages/stored-messages.ts'
 import { StoredNumbers } from './numbers/stored-numbers.ts'
@@ -46,6 +47,7 @@ export class DatabaseStore implements Store {
   readonly apiKeys
   readonly connections
   readonly messages
+  readonly media
   readonly events
   readonly endpoints
   readonly deliveries
@@ -113,6 +115,7 @@ export class DatabaseStore implements Store {
     this.apiKeys = new StoredApiKeys(core, forget)
     this.connections = new StoredConnections(core, recorder)
     this.messages = new StoredMessages(core, new Progress(statements, recorder))
+    this.media = new StoredMedia(core)
     this.events = new StoredEvents(core, recorder)
     this.endpoints = new StoredEndpoints(core)
     this.deliveries = new StoredDeliveries(core)

@@ -61,8 +61,9 @@ async function openOnSqlite({ dataDir, ratePerMinute, observer }: StoreOptions, 
     const db = new Kysely<Database>({ dialect: new TransactionalSqliteDialect({ database: openSqlite(path) }) })
     try {
       await migrate(db, 'sqlite', new KeyCheck(sealing))
-      // The lock guarantees that no other process is left that could hold a lease.
+      // The lock guarantees that no other process is left that could hold a lease or write a file.
       await db.updateTable('leases').set({ owner: null, lease_until: 0 }).where('owner', 'is not', null).execute()
+      await db.updateTable('media_files').set({ due_at: 0 }).where('state', '=', 'writing').execute()
       await db.deleteFrom('nodes').execute()
     } finally {
       await db.destroy()

@@ -12,6 +12,7 @@ import { feedContract } from './promises/feed.ts'
 import { incomingContract } from './promises/incoming.ts'
 import { instancesContract } from './promises/instances.ts'
 import { keepingContract } from './promises/keeping.ts'
+import { mediaContract } from './promises/media.ts'
 import { openingContract } from './promises/opening.ts'
 import { ownershipContract } from './promises/ownership.ts'
 import { alertsContract } from './promises/panel/alerts.ts'
@@ -38,6 +39,7 @@ export function storeContract(createHarness: CreateHarness): void {
   eventsContract(createHarness)
   feedContract(createHarness)
   incomingContract(createHarness)
+  mediaContract(createHarness)
   deliveriesContract(createHarness)
   endpointsContract(createHarness)
   ownershipContract(createHarness)

@@ -3,7 +3,14 @@ import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Backend } from '../engine/backend.ts'
 import type { RowsStatement, Statement, Statements } from '../engine/statement.ts'
-import { ALERTS_SCOPE, alertAddressPlace, credentialPlace, endpointSecretPlace, type Sealing } from './sealing.ts'
+import {
+  ALERTS_SCOPE,
+  alertAddressPlace,
+  credentialPlace,
+  endpointSecretPlace,
+  mediaKeyPlace,
+  type Sealing,
+} from './sealing.ts'
 
 /** Rows in one commit. */
 const STEP = 500
@@ -64,6 +71,7 @@ export class Resealing {
     await this.#resealInstances(total)
     await this.#resealEndpoints(total)
     await this.#resealCredentials(total)
+    await this.#resealMediaKeys(total)
     await this.#resealAlertTargets(total)
     return { values: this.#done, unreadable: this.#unreadable }
   }
@@ -72,7 +80,7 @@ export class Resealing {
     const { db } = this.#statements
     const count = sql<{ total: number }>`
       select (select count(*) from instances) + (select count(*) from endpoints) + (select count(*) from credentials)
-        + (select count(*) from alert_targets) as total`
+        + (select count(*) from media_files) + (select count(*) from alert_targets) as total`
     const [row] = await this.#backend.reader.query<{ total: number }>({ compile: () => count.compile(db) })
     return Number(row?.total ?? 0)
   }
@@ -151,6 +159,26 @@ export class Resealing {
       value: this.#reseal(row.instance_id, credentialPlace(row.instance_id, row.type, row.id), row.value),
     })
     await this.#walk(page, { instance_id: '', type: '', id: '' }, update, reseal, total)
+  }
+
+  /** The files themselves stay as they are. */
+  async #resealMediaKeys(total: number): Promise<void> {
+    const { db } = this.#statements
+    const page = this.#statements.one((after: { instance_id: string; id: string }) =>
+      db
+        .selectFrom('media_files')
+        .select(['instance_id', 'id', 'sealed_key'])
+        .where(eb => eb(eb.refTuple('instance_id', 'id'), '>', eb.tuple(after.instance_id, after.id)))
+        .orderBy('instance_id')
+        .orderBy('id')
+        .limit(STEP),
+    )
+    const update = this.#statements.update('media_files', { instance_id: 'text', id: 'text' }, { sealed_key: 'blob' })
+    const reseal = (row: { instance_id: string; id: string; sealed_key: Uint8Array }) => ({
+      ...row,
+      sealed_key: this.#reseal(row.instance_id, mediaKeyPlace(row.instance_id, row.id), row.sealed_key),
+    })
+    await this.#walk(page, { instance_id: '', id: '' }, update, reseal, total)
   }
 
   async #resealAlertTargets(total: number): Promise<void> {

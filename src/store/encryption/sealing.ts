@@ -76,6 +76,10 @@ export function credentialPlace(instanceId: InstanceId, type: string, id: string
   return `credentials:${instanceId}:${type}:${id}`
 }
 
+export function mediaKeyPlace(instanceId: InstanceId, fileId: string): string {
+  return `media_files:${instanceId}:${fileId}:sealed_key`
+}
+
 /** The scope of the targets' addresses. Alerts belong to no instance. */
 export const ALERTS_SCOPE = 'alerts'
 

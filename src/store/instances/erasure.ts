@@ -27,10 +27,11 @@ const TABLES = {
   sandbox_records: ['instance_id', 'key'],
   phone_orders: ['instance_id', 'id'],
   api_keys: ['instance_id', 'id'],
+  media: ['instance_id', 'id'],
 } as const satisfies { [T in Exclude<TableOfInstances, OtherTable>]: readonly (keyof Database[T])[] }
 
-/** Erased last. Of `deliveries` no row is left by then. */
-type OtherTable = 'deliveries' | 'rate_windows' | 'connections' | 'leases'
+/** Erased last. Of `deliveries` and `media_files` no row is left by then. */
+type OtherTable = 'deliveries' | 'media_files' | 'media_usage' | 'rate_windows' | 'connections' | 'leases'
 
 type TableOfInstances = {
   [T in keyof Database]: 'instance_id' extends keyof Database[T] ? T : never
@@ -48,7 +49,7 @@ export class Erasure {
     this.#step = fencedOneByOne('instances.erase', (tx, { lease }: { lease: Lease }) => this.#erase(tx, lease))
   }
 
-  /** Returns false, and erases nothing, unless the instance is deleted and has no queued message or unfinished delivery. */
+  /** Returns false, and erases nothing, unless the instance is deleted and has no queued message, unfinished delivery or file. */
   async erase(lease: Lease): Promise<boolean> {
     let step: Step
     do step = await this.#core.write(this.#step, { lease })
@@ -77,6 +78,7 @@ export class Erasure {
     }
     const { db, dialect } = this.#core.statements
     if (dialect.isShared) await tx.query(db.deleteFrom('rate_windows').where('instance_id', '=', instanceId))
+    await tx.query(db.deleteFrom('media_usage').where('instance_id', '=', instanceId))
     await tx.query(db.deleteFrom('connections').where('instance_id', '=', instanceId))
     await tx.query(db.deleteFrom('leases').where('instance_id', '=', instanceId))
     await tx.query(db.deleteFrom('instances').where('id', '=', instanceId))
@@ -105,6 +107,13 @@ export class Erasure {
           not(
             exists(
               selectFrom('deliveries').select('deliveries.event_id').where('deliveries.instance_id', '=', instanceId),
+            ),
+          ),
+        )
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('media_files').select('media_files.id').where('media_files.instance_id', '=', instanceId),
             ),
           ),
         ),

@@ -12,11 +12,22 @@ const NEW = new Uint8Array(32).fill(8)
 const THIRD = new Uint8Array(32).fill(9)
 const CREDENTIALS = 1_100
 const NOW = 1_000
+const MEDIA_FILE = { fileId: 'file_1' }
+const MEDIUM = {
+  id: 'med_1',
+  mimetype: 'image/png',
+  size: 1,
+  sha256: new Uint8Array(32),
+  filename: null,
+  expiresAt: 1e15,
+  quotaBytes: 1,
+}
 
 export function rotationContract(createHarness: CreateHarness): void {
   describe('rotation of the master key', () => {
     let harness: StoreHarness
     let lease: Lease
+    const mediaKey = randomBytes(32)
     let secrets: { current: string; previous: string | null }
     const values = new Map(Array.from({ length: CREDENTIALS }, (_, index) => [`${index}`, randomBytes(index % 70)]))
 
@@ -35,6 +46,8 @@ export function rotationContract(createHarness: CreateHarness): void {
         lease,
         [...values].map(([id, value]) => ({ type: 'session', id, value })),
       )
+      await store.media.begin({ ...MEDIA_FILE, instanceId: lease.instanceId, key: mediaKey, size: 1, quotaBytes: 1 })
+      await store.media.finish({ ...MEDIA_FILE, instanceId: lease.instanceId, ...MEDIUM }, NOW)
       await store.leases.release(lease)
       await store.close()
     })
@@ -58,6 +71,8 @@ export function rotationContract(createHarness: CreateHarness): void {
         expect(await findSecrets(store, lease.instanceId, NOW)).toEqual(secrets)
         const found = await store.credentials.get(lease.instanceId, 'session', [...values.keys()])
         expect(found.size).toBe(CREDENTIALS)
+        const medium = await store.media.find(lease.instanceId, MEDIUM.id)
+        expect(medium?.kind === 'stored' && Buffer.from(medium.key).equals(mediaKey)).toBe(true)
         for (const [id, value] of values) expect(Buffer.from(found.get(id)!).equals(value)).toBe(true)
       } finally {
         await store.close()
@@ -67,9 +82,9 @@ export function rotationContract(createHarness: CreateHarness): void {
     test('re-encrypts secrets and credentials under the new key, so the old one opens nothing', async () => {
       const reported: [number, number][] = []
       const outcome = await rotate({ onProgress: (done, total) => reported.push([done, total]) })
-      expect(outcome).toEqual({ kind: 'rotated', values: CREDENTIALS + 1, unreadable: 0 })
-      expect(reported[0]).toEqual([0, CREDENTIALS + 1])
-      expect(reported.at(-1)).toEqual([CREDENTIALS + 1, CREDENTIALS + 1])
+      expect(outcome).toEqual({ kind: 'rotated', values: CREDENTIALS + 2, unreadable: 0 })
+      expect(reported[0]).toEqual([0, CREDENTIALS + 2])
+      expect(reported.at(-1)).toEqual([CREDENTIALS + 2, CREDENTIALS + 2])
       await expect(harness.open({ masterKey: OLD })).rejects.toThrow(WrongMasterKey)
       await expectAllUnder(NEW)
     })

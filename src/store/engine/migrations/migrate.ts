@@ -26,6 +26,7 @@ import { apiKeys } from './steps/0050-api-keys.ts'
 import { audit } from './steps/0051-audit.ts'
 import { accounts } from './steps/0052-accounts.ts'
 import { alertsTables } from './steps/0060-alerts.ts'
+import { mediaTables } from './steps/0070-media.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
 
@@ -51,6 +52,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0051-audit': audit,
   '0052-accounts': accounts,
   '0060-alerts': alertsTables,
+  '0070-media': mediaTables,
 }
 
 /**

@@ -13,6 +13,7 @@ import type {
   LeasesTable,
   RateWindowsTable,
 } from './instances.ts'
+import type { MediaFilesTable, MediaTable, MediaUsageTable } from './media.ts'
 import type { IdempotencyKeysTable, IncomingMessagesTable, MessagesTable, NumbersTable } from './messages.ts'
 import type { NodesTable } from './nodes.ts'
 import type { PanelSessionsTable } from './panel.ts'
@@ -47,6 +48,9 @@ export interface Database {
   deliveries: DeliveriesTable
   finished_deliveries: FinishedDeliveriesTable
   attempts: AttemptsTable
+  media: MediaTable
+  media_files: MediaFilesTable
+  media_usage: MediaUsageTable
   credentials: CredentialsTable
   sandbox_records: SandboxRecordsTable
   phone_orders: PhoneOrdersTable

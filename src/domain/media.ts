@@ -1,0 +1,89 @@
+const MIB = 1_048_576
+const MAX_IMAGE_BYTES = 16 * MIB
+const MAX_AUDIO_OR_VIDEO_BYTES = 64 * MIB
+
+/** The largest file of any type. */
+export const MAX_MEDIA_BYTES = 100 * MIB
+
+export const MAX_FILENAME_LENGTH = 255
+
+/** The type of a file that is nothing else. */
+export const UNKNOWN_TYPE = 'application/octet-stream'
+
+/** Why the bytes of a medium are not there any more: its time was over, or somebody erased it. */
+export type GoneReason = 'expired' | 'erased'
+
+/** Where the files are. */
+export type MediaPlace =
+  | { kind: 'folder'; path: string }
+  | {
+      kind: 'bucket'
+      bucket: string
+      /** Before every name; empty or ending in a slash. */
+      prefix: string
+      /** Null: Amazon's. */
+      endpoint: string | null
+      /** Null: `AWS_REGION`. */
+      region: string | null
+    }
+
+/** The facts about a file that was uploaded. */
+export interface Media {
+  id: string
+  mimetype: string
+  /** Bytes. */
+  size: number
+  sha256: Uint8Array
+  filename: string | null
+  expiresAt: number
+}
+
+/** Bytes of a file, both ends included. */
+export interface ByteRange {
+  from: number
+  to: number
+}
+
+/** How large a file of this type may be, in bytes. */
+export function maxBytesOf(mimetype: string): number {
+  if (mimetype.startsWith('image/')) return MAX_IMAGE_BYTES
+  return /^(audio|video)\//.test(mimetype) ? MAX_AUDIO_OR_VIDEO_BYTES : MAX_MEDIA_BYTES
+}
+
+/** `image/png` of `Image/PNG; charset=x`. Null unless it names a type. */
+export function parseMimetype(text: string): string | null {
+  const [, type] = /^\s*([\w.+-]{1,60}\/[\w.+-]{1,90})\s*(?:;|$)/.exec(text) ?? []
+  return type?.toLowerCase() ?? null
+}
+
+/** Containers of many document formats. */
+const CONTAINERS: ReadonlySet<string> = new Set(['application/zip', 'application/x-cfb', 'application/xml'])
+
+/**
+ * The type of a file: what its content says. If the content does not say it exactly, the caller is believed, unless it claims
+ * a picture, audio or video, which the content would have revealed.
+ */
+export function typeOf(detected: string | null, declared: string | null): string {
+  if (detected !== null && !CONTAINERS.has(detected)) return detected
+  const isClaimed = declared !== null && !/^(image|audio|video)\//.test(declared)
+  return isClaimed ? declared : (detected ?? UNKNOWN_TYPE)
+}
+
+/** Control characters, and those that reorder text and so can hide an extension. */
+const MISLEADING = /[\p{Cc}\p{Zl}\p{Zp}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\uFEFF\uFFFD]/gu
+
+/** The last part of a path, without misleading characters, at most 255 characters; null if nothing is left. */
+export function cleanFilename(name: string): string | null {
+  const last = name.toWellFormed().split(/[\\/]/).at(-1) ?? ''
+  const characters = Array.from(last.replaceAll(MISLEADING, '').trim())
+  const clean = shorten(characters)
+  return clean === '' || clean === '.' || clean === '..' ? null : clean
+}
+
+/** Keeps the extension. */
+function shorten(characters: readonly string[]): string {
+  if (characters.length <= MAX_FILENAME_LENGTH) return characters.join('')
+  const name = characters.join('')
+  const [extension = ''] = /\.[A-Za-z0-9]{1,16}$/.exec(name) ?? []
+  return characters.slice(0, MAX_FILENAME_LENGTH - extension.length).join('') + extension
+}

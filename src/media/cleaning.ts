@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { MediaRows } from '../store/media/media.ts'
+import { nameOf } from './media-library.ts'
+import type { MediaStorage } from './storage/storage.ts'
+
+const ROUND_EVERY_MS = 60_000
+const FIRST_ROUND_AFTER_MS = 5_000
+const FILES_AT_ONCE = 20
+
+export interface CleaningOptions {
+  rows: MediaRows
+  storage: MediaStorage
+  /** How long it is remembered why a medium is gone. */
+  keepGoneMs: number
+  logger: Logger
+  now: () => number
+  roundEveryMs?: number
+}
+
+/** Removes files from the storage: claim, remove, record. Any number of nodes can do it at once. */
+export interface Cleaning {
+  /** There may be files to remove. Returns at once. */
+  wake(): void
+  stop(): Promise<void>
+}
+
+/** If a file cannot be removed, it is tried again a minute later. */
+export function startCleaning(options: CleaningOptions): Cleaning {
+  const { logger, roundEveryMs = ROUND_EVERY_MS } = options
+  const stopping = new AbortController()
+  let woken = Promise.withResolvers<void>()
+
+  async function rounds(): Promise<void> {
+    for (let pauseMs = Math.min(FIRST_ROUND_AFTER_MS, roundEveryMs); !stopping.signal.aborted; pauseMs = roundEveryMs) {
+      await Promise.race([sleep(pauseMs, undefined, { signal: stopping.signal, ref: false }), woken.promise])
+      woken = Promise.withResolvers()
+      await clean(options, stopping.signal).catch(error => {
+        if (!stopping.signal.aborted) logger.warn({ err: error }, 'media.cleaning_failed')
+      })
+    }
+  }
+
+  const ended = rounds().catch(() => undefined)
+  return {
+    wake: () => woken.resolve(),
+    async stop() {
+      stopping.abort()
+      await ended
+    },
+  }
+}
+
+/** One round: everything that is due now. */
+export async function clean(
+  { rows, storage, keepGoneMs, logger, now }: CleaningOptions,
+  signal?: AbortSignal,
+): Promise<void> {
+  while (!signal?.aborted && (await rows.expire(now(), now() - keepGoneMs)) > 0);
+  for (;;) {
+    const doomed = signal?.aborted ? [] : await rows.claimDoomed(FILES_AT_ONCE)
+    if (doomed.length === 0) return
+    for (const file of doomed) {
+      try {
+        await storage.remove(nameOf(file))
+        await rows.forget(file)
+      } catch (error) {
+        logger.warn({ ...file, err: error }, 'media.remove_failed')
+      }
+    }
+  }
+}

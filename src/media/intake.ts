@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto'
+import { fileTypeFromBuffer } from 'file-type'
+import { MAX_MEDIA_BYTES, maxBytesOf, parseMimetype, typeOf } from '../domain/media.ts'
+import { Refusal } from '../domain/refusal.ts'
+
+/** How much of a file shows its type. */
+const HEAD_BYTES = 65_536
+const MIB = 1_048_576
+
+/** Passes the bytes of a file on, and learns its type, size and hash from them. */
+export class Intake {
+  readonly #hash = createHash('sha256')
+  readonly #declaredType: string | null
+  readonly #onBytes: (count: number) => void
+  #mimetype: string | null = null
+  #size = 0
+
+  /** @param declaredType of the caller's `Content-Type` */
+  constructor(declaredType: string | null, onBytes: (count: number) => void) {
+    this.#declaredType = declaredType === null ? null : parseMimetype(declaredType)
+    this.#onBytes = onBytes
+  }
+
+  /** @throws Refusal if the file is larger than one of its type may be, or empty */
+  async *pass(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    const head: Uint8Array[] = []
+    for await (const part of bytes) {
+      this.#size += part.length
+      this.#hash.update(part)
+      this.#onBytes(part.length)
+      refuseLarge(this.#size, this.#mimetype)
+      if (this.#mimetype === null) {
+        head.push(part)
+        if (this.#size < HEAD_BYTES) continue
+        yield* await this.#recognize(head)
+      } else yield part
+    }
+    if (this.#size === 0) throw new Refusal('invalid_request', 'The body is empty: send the bytes of the file.')
+    if (this.#mimetype === null) yield* await this.#recognize(head)
+  }
+
+  /** Of the complete file. */
+  finish(): { mimetype: string; size: number; sha256: Uint8Array } {
+    return { mimetype: this.#mimetype!, size: this.#size, sha256: this.#hash.digest() }
+  }
+
+  async #recognize(head: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
+    this.#mimetype = typeOf(await detectType(Buffer.concat(head)), this.#declaredType)
+    refuseLarge(this.#size, this.#mimetype)
+    return head
+  }
+}
+
+/** @param mimetype null while it is unknown */
+export function refuseLarge(size: number, mimetype: string | null): void {
+  const most = mimetype === null ? MAX_MEDIA_BYTES : maxBytesOf(mimetype)
+  if (size <= most) return
+  const subject = mimetype === null ? 'A file' : `A file of type ${mimetype}`
+  throw new Refusal('media_too_large', `${subject} may have at most ${most / MIB} MiB.`)
+}
+
+/** Null if the content does not show it. Whatever a file contains, it is not the service's fault. */
+async function detectType(head: Uint8Array): Promise<string | null> {
+  try {
+    return (await fileTypeFromBuffer(head))?.mime ?? null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,45 @@
+import { Refusal } from '../../domain/refusal.ts'
+
+const WINDOW_MS = 30_000
+/** 10 KB/s. */
+const LEAST_BYTES_PER_MS = 10
+
+/**
+ * Passes bytes on. Ends if fewer than 10 KB/s arrive in 30 s of waiting for them; the time that the reader takes does not count.
+ * Leaves the source open, so that the caller of a refused upload can be answered.
+ * @throws Refusal also if the source fails
+ */
+export async function* refuseSlow(source: AsyncIterable<Uint8Array>, windowMs = WINDOW_MS): AsyncGenerator<Uint8Array> {
+  const iterator = source[Symbol.asyncIterator]()
+  let waitedMs = 0
+  let arrived = 0
+  let asked = iterator.next()
+  for (;;) {
+    const waitingSince = performance.now()
+    const next = await settleWithin(asked, windowMs - waitedMs)
+    waitedMs += performance.now() - waitingSince
+    if (next?.done) return
+    arrived += next?.value.length ?? 0
+    if (next === null || waitedMs >= windowMs) {
+      if (arrived < windowMs * LEAST_BYTES_PER_MS) throw new Refusal('request_timeout', 'The upload is too slow.')
+      waitedMs = 0
+      arrived = 0
+    }
+    if (next === null) continue
+    yield next.value
+    asked = iterator.next()
+  }
+}
+
+/** Null after `limitMs`. */
+async function settleWithin<T>(work: Promise<T>, limitMs: number): Promise<T | null> {
+  const { promise, resolve } = Promise.withResolvers<null>()
+  const timer = setTimeout(() => resolve(null), Math.max(0, limitMs))
+  try {
+    return await Promise.race([work, promise])
+  } catch (error) {
+    throw new Refusal('request_timeout', `The upload ended early: ${(error as Error).message}`)
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import { type InstanceId, newMediaFileId, newMediaId } from '../domain/ids.ts'
+import type { ByteRange, GoneReason, Media } from '../domain/media.ts'
+import { Refusal } from '../domain/refusal.ts'
+import { StoreUnavailable } from '../store/errors.ts'
+import type { FileName, FoundMedia, MediaRows } from '../store/media/media.ts'
+import { DamagedFile, decryptFile, encryptFile, storedRange } from './chunks.ts'
+import { Intake, refuseLarge } from './intake.ts'
+import { refuseSlow } from './limits/pace.ts'
+import { type Transfer, Transfers } from './limits/transfers.ts'
+import type { MediaStorage } from './storage/storage.ts'
+
+const KEY_BYTES = 32
+const EXTEND_EVERY_MS = 60_000
+const RETRY_AFTER_SECONDS = 2
+
+const WHY_GONE: Readonly<Record<GoneReason, string>> = {
+  expired: 'The file was kept for its time and has been erased.',
+  erased: 'The file was erased on request.',
+}
+
+export interface MediaOptions {
+  rows: MediaRows
+  storage: MediaStorage
+  retentionMs: number
+  quotaBytes: number
+  bytesPerMinute: number
+  logger: Logger
+  now: () => number
+  /** There are files to remove. */
+  onDoomed: () => void
+}
+
+/** A file that a caller uploads. */
+export interface Upload {
+  bytes: AsyncIterable<Uint8Array>
+  /** The declared number of bytes; null if it is unknown. */
+  length: number | null
+  /** The declared type. The content decides. */
+  type: string | null
+  filename: string | null
+}
+
+/** A medium whose bytes are there. */
+export interface OpenedMedia {
+  media: Media
+  /** Resolves with the first bytes read. The caller reads to the end, or ends the iteration. @throws Refusal */
+  read(range: ByteRange): Promise<AsyncIterable<Uint8Array>>
+}
+
+/** Takes files in, hands them out and erases them. Expected failures are thrown as `Refusal`. */
+export class MediaLibrary {
+  readonly #options: MediaOptions
+  readonly #transfers: Transfers
+
+  constructor(options: MediaOptions) {
+    this.#options = options
+    this.#transfers = new Transfers(options.bytesPerMinute)
+  }
+
+  /** Resolves when the file and its row survive a power failure. */
+  async upload(instanceId: InstanceId, { bytes, length, type, filename }: Upload): Promise<Media> {
+    const { rows, quotaBytes, retentionMs, now } = this.#options
+    refuseLarge(length ?? 0, null)
+    using transfer = this.#transfers.begin('upload', instanceId, length ?? 0)
+    const file = { instanceId, fileId: newMediaFileId(now()) }
+    const key = randomBytes(KEY_BYTES)
+    const begun = await rows.begin({ ...file, key, size: length ?? 0, quotaBytes })
+    if (begun === 'no_instance') throw new Refusal('invalid_token')
+    if (begun === 'full') throw new Refusal('media_quota_exceeded')
+    try {
+      const intake = new Intake(type, count => transfer.count(count))
+      await this.#write(file, encryptFile(key, intake.pass(refuseSlow(bytes))))
+      const facts = { ...file, ...intake.finish(), id: newMediaId(now()), filename, quotaBytes }
+      const outcome = await rows.finish({ ...facts, expiresAt: now() + retentionMs }, now())
+      if (outcome.kind === 'full') throw new Refusal('media_quota_exceeded')
+      if (outcome.kind === 'given_up') throw unavailable('The upload was interrupted: repeat it.')
+      this.#options.onDoomed()
+      return outcome.media
+    } catch (error) {
+      // If this fails as well, the file is given up when it is due.
+      await rows.discard(file).then(this.#options.onDoomed, () => undefined)
+      throw this.#explained(error, file)
+    }
+  }
+
+  /** @throws Refusal if the instance has no such medium, or its bytes are gone */
+  async open(instanceId: InstanceId, id: string): Promise<OpenedMedia> {
+    const found = await this.#options.rows.find(instanceId, id)
+    if (found === null) throw new Refusal('media_not_found')
+    if (found.kind === 'gone') throw new Refusal('media_gone', WHY_GONE[found.reason])
+    return { media: found.media, read: range => this.#read(found, range) }
+  }
+
+  /** Resolves when it cannot be read any more. Its bytes are removed soon after. @throws Refusal */
+  async erase(instanceId: InstanceId, id: string): Promise<void> {
+    const { rows, now, onDoomed } = this.#options
+    if (await rows.erase(instanceId, id, now())) onDoomed()
+    else await this.open(instanceId, id)
+  }
+
+  async #write(file: FileName, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+    const { rows, storage } = this.#options
+    // If the row cannot be extended, `finish` finds out.
+    const timer = setInterval(() => void rows.extend(file).catch(() => undefined), EXTEND_EVERY_MS)
+    try {
+      await storage.write(nameOf(file), bytes)
+    } finally {
+      clearInterval(timer)
+    }
+  }
+
+  async #read(
+    { media, file, key }: FoundMedia & { kind: 'stored' },
+    range: ByteRange,
+  ): Promise<AsyncIterable<Uint8Array>> {
+    const { storage, logger } = this.#options
+    const length = range.to + 1 - range.from
+    const transfer = this.#transfers.begin('download', file.instanceId, length)
+    try {
+      const stored = await storage.read(nameOf(file), storedRange(range, media.size))
+      if (stored === null) {
+        logger.error({ ...file, mediaId: media.id }, 'media.file_missing')
+        throw new Refusal('media_gone', 'The file is missing in the storage: upload it again.')
+      }
+      const plain = decryptFile(key, stored, media.size, range)
+      const first = await plain.next()
+      return passOn(first, plain, transfer)
+    } catch (error) {
+      transfer[Symbol.dispose]()
+      throw this.#explained(error, file)
+    }
+  }
+
+  #explained(error: unknown, file: FileName): unknown {
+    if (error instanceof Refusal || error instanceof StoreUnavailable) return error
+    this.#options.logger.error({ ...file, err: error }, 'media.storage_failed')
+    if (error instanceof DamagedFile)
+      return new Refusal('media_gone', 'The file was damaged in the storage: upload it again.')
+    return unavailable('The storage of media cannot be used right now.')
+  }
+}
+
+export function nameOf({ instanceId, fileId }: FileName): string {
+  return `${instanceId}/${fileId}`
+}
+
+/** The first piece and the rest. Unlike a generator, it also ends the transfer if nothing was ever read from it. */
+function passOn(
+  first: IteratorResult<Uint8Array, void>,
+  rest: AsyncGenerator<Uint8Array, void>,
+  transfer: Transfer,
+): AsyncIterableIterator<Uint8Array> {
+  let read: IteratorResult<Uint8Array, void> | null = first
+  let ended = false
+  const end = async () => {
+    if (!ended) transfer[Symbol.dispose]()
+    ended = true
+    await rest.return()
+    return { done: true as const, value: undefined }
+  }
+  return {
+    [Symbol.asyncIterator]() {
+      return this
+    },
+    async next() {
+      try {
+        const next = read ?? (await rest.next())
+        read = null
+        if (next.done) return await end()
+        transfer.count(next.value.length)
+        return next
+      } catch (error) {
+        await end()
+        throw error
+      }
+    },
+    return: end,
+  }
+}
+
+function unavailable(message: string): Refusal {
+  return new Refusal('service_unavailable', message, { retryAfterSeconds: RETRY_AFTER_SECONDS })
+}

@@ -1,0 +1,88 @@
+import { type FileHandle, mkdir, open, rename, rm, rmdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { ByteRange } from '../../domain/media.ts'
+import type { MediaStorage } from './storage.ts'
+
+const PRIVATE_FOLDER = 0o700
+const PRIVATE_FILE = 0o600
+/** `remove` may remove an empty folder between its creation and the first file in it. */
+const MAX_TRIES = 5
+
+/** Files in a folder: `<root>/<instance>/<file>`. A file that is being written is called `<file>.partial`. */
+export class FolderStorage implements MediaStorage {
+  readonly #root: string
+
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  async write(name: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+    const path = join(this.#root, name)
+    const partial = partialOf(path)
+    const file = await this.#create(partial)
+    try {
+      try {
+        for await (const part of bytes) await writeAll(file, part)
+        await file.sync()
+      } finally {
+        await file.close()
+      }
+      await rename(partial, path)
+      await syncFolder(dirname(path))
+    } catch (error) {
+      await rm(partial, { force: true }).catch(() => undefined)
+      throw error
+    }
+  }
+
+  async read(name: string, { from, to }: ByteRange): Promise<AsyncIterable<Uint8Array> | null> {
+    const file = await open(join(this.#root, name), 'r').catch(nullIfMissing)
+    return file?.createReadStream({ start: from, end: to }) ?? null
+  }
+
+  async remove(name: string): Promise<void> {
+    const path = join(this.#root, name)
+    const folder = dirname(path)
+    for (const each of [partialOf(path), path]) await rm(each, { force: true })
+    const isThere = await syncFolder(folder).then(() => true, nullIfMissing)
+    // Fails unless it is empty.
+    if (isThere) await rmdir(folder).catch(() => undefined)
+  }
+
+  async close(): Promise<void> {}
+
+  async #create(path: string): Promise<FileHandle> {
+    const folder = dirname(path)
+    for (let tries = 1; ; tries += 1) {
+      const created = await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER })
+      if (created !== undefined) await syncFolder(dirname(folder)).catch(nullIfMissing)
+      const file = await open(path, 'wx', PRIVATE_FILE).catch(nullIfMissing)
+      if (file !== null) return file
+      if (tries === MAX_TRIES) throw new Error(`The folder of ${path} disappears again and again.`)
+    }
+  }
+}
+
+function partialOf(path: string): string {
+  return `${path}.partial`
+}
+
+/** A write may store fewer bytes than it is given. */
+async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let from = 0; from < bytes.length; ) from += (await file.write(bytes, from)).bytesWritten
+}
+
+/** Makes the entries of a folder survive a power failure. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+function nullIfMissing(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null
+  throw error
+}

@@ -1,0 +1,78 @@
+import type { InstanceId } from '../../domain/ids.ts'
+import type { GoneReason, Media } from '../../domain/media.ts'
+
+/** A file in the storage. */
+export interface FileName {
+  instanceId: InstanceId
+  fileId: string
+}
+
+export interface NewFile extends FileName {
+  /** 32 bytes. Encrypts the file; stored encrypted under the instance's key. */
+  key: Uint8Array
+  /** What is reserved of the quota, in bytes: the declared size, 0 if unknown. */
+  size: number
+  quotaBytes: number
+}
+
+export interface FinishedFile extends FileName {
+  /** For a new medium. */
+  id: string
+  mimetype: string
+  size: number
+  sha256: Uint8Array
+  /** Null keeps the name of an earlier upload. */
+  filename: string | null
+  expiresAt: number
+  quotaBytes: number
+}
+
+/** `bytes`: where they are, and their key. `gone`: why there are none. */
+export type FoundMedia =
+  | { kind: 'stored'; media: Media; file: FileName; key: Uint8Array }
+  | { kind: 'gone'; reason: GoneReason }
+
+export type FinishOutcome =
+  | { kind: 'stored'; media: Media }
+  /** The bytes would exceed the quota. */
+  | { kind: 'full' }
+  /** It took too long, or the instance was deleted, and the file is being removed. */
+  | { kind: 'given_up' }
+
+/**
+ * The facts about media, and which files the storage holds. A file has a row from before its first byte until after its last
+ * one, so a crash leaves no file that no row names:
+ *
+ * | killed … | leaves |
+ * |---|---|
+ * | before `begin` | nothing |
+ * | after it, while the bytes are written, or before `finish` | a file that is `writing`: `claimDoomed` returns it when it is due |
+ * | after `finish` | the medium |
+ * | after bytes were declared gone, before `forget` | a file that is `removing`: `claimDoomed` returns it |
+ */
+export interface MediaRows {
+  /** Announces a file. `full`: the declared size exceeds the quota, and no file of just this size is known. */
+  begin(file: NewFile): Promise<'begun' | 'full' | 'no_instance'>
+  /** The file is still being written. False if it was given up. Once a minute is often enough. */
+  extend(file: FileName): Promise<boolean>
+  /**
+   * The file is complete in the storage. If the instance has the same content already, that medium gets this file, keeps its ID
+   * and expires later.
+   */
+  finish(file: FinishedFile, now: number): Promise<FinishOutcome>
+  /** The file is not needed: it is to be removed now. Does nothing if it is `stored`, because its `finish` was committed. */
+  discard(file: FileName): Promise<void>
+  /** Null if the instance has no such medium. */
+  find(instanceId: InstanceId, id: string): Promise<FoundMedia | null>
+  /** Declares the bytes gone. False if the instance has no such medium, or its bytes are gone already. */
+  erase(instanceId: InstanceId, id: string, now: number): Promise<boolean>
+  /**
+   * Declares the bytes gone of a limited number of media that have expired or whose instance is deleted, and forgets media that
+   * went before `goneBefore`. @returns how many
+   */
+  expire(now: number, goneBefore: number): Promise<number>
+  /** Files to remove: those that are not needed, and those whose writer is gone. Each is returned again after a minute, until `forget`. */
+  claimDoomed(limit: number): Promise<FileName[]>
+  /** The file is not in the storage any more. */
+  forget(file: FileName): Promise<void>
+}

@@ -1,0 +1,343 @@
+import { sql } from 'kysely'
+import type { InstanceId } from '../../domain/ids.ts'
+import type { GoneReason, Media } from '../../domain/media.ts'
+import { mediaKeyPlace } from '../encryption/sealing.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Core } from '../engine/core.ts'
+import { oneByOne } from '../engine/operation.ts'
+import type { MediaFileState } from '../engine/schema/media.ts'
+import type { Statements } from '../engine/statement.ts'
+import type { FileName, FinishedFile, FinishOutcome, FoundMedia, MediaRows, NewFile } from './media.ts'
+
+/** A file that nobody has extended for so long is given up. */
+const WRITER_GONE_AFTER_MS = 5 * 60_000
+const REMOVE_AGAIN_AFTER_MS = 60_000
+/** Media in one commit. */
+const STEP = 50
+
+type NewRow = NewFile & { sealedKey: Uint8Array }
+
+export class StoredMedia implements MediaRows {
+  readonly #core: Core
+  readonly #operations
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#operations = operations(core.statements)
+  }
+
+  begin(file: NewFile): Promise<'begun' | 'full' | 'no_instance'> {
+    const sealedKey = this.#core.sealing.seal(file.instanceId, placeOf(file), file.key)
+    return this.#core.write(this.#operations.begin, { ...file, sealedKey })
+  }
+
+  extend(file: FileName): Promise<boolean> {
+    return this.#core.write(this.#operations.extend, file)
+  }
+
+  finish(file: FinishedFile, now: number): Promise<FinishOutcome> {
+    return this.#core.write(this.#operations.finish, { ...file, now })
+  }
+
+  discard(file: FileName): Promise<void> {
+    return this.#core.write(this.#operations.discard, file)
+  }
+
+  async find(instanceId: InstanceId, id: string): Promise<FoundMedia | null> {
+    const { db } = this.#core.statements
+    const [row] = await this.#core.reader.query(
+      db
+        .selectFrom('media as m')
+        .leftJoin('media_files as f', join =>
+          join.onRef('f.instance_id', '=', 'm.instance_id').onRef('f.id', '=', 'm.file_id'),
+        )
+        .select(['m.id', 'm.mimetype', 'm.size', 'm.sha256', 'm.filename', 'm.expires_at', 'm.gone_reason'])
+        .select(['f.id as file_id', 'f.sealed_key'])
+        .where('m.instance_id', '=', instanceId)
+        .where('m.id', '=', id),
+    )
+    if (row === undefined) return null
+    const { file_id: fileId, sealed_key: sealedKey, sha256, gone_reason } = row
+    if (fileId === null || sealedKey === null || sha256 === null)
+      return { kind: 'gone', reason: gone_reason ?? 'erased' }
+    const file = { instanceId, fileId }
+    const key = this.#core.sealing.open(instanceId, placeOf(file), sealedKey)
+    return { kind: 'stored', media: toMedia({ ...row, sha256 }), file, key }
+  }
+
+  erase(instanceId: InstanceId, id: string, now: number): Promise<boolean> {
+    return this.#core.write(this.#operations.erase, { instanceId, id, now })
+  }
+
+  expire(now: number, goneBefore: number): Promise<number> {
+    return this.#core.write(this.#operations.expire, { now, goneBefore })
+  }
+
+  claimDoomed(limit: number): Promise<FileName[]> {
+    return this.#core.write(this.#operations.claimDoomed, { limit })
+  }
+
+  forget(file: FileName): Promise<void> {
+    return this.#core.write(this.#operations.forget, file)
+  }
+}
+
+function placeOf({ instanceId, fileId }: FileName): string {
+  return mediaKeyPlace(instanceId, fileId)
+}
+
+interface MediaRow {
+  id: string
+  mimetype: string
+  size: number
+  sha256: Uint8Array
+  filename: string | null
+  expires_at: number
+}
+
+function toMedia({ id, mimetype, size, sha256, filename, expires_at }: MediaRow): Media {
+  return { id, mimetype, size, sha256, filename, expiresAt: expires_at }
+}
+
+const instanceOf = ({ instanceId }: { instanceId: InstanceId }) => instanceId
+
+function operations(statements: Statements) {
+  const { db, now: databaseNow } = statements
+  const rows = new FileRows(statements)
+
+  return {
+    begin: oneByOne('media.begin', instanceOf, async (tx, file: NewRow): Promise<'begun' | 'full' | 'no_instance'> => {
+      const { instanceId, fileId, sealedKey, size, quotaBytes } = file
+      // The lock waits for a deletion of the instance, and delays a later one.
+      const instance = db
+        .selectFrom('instances')
+        .select('id')
+        .where('id', '=', instanceId)
+        .where('deleted_at', 'is', null)
+      if ((await tx.query(statements.locking(instance, 'key share', 'instances'))).length === 0) return 'no_instance'
+      const used = await rows.lockUsage(tx, instanceId)
+      if (used + size > quotaBytes && !(await rows.hasOfSize(tx, instanceId, size))) return 'full'
+      await tx.query(
+        db.insertInto('media_files').values({
+          instance_id: instanceId,
+          id: fileId,
+          state: 'writing',
+          sealed_key: sealedKey,
+          size,
+          due_at: sql<number>`${databaseNow} + ${sql.lit(WRITER_GONE_AFTER_MS)}`,
+        }),
+      )
+      await rows.use(tx, instanceId, size)
+      return 'begun'
+    }),
+
+    extend: oneByOne('media.extend', instanceOf, async (tx, file: FileName) => {
+      const due_at = sql<number>`${databaseNow} + ${sql.lit(WRITER_GONE_AFTER_MS)}`
+      const extended = db.updateTable('media_files').set({ due_at }).where('state', '=', 'writing')
+      return (await tx.query(rows.of(extended, file).returning('id'))).length > 0
+    }),
+
+    finish: oneByOne('media.finish', instanceOf, (tx, file: FinishedFile & { now: number }) => finish(tx, rows, file)),
+
+    discard: oneByOne('media.discard', instanceOf, (tx, file: FileName) => rows.doom(tx, file, 'writing')),
+
+    erase: oneByOne(
+      'media.erase',
+      instanceOf,
+      async (tx, { instanceId, id, now }: { instanceId: InstanceId; id: string; now: number }) => {
+        const medium = db.selectFrom('media').select(['instance_id', 'id', 'file_id']).where('gone_at', 'is', null)
+        const own = medium.where('instance_id', '=', instanceId).where('id', '=', id)
+        const [found] = await tx.query(statements.locking(own, 'update', 'media'))
+        if (found === undefined) return false
+        await rows.letGo(tx, found, 'erased', now)
+        return true
+      },
+    ),
+
+    expire: oneByOne(
+      'media.expire',
+      () => '',
+      async (tx, { now, goneBefore }: { now: number; goneBefore: number }) => {
+        const lock = statements.dialect.lock(sql`for update of media skip locked`)
+        const media = db
+          .selectFrom('media')
+          .select(['media.instance_id', 'media.id', 'file_id'])
+          .where('gone_at', 'is', null)
+        const expired = await tx.query(media.where('expires_at', '<=', now).limit(STEP).modifyEnd(lock))
+        const left = media
+          .innerJoin('instances', 'instances.id', 'media.instance_id')
+          .where('deleted_at', 'is not', null)
+        const erased = await tx.query(left.limit(STEP).modifyEnd(lock))
+        for (const medium of expired) await rows.letGo(tx, medium, 'expired', now)
+        for (const medium of erased) await rows.letGo(tx, medium, 'erased', now)
+        const old = sql<{ id: string }>`delete from media where (instance_id, id) in
+        (select instance_id, id from media where gone_at < ${goneBefore} limit ${sql.lit(STEP)}) returning id`
+        return expired.length + erased.length + (await tx.query({ compile: () => old.compile(db) })).length
+      },
+    ),
+
+    claimDoomed: oneByOne(
+      'media.claimDoomed',
+      () => '',
+      async (tx, { limit }: { limit: number }): Promise<FileName[]> => {
+        const lock = statements.dialect.lock(sql`for update skip locked`)
+        const claim = sql<{ instance_id: string; id: string }>`update media_files
+        set state = 'removing', due_at = ${databaseNow} + ${sql.lit(REMOVE_AGAIN_AFTER_MS)}
+        where (instance_id, id) in (select instance_id, id from media_files
+          where due_at is not null and due_at <= ${databaseNow} order by due_at limit ${limit} ${lock})
+        returning instance_id, id`
+        const claimed = await tx.query({ compile: () => claim.compile(db) })
+        return claimed.map(({ instance_id, id }) => ({ instanceId: instance_id, fileId: id }))
+      },
+    ),
+
+    forget: oneByOne('media.forget', instanceOf, async (tx, file: FileName): Promise<void> => {
+      await rows.lockUsage(tx, file.instanceId)
+      const removal = db.deleteFrom('media_files').where('state', '=', 'removing')
+      const [row] = await tx.query(rows.of(removal, file).returning('size'))
+      if (row !== undefined) await rows.use(tx, file.instanceId, -row.size)
+    }),
+  }
+}
+
+async function finish(tx: Transaction, rows: FileRows, file: FinishedFile & { now: number }): Promise<FinishOutcome> {
+  const { instanceId, size, sha256, filename, expiresAt, quotaBytes } = file
+  const used = await rows.lockUsage(tx, instanceId)
+  const reserved = await rows.findWriting(tx, file)
+  if (reserved === null) return { kind: 'given_up' }
+  const known = await rows.findContent(tx, instanceId, sha256)
+  if (known === null && used - reserved + size > quotaBytes) return { kind: 'full' }
+  await rows.markStored(tx, file)
+  await rows.use(tx, instanceId, size - reserved)
+  if (known !== null) {
+    await rows.doom(tx, { instanceId, fileId: known.file_id! })
+    return { kind: 'stored', media: toMedia(await rows.renew(tx, known.id, file)) }
+  }
+  const { id, mimetype } = file
+  await rows.insert(tx, file)
+  return { kind: 'stored', media: { id, mimetype, size, sha256, filename, expiresAt } }
+}
+
+/** Every step that changes what an instance uses begins with `lockUsage`, so that nodes cannot exceed the quota together. */
+class FileRows {
+  readonly #statements: Statements
+
+  constructor(statements: Statements) {
+    this.#statements = statements
+  }
+
+  /** @returns the bytes that the instance uses */
+  async lockUsage(tx: Transaction, instance_id: InstanceId): Promise<number> {
+    const { db } = this.#statements
+    await tx.query(
+      db
+        .insertInto('media_usage')
+        .values({ instance_id, bytes: 0 })
+        .onConflict(oc => oc.doNothing()),
+    )
+    const usage = db.selectFrom('media_usage').select('bytes').where('instance_id', '=', instance_id)
+    const [row] = await tx.query(this.#statements.locking(usage, 'update', 'media_usage'))
+    return row!.bytes
+  }
+
+  async use(tx: Transaction, instanceId: InstanceId, bytes: number): Promise<void> {
+    const { db } = this.#statements
+    await tx.query(
+      db
+        .updateTable('media_usage')
+        .set(eb => ({ bytes: eb('bytes', '+', bytes) }))
+        .where('instance_id', '=', instanceId),
+    )
+  }
+
+  async hasOfSize(tx: Transaction, instanceId: InstanceId, size: number): Promise<boolean> {
+    const { db } = this.#statements
+    const media = db.selectFrom('media').select('id').where('instance_id', '=', instanceId).where('gone_at', 'is', null)
+    return (await tx.query(media.where('size', '=', size).limit(1))).length > 0
+  }
+
+  /** @returns the bytes that are reserved for it, or null if it is not being written any more */
+  async findWriting(tx: Transaction, { instanceId, fileId }: FileName): Promise<number | null> {
+    const { db } = this.#statements
+    const file = db
+      .selectFrom('media_files')
+      .select('size')
+      .where('instance_id', '=', instanceId)
+      .where('id', '=', fileId)
+    const [row] = await tx.query(this.#statements.locking(file.where('state', '=', 'writing'), 'update', 'media_files'))
+    return row?.size ?? null
+  }
+
+  async findContent(tx: Transaction, instanceId: InstanceId, sha256: Uint8Array) {
+    const { db } = this.#statements
+    const media = db.selectFrom('media').select(['id', 'file_id']).where('instance_id', '=', instanceId)
+    const [row] = await tx.query(this.#statements.locking(media.where('sha256', '=', sha256), 'update', 'media'))
+    return row ?? null
+  }
+
+  async markStored(tx: Transaction, { size, ...file }: FinishedFile): Promise<void> {
+    const { db } = this.#statements
+    await tx.query(this.of(db.updateTable('media_files').set({ state: 'stored', size, due_at: null }), file))
+  }
+
+  async insert(tx: Transaction, file: FinishedFile & { now: number }): Promise<void> {
+    const { instanceId, fileId, id, sha256, filename, size, mimetype, expiresAt, now } = file
+    await tx.query(
+      this.#statements.db.insertInto('media').values({
+        instance_id: instanceId,
+        id,
+        file_id: fileId,
+        sha256,
+        filename,
+        size,
+        mimetype,
+        created_at: now,
+        expires_at: expiresAt,
+      }),
+    )
+  }
+
+  /** The medium has a new file. */
+  async renew(
+    tx: Transaction,
+    id: string,
+    { instanceId, fileId, filename, expiresAt }: FinishedFile,
+  ): Promise<MediaRow> {
+    const [row] = await tx.query(
+      this.#statements.db
+        .updateTable('media')
+        .set(eb => ({
+          file_id: fileId,
+          filename: eb.fn.coalesce(eb.val(filename), 'filename'),
+          expires_at: sql<number>`case when expires_at < ${expiresAt} then ${expiresAt} else expires_at end`,
+        }))
+        .where('instance_id', '=', instanceId)
+        .where('id', '=', id)
+        .returning(['id', 'mimetype', 'size', 'sha256', 'filename', 'expires_at']),
+    )
+    return row as MediaRow
+  }
+
+  /** The bytes of a medium are not needed any more. What they were is forgotten. */
+  async letGo(
+    tx: Transaction,
+    { instance_id: instanceId, id, file_id }: { instance_id: string; id: string; file_id: string | null },
+    reason: GoneReason,
+    now: number,
+  ): Promise<void> {
+    const gone = { file_id: null, sha256: null, filename: null, gone_at: now, gone_reason: reason }
+    const { db } = this.#statements
+    await tx.query(db.updateTable('media').set(gone).where('instance_id', '=', instanceId).where('id', '=', id))
+    if (file_id !== null) await this.doom(tx, { instanceId, fileId: file_id })
+  }
+
+  async doom(tx: Transaction, file: FileName, state: MediaFileState = 'stored'): Promise<void> {
+    const { db, now } = this.#statements
+    const doomed = db.updateTable('media_files').set({ state: 'removing', due_at: now }).where('state', '=', state)
+    await tx.query(this.of(doomed, file))
+  }
+
+  of<Q extends { where(column: 'instance_id' | 'id', operator: '=', value: string): Q }>(query: Q, file: FileName): Q {
+    return query.where('instance_id', '=', file.instanceId).where('id', '=', file.fileId)
+  }
+}

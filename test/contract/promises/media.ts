@@ -1,0 +1,221 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { type InstanceId, newMediaFileId, newMediaId } from '../../../src/domain/ids.ts'
+import type { FinishedFile } from '../../../src/store/media/media.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { createOwned, newInstance, take, withStore } from '../fixture.ts'
+import type { CreateHarness } from '../harness.ts'
+
+const QUOTA = 1_000
+const NOW = 5_000
+const LATER = 1e15
+
+async function createInstance(store: Store): Promise<InstanceId> {
+  const instance = newInstance()
+  await store.instances.create(instance, 0)
+  return instance.id
+}
+
+function newFile(instanceId: InstanceId, size = 100) {
+  return { instanceId, fileId: newMediaFileId(Date.now()), key: randomBytes(32), size, quotaBytes: QUOTA }
+}
+
+type File = ReturnType<typeof newFile>
+
+function finished({ instanceId, fileId, size }: File, changes: Partial<FinishedFile> = {}): FinishedFile {
+  const sha256 = createHash('sha256').update(fileId).digest()
+  const facts = { mimetype: 'image/png', size, sha256, filename: 'a.png', expiresAt: LATER, quotaBytes: QUOTA }
+  return { instanceId, fileId, id: newMediaId(Date.now()), ...facts, ...changes }
+}
+
+async function store(store: Store, instanceId: InstanceId, changes: Partial<FinishedFile> = {}) {
+  const file = newFile(instanceId, changes.size)
+  expect(await store.media.begin(file)).toBe('begun')
+  const outcome = await store.media.finish(finished(file, changes), NOW)
+  if (outcome.kind !== 'stored') throw new Error(`Not stored: ${outcome.kind}.`)
+  return { file, media: outcome.media }
+}
+
+const nameOf = ({ instanceId, fileId }: File) => ({ instanceId, fileId })
+
+/** Removes the files of one instance as a node would, and leaves those of other tests to be claimed again. */
+async function removeDoomed(store: Store, instanceId: InstanceId): Promise<string[]> {
+  const own = (await store.media.claimDoomed(1_000)).filter(file => file.instanceId === instanceId)
+  for (const file of own) await store.media.forget(file)
+  return own.map(({ fileId }) => fileId)
+}
+
+export function mediaContract(createHarness: CreateHarness): void {
+  describe('media', () => {
+    const context = withStore(createHarness)
+
+    test('exist once their file is finished, with its key, in their own instance only', async () => {
+      const instanceId = await createInstance(context.store)
+      const file = newFile(instanceId)
+      const facts = finished(file)
+      expect(await context.store.media.begin(file)).toBe('begun')
+      expect(await context.store.media.find(instanceId, facts.id)).toBeNull()
+      const outcome = await context.store.media.finish(facts, NOW)
+      const { id, mimetype, size, sha256, filename, expiresAt } = facts
+      const media = { id, mimetype, size, sha256, filename, expiresAt }
+      expect(outcome).toEqual({ kind: 'stored', media })
+      const found = await context.store.media.find(instanceId, id)
+      expect(found).toMatchObject({ kind: 'stored', media: { id, size }, file: nameOf(file) })
+      expect(found?.kind === 'stored' && Buffer.from(found.key).equals(file.key)).toBe(true)
+      expect(await context.store.media.find(await createInstance(context.store), id)).toBeNull()
+      const rows = await context.harness.execute(`select * from media_files where id = '${file.fileId}'`)
+      expect(Buffer.from(rows[0]!['sealed_key'] as Uint8Array).includes(file.key)).toBe(false)
+    })
+
+    test('with the same content keep their ID, get the new file and expire later, never earlier', async () => {
+      const instanceId = await createInstance(context.store)
+      const sha256 = randomBytes(32)
+      const first = await store(context.store, instanceId, { sha256, expiresAt: 100 })
+      const second = await store(context.store, instanceId, { sha256, expiresAt: 200, filename: null })
+      const third = await store(context.store, instanceId, { sha256, expiresAt: 150, filename: 'b.png' })
+      expect(second.media).toMatchObject({ id: first.media.id, expiresAt: 200, filename: 'a.png' })
+      expect(third.media).toMatchObject({ id: first.media.id, expiresAt: 200, filename: 'b.png' })
+      expect(await context.store.media.find(instanceId, first.media.id)).toMatchObject({ file: nameOf(third.file) })
+      expect((await removeDoomed(context.store, instanceId)).toSorted()).toEqual(
+        [first.file.fileId, second.file.fileId].toSorted(),
+      )
+      const other = await store(context.store, await createInstance(context.store), { sha256 })
+      expect(other.media.id).not.toBe(first.media.id)
+    })
+
+    test('never exceed the quota together, however many are uploaded at once', async () => {
+      const instanceId = await createInstance(context.store)
+      // The size of these is known only when they are complete.
+      const files = Array.from({ length: 8 }, () => newFile(instanceId, 0))
+      expect(await Promise.all(files.map(file => context.store.media.begin(file)))).toEqual(Array(8).fill('begun'))
+      const outcomes = await Promise.all(
+        files.map(file => context.store.media.finish(finished(file, { size: 300 }), NOW)),
+      )
+      expect(outcomes.filter(({ kind }) => kind === 'stored')).toHaveLength(3)
+      expect(outcomes.filter(({ kind }) => kind === 'full')).toHaveLength(5)
+      const declared = Array.from({ length: 5 }, () => newFile(instanceId, 40))
+      const begun = await Promise.all(declared.map(file => context.store.media.begin(file)))
+      expect(begun.filter(outcome => outcome === 'begun')).toHaveLength(2)
+    })
+
+    test('that fill the quota can be uploaded again, and erasing one makes room when its file is removed', async () => {
+      const instanceId = await createInstance(context.store)
+      const sha256 = randomBytes(32)
+      const first = await store(context.store, instanceId, { sha256, size: QUOTA })
+      const again = newFile(instanceId, QUOTA)
+      expect(await context.store.media.begin(again)).toBe('begun')
+      expect(await context.store.media.finish(finished(again, { sha256 }), NOW)).toMatchObject({ kind: 'stored' })
+      const another = newFile(instanceId, QUOTA)
+      expect(await context.store.media.begin(another)).toBe('begun')
+      expect(await context.store.media.finish(finished(another), NOW)).toEqual({ kind: 'full' })
+      await context.store.media.discard(another)
+      expect(await context.store.media.begin(newFile(instanceId, 1))).toBe('full')
+      expect(await context.store.media.erase(instanceId, first.media.id, NOW)).toBe(true)
+      expect(await context.store.media.begin(newFile(instanceId, 1))).toBe('full')
+      expect(await removeDoomed(context.store, instanceId)).toHaveLength(3)
+      expect(await context.store.media.begin(newFile(instanceId, QUOTA))).toBe('begun')
+    })
+
+    test('that are erased or expired are gone with their reason, and their content and name are forgotten', async () => {
+      const instanceId = await createInstance(context.store)
+      const erased = await store(context.store, instanceId)
+      const expired = await store(context.store, instanceId, { expiresAt: 20_000 })
+      const kept = await store(context.store, instanceId, { expiresAt: 20_001 })
+      const find = async ({ media }: typeof kept) => context.store.media.find(instanceId, media.id)
+      expect(await context.store.media.erase(instanceId, erased.media.id, 10_000)).toBe(true)
+      expect(await context.store.media.erase(instanceId, erased.media.id, 10_000)).toBe(false)
+      expect(await context.store.media.erase(await createInstance(context.store), kept.media.id, 10_000)).toBe(false)
+      while ((await context.store.media.expire(20_000, 0)) > 0);
+      expect(await find(erased)).toEqual({ kind: 'gone', reason: 'erased' })
+      expect(await find(expired)).toEqual({ kind: 'gone', reason: 'expired' })
+      expect(await find(kept)).toMatchObject({ kind: 'stored' })
+      const rows = await context.harness.execute(
+        `select * from media where instance_id = '${instanceId}' and gone_at is not null`,
+      )
+      for (const row of rows) expect(row).toMatchObject({ sha256: null, filename: null, file_id: null })
+      expect((await removeDoomed(context.store, instanceId)).toSorted()).toEqual(
+        [erased.file.fileId, expired.file.fileId].toSorted(),
+      )
+      while ((await context.store.media.expire(20_000, 15_000)) > 0);
+      expect(await find(erased)).toBeNull()
+      expect(await find(expired)).toEqual({ kind: 'gone', reason: 'expired' })
+    })
+
+    test('whose instance is deleted go first; then the instance is erased', async () => {
+      const lease = await createOwned(context.store)
+      const { instanceId } = lease
+      const { file } = await store(context.store, instanceId)
+      const writing = newFile(instanceId)
+      await context.store.media.begin(writing)
+      await context.store.instances.delete(instanceId, NOW)
+      const deleted = await take(context.store, instanceId)
+      expect(await context.store.media.begin(newFile(instanceId))).toBe('no_instance')
+      expect(await context.store.instances.erase(deleted)).toBe(false)
+      expect(await context.store.media.finish(finished(writing), NOW)).toMatchObject({ kind: 'stored' })
+      while ((await context.store.media.expire(NOW, 0)) > 0);
+      expect(await context.store.instances.erase(deleted)).toBe(false)
+      expect((await removeDoomed(context.store, instanceId)).toSorted()).toEqual(
+        [file.fileId, writing.fileId].toSorted(),
+      )
+      expect(await context.store.instances.erase(deleted)).toBe(true)
+      for (const table of ['media', 'media_files', 'media_usage'])
+        expect(await context.harness.execute(`select * from ${table} where instance_id = '${instanceId}'`)).toEqual([])
+    })
+  })
+
+  describe('a file whose upload does not end', () => {
+    const context = withStore(createHarness)
+    const expireWriter = (file: File) =>
+      context.harness.execute(`update media_files set due_at = 1 where id = '${file.fileId}'`)
+
+    test('is given up if nobody extends it: it can be neither extended nor finished, and frees what it reserved', async () => {
+      const instanceId = await createInstance(context.store)
+      const file = newFile(instanceId, QUOTA)
+      await context.store.media.begin(file)
+      expect(await removeDoomed(context.store, instanceId)).toEqual([])
+      expect(await context.store.media.extend(file)).toBe(true)
+      await expireWriter(file)
+      expect(await context.store.media.claimDoomed(10)).toEqual([nameOf(file)])
+      expect(await context.store.media.extend(file)).toBe(false)
+      expect(await context.store.media.finish(finished(file), NOW)).toEqual({ kind: 'given_up' })
+      await context.store.media.forget(file)
+      expect(await context.store.media.begin(newFile(instanceId, QUOTA))).toBe('begun')
+    })
+
+    test('is claimed again a minute later if it could not be removed', async () => {
+      const instanceId = await createInstance(context.store)
+      const file = newFile(instanceId)
+      await context.store.media.begin(file)
+      await context.store.media.discard(file)
+      expect(await context.store.media.claimDoomed(10)).toEqual([nameOf(file)])
+      expect(await context.store.media.claimDoomed(10)).toEqual([])
+      await expireWriter(file)
+      expect(await context.store.media.claimDoomed(10)).toEqual([nameOf(file)])
+    })
+
+    test('is not discarded, forgotten or given up once it is finished', async () => {
+      const instanceId = await createInstance(context.store)
+      const { file, media } = await store(context.store, instanceId)
+      await context.store.media.discard(file)
+      await context.store.media.forget(file)
+      expect(await removeDoomed(context.store, instanceId)).toEqual([])
+      expect(await context.store.media.find(instanceId, media.id)).toMatchObject({ kind: 'stored' })
+      expect(await context.store.media.finish(finished(file), NOW)).toEqual({ kind: 'given_up' })
+    })
+
+    test('is given up at the next start on SQLite, where no other process can write it', async () => {
+      if (context.harness.kind !== 'sqlite') return
+      const own = await createHarness()
+      try {
+        const first = await own.open()
+        const file = newFile(await createInstance(first))
+        await first.media.begin(file)
+        await first.close()
+        const second = await own.open()
+        expect(await second.media.claimDoomed(10)).toEqual([nameOf(file)])
+      } finally {
+        await own.dispose()
+      }
+    })
+  })
+}
