@@ -16,6 +16,8 @@ import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
 import { type Keys, openKeys } from './keys.ts'
+import type { MediaLibrary } from './media/media-library.ts'
+import { openMedia } from './media/open-media.ts'
 import { readDiskSpace } from './ops/disk.ts'
 import { Metrics, type MetricsText } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
@@ -119,6 +121,7 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
     lanes: webhooks.dispatcher,
     threads,
   })
+  const media = await openMediaLibrary(context)
   const readiness = new Readiness({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed })
   let api: Api | undefined
   // Together, because a slow caller must not delay the release of the leases.
@@ -133,7 +136,15 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
     })
   const metricsPort = await openMetricsPort(context, renderMetrics)
   if (metricsPort !== null) ownPorts.push(metricsPort)
-  api = await createApi(context, { adminKey: keys.adminKey, sandbox, webhooks, alerts, readiness, renderMetrics })
+  api = await createApi(context, {
+    adminKey: keys.adminKey,
+    sandbox,
+    webhooks,
+    alerts,
+    media,
+    readiness,
+    renderMetrics,
+  })
   await api.listen({ host: settings.host, port: settings.port, backlog: LISTEN_BACKLOG })
   const { port } = api.server.address() as AddressInfo
   ownPorts.push(port)
@@ -259,18 +270,30 @@ async function openMetricsPort(
   return server.port
 }
 
+/** Null if nodes share the database and no storage that they share is configured. */
+async function openMediaLibrary({ settings, logger, store, closers }: NodeContext): Promise<MediaLibrary | null> {
+  const { place: configured, ...limits } = settings.media
+  const ownFolder = settings.databaseUrl ? null : { kind: 'folder' as const, path: join(settings.dataDir, 'media') }
+  const place = configured ?? ownFolder
+  if (place === null) return null
+  const { library, close } = await openMedia({ ...limits, place, store, logger })
+  closers.push(close)
+  return library
+}
+
 interface ApiParts {
   adminKey: string
   sandbox: Sandbox | null
   webhooks: Webhooks
   alerts: AlertSender
+  media: MediaLibrary | null
   readiness: Readiness
   renderMetrics: () => Promise<MetricsText>
 }
 
 function createApi(
   { settings, logger, store }: NodeContext,
-  { adminKey, sandbox, webhooks, alerts, readiness, renderMetrics }: ApiParts,
+  { adminKey, sandbox, webhooks, alerts, media, readiness, renderMetrics }: ApiParts,
 ): Promise<Api> {
   return createServer({
     store,
@@ -306,6 +329,7 @@ function createApi(
       canMail: alerts.canMail,
       sendTest: target => alerts.send(target, testMessage(panelUrl(settings), store.clock.now())),
     },
+    media,
     diskSpace: () => readDiskSpace(settings.dataDir),
     panelDir: join(import.meta.dirname, '../panel/dist'),
     version: settings.version,

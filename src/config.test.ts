@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { type BadSettings, isLoopbackHost, readSettings } from './config.ts'
 
+const MIB = 1_048_576
+
 function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
   try {
     readSettings(env)
@@ -29,6 +31,7 @@ describe('settings', () => {
         allowedNetworks: [],
         privateAllowed: true,
       },
+      media: { place: null, retentionMs: 30 * 86_400_000, quotaBytes: 2_048 * MIB, bytesPerMinute: 600 * MIB },
       whatsapp: { version: null, url: null },
       sandbox: true,
     })
@@ -78,8 +81,28 @@ describe('settings', () => {
     ['RATE_LIMIT_PER_MINUTE', '1000000001', '1–1000000000'],
     ['MESSAGE_TTL_HOURS', '8761', '0.000001–8760'],
     ['RETENTION_DAYS', '36501', '1–36500'],
+    ['MEDIA_RETENTION_DAYS', '0', '0.00001–36500'],
+    ['MEDIA_QUOTA_MB', '0', '1–1000000000'],
+    ['MEDIA_MB_PER_MINUTE', '0', '1–1000000000'],
   ])('%s of %s is refused, and the error has the allowed values', (name, value, bounds) => {
     expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(bounds)])
+  })
+
+  test('accept a folder or a bucket for media', () => {
+    const place = (MEDIA_URL: string) => readSettings({ MEDIA_URL }).media.place
+    expect(place('file:///srv/media%20files')).toEqual({ kind: 'folder', path: '/srv/media files' })
+    const bucket = { kind: 'bucket', bucket: 'my-media', prefix: '', endpoint: null, region: null }
+    expect(place('s3://my-media')).toEqual(bucket)
+    expect(place('s3://my-media/')).toEqual(bucket)
+    expect(place('s3://my-media/a/b/?endpoint=https://minio:9000&region=eu-west-1')).toEqual({
+      ...bucket,
+      prefix: 'a/b/',
+      endpoint: 'https://minio:9000',
+      region: 'eu-west-1',
+    })
+    const wrong = ['media', '/srv/media', 'file:///', 'file://host/media', 's3://', 's3://A_b', 's3://key:secret@media']
+    const query = ['s3://media?region=a&secret=b', 's3://media?endpoint=minio', 's3://media/%ff', 'https://media/']
+    for (const url of [...wrong, ...query]) expect(problemsOf({ MEDIA_URL: url }), url).toHaveLength(1)
   })
 
   test('accept a version of three numbers that fit into WhatsApp’s handshake', () => {

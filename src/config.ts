@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { MAX_RETRIES, MAX_RETRY_DELAY_MS, RETRY_DELAYS_MS } from './domain/events/delivery.ts'
+import type { MediaPlace } from './domain/media.ts'
 
 const MASTER_KEY_BYTES = 32
 const MIN_ADMIN_KEY_LENGTH = 32
@@ -16,6 +17,7 @@ const MAX_DRAIN_SECONDS = 5
 const MAX_THREADS = 64
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
+const MIB = 1_048_576
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
@@ -57,6 +59,14 @@ export interface Settings {
     url: string | null
     /** How many threads run connections; null: one fewer than the cores, at least one. */
     threads: number | null
+  }
+  media: {
+    /** Null: a folder in `dataDir`, or nowhere with `databaseUrl`, because nodes must share it. */
+    place: MediaPlace | null
+    retentionMs: number
+    /** Of each instance. */
+    quotaBytes: number
+    bytesPerMinute: number
   }
   /** The mail server for alerts; null: none are sent by e-mail. */
   mail: { url: string; from: string } | null
@@ -151,6 +161,19 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
       ),
       threads: read('WHATSAPP_THREADS', null, `a whole number, 1–${MAX_THREADS}`, integerIn(1, MAX_THREADS)),
     },
+    media: {
+      place: read(
+        'MEDIA_URL',
+        null,
+        's3://bucket/prefix?endpoint=https://…&region=… or file:///folder',
+        parseMediaPlace,
+      ),
+      retentionMs: Math.round(
+        read('MEDIA_RETENTION_DAYS', 30, 'a number of days, 0.00001–36500', numberIn(1e-5, 36_500)) * DAY_MS,
+      ),
+      quotaBytes: read('MEDIA_QUOTA_MB', 2_048, 'a whole number of MiB, 1–1000000000', integerIn(1, 1e9)) * MIB,
+      bytesPerMinute: read('MEDIA_MB_PER_MINUTE', 600, 'a whole number of MiB, 1–1000000000', integerIn(1, 1e9)) * MIB,
+    },
     mail: readMail(read, problems),
     sandbox: read('SANDBOX', !production, '"on" or "off"', parseOnOff),
   }
@@ -198,6 +221,35 @@ function parseHttpUrl(text: string): URL | undefined {
 
 function parsePostgresUrl(text: string): string | undefined {
   return /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : undefined
+}
+
+function parseMediaPlace(text: string): MediaPlace | undefined {
+  const url = URL.parse(text)
+  if (!url || url.username || url.password || url.hash) return undefined
+  const path = tryDecode(url.pathname)
+  if (path === null) return undefined
+  if (url.protocol === 'file:') return url.hostname === '' && path !== '/' ? { kind: 'folder', path } : undefined
+  if (url.protocol !== 's3:' || !/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(url.hostname)) return undefined
+  const known = [...url.searchParams.keys()].every(name => name === 'endpoint' || name === 'region')
+  const endpoint = url.searchParams.get('endpoint')
+  if (!known || (endpoint !== null && !parseHttpUrl(endpoint))) return undefined
+  const prefix = path.replace(/^\/|\/$/g, '')
+  return {
+    kind: 'bucket',
+    bucket: url.hostname,
+    prefix: prefix === '' ? '' : `${prefix}/`,
+    endpoint,
+    region: url.searchParams.get('region'),
+  }
+}
+
+/** Null for an escape that is not UTF-8. */
+function tryDecode(path: string): string | null {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return null
+  }
 }
 
 function parseSmtpUrl(text: string): string | undefined {

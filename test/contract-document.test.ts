@@ -84,6 +84,7 @@ const RECEIVED_FIELDS = Object.keys(
 
 /** Settings without a literal default, and their value in force without the variable. */
 const WITHOUT_DEFAULT: Readonly<Record<string, (settings: Settings) => unknown>> = {
+  MEDIA_URL: settings => settings.media.place,
   METRICS_PORT: settings => settings.metricsPort,
   SMTP_URL: settings => settings.mail,
   SMTP_FROM: settings => settings.mail,

@@ -12,6 +12,7 @@ import type { EventKind, TEST_EVENT } from '../domain/events/event.ts'
 import type { EventId, InstanceId } from '../domain/ids.ts'
 import type { ContactMessage } from '../domain/incoming-message.ts'
 import type { SigningSecrets } from '../domain/instance.ts'
+import type { ByteRange, Media } from '../domain/media.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
 import type { Admitted } from '../store/admission/admission.ts'
 import type { AlertTarget } from '../store/alerts/alerts.ts'
@@ -67,6 +68,19 @@ export type TestOutcome =
   | { kind: 'answered'; status: number; excerpt: string | null }
   | { kind: 'failed'; error: string }
 
+export interface MediaApi {
+  /** Resolves when the file is stored. It may leave the rest of `bytes` unread if it throws. */
+  upload(
+    instanceId: InstanceId,
+    upload: { bytes: AsyncIterable<Uint8Array>; length: number | null; type: string | null; filename: string | null },
+  ): Promise<Media>
+  open(
+    instanceId: InstanceId,
+    id: string,
+  ): Promise<{ media: Media; read(range: ByteRange): Promise<AsyncIterable<Uint8Array>> }>
+  erase(instanceId: InstanceId, id: string): Promise<void>
+}
+
 export interface ApiOptions {
   store: Store
   settings: ApiSettings
@@ -94,6 +108,8 @@ export interface ApiOptions {
     /** Sends a test message at once. @returns null, or why it did not arrive */
     sendTest(target: AlertTarget): Promise<string | null>
   }
+  /** Null: no storage is configured. Expected failures are thrown as `Refusal`. */
+  media: MediaApi | null
   panelDir: string
   /** The disk that holds the data directory. Default: unknown. */
   diskSpace?: () => Promise<{ freeBytes: number; totalBytes: number; isNearlyFull: boolean } | null>
@@ -138,6 +154,8 @@ declare module 'fastify' {
     /** Of a route under `/v1`: what a key must be allowed to do. Without it, only the instance's token is admitted. */
     scope?: Scope | 'any'
     optionalBody?: boolean
+    /** The body is a file, and the handler reads its bytes. */
+    rawBody?: boolean
     /** Called by machines every few seconds and therefore logged at level debug. */
     quiet?: boolean
     /** The route only refuses: its methods are not listed in `Allow`. */

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
 import type { MediaPlace } from '../domain/media.ts'
-import type { Hints } from '../store/hints.ts'
-import type { MediaRows } from '../store/media/media.ts'
+import type { Store } from '../store/store.ts'
 import { startCleaning } from './cleaning.ts'
 import { MediaLibrary } from './media-library.ts'
 import { FolderStorage } from './storage/folder.ts'
@@ -9,24 +8,23 @@ import type { MediaStorage } from './storage/storage.ts'
 
 export interface OpenMediaOptions {
   place: MediaPlace
-  rows: MediaRows
-  hints: Hints
+  store: Pick<Store, 'media' | 'hints' | 'clock'>
   retentionMs: number
   quotaBytes: number
   bytesPerMinute: number
   logger: Logger
-  now: () => number
 }
 
 /** Opens the storage and removes what is to be removed from it, from now on. */
 export async function openMedia(options: OpenMediaOptions): Promise<{ library: MediaLibrary; close(): Promise<void> }> {
+  const { hints, media: rows, clock } = options.store
   const storage = await openStorage(options.place)
-  const cleaning = startCleaning({ ...options, storage, keepGoneMs: options.retentionMs })
+  const shared = { ...options, rows, storage, now: clock.now }
+  const cleaning = startCleaning({ ...shared, keepGoneMs: options.retentionMs })
   // The files of a deleted instance.
-  const off = options.hints.on('access', () => cleaning.wake())
-  const library = new MediaLibrary({ ...options, storage, onDoomed: () => cleaning.wake() })
+  const off = hints.on('access', () => cleaning.wake())
   return {
-    library,
+    library: new MediaLibrary({ ...shared, onDoomed: () => cleaning.wake() }),
     async close() {
       off()
       await cleaning.stop()

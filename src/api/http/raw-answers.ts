@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { Refusal } from '../../domain/refusal.ts'
 import { errorBody } from './error-handler.ts'
 import { isNextAnswerFree } from './limits/one-request-per-connection.ts'
+import { maySocketTakeLong } from './limits/slow-bodies.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
 /** Node's codes for requests that it cannot parse. All others are answered with 400. */
@@ -16,6 +17,7 @@ const NODE_CODES: Readonly<Record<string, () => Refusal>> = {
 /** Answers requests that Node's parser refuses with an error body, and closes the connection. */
 export function createClientErrorHandler(newRequestId: (request: IncomingMessage) => string) {
   return (error: NodeJS.ErrnoException, socket: Socket): void => {
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && maySocketTakeLong(socket)) return
     const refusal = NODE_CODES[error.code ?? '']?.() ?? new Refusal('invalid_request', 'The request is not valid HTTP.')
     if (error.code === 'ECONNRESET' || !socket.writable || !isNextAnswerFree(socket)) socket.destroy()
     else answerRaw(socket, refusal, newRequestId)

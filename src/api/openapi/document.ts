@@ -25,6 +25,7 @@ valid token counts, including refused calls. Two adjacent windows can let twice 
 
 const TAGS = [
   { name: 'Messages', description: 'Send messages and read their state. By API token.' },
+  { name: 'Media', description: 'Files, to send and received. By API token.' },
   { name: 'Instance', description: "The token's own instance. By API token." },
   { name: 'Webhook', description: 'The address that receives events. By API token.' },
   { name: 'Feed', description: 'Events for programs that no webhook can reach. By API token.' },
@@ -108,8 +109,8 @@ export function openApiOptions({ version, settings }: ApiContext): FastifyDynami
     },
     transform: ({ schema, url, route }) => {
       const area = AREAS.find(({ prefix }) => url.startsWith(prefix))
-      const { refusals = [], optionalBody, scope } = route.config ?? {}
-      const common = [...(area?.refusals ?? REFUSALS_WITHOUT_AREA), ...(schema?.body ? BODY_REFUSALS : [])]
+      const { refusals = [], optionalBody, rawBody, scope } = route.config ?? {}
+      const common = [...(area?.refusals ?? REFUSALS_WITHOUT_AREA), ...(schema?.body && !rawBody ? BODY_REFUSALS : [])]
       const operation = {
         ...schema,
         security: schema?.security ?? area?.security ?? [],

@@ -12,6 +12,9 @@ import { getEvent } from './get-event.ts'
 import { getInstance } from './get-instance.ts'
 import { getMessage } from './get-message.ts'
 import { getWebhook } from './get-webhook.ts'
+import { eraseMedia } from './media/erase-media.ts'
+import { getMedia } from './media/get-media.ts'
+import { uploadMedia } from './media/upload-media.ts'
 import { OWN_ENDPOINTS } from './own-endpoints.ts'
 import { redeliverOwnEvent } from './redeliver-own-event.ts'
 import { sendText } from './send-text.ts'
@@ -34,6 +37,9 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
       getEvent(v1, context)
       redeliverOwnEvent(v1, context)
       registerEndpoints(v1, context, OWN_ENDPOINTS)
+      uploadMedia(v1, context)
+      getMedia(v1, context)
+      eraseMedia(v1, context)
       const readers = new FeedReaders()
       readFeed(v1, context, readers)
       streamFeed(v1, context, readers)

@@ -9,6 +9,7 @@ import { type ApiOptions, type ApiSettings, createServer } from '../../../src/ap
 import { readSettings } from '../../../src/config.ts'
 import type { StoredConnection } from '../../../src/domain/connection.ts'
 import { Refusal } from '../../../src/domain/refusal.ts'
+import { openMedia } from '../../../src/media/open-media.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'
 import { openStore } from '../../../src/store/open-store.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -30,6 +31,9 @@ export const API_SETTINGS: ApiSettings = {
     webhookRetryDelaysMs: webhook.retryDelaysMs,
   },
 }
+
+/** Small enough to reach. */
+export const API_MEDIA = { retentionMs: 30 * 86_400_000, quotaBytes: 3_000_000, bytesPerMinute: 1e12 }
 
 export interface Answer {
   status: number
@@ -76,6 +80,7 @@ export class ApiHarness {
   readonly #document: ApiDocument
   readonly #leases = new Map<string, Lease>()
   readonly #whatsappIds = new Map<string, string>()
+  readonly mediaDir: string
   readonly #dispose: () => Promise<void>
 
   private constructor(parts: {
@@ -83,8 +88,10 @@ export class ApiHarness {
     logged: Record<string, unknown>[]
     written: unknown[]
     server: Awaited<ReturnType<typeof createServer>>
+    mediaDir: string
     dispose: () => Promise<void>
   }) {
+    this.mediaDir = parts.mediaDir
     this.store = parts.store
     this.logged = parts.logged
     this.written = parts.written
@@ -108,6 +115,12 @@ export class ApiHarness {
     const databaseUrl = database.url ?? undefined
     const store = await openStore({ dataDir, databaseUrl, masterKey: randomBytes(32), ratePerMinute, logger })
     const guard = createAddressGuard({ loopbackAndPrivateAllowed: false, allowedNetworks: [], ownPorts: [] })
+    const media = await openMedia({
+      ...API_MEDIA,
+      place: { kind: 'folder', path: join(dataDir, 'media') },
+      store,
+      logger,
+    })
     const server = await createServer({
       store: replace ? { ...parts(store), ...replace(store) } : store,
       settings: { ...API_SETTINGS, streamPollMs: 50 },
@@ -129,6 +142,7 @@ export class ApiHarness {
           signatureHeaders({ ...attempt, keys: signingKeys(secrets), version: '1.2.3' }),
         post: async () => ({ kind: 'answered', status: 204, excerpt: null }),
       },
+      media: media.library,
       panelDir: join(dataDir, 'no-panel'),
       version: '1.2.3',
       metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'pombal_store_up 1\n' }),
@@ -138,11 +152,12 @@ export class ApiHarness {
     await server.listen({ host: '127.0.0.1', port: 0 })
     const dispose = async () => {
       await server.close()
+      await media.close()
       await store.close()
       await database.dispose()
       rmSync(dataDir, { recursive: true, force: true })
     }
-    return new ApiHarness({ store, logged, written, server, dispose })
+    return new ApiHarness({ store, logged, written, server, mediaDir: join(dataDir, 'media'), dispose })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -235,6 +250,7 @@ function parts(store: Store): Store {
     apiKeys: store.apiKeys,
     connections: store.connections,
     messages: store.messages,
+    media: store.media,
     events: store.events,
     endpoints: store.endpoints,
     deliveries: store.deliveries,

@@ -1,0 +1,24 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** The time that the rest of a refused body may take. */
+const REST_WITHIN_MS = 15_000
+
+const slow = new WeakSet<Socket>()
+
+/** The body of this request may take longer than other requests. Its reader limits the time. */
+export function mayTakeLong(request: IncomingMessage, response: ServerResponse): void {
+  const { socket } = request
+  slow.add(socket)
+  response.once('finish', () => {
+    if (request.complete) return
+    const timer = setTimeout(() => request.complete || socket.destroy(), REST_WITHIN_MS)
+    request.once('close', () => clearTimeout(timer))
+  })
+  response.once('close', () => slow.delete(socket))
+}
+
+/** Whether the request that takes long on this connection may do so. Node reports each request at most once. */
+export function maySocketTakeLong(socket: Socket): boolean {
+  return slow.has(socket)
+}

@@ -1,0 +1,106 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { until } from '../../until.ts'
+import { API_MEDIA, type ApiHarness } from '../api/harness.ts'
+import { filesIn, type MediaClient, png, startMediaApi } from './harness.ts'
+
+const MIB = 1_048_576
+
+describe('an upload', () => {
+  let api: ApiHarness
+  let create: () => Promise<MediaClient>
+  let client: MediaClient
+
+  beforeEach(async () => {
+    ;({ api, create, client } = await startMediaApi())
+  })
+  afterEach(() => api[Symbol.asyncDispose]())
+
+  async function expectNothingLeft(): Promise<void> {
+    await until('nothing to be left', () => filesIn(api.mediaDir).length === 0)
+    // All of the quota is free.
+    await until('the quota to be free', async () => (await client.upload(png(API_MEDIA.quotaBytes))).status === 201)
+  }
+
+  test.each([
+    ['larger than any file', 100 * MIB + 1, 'media_too_large'],
+    ['larger than the space', API_MEDIA.quotaBytes + 1, 'media_quota_exceeded'],
+  ])('that says that it is %s is refused before its bytes come', async (_name, length, code) => {
+    const { sent, answered } = client.open(length)
+    sent.flushHeaders()
+    expect(await answered).toEqual({ status: 413, code })
+    sent.destroy()
+  })
+
+  test('that turns out to be larger than the space is refused, and nothing of it is left', async () => {
+    const { sent, answered } = client.open(null)
+    sent.write(png(API_MEDIA.quotaBytes))
+    sent.end('x')
+    expect(await answered).toEqual({ status: 413, code: 'media_quota_exceeded' })
+    await expectNothingLeft()
+  })
+
+  test('that ends early is refused, and nothing of it is left', async () => {
+    for (const length of [200_000, null]) {
+      const { sent } = client.open(length)
+      sent.write(png(100_000))
+      await until('the file to be begun', () => filesIn(api.mediaDir).length > 0)
+      sent.destroy()
+      await until('the end', () => filesIn(api.mediaDir).length === 0)
+    }
+    await expectNothingLeft()
+    expect(api.logged.filter(({ level }) => Number(level) >= 50)).toEqual([])
+  })
+
+  test('that is the third of its instance at once is refused; another instance is not affected', async () => {
+    const open = [client.open(1_000), client.open(1_000)]
+    for (const { sent } of open) sent.write(png(500))
+    const counted = async () => (await client.upload(png(100))).status === 429
+    await until('both to be under way', counted)
+    const refused = await client.upload(png(100))
+    expect([refused.body.error.code, refused.headers.get('retry-after')]).toEqual(['too_many_transfers', '1'])
+    expect((await (await create()).upload(png(100))).status).toBe(201)
+    for (const { sent } of open) sent.end(Buffer.alloc(500))
+    expect(await Promise.all(open.map(({ answered }) => answered))).toEqual(Array(2).fill({ status: 201 }))
+    expect((await client.upload(png(100))).status).toBe(201)
+  })
+
+  test('that is empty or compressed is refused', async () => {
+    expect((await client.upload(Buffer.alloc(0))).status).toBe(400)
+    const { sent, answered } = client.open(null)
+    sent.end()
+    expect(await answered).toEqual({ status: 400, code: 'invalid_request' })
+    expect((await client.upload(png(10), { 'content-encoding': 'gzip' })).status).toBe(415)
+    expect((await client.upload(png(10), {}, `?filename=${'a'.repeat(256)}`)).status).toBe(400)
+    expect((await client.upload(png(10), {}, '?name=a')).status).toBe(400)
+  })
+
+  test('that disconnects while it downloads, or never reads, frees its place', async () => {
+    const { id } = (await client.upload(png(2_000_000))).body.data
+    for (let n = 0; n < 12; n += 1) {
+      const reading = new AbortController()
+      const response = await fetch(`${api.url}/v1/media/${id}`, {
+        headers: { authorization: `Bearer ${client.token}` },
+        signal: reading.signal,
+      })
+      if (n % 2 === 0) await response.body!.getReader().read()
+      reading.abort()
+      await until('a free place', async () => {
+        const { status } = await client.download(id, { range: 'bytes=0-0' })
+        return status === 206
+      })
+    }
+    const four = await Promise.all(Array.from({ length: 4 }, () => client.download(id)))
+    expect(four.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  })
+})
+
+test('without a storage no file is stored', async () => {
+  const { api, client } = await startMediaApi({ options: { media: null } })
+  try {
+    expect((await client.upload(png(100))).body.error.code).toBe('media_not_configured')
+    expect(await client.codeOf('GET', 'med_1')).toBe('media_not_configured')
+    expect(await client.codeOf('DELETE', 'med_1')).toBe('media_not_configured')
+  } finally {
+    await api[Symbol.asyncDispose]()
+  }
+})

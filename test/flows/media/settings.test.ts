@@ -1,0 +1,78 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { expect, onTestFinished, test } from 'vitest'
+import { Service } from '../../service.ts'
+import { until } from '../../until.ts'
+import { filesIn, MediaClient, png } from './harness.ts'
+import { S3Server } from './s3-server.ts'
+
+const MIB = 1_048_576
+const DAY_MS = 86_400_000
+
+async function start(env: Record<string, string>): Promise<{ service: Service; client: MediaClient }> {
+  const service = new Service({ env })
+  onTestFinished(() => service.dispose())
+  await service.start()
+  return { service, client: new MediaClient(service.url!, await service.admin.createInstance('whatsapp')) }
+}
+
+test('with nothing set files are kept in the data folder', async () => {
+  const { service, client } = await start({})
+  await client.upload(png(1_000))
+  expect(filesIn(join(service.dataDir, 'media'))).toHaveLength(1)
+})
+
+test('MEDIA_URL is the folder of the files', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pombal media '))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const { client } = await start({ MEDIA_URL: pathToFileURL(folder).href })
+  await client.upload(png(1_000))
+  expect(filesIn(folder)).toHaveLength(1)
+})
+
+test('MEDIA_URL is the bucket of the files', async () => {
+  const server = await new S3Server().listen()
+  onTestFinished(() => server.close())
+  const { client } = await start({
+    MEDIA_URL: `s3://media/pombal?endpoint=${server.url}&region=eu-west-1`,
+    AWS_ACCESS_KEY_ID: 'key',
+    AWS_SECRET_ACCESS_KEY: 'secret',
+  })
+  const bytes = png(7_000_000)
+  const { id } = (await client.upload(bytes)).body.data
+  expect([...server.objects.keys()]).toEqual([expect.stringMatching(/^media\/pombal\/inst_\w+\/file_\w+$/)])
+  expect((await client.download(id)).bytes.equals(bytes)).toBe(true)
+  expect((await client.call('DELETE', id)).status).toBe(204)
+  await until('the object to be removed', () => server.objects.size === 0)
+
+  server.fails = request => !request.startsWith('GET')
+  expect((await client.upload(png(1_000))).body.error.code).toBe('service_unavailable')
+  server.fails = () => false
+  expect((await client.upload(png(1_000))).status).toBe(201)
+})
+
+test('MEDIA_QUOTA_MB is the space of an instance, MEDIA_MB_PER_MINUTE what it may transfer', async () => {
+  const { client } = await start({ MEDIA_QUOTA_MB: '2', MEDIA_MB_PER_MINUTE: '1' })
+  const first = await client.upload(png(1.5 * MIB))
+  expect(first.status).toBe(201)
+  const busy = await client.upload(png(100))
+  expect([busy.status, busy.body.error.code]).toEqual([429, 'too_many_transfers'])
+  expect(Number(busy.headers.get('retry-after'))).toBeGreaterThan(30)
+  expect((await client.download(first.body.data.id)).status).toBe(429)
+  const { client: other } = await start({ MEDIA_QUOTA_MB: '2' })
+  await other.upload(png(1.5 * MIB))
+  const full = await other.upload(png(MIB))
+  expect([full.status, full.body.error.code]).toEqual([413, 'media_quota_exceeded'])
+})
+
+test('MEDIA_RETENTION_DAYS is how long files are kept', async () => {
+  const keptMs = 3_000
+  const { service, client } = await start({ MEDIA_RETENTION_DAYS: (keptMs / DAY_MS).toFixed(8) })
+  const { id, expiresAt } = (await client.upload(png(1_000))).body.data
+  expect(Math.abs(Date.parse(expiresAt) - Date.now() - keptMs)).toBeLessThan(2_000)
+  await until('the file to go', async () => (await client.call('HEAD', id)).status === 410)
+  expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expiresAt))
+  await until('its bytes to go', () => filesIn(join(service.dataDir, 'media')).length === 0)
+})

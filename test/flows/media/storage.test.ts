@@ -1,0 +1,160 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { BucketStorage } from '../../../src/media/storage/bucket.ts'
+import { FolderStorage } from '../../../src/media/storage/folder.ts'
+import type { MediaStorage } from '../../../src/media/storage/storage.ts'
+import { filesIn } from './harness.ts'
+import { S3Server } from './s3-server.ts'
+
+const NAME = 'inst_1/file_1'
+/** More than one part of a multipart upload. */
+const LARGE = 12_000_000
+
+interface Place {
+  storage: MediaStorage
+  /** How many files there are, including what an interrupted write left. */
+  count(): number
+  /** Leaves what a process leaves that is killed in the middle of a write. */
+  leavePartial(): Promise<void>
+  dispose(): Promise<void>
+}
+
+async function openFolder(): Promise<Place> {
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-media-'))
+  return {
+    storage: new FolderStorage(join(folder, 'media')),
+    count: () => filesIn(folder).length,
+    async leavePartial() {
+      mkdirSync(join(folder, 'media/inst_1'), { recursive: true })
+      writeFileSync(join(folder, `media/${NAME}.partial`), 'half')
+    },
+    dispose: async () => rmSync(folder, { recursive: true }),
+  }
+}
+
+async function openBucket(): Promise<Place> {
+  vi.stubEnv('AWS_ACCESS_KEY_ID', 'key').stubEnv('AWS_SECRET_ACCESS_KEY', 'secret')
+  const server = await new S3Server().listen()
+  const storage = new BucketStorage({
+    kind: 'bucket',
+    bucket: 'media',
+    prefix: 'pombal/',
+    endpoint: server.url,
+    region: 'eu-west-1',
+  })
+  return {
+    storage,
+    count: () => server.objects.size + server.uploads.size,
+    async leavePartial() {
+      await fetch(`${server.url}/media/pombal/${NAME}?uploads`, { method: 'POST' })
+    },
+    async dispose() {
+      await storage.close()
+      await server.close()
+      vi.unstubAllEnvs()
+    },
+  }
+}
+
+async function* inParts(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let from = 0; from < bytes.length; from += 65_552) yield bytes.subarray(from, from + 65_552)
+}
+
+async function collect(bytes: AsyncIterable<Uint8Array> | null): Promise<Buffer> {
+  const parts: Uint8Array[] = []
+  for await (const part of bytes ?? []) parts.push(part)
+  return Buffer.concat(parts)
+}
+
+describe.each([
+  ['folder', openFolder],
+  ['bucket', openBucket],
+])('a %s', (_name, open) => {
+  let place: Place
+
+  beforeEach(async () => {
+    place = await open()
+  })
+  afterEach(() => place.dispose())
+
+  test.each([1, 70_000, LARGE])('keeps a file of %d bytes, and returns any range of it', async size => {
+    const { storage, count } = place
+    const bytes = randomBytes(size)
+    await storage.write(NAME, inParts(bytes))
+    expect((await collect(await storage.read(NAME, { from: 0, to: size - 1 }))).equals(bytes)).toBe(true)
+    const middle = { from: size >> 1, to: (size >> 1) + (size >> 2) }
+    expect((await collect(await storage.read(NAME, middle))).equals(bytes.subarray(middle.from, middle.to + 1))).toBe(
+      true,
+    )
+    expect(count()).toBe(1)
+  })
+
+  test('shows no file before all of it is there', async () => {
+    const { storage } = place
+    const { promise: seen, resolve } = Promise.withResolvers<void>()
+    const { promise: more, resolve: goOn } = Promise.withResolvers<void>()
+    async function* slowly(): AsyncGenerator<Uint8Array> {
+      yield* inParts(randomBytes(LARGE))
+      resolve()
+      await more
+      yield randomBytes(10)
+    }
+    const written = storage.write(NAME, slowly())
+    await seen
+    expect(await storage.read(NAME, { from: 0, to: 0 })).toBeNull()
+    goOn()
+    await written
+    expect(await collect(await storage.read(NAME, { from: LARGE, to: LARGE + 9 }))).toHaveLength(10)
+  })
+
+  test.each([100, LARGE])('keeps nothing of a file whose source fails after %d bytes', async size => {
+    async function* failing(): AsyncGenerator<Uint8Array> {
+      yield* inParts(randomBytes(size))
+      throw new Error('the source failed')
+    }
+    await expect(place.storage.write(NAME, failing())).rejects.toThrow('the source failed')
+    expect(place.count()).toBe(0)
+  })
+
+  test('removes a file, what a killed write left of one, and nothing, as often as it is asked', async () => {
+    const { storage, count, leavePartial } = place
+    await storage.write(NAME, inParts(randomBytes(100)))
+    await storage.write(`${NAME}2`, inParts(randomBytes(100)))
+    await storage.remove(NAME)
+    expect(await storage.read(NAME, { from: 0, to: 9 })).toBeNull()
+    expect(count()).toBe(1)
+    await leavePartial()
+    expect(count()).toBe(2)
+    for (let n = 0; n < 2; n += 1) await storage.remove(NAME)
+    expect(count()).toBe(1)
+    await storage.remove('inst_2/file_1')
+  })
+
+  test('takes and removes many files of an instance at once', async () => {
+    const { storage, count } = place
+    const names = Array.from({ length: 30 }, (_, n) => `inst_3/file_${n}`)
+    await Promise.all(
+      names.map(async name => {
+        await storage.write(name, inParts(randomBytes(10)))
+        await storage.remove(name)
+      }),
+    )
+    expect(count()).toBe(0)
+  })
+})
+
+test('a folder keeps no empty folder of an instance, and nobody else may read it', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'pombal-media-'))
+  try {
+    const storage = new FolderStorage(root)
+    await storage.write(NAME, inParts(randomBytes(10)))
+    expect(readdirSync(root)).toEqual(['inst_1'])
+    await storage.remove(NAME)
+    expect(readdirSync(root)).toEqual([])
+  } finally {
+    rmSync(root, { recursive: true })
+  }
+})
