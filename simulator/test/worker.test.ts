@@ -2,12 +2,14 @@ import { createSimulatorWorker } from '@pombal/simulator/worker'
 import { expect, it, onTestFinished } from 'vitest'
 import { download, files, received, sha256, trust } from './media/media-world.ts'
 import { MemoryStorage } from './memory-storage.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 import { until } from './wait.ts'
 import { jid, link, startClient, statuses } from './world.ts'
 
 async function startWorker(storage: MemoryStorage) {
   const simulator = await createSimulatorWorker({
     storage,
+    mediaFolder: await temporaryFolder(),
     claimedPreKeys: 500,
     timings: { deliveredAfterMs: 20, readAfterMs: 60 },
   })

@@ -1,11 +1,14 @@
-/** A network in a process of its own, whose memory can be measured. Its parent sends calls over IPC. */
+/**
+ * A network in a process of its own, whose memory can be measured. Its parent sends calls over IPC. The argument is the
+ * folder for media files.
+ */
 import { createSimulator, type Simulator } from '@pombal/simulator'
 
 export type MeasuredCall = { [Name in keyof Calls]: { name: Name; args: Parameters<Calls[Name]> } }[keyof Calls]
 
 type Calls = Pick<Simulator, 'scanQr' | 'writeAs' | 'inbox'> & { peakBytes(): Promise<number> }
 
-const simulator = await createSimulator({ claimedPreKeys: 500 })
+const simulator = await createSimulator({ claimedPreKeys: 500, mediaFolder: process.argv[2]! })
 
 const calls: Calls = {
   scanQr: (...args) => simulator.scanQr(...args),

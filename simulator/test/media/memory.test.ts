@@ -24,7 +24,7 @@ const ECHO = '15005550005'
 
 /** A network in another process. Calls are made one at a time. */
 async function startNetwork() {
-  const program = fork(fileURLToPath(new URL('./measured-network.ts', import.meta.url)))
+  const program = fork(fileURLToPath(new URL('./measured-network.ts', import.meta.url)), [await temporaryFolder()])
   onTestFinished(() => void program.kill('SIGKILL'))
   const answer = async <T>(): Promise<T> => (await once(program, 'message'))[0].result
   const started = await answer<{ url: string; media: MediaAccess }>()
