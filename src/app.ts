@@ -32,6 +32,7 @@ import { Dispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
 import { createAddressGuard } from './webhooks/posting/address-guard.ts'
 import { createPoster } from './webhooks/posting/post.ts'
 import { signatureHeaders, signingKeys } from './webhooks/posting/signature.ts'
+import { withTestReceiver } from './webhooks/posting/test-receiver.ts'
 import { WhatsappThreads } from './whatsapp/threads/whatsapp-threads.ts'
 
 export interface App {
@@ -173,7 +174,7 @@ function startWebhooks(
     allowedNetworks: settings.webhook.allowedNetworks,
     ownPorts,
   })
-  const poster = createPoster({ guard, timeoutMs: settings.webhook.timeoutMs })
+  const poster = withTestReceiver(createPoster({ guard, timeoutMs: settings.webhook.timeoutMs }), store.endpoints)
   closers.push(() => poster.close())
   const dispatcher = new Dispatcher({
     ...leases,

@@ -1,12 +1,14 @@
 import { ActionIcon, Button, Menu, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
+import { useCallback, useState } from 'react'
 import { call } from './api/client.ts'
 import { useAwaySince, useLiveChanges, useLiveState } from './api/live.ts'
 import { useMay } from './api/use-role.ts'
 import { Notice } from './components/feedback/notice.tsx'
-import { BellIcon, GearIcon, GlobeIcon, MoonIcon, SignOutIcon, SunIcon } from './components/icons.tsx'
+import { BellIcon, GearIcon, GlobeIcon, MoonIcon, SearchIcon, SignOutIcon, SunIcon } from './components/icons.tsx'
 import { Empty } from './components/panels.tsx'
+import { SearchPalette } from './components/search-palette.tsx'
 import { Time } from './components/time.tsx'
 import { useTitle } from './components/title.ts'
 import dove from './dove.svg'
@@ -19,6 +21,8 @@ export function Shell() {
   const words = useWords()
   const isOwner = useMay('owner')
   useLiveChanges()
+  const [isSearching, setSearching] = useState(false)
+  const openSearch = useCallback(() => setSearching(true), [])
   return (
     <>
       <a className="skip-link" href="#content">
@@ -48,6 +52,18 @@ export function Shell() {
                 </ActionIcon>
               </Tooltip>
             )}
+            <Tooltip label={words.tools.searchKeys}>
+              <ActionIcon
+                variant="subtle"
+                color="gray"
+                size="lg"
+                aria-label={words.tools.searchKeys}
+                aria-keyshortcuts="Control+K Meta+K /"
+                onClick={openSearch}
+              >
+                <SearchIcon />
+              </ActionIcon>
+            </Tooltip>
             <LanguageMenu />
             <SchemeButton />
             <Tooltip label={words.shell.settings}>
@@ -69,6 +85,7 @@ export function Shell() {
         <AwayNotice />
         <Outlet />
       </main>
+      <SearchPalette opened={isSearching} onOpen={openSearch} onClose={() => setSearching(false)} />
     </>
   )
 }

@@ -38,7 +38,11 @@ test('a failing webhook shows its attempts, and a redelivery succeeds once the w
   for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature', 'x-service-signature']) {
     expect(shown?.toLowerCase()).toContain(`${name}: ${posted.headers[name]}`.toLowerCase())
   }
-  expect(await page.getByLabel('Body').textContent()).toBe(posted.body.toString())
+  expect(JSON.parse((await page.getByRole('region', { name: 'Body' }).textContent())!)).toEqual(
+    JSON.parse(posted.body.toString()),
+  )
+  await page.locator('label', { hasText: 'Exact bytes' }).click()
+  expect(await page.getByRole('region', { name: 'Body' }).textContent()).toBe(posted.body.toString())
 
   harness.receiver.answerWith({ kind: 'status', status: 200 })
   await page.getByRole('button', { name: 'Redeliver now' }).click()

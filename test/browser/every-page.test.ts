@@ -68,6 +68,8 @@ const DIALOGS: readonly (readonly [path: string, button: string])[] = [
   ['/events', 'Redeliver…'],
   ['/phone', 'Write as a contact'],
   ['/webhook', 'New secret'],
+  ['/webhook', 'Add an endpoint'],
+  ['/', 'Find anything'],
   ['/settings', 'New token'],
   ['/settings', 'New key'],
   ['/settings', 'Delete the instance'],
@@ -195,6 +197,7 @@ test.each(TRANSLATIONS)(
     await page.getByRole('button', { name: words.webhook.test }).click()
     await page.getByText(words.webhook.testFailed).waitFor()
     expect(await englishOn(page)).toEqual([])
+    await page.getByRole('button', { name: words.endpoints.edit }).click()
     await page.getByLabel(words.webhook.url).fill('http://169.254.169.254/')
     await page.getByRole('button', { name: words.webhook.save }).click()
     await page.getByText(words.problems.fields['url'] ?? '').waitFor()

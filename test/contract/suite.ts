@@ -17,6 +17,7 @@ import { openingContract } from './promises/opening.ts'
 import { ownershipContract } from './promises/ownership.ts'
 import { alertsContract } from './promises/panel/alerts.ts'
 import { panelEndpointsContract } from './promises/panel/endpoints.ts'
+import { panelFindingContract } from './promises/panel/finding.ts'
 import { healthContract } from './promises/panel/health.ts'
 import { panelContract } from './promises/panel/panel.ts'
 import { totalsContract } from './promises/panel/totals.ts'
@@ -47,6 +48,7 @@ export function storeContract(createHarness: CreateHarness): void {
   retentionContract(createHarness)
   panelContract(createHarness)
   panelEndpointsContract(createHarness)
+  panelFindingContract(createHarness)
   totalsContract(createHarness)
   troublesContract(createHarness)
   rotationContract(createHarness)

@@ -33,6 +33,7 @@ export type {
   EventView as Event,
 } from '../../../src/api/resources/events/event.ts'
 export type { WebhookTestView as WebhookTest } from '../../../src/api/resources/events/webhook-test.ts'
+export type { FoundView as Found } from '../../../src/api/resources/found.ts'
 export type { HealthView as Health } from '../../../src/api/resources/health.ts'
 export type {
   CreatedInstanceView as CreatedInstance,

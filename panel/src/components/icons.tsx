@@ -130,3 +130,18 @@ export const BellIcon = (p: Size) => (
     <path d="M5 14V9a5 5 0 0 1 10 0v5l1.5 1.500h-13L5 14ZM8.500 17.500h3" />
   </Icon>
 )
+export const UpIcon = (p: Size) => (
+  <Icon {...p}>
+    <path d="m5 12 5-5 5 5" />
+  </Icon>
+)
+export const DownIcon = (p: Size) => (
+  <Icon {...p}>
+    <path d="m5 8 5 5 5-5" />
+  </Icon>
+)
+export const DownloadIcon = (p: Size) => (
+  <Icon {...p}>
+    <path d="M10 3v9M6 8.500l4 4 4-4M4 16h12" />
+  </Icon>
+)

@@ -1,16 +1,20 @@
 import { useEffect, useState } from 'react'
 import { useLanguage } from '../i18n/i18n.tsx'
+import { useTimeZone } from '../text/time-zone.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
-/** A time in the reader's zone, with the exact UTC on hover. */
+/** A time in the zone that the reader chose, with the exact UTC on hover. */
 export function Time({ at, seconds = true }: { at: string; seconds?: boolean }) {
   const { language } = useLanguage()
+  const timeZone = useTimeZone()
   const date = new Date(at)
-  const isToday = date.toDateString() === new Date().toDateString()
+  const day = (of: Date) => of.toLocaleDateString('en', { timeZone })
+  const isToday = day(date) === day(new Date())
   const text = date.toLocaleString(language, {
+    timeZone,
     ...(isToday ? {} : { day: 'numeric', month: 'short' }),
     ...(date.getFullYear() === new Date().getFullYear() ? {} : { year: 'numeric' }),
     hour: '2-digit',

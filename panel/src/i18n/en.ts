@@ -2,6 +2,7 @@ import type { ConnectionCause, RefusalCode } from '../api/types.ts'
 import { alertsEn } from './alerts-en.ts'
 import { endpointsEn } from './endpoints-en.ts'
 import { invitation, ownPassword, people } from './people-en.ts'
+import { toolsEn } from './tools-en.ts'
 
 /** Every text of the panel. The compiler checks that every other language has the same shape. */
 export const en = {
@@ -62,7 +63,7 @@ export const en = {
     search: 'Search by name, ID or number',
     anyState: 'Any state',
     order: 'Order',
-    orders: { newest: 'Newest first', name: 'By name' },
+    orders: { newest: 'Newest first', name: 'By name', traffic: 'Busiest first' },
     name: 'Name',
     whatsapp: 'WhatsApp',
     number: 'Number',
@@ -653,6 +654,7 @@ export const en = {
   },
   alerts: alertsEn,
   endpoints: endpointsEn,
+  tools: toolsEn,
   problems: {
     unreachable: 'The service does not answer. Is it running? This page retries automatically.',
     /** The request was a change, not a read. */

@@ -2,6 +2,7 @@ import { alertsPtBr } from './alerts-pt-br.ts'
 import type { Words } from './en.ts'
 import { endpointsPtBr } from './endpoints-pt-br.ts'
 import { invitation, ownPassword, people } from './people-pt-br.ts'
+import { toolsPtBr } from './tools-pt-br.ts'
 
 export const ptBr: Words = {
   common: {
@@ -63,7 +64,7 @@ export const ptBr: Words = {
     name: 'Nome',
     anyState: 'Qualquer estado',
     order: 'Ordem',
-    orders: { newest: 'Mais novas primeiro', name: 'Por nome' },
+    orders: { newest: 'Mais novas primeiro', name: 'Por nome', traffic: 'Mais ativas primeiro' },
     whatsapp: 'WhatsApp',
     number: 'Número',
     noNumber: 'ainda sem número',
@@ -690,6 +691,7 @@ export const ptBr: Words = {
   },
   alerts: alertsPtBr,
   endpoints: endpointsPtBr,
+  tools: toolsPtBr,
   problems: {
     unreachable: 'O serviço não responde. Ele está rodando? Esta página tenta de novo sozinha.',
     unanswered:

@@ -1,4 +1,4 @@
-import { Button, Group, PasswordInput, SegmentedControl, Stack, useMantineColorScheme } from '@mantine/core'
+import { Button, Group, PasswordInput, SegmentedControl, Select, Stack, useMantineColorScheme } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
@@ -14,6 +14,7 @@ import { Time } from '../components/time.tsx'
 import { useTitle } from '../components/title.ts'
 import { useLanguage, useWords } from '../i18n/i18n.tsx'
 import { findLanguage, LANGUAGES } from '../i18n/languages.ts'
+import { chooseTimeZone, listZones, ownZone, useTimeZone } from '../text/time-zone.ts'
 import { OwnPassword } from './people/own-password.tsx'
 import classes from './settings.module.css'
 
@@ -78,6 +79,9 @@ function Appearance() {
             data={LANGUAGES.map(({ code, name }) => ({ value: code, label: name }))}
           />
         </Choice>
+        <Choice name={words.tools.timeZone}>
+          <TimeZone />
+        </Choice>
         <Choice name={words.settings.colours}>
           <SegmentedControl
             aria-label={words.settings.colours}
@@ -89,6 +93,32 @@ function Appearance() {
       </div>
     </Card>
   )
+}
+
+function TimeZone() {
+  const words = useWords()
+  const zone = useTimeZone()
+  return (
+    <Select
+      aria-label={words.tools.timeZone}
+      value={zone ?? ''}
+      onChange={value => chooseTimeZone(value || undefined)}
+      data={[
+        { value: '', label: words.tools.browserZone(ownZone()) },
+        ...listZones().map(name => ({ value: name, label: name })),
+      ]}
+      filter={({ options, search }) => options.filter(option => matchesZone(option, search))}
+      searchable
+      allowDeselect={false}
+      maxDropdownHeight={320}
+    />
+  )
+}
+
+/** `sao paulo` finds `America/Sao_Paulo`. */
+function matchesZone(option: object, search: string): boolean {
+  const wanted = search.trim().toLowerCase().replaceAll(' ', '_')
+  return 'label' in option && String(option.label).toLowerCase().includes(wanted)
 }
 
 function Choice({ name, children }: { name: string; children: ReactNode }) {

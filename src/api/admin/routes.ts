@@ -31,6 +31,7 @@ import { listActivity } from './instances/list-activity.ts'
 import { listInstances } from './instances/list-instances.ts'
 import { renameInstance } from './instances/rename-instance.ts'
 import { replaceToken } from './instances/replace-token.ts'
+import { search } from './instances/search.ts'
 import { getInstanceMessage } from './messages/get-instance-message.ts'
 import { listConversations } from './messages/list-conversations.ts'
 import { listMessages } from './messages/list-messages.ts'
@@ -88,6 +89,7 @@ const OPERATIONS = [
   listActivity,
   getAttention,
   getStatistics,
+  search,
   countDeliveries,
   listConversations,
   getSandboxPhone,

@@ -11,10 +11,17 @@ import type { UnknownPage } from '../http/unknown-paths.ts'
 /** Every address of the panel. Paths under /v1, /admin and /docs are not affected. */
 const PAGES = [
   '/',
-  ...['/sign-in', '/settings', '/instances', '/instances/:id', '/instances/:id/:section'].flatMap(path => [
-    path,
-    `${path}/`,
-  ]),
+  ...[
+    '/sign-in',
+    '/settings',
+    '/alerts',
+    '/people',
+    '/audit',
+    '/invitation',
+    '/instances',
+    '/instances/:id',
+    '/instances/:id/:section',
+  ].flatMap(path => [path, `${path}/`]),
 ]
 const NONCE_PLACE = '__NONCE__'
 const NONCE_BYTES = 18

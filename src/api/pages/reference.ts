@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import scalar from '@scalar/fastify-api-reference'
 import Fastify from 'fastify'
 import { PAGE_HEADERS } from '../http/security-headers.ts'
+import { REFERENCE_BAR, REFERENCE_CSS } from './reference-look.ts'
 
 const INLINE_SCRIPT = /<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g
 const KEPT_HEADERS = ['content-type', 'location'] as const
@@ -21,6 +22,8 @@ export async function renderReference(prefix: string): Promise<ReadonlyMap<strin
     configuration: {
       url: '/openapi.json',
       pageTitle: 'Pombal API',
+      theme: 'none',
+      customCss: REFERENCE_CSS,
       withDefaultFonts: false,
       telemetry: false,
       agent: { disabled: true },
@@ -32,16 +35,22 @@ export async function renderReference(prefix: string): Promise<ReadonlyMap<strin
   })
   const pages = new Map<string, ReferencePage>()
   for (const path of [`/${prefix}`, `/${prefix}/`, `/${prefix}/js/scalar.js`]) {
-    const { statusCode: status, headers: given, rawPayload: body } = await renderer.inject(path)
+    const { statusCode: status, headers: given, rawPayload } = await renderer.inject(path)
     const kept = KEPT_HEADERS.flatMap(name => (given[name] === undefined ? [] : [[name, String(given[name])]]))
     const headers: Record<string, string> = Object.fromEntries(kept)
-    if (headers['content-type']?.startsWith('text/html')) {
+    const isHtml = headers['content-type']?.startsWith('text/html') === true
+    const body = isHtml ? Buffer.from(withBar(rawPayload.toString())) : rawPayload
+    if (isHtml) {
       Object.assign(headers, PAGE_HEADERS, { 'content-security-policy': pagePolicy(body.toString()) })
     }
     pages.set(path, { status, headers, body })
   }
   await renderer.close()
   return pages
+}
+
+function withBar(html: string): string {
+  return html.replace('<html>', '<html lang="en">').replace('<body>', `<body>${REFERENCE_BAR}`)
 }
 
 /** Allows this server's scripts and the page's inline script by digest. The page injects its styles. */

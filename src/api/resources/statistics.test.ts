@@ -20,11 +20,15 @@ test('an empty histogram has no quantile', () => {
 
 test('three deliveries of 2 min 36 s have a median and a 95th percentile of 2 min 36 s', () => {
   const outcomes = { first: 0, retried: 3, redelivered: 0, exhausted: 0, waiting: 0, notPosted: 0 }
-  const { buckets, ...all } = statisticsView([
-    { at: 0, outcomes: { ...outcomes, latencies: histogram([156_000]) } },
-    { at: 1, outcomes: { ...outcomes, latencies: histogram([156_000, 156_000]) } },
-  ])
-  expect(all).toEqual({ medianMs: 156_000, p95Ms: 156_000 })
+  const messages = { sent: 3, failed: 0, queued: 0, received: 0 }
+  const { buckets, ...all } = statisticsView(
+    [
+      { at: 0, messages, outcomes: { ...outcomes, latencies: histogram([156_000]) } },
+      { at: 1, messages, outcomes: { ...outcomes, latencies: histogram([156_000, 156_000]) } },
+    ],
+    [],
+  )
+  expect(all).toEqual({ medianMs: 156_000, p95Ms: 156_000, failures: [] })
   expect(buckets.map(({ p95Ms }) => p95Ms)).toEqual([156_000, 156_000])
 })
 

@@ -1,11 +1,13 @@
 import { type Static, Type } from 'typebox'
+import { FAILURE_CODES } from '../../domain/message.ts'
 import {
   type DeliveryOutcomes,
   LATENCY_BOUNDS_MS,
   type Latencies,
   MAX_COUNTED,
+  type MessageCounts,
 } from '../../store/statistics/statistics.ts'
-import { moment, nullable, toIso } from './schema-kit.ts'
+import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
 
 const MEDIAN = 0.5
 const P95 = 0.95
@@ -28,6 +30,15 @@ const bucketSchema = Type.Object(
     exhausted: Type.Integer({ description: 'Exhausted.' }),
     waiting: Type.Integer({ description: 'Not ended yet.' }),
     notPosted: Type.Integer({ description: 'Created while no URL was set.' }),
+    messages: Type.Object(
+      {
+        sent: Type.Integer({ description: 'Accepted in the bucket and taken by WhatsApp.' }),
+        failed: Type.Integer({ description: 'Accepted in the bucket and failed.' }),
+        queued: Type.Integer({ description: 'Accepted in the bucket and still queued.' }),
+        received: Type.Integer({ description: 'Received in the bucket.' }),
+      },
+      { title: 'MessageCounts' },
+    ),
     medianMs: latency('half'),
     p95Ms: latency('95 of 100'),
   },
@@ -41,6 +52,13 @@ export const statisticsSchema = Type.Object(
     buckets: Type.Array(bucketSchema, { description: 'Oldest first, without gaps.' }),
     medianMs: latency('half'),
     p95Ms: latency('95 of 100'),
+    failures: Type.Array(
+      Type.Object({
+        code: oneOf(FAILURE_CODES, { description: 'The reason.' }),
+        count: Type.Integer({ description: 'Messages accepted in this time that failed for it.' }),
+      }),
+      { description: 'Failed messages by reason, most first.' },
+    ),
   },
   { title: 'Statistics' },
 )
@@ -59,19 +77,26 @@ export const deliveryCountsSchema = Type.Object(
 
 export type DeliveryCountsView = Static<typeof deliveryCountsSchema>
 
-function bucketView(at: number, outcomes: DeliveryOutcomes): StatisticsBucketView {
-  const { latencies, ...counts } = outcomes
-  return { at: toIso(at), ...counts, medianMs: quantile(latencies, MEDIAN), p95Ms: quantile(latencies, P95) }
+interface Bucket {
+  at: number
+  outcomes: DeliveryOutcomes
+  messages: MessageCounts
 }
 
-export function statisticsView(buckets: readonly { at: number; outcomes: DeliveryOutcomes }[]): StatisticsView {
+function bucketView({ at, outcomes, messages }: Bucket): StatisticsBucketView {
+  const { latencies, ...counts } = outcomes
+  return { at: toIso(at), ...counts, messages, medianMs: quantile(latencies, MEDIAN), p95Ms: quantile(latencies, P95) }
+}
+
+export function statisticsView(buckets: readonly Bucket[], failures: StatisticsView['failures']): StatisticsView {
   const all = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) =>
     merge(buckets.map(({ outcomes }) => outcomes.latencies[index]!)),
   )
   return {
-    buckets: buckets.map(({ at, outcomes }) => bucketView(at, outcomes)),
+    buckets: buckets.map(bucketView),
     medianMs: quantile(all, MEDIAN),
     p95Ms: quantile(all, P95),
+    failures,
   }
 }
 

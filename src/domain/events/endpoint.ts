@@ -20,6 +20,16 @@ export const DEFAULT_EVENTS: readonly string[] = [
 
 export const ALL_EVENTS = '*'
 
+/** Names under `.invalid` exist nowhere (RFC 2606), so an older node that does not know the receiver posts to nobody. */
+const TEST_RECEIVER_HOST = 'test-receiver.pombal.invalid'
+
+/** A receiver that is built in: it checks the signature and answers 200. */
+export const TEST_RECEIVER_URL = `https://${TEST_RECEIVER_HOST}/`
+
+export function isTestReceiver(url: string): boolean {
+  return url.includes(TEST_RECEIVER_HOST) && URL.parse(url)?.hostname === TEST_RECEIVER_HOST
+}
+
 /** A URL that receives the events of an instance, with a secret, an order, retries and a log of its own. */
 export interface Endpoint {
   instanceId: InstanceId

@@ -14,7 +14,8 @@ export interface NewInstance {
   goal: ConnectionGoal
 }
 
-export const INSTANCE_ORDERS = ['newest', 'name'] as const
+/** `traffic`: by the messages sent and received since `trafficSince`, most first. */
+export const INSTANCE_ORDERS = ['newest', 'name', 'traffic'] as const
 export type InstanceOrder = (typeof INSTANCE_ORDERS)[number]
 
 export interface InstanceFilter {
@@ -26,13 +27,25 @@ export interface InstanceFilter {
   state?: ConnectionState | undefined
   /** Default: newest first. */
   sort?: InstanceOrder | undefined
+  /** For the order by traffic: milliseconds since 1970. */
+  trafficSince?: number | undefined
 }
+
+/** What is looked for in all instances. */
+export type Held = { kind: 'message' | 'event'; id: string } | { kind: 'number'; number: string }
+
+export const MAX_HOLDING = 20
 
 export interface Instances {
   create(instance: NewInstance, now: number): Promise<Instance>
   /** Null if it does not exist or was deleted. The other methods treat a deleted instance in the same way. */
   find(id: InstanceId): Promise<Instance | null>
   list(page: PageRequest, filter?: InstanceFilter): Promise<Page<Instance>>
+  /**
+   * The instances with this message (sent or received) or event; or that have the number as a contact or looked it up lately. At
+   * most `MAX_HOLDING`.
+   */
+  listHolding(held: Held): Promise<InstanceId[]>
   rename(id: InstanceId, name: string): Promise<Instance | null>
   /** False if there is no such instance. */
   replaceToken(id: InstanceId, tokenDigest: Uint8Array): Promise<boolean>

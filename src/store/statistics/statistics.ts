@@ -2,6 +2,7 @@ import type { ConnectionCause, ConnectionState } from '../../domain/connection.t
 import type { RecentDeliveries } from '../../domain/events/delivery.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import type { Instance } from '../../domain/instance.ts'
+import type { FailureCode } from '../../domain/message.ts'
 
 export interface InstanceActivity {
   instanceId: InstanceId
@@ -31,6 +32,14 @@ export interface EndpointDeliveries {
   waiting: number
   /** The newest failed attempt of those that are retried, else of those that were given up. */
   lastFailure: { at: number; status: number | null; error: string | null } | null
+}
+
+export interface MessageCounts {
+  /** Those that WhatsApp has. */
+  sent: number
+  failed: number
+  queued: number
+  received: number
 }
 
 export interface Latencies {
@@ -123,6 +132,10 @@ export interface Statistics {
     endpointIds: readonly EndpointId[],
     givenUpSince: number,
   ): Promise<EndpointDeliveries[]>
+  /** The messages accepted and received in a period. */
+  messages(instanceId: InstanceId, since: number, until: number): Promise<MessageCounts>
+  /** Messages accepted since then that failed, by reason, most first; of the newest `MAX_COUNTED`. */
+  failures(instanceId: InstanceId, since: number): Promise<{ code: FailureCode; count: number }[]>
   outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes>
   /** The number of events created since `since` whose latest delivery is in `state`, up to `MAX_COUNTED`. */
   countEnded(instanceId: InstanceId, since: number, state: 'delivered' | 'exhausted'): Promise<number>

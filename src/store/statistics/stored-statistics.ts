@@ -11,6 +11,7 @@ import { messageIds } from '../messages/message-ids.ts'
 import { type Slice, search } from '../messages/searching.ts'
 import { readTroubles } from './attention.ts'
 import { readEndpointDeliveries } from './endpoint-deliveries.ts'
+import { readFailures, readMessageCounts } from './message-counts.ts'
 import {
   type DeliveryOutcomes,
   type InstanceActivity,
@@ -74,6 +75,14 @@ export class StoredStatistics implements Statistics {
 
   endpoints(instanceId: InstanceId, endpointIds: readonly EndpointId[], givenUpSince: number) {
     return readEndpointDeliveries(this.#core, instanceId, endpointIds, givenUpSince)
+  }
+
+  messages(instanceId: InstanceId, since: number, until: number) {
+    return readMessageCounts(this.#core, instanceId, since, until)
+  }
+
+  failures(instanceId: InstanceId, since: number) {
+    return readFailures(this.#core, instanceId, since)
   }
 
   async outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes> {

@@ -109,6 +109,7 @@ describe('/openapi.json', () => {
         'GET /admin/v1/instances/{id}/statistics',
         'GET /admin/v1/instances/{id}/deliveries/counts',
         'GET /admin/v1/activity',
+        'GET /admin/v1/search',
         'GET /admin/v1/changes',
         'POST /admin/v1/session',
         'GET /admin/v1/session',
@@ -302,6 +303,7 @@ describe('/docs', () => {
     expect(policy).toContain("frame-ancestors 'none'")
     expect(policy).not.toMatch(/https?:/)
     expect([...page.text.matchAll(/(?:src|href)="(https?:[^"]*)"/g)]).toEqual([])
+    expect(page.text).toContain('<a href="/">← Pombal</a>')
     expect(page.text).not.toMatch(/cdn|fonts\.(googleapis|scalar)/)
   })
 

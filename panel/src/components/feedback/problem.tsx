@@ -3,6 +3,7 @@ import { ApiError } from '../../api/client.ts'
 import type { Words } from '../../i18n/en.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import { Notice } from './notice.tsx'
+import classes from './problem.module.css'
 
 const DEFAULT_WAIT_SECONDS = 60
 
@@ -27,6 +28,11 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
   return (
     <Notice tone="bad">
       {problemText(error, words)}
+      {error instanceof ApiError && error.status > 0 && (
+        <div className={classes.code}>
+          {words.tools.code} <code>{error.code}</code>
+        </div>
+      )}
       {requestId && <div>{words.problems.requestId(requestId)}</div>}
       {onRetry && (
         <div>

@@ -3,8 +3,8 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import {
   type CSSProperties,
-  type KeyboardEvent,
   memo,
+  type KeyboardEvent as ReactKeyboardEvent,
   type ReactNode,
   useEffect,
   useLayoutEffect,
@@ -15,6 +15,7 @@ import type { Log } from '../../api/use-log.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import { Problem } from '../feedback/problem.tsx'
 import { Waiting } from '../feedback/waiting.tsx'
+import { hasDialog, isTyping } from './keys.ts'
 import classes from './log-list.module.css'
 import { useIsNarrow } from './narrow.ts'
 
@@ -46,6 +47,10 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
   const height = isNarrow ? rowHeight.narrow : rowHeight.wide
 
   const hasRows = log.rows.length > 0
+  useEffect(() => {
+    document.addEventListener('keydown', stepByLetter)
+    return () => document.removeEventListener('keydown', stepByLetter)
+  }, [])
   // biome-ignore lint/correctness/useExhaustiveDependencies: the list is rendered once there is a row
   useLayoutEffect(() => {
     const measure = () => {
@@ -164,11 +169,28 @@ export function Cell({ children, area, label }: { children: ReactNode; area?: st
   )
 }
 
+/** The keys j and k move from row to row wherever the focus is, from the first visible row on. */
+function stepByLetter(event: KeyboardEvent): void {
+  if ((event.key !== 'j' && event.key !== 'k') || isTyping(event) || hasDialog()) return
+  const focused = document.activeElement?.closest('[role="row"]')
+  const links = [...document.querySelectorAll<HTMLElement>('[role="row"] a[data-row-link]')].toSorted(
+    (one, other) => rowIndex(one) - rowIndex(other),
+  )
+  const at = focused ? links.findIndex(link => focused.contains(link)) : -1
+  const isBelowBar = (link: HTMLElement) => link.getBoundingClientRect().top > 100
+  const next = at === -1 ? links.find(isBelowBar) : links[at + (event.key === 'j' ? 1 : -1)]
+  next?.focus()
+}
+
+function rowIndex(element: Element): number {
+  return Number(element.closest('[role="row"]')?.getAttribute('aria-rowindex'))
+}
+
 /** The arrow keys move from row to row, an alternative to tabbing through a long list. */
-function moveBetweenRows(event: KeyboardEvent<HTMLElement>): void {
+function moveBetweenRows(event: ReactKeyboardEvent<HTMLElement>): void {
   if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return
   const row = (event.target as HTMLElement).closest('[role="row"]')
-  const index = Number(row?.getAttribute('aria-rowindex'))
+  const index = row ? rowIndex(row) : Number.NaN
   const next = event.currentTarget.querySelector<HTMLElement>(
     `[aria-rowindex="${index + (event.key === 'ArrowDown' ? 1 : -1)}"] a`,
   )

@@ -1,4 +1,4 @@
-import { Alert, Button } from '@mantine/core'
+import { Alert, Button, Group } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { ApiError, call } from '../../api/client.ts'
@@ -6,29 +6,34 @@ import { eventQuery } from '../../api/queries.ts'
 import type { Attempt, EventDetail } from '../../api/types.ts'
 import { Badge, DeliveryBadge } from '../../components/badges.tsx'
 import { CodeBlock, CopyIconButton } from '../../components/copy.tsx'
+import { CopyCurl } from '../../components/copy-curl.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { RepeatIcon } from '../../components/icons.tsx'
-import { DrawerPage } from '../../components/log/drawer-page.tsx'
+import { JsonBlock } from '../../components/json-block.tsx'
+import { DrawerPage, type Steps } from '../../components/log/drawer-page.tsx'
 import { Step, Timeline } from '../../components/log/timeline.tsx'
 import { Empty, Fact, Facts } from '../../components/panels.tsx'
 import { Recipient } from '../../components/recipient.tsx'
 import { Ago, duration, Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
+import { curlOfAttempt } from '../../text/curl.ts'
+import { statusText } from '../webhook/status-text.ts'
 import classes from './event-drawer.module.css'
 
 interface EventDrawerProps {
   instanceId: string
   /** Undefined if closed. */
   eventId: string | undefined
+  steps: Steps
   onClose: () => void
 }
 
-export function EventDrawer({ instanceId, eventId, onClose }: EventDrawerProps) {
+export function EventDrawer({ instanceId, eventId, steps, onClose }: EventDrawerProps) {
   const words = useWords()
   return (
-    <DrawerPage opened={eventId !== undefined} onClose={onClose} title={words.event.title}>
+    <DrawerPage opened={eventId !== undefined} onClose={onClose} title={words.event.title} steps={steps}>
       {eventId !== undefined && <OneEvent instanceId={instanceId} eventId={eventId} />}
     </DrawerPage>
   )
@@ -76,16 +81,19 @@ function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string
           </Fact>
         )}
       </Facts>
+      <Group gap="xs">
+        <CopyCurl of={{ method: 'GET', path: `/v1/events/${event.id}` }} what={event.id} />
+      </Group>
       <h2 className={classes.heading}>{words.event.deliveries}</h2>
       {event.deliveries.length === 0 && <p className={classes.hint}>{words.event.notPosted}</p>}
       {event.deliveries.toReversed().map(delivery => (
-        <DeliveryLog key={delivery.id} instanceId={instanceId} delivery={delivery} />
+        <DeliveryLog key={delivery.id} instanceId={instanceId} delivery={delivery} body={event.body} />
       ))}
       <div>
         <h2 className={classes.heading}>{words.event.body}</h2>
         <p className={classes.hint}>{words.event.bodyHint}</p>
       </div>
-      <CodeBlock code={event.body} label={words.event.body} />
+      <JsonBlock code={event.body} label={words.event.body} />
     </div>
   )
 }
@@ -129,7 +137,13 @@ function Redeliver({ instanceId, event }: { instanceId: string; event: EventDeta
 
 type DeliveryWithAttempts = EventDetail['deliveries'][number]
 
-function DeliveryLog({ instanceId, delivery }: { instanceId: string; delivery: DeliveryWithAttempts }) {
+interface DeliveryLogProps {
+  instanceId: string
+  delivery: DeliveryWithAttempts
+  body: string
+}
+
+function DeliveryLog({ instanceId, delivery, body }: DeliveryLogProps) {
   const words = useWords()
   return (
     <section className={classes.delivery}>
@@ -141,7 +155,7 @@ function DeliveryLog({ instanceId, delivery }: { instanceId: string; delivery: D
       </header>
       <Timeline>
         {delivery.attempts.map(attempt => (
-          <AttemptStep key={attempt.attemptNumber} attempt={attempt} />
+          <AttemptStep key={attempt.startedAt} attempt={attempt} body={body} />
         ))}
         {delivery.state === 'blocked' && (
           <Step title={words.events.states.blocked} open>
@@ -187,11 +201,11 @@ function TryNow({ instanceId, deliveryId }: { instanceId: string; deliveryId: st
   )
 }
 
-function AttemptStep({ attempt }: { attempt: Attempt }) {
+function AttemptStep({ attempt, body }: { attempt: Attempt; body: string }) {
   const words = useWords()
-  const { attemptNumber, startedAt, durationMs, status, error, responseExcerpt, headers } = attempt
+  const { attemptNumber, startedAt, durationMs, status, error, responseExcerpt, headers, url } = attempt
   const isSuccess = status !== null && status >= 200 && status < 300
-  const explained = error ? (words.attemptErrors as Record<string, string>)[error] : undefined
+  const explained = error ? (words.attemptErrors as Record<string, string>)[error] : statusText(status, words)
   return (
     <Step title={words.event.attempt(attemptNumber)} at={<Time at={startedAt} />} tone={isSuccess ? 'good' : 'bad'}>
       <div className={classes.outcome}>
@@ -205,7 +219,7 @@ function AttemptStep({ attempt }: { attempt: Attempt }) {
       {responseExcerpt && (
         <details className={classes.details}>
           <summary>{words.event.response}</summary>
-          <CodeBlock code={responseExcerpt} label={words.event.response} />
+          <JsonBlock code={responseExcerpt} label={words.event.response} />
         </details>
       )}
       <details className={classes.details}>
@@ -218,6 +232,7 @@ function AttemptStep({ attempt }: { attempt: Attempt }) {
           label={words.event.headers}
         />
       </details>
+      <CopyCurl of={curlOfAttempt({ url, headers, body })} what={words.event.attempt(attemptNumber)} />
     </Step>
   )
 }

@@ -9,6 +9,8 @@ import type { EndpointHealth, Event } from '../../api/types.ts'
 import { useLog } from '../../api/use-log.ts'
 import { DeliveryBadge } from '../../components/badges.tsx'
 import { RepeatIcon } from '../../components/icons.tsx'
+import { stepsOf } from '../../components/log/drawer-page.tsx'
+import { ExportCsv } from '../../components/log/export-csv.tsx'
 import { FilterBar, TextFilter } from '../../components/log/filters.tsx'
 import { Cell, LogList } from '../../components/log/log-list.tsx'
 import { RowLink } from '../../components/log/row-link.tsx'
@@ -32,6 +34,16 @@ const FILTERS = [
   'not_posted',
 ] as const satisfies readonly DeliveryFilter[]
 
+const COLUMNS = [
+  ...['id', 'event', 'timestamp', 'createdAt', 'messageId', 'with', 'endpointId', 'url', 'state', 'attemptCount'],
+  'nextAttemptAt',
+]
+
+function cellsOf({ id, event, timestamp, createdAt, messageId, with: other, delivery }: Event) {
+  const { endpointId, url, state, attemptCount, nextAttemptAt } = delivery ?? {}
+  return [id, event, timestamp, createdAt, messageId, other, endpointId, url, state, attemptCount, nextAttemptAt]
+}
+
 export function Events() {
   const words = useWords()
   const instance = useInstance()
@@ -52,6 +64,8 @@ export function Events() {
     (event: Event) => <EventRow event={event} instanceId={instance.id} onOpen={id => change({ open: id }, false)} />,
     [instance.id, change],
   )
+  const showNeighbour = useCallback((id: string) => change({ open: id }), [change])
+  const steps = useMemo(() => stepsOf(log.rows, open, showNeighbour), [log.rows, open, showNeighbour])
 
   return (
     <>
@@ -60,9 +74,20 @@ export function Events() {
           level={2}
           title={words.events.title}
           action={
-            <Button variant="default" leftSection={<RepeatIcon />} onClick={() => setRedelivering(true)}>
-              {words.events.redeliverMany}
-            </Button>
+            <>
+              {log.rows.length > 0 && (
+                <ExportCsv
+                  name={`events-${instance.id}`}
+                  path={`/instances/${instance.id}/events`}
+                  query={query}
+                  columns={COLUMNS}
+                  cellsOf={cellsOf}
+                />
+              )}
+              <Button variant="default" leftSection={<RepeatIcon />} onClick={() => setRedelivering(true)}>
+                {words.events.redeliverMany}
+              </Button>
+            </>
           }
         >
           {words.events.lead}
@@ -150,7 +175,7 @@ export function Events() {
         />
       </div>
       <RedeliverMany instanceId={instance.id} opened={isRedelivering} onClose={() => setRedelivering(false)} />
-      <EventDrawer instanceId={instance.id} eventId={open} onClose={() => change({ open: undefined })} />
+      <EventDrawer instanceId={instance.id} eventId={open} steps={steps} onClose={() => change({ open: undefined })} />
     </>
   )
 }

@@ -2,12 +2,14 @@ import { Button, Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { connectionQuery, endpointsQuery } from '../../api/queries.ts'
+import { useMay } from '../../api/use-role.ts'
 import { DeliveryWarning } from '../../components/delivery-health.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { Card } from '../../components/panels.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { SendForm } from '../messages/send-form.tsx'
 import { ConnectionCard } from './connection-card.tsx'
+import { FirstSteps } from './first-steps.tsx'
 import { FreshToken } from './fresh-token.tsx'
 import { HealthCard } from './health-card.tsx'
 import { useInstance } from './instance.tsx'
@@ -19,14 +21,15 @@ export function Overview() {
   const instance = useInstance()
   const navigate = useNavigate()
   const { data: connection } = useQuery(connectionQuery(instance.id))
-  const accepts = instance.state === 'connected' || instance.state === 'reconnecting'
+  const isOperator = useMay('operator')
+  const maySend = isOperator && (instance.state === 'connected' || instance.state === 'reconnecting')
+  const state = connection ? <ConnectionCard connection={connection} /> : <Waiting />
   return (
     <>
       <DeliveryWarning instanceId={instance.id} />
-      {connection ? <ConnectionCard connection={connection} /> : <Waiting />}
-      <FreshToken instanceId={instance.id} />
+      {!maySend && state}
       <div className={classes.pair}>
-        {accepts && (
+        {maySend && (
           <Card title={words.send.title}>
             <SendForm
               instance={instance}
@@ -36,8 +39,13 @@ export function Overview() {
             />
           </Card>
         )}
-        <WebhookCard instanceId={instance.id} />
+        <div className={classes.stack}>
+          {maySend && state}
+          {isOperator && <FirstSteps instance={instance} />}
+          <WebhookCard instanceId={instance.id} />
+        </div>
       </div>
+      <FreshToken instanceId={instance.id} />
       <DeliveryCharts instanceId={instance.id} />
       <HealthCard instanceId={instance.id} />
     </>

@@ -7,7 +7,9 @@ import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { Card } from '../../components/panels.tsx'
 import { duration } from '../../components/time.tsx'
-import { useLanguage, useWords } from '../../i18n/i18n.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
+import { Axis } from './axis.tsx'
+import { MessageCharts } from './message-charts.tsx'
 import classes from './statistics.module.css'
 
 const RANGES = ['1', '24', '168'] as const
@@ -18,7 +20,6 @@ type Series = (typeof SERIES)[number]
 const WIDTH = 560
 const HEIGHT = 150
 const GAP = 2
-const DAY_MS = 86_400_000
 
 /** The results of deliveries over time, and how long they took. */
 export function DeliveryCharts({ instanceId }: { instanceId: string }) {
@@ -42,6 +43,7 @@ export function DeliveryCharts({ instanceId }: { instanceId: string }) {
       {!data && !error && <Waiting />}
       {data && (
         <div className={classes.charts}>
+          <MessageCharts statistics={data} />
           <Outcomes statistics={data} />
           <Latency statistics={data} />
         </div>
@@ -191,25 +193,5 @@ function Latency({ statistics: { buckets, medianMs, p95Ms } }: { statistics: Sta
         </>
       )}
     </figure>
-  )
-}
-
-function Axis({ buckets }: { buckets: readonly StatisticsBucket[] }) {
-  const { language } = useLanguage()
-  const first = buckets[0]
-  const last = buckets.at(-1)
-  if (!first || !last) return null
-  const isLong = Date.parse(last.at) - Date.parse(first.at) >= DAY_MS
-  const text = (at: string) =>
-    new Date(at).toLocaleString(
-      language,
-      isLong ? { day: 'numeric', month: 'short' } : { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' },
-    )
-  return (
-    <div className={classes.times} aria-hidden>
-      <span>{text(first.at)}</span>
-      <span>{text(buckets[Math.floor(buckets.length / 2)]!.at)}</span>
-      <span>{text(last.at)}</span>
-    </div>
   )
 }

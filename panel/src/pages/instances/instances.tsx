@@ -123,7 +123,7 @@ function useActivity(instances: readonly Instance[]): ReadonlyMap<string, Activi
 
 /** The states in which a person may look for an instance: no one waits long enough in the others. */
 const STATES = ['connected', 'reconnecting', 'disconnected', 'stopped', 'logged_out', 'unlinked'] as const
-const ORDERS = ['newest', 'name'] as const
+const ORDERS = ['newest', 'name', 'traffic'] as const
 
 function Controls() {
   const words = useWords()
@@ -147,7 +147,7 @@ function Controls() {
         aria-label={words.instances.order}
         value={ORDERS.find(one => one === sort) ?? 'newest'}
         data={ORDERS.map(value => ({ value, label: words.instances.orders[value] }))}
-        onChange={value => change({ sort: value === 'name' ? 'name' : undefined })}
+        onChange={value => change({ sort: value && value !== 'newest' ? value : undefined })}
         allowDeselect={false}
       />
     </div>

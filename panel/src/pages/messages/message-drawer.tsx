@@ -1,3 +1,4 @@
+import { Button, Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
@@ -6,9 +7,11 @@ import { messageQuery } from '../../api/queries.ts'
 import type { MessageLife } from '../../api/types.ts'
 import { DeliveryBadge, MessageBadge } from '../../components/badges.tsx'
 import { CopyIconButton } from '../../components/copy.tsx'
+import { CopyCurl } from '../../components/copy-curl.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
-import { DrawerPage } from '../../components/log/drawer-page.tsx'
+import { RepeatIcon } from '../../components/icons.tsx'
+import { DrawerPage, type Steps } from '../../components/log/drawer-page.tsx'
 import { Step, Timeline } from '../../components/log/timeline.tsx'
 import { Empty, Fact, Facts } from '../../components/panels.tsx'
 import { Recipient } from '../../components/recipient.tsx'
@@ -20,19 +23,26 @@ interface MessageDrawerProps {
   instanceId: string
   /** Undefined if closed. */
   messageId: string | undefined
+  steps: Steps
   onClose: () => void
+  /** Undefined if the reader may not send. */
+  onSendAgain: ((message: MessageLife) => void) | undefined
 }
 
-export function MessageDrawer({ instanceId, messageId, onClose }: MessageDrawerProps) {
+export function MessageDrawer({ instanceId, messageId, steps, onClose, onSendAgain }: MessageDrawerProps) {
   const words = useWords()
   return (
-    <DrawerPage opened={messageId !== undefined} onClose={onClose} title={words.message.title}>
-      {messageId !== undefined && <OneMessage instanceId={instanceId} messageId={messageId} />}
+    <DrawerPage opened={messageId !== undefined} onClose={onClose} title={words.message.title} steps={steps}>
+      {messageId !== undefined && (
+        <OneMessage instanceId={instanceId} messageId={messageId} onSendAgain={onSendAgain} />
+      )}
     </DrawerPage>
   )
 }
 
-function OneMessage({ instanceId, messageId }: { instanceId: string; messageId: string }) {
+type OneMessageProps = Pick<MessageDrawerProps, 'instanceId' | 'onSendAgain'> & { messageId: string }
+
+function OneMessage({ instanceId, messageId, onSendAgain }: OneMessageProps) {
   const words = useWords()
   const { data: message, error, refetch } = useQuery(messageQuery(instanceId, messageId))
   if (error instanceof ApiError && error.code === 'message_not_found') {
@@ -57,6 +67,14 @@ function OneMessage({ instanceId, messageId }: { instanceId: string; messageId: 
           </span>
         </Fact>
       </Facts>
+      <Group gap="xs">
+        {message.error && onSendAgain && (
+          <Button size="compact-sm" leftSection={<RepeatIcon size={15} />} onClick={() => onSendAgain(message)}>
+            {words.tools.again}
+          </Button>
+        )}
+        <CopyCurl of={{ method: 'GET', path: `/v1/messages/${message.id}` }} what={message.id} />
+      </Group>
       <h2 className={classes.heading}>{words.message.life}</h2>
       <Life message={message} instanceId={instanceId} />
       {message.events.length > 0 && message.events.every(({ delivery }) => delivery === null) && (
@@ -103,6 +121,10 @@ function Life({ message, instanceId }: { message: MessageLife; instanceId: strin
         <Step title={words.message.failed} at={<Reached at={failedAt} after={createdAt} />} tone="bad">
           {words.failures[error.code]}
           {whatsappCode && <div>{words.message.whatsappCode(whatsappCode)}</div>}
+          <div>{words.tools.failureSteps[error.code]}</div>
+          <div className={classes.code}>
+            {words.tools.code} <code>{error.code}</code>
+          </div>
           {stepEvent('failed')}
         </Step>
       )}

@@ -2,11 +2,14 @@ import { Button, Modal, Select, TextInput } from '@mantine/core'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useMemo, useState } from 'react'
 import { MESSAGE_STATES } from '../../../../src/domain/message.ts'
-import type { Message } from '../../api/types.ts'
+import type { Message, MessageLife } from '../../api/types.ts'
 import { useLog } from '../../api/use-log.ts'
+import { useMay } from '../../api/use-role.ts'
 import { MessageBadge } from '../../components/badges.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { SendIcon } from '../../components/icons.tsx'
+import { stepsOf } from '../../components/log/drawer-page.tsx'
+import { ExportCsv } from '../../components/log/export-csv.tsx'
 import { FilterBar, TextFilter } from '../../components/log/filters.tsx'
 import { Cell, LogList } from '../../components/log/log-list.tsx'
 import { RowLink } from '../../components/log/row-link.tsx'
@@ -14,21 +17,38 @@ import { Empty, PageHead } from '../../components/panels.tsx'
 import { Recipient } from '../../components/recipient.tsx'
 import { Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
+import { fromZoned, toZoned, useTimeZone } from '../../text/time-zone.ts'
 import { useInstance } from '../instance/instance.tsx'
 import { MessageDrawer } from './message-drawer.tsx'
 import classes from './messages.module.css'
-import { SendForm } from './send-form.tsx'
+import { type Draft, SendForm } from './send-form.tsx'
 
-const MINUTE_MS = 60_000
 const ROUTE = '/inside/instances/$id/messages'
+const COLUMNS = [
+  'id',
+  'status',
+  'to',
+  'text',
+  'createdAt',
+  'sentAt',
+  'deliveredAt',
+  'readAt',
+  'failedAt',
+  'error',
+] as const
+
+function cellsOf(message: Message) {
+  return COLUMNS.map(column => (column === 'error' ? message.error?.code : message[column]))
+}
 
 export function Messages() {
   const words = useWords()
   const instance = useInstance()
   const toast = useToast()
+  const maySend = useMay('operator')
   const search = useSearch({ from: ROUTE })
   const navigate = useNavigate({ from: '/instances/$id/messages' })
-  const [isSending, setSending] = useState(false)
+  const [draft, setDraft] = useState<Draft | null>(null)
   const { state, search: wanted, since, until, open } = search
   const isFiltered = Boolean(state || wanted || since || until)
   const query = useMemo(
@@ -49,14 +69,37 @@ export function Messages() {
     [instance.id, change],
   )
   const sendButton = (
-    <Button leftSection={<SendIcon />} onClick={() => setSending(true)}>
+    <Button leftSection={<SendIcon />} onClick={() => setDraft({})}>
       {words.messages.send}
     </Button>
   )
+  const showNeighbour = useCallback((id: string) => change({ open: id }), [change])
+  const steps = useMemo(() => stepsOf(log.rows, open, showNeighbour), [log.rows, open, showNeighbour])
+  const sendAgain = (message: MessageLife) => {
+    change({ open: undefined })
+    setDraft({ to: message.to, text: message.text, after: message })
+  }
   return (
     <>
       <div>
-        <PageHead level={2} title={words.messages.title} action={sendButton}>
+        <PageHead
+          level={2}
+          title={words.messages.title}
+          action={
+            <>
+              {log.rows.length > 0 && (
+                <ExportCsv
+                  name={`messages-${instance.id}`}
+                  path={`/instances/${instance.id}/messages`}
+                  query={query}
+                  columns={COLUMNS}
+                  cellsOf={cellsOf}
+                />
+              )}
+              {maySend && sendButton}
+            </>
+          }
+        >
           {words.messages.lead}
         </PageHead>
         <Filters search={search} change={change} />
@@ -78,7 +121,7 @@ export function Messages() {
                 }
               />
             ) : (
-              <Empty title={words.messages.emptyTitle} action={sendButton}>
+              <Empty title={words.messages.emptyTitle} action={maySend && sendButton}>
                 {instance.phone ? words.messages.emptyText : words.messages.emptyUnlinked}
               </Empty>
             )
@@ -86,21 +129,28 @@ export function Messages() {
         />
       </div>
       <Modal
-        opened={isSending}
-        onClose={() => setSending(false)}
-        title={words.send.title}
+        opened={draft !== null}
+        onClose={() => setDraft(null)}
+        title={draft?.after ? words.tools.againTitle : words.send.title}
         closeButtonProps={{ 'aria-label': words.common.close }}
       >
         <SendForm
           instance={instance}
+          draft={draft ?? {}}
           onSent={id => {
-            setSending(false)
+            setDraft(null)
             toast(words.send.queued)
             change({ open: id }, false)
           }}
         />
       </Modal>
-      <MessageDrawer instanceId={instance.id} messageId={open} onClose={() => change({ open: undefined })} />
+      <MessageDrawer
+        instanceId={instance.id}
+        messageId={open}
+        steps={steps}
+        onClose={() => change({ open: undefined })}
+        onSendAgain={maySend ? sendAgain : undefined}
+      />
     </>
   )
 }
@@ -142,6 +192,7 @@ interface FiltersProps {
 
 function Filters({ search, change }: FiltersProps) {
   const words = useWords()
+  const zone = useTimeZone()
   return (
     <FilterBar active={[search.state, search.search, search.since, search.until].filter(Boolean).length}>
       <Select
@@ -162,14 +213,14 @@ function Filters({ search, change }: FiltersProps) {
       <TextInput
         label={words.messages.since}
         type="datetime-local"
-        value={toLocal(search.since)}
-        onChange={event => change({ since: toIso(event.currentTarget.value) })}
+        value={toZoned(search.since, zone)}
+        onChange={event => change({ since: fromZoned(event.currentTarget.value, zone) })}
       />
       <TextInput
         label={words.messages.until}
         type="datetime-local"
-        value={toLocal(search.until)}
-        onChange={event => change({ until: toIso(event.currentTarget.value) })}
+        value={toZoned(search.until, zone)}
+        onChange={event => change({ until: fromZoned(event.currentTarget.value, zone) })}
       />
       <TextFilter
         label={words.messages.byId}
@@ -182,14 +233,8 @@ function Filters({ search, change }: FiltersProps) {
   )
 }
 
-/** A date field holds a time in the reader's zone. The address holds it in UTC, so that a link means the same everywhere. */
-function toLocal(iso: string | undefined): string {
-  const at = new Date(toIso(iso) ?? Number.NaN)
-  if (Number.isNaN(at.getTime())) return ''
-  return new Date(at.getTime() - at.getTimezoneOffset() * MINUTE_MS).toISOString().slice(0, 16)
-}
-
-function toIso(local: string | undefined): string | undefined {
-  const at = local ? new Date(local) : null
+/** The moment in UTC, so that a link means the same everywhere. Undefined for what is no time. */
+function toIso(text: string | undefined): string | undefined {
+  const at = text ? new Date(text) : null
   return at && !Number.isNaN(at.getTime()) ? at.toISOString() : undefined
 }

@@ -2,7 +2,8 @@ import { Button, Group, Stack, Textarea, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import { ApiError, callData } from '../../api/client.ts'
-import type { Instance } from '../../api/types.ts'
+import type { Instance, MessageLife } from '../../api/types.ts'
+import { CopyCurl } from '../../components/copy-curl.tsx'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { SendIcon } from '../../components/icons.tsx'
@@ -14,17 +15,26 @@ const GROUP = /^[0-9]+(-[0-9]+)?@g\.us$/
 const FIRST_RECIPIENT = '5511987654321'
 const MAX_TEXT = 65_536
 
+/** What the form starts with. */
+export interface Draft {
+  to?: string
+  text?: string
+  /** The failed message that is sent again. */
+  after?: MessageLife
+}
+
 interface SendFormProps {
   instance: Instance
+  draft?: Draft
   onSent: (messageId: string) => void
 }
 
 /** Sends a message by hand to a number or a group. */
-export function SendForm({ instance, onSent }: SendFormProps) {
+export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
   const words = useWords()
   const isSandbox = instance.kind === 'sandbox'
-  const [to, setTo] = useState(isSandbox ? FIRST_RECIPIENT : '')
-  const [text, setText] = useState(words.send.defaultText)
+  const [to, setTo] = useState(draft.to ?? (isSandbox ? FIRST_RECIPIENT : ''))
+  const [text, setText] = useState(draft.text ?? words.send.defaultText)
   const [isTried, setTried] = useState(false)
   const recipient = to.includes('@') ? to.trim() : to.replace(/[\s()+.-]/g, '')
   const isValid = NUMBER.test(recipient) || GROUP.test(recipient)
@@ -57,6 +67,8 @@ export function SendForm({ instance, onSent }: SendFormProps) {
       }}
     >
       <Stack gap="md">
+        {draft.after && <p className={classes.again}>{words.tools.againText}</p>}
+        {draft.after?.error?.code === 'unconfirmed' && <Notice tone="wait">{words.tools.againUnconfirmed}</Notice>}
         <TextInput
           label={words.send.to}
           description={words.send.toHint}
@@ -80,6 +92,10 @@ export function SendForm({ instance, onSent }: SendFormProps) {
           <Button type="submit" leftSection={<SendIcon />} loading={send.isPending} disabled={!text}>
             {words.send.action}
           </Button>
+          <CopyCurl
+            of={{ method: 'POST', path: '/v1/messages/text', body: { to: recipient, text } }}
+            what="POST /v1/messages"
+          />
         </Group>
       </Stack>
     </form>

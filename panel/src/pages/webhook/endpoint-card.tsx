@@ -2,7 +2,7 @@ import { Button, Group } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
-import { ALL_EVENTS, DEFAULT_ENDPOINT } from '../../../../src/domain/events/endpoint.ts'
+import { ALL_EVENTS, DEFAULT_ENDPOINT, isTestReceiver } from '../../../../src/domain/events/endpoint.ts'
 import { call, callData } from '../../api/client.ts'
 import { endpointsQuery } from '../../api/queries.ts'
 import type { Endpoint, EndpointHealth, WebhookTest } from '../../api/types.ts'
@@ -58,7 +58,13 @@ export function EndpointCard({ endpoint, secret, onSecret, onEdit }: EndpointCar
           )}
         </span>
       }
-      hint={[description, id === DEFAULT_ENDPOINT && words.endpoints.isDefault].filter(Boolean).join(' · ')}
+      hint={[
+        description,
+        isTestReceiver(url) && words.tools.testReceiver,
+        id === DEFAULT_ENDPOINT && words.endpoints.isDefault,
+      ]
+        .filter(Boolean)
+        .join(' · ')}
       action={
         mayTest && (
           <Button

@@ -1,6 +1,7 @@
 import { Button, Group, Stack, TextInput } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
+import { TEST_RECEIVER_URL } from '../../../../src/domain/events/endpoint.ts'
 import { callData } from '../../api/client.ts'
 import { endpointsQuery } from '../../api/queries.ts'
 import type { Webhook } from '../../api/types.ts'
@@ -9,6 +10,7 @@ import { useToast } from '../../components/feedback/toasts.tsx'
 import { Card } from '../../components/panels.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { isUrl } from './is-url.ts'
+import classes from './webhook.module.css'
 
 interface FirstUrlProps {
   instanceId: string
@@ -26,7 +28,8 @@ export function FirstUrl({ instanceId, onSet }: FirstUrlProps) {
   const trimmed = url.trim()
   const isWrong = trimmed !== '' && !isUrl(trimmed)
   const save = useMutation({
-    mutationFn: () => callData<Webhook>(`/instances/${instanceId}/webhook`, { method: 'PUT', body: { url: trimmed } }),
+    mutationFn: (to: string) =>
+      callData<Webhook>(`/instances/${instanceId}/webhook`, { method: 'PUT', body: { url: to } }),
     onSuccess: async webhook => {
       toast(words.webhook.saved)
       onSet(webhook)
@@ -39,7 +42,7 @@ export function FirstUrl({ instanceId, onSet }: FirstUrlProps) {
         onSubmit={event => {
           event.preventDefault()
           setLeft(true)
-          if (trimmed && !isWrong) save.mutate()
+          if (trimmed && !isWrong) save.mutate(trimmed)
         }}
       >
         <Stack gap="md">
@@ -56,10 +59,14 @@ export function FirstUrl({ instanceId, onSet }: FirstUrlProps) {
             onBlur={() => setLeft(true)}
             error={isLeft && isWrong && words.webhook.urlWrong}
           />
+          <p className={classes.note}>{words.tools.testReceiverText}</p>
           <Problem error={save.error} />
           <Group>
             <Button type="submit" loading={save.isPending} disabled={!trimmed || isWrong}>
               {words.webhook.save}
+            </Button>
+            <Button variant="subtle" onClick={() => save.mutate(TEST_RECEIVER_URL)}>
+              {words.tools.steps.receiveAction}
             </Button>
           </Group>
         </Stack>

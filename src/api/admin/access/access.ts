@@ -48,6 +48,7 @@ export const ACCESS: Readonly<Record<string, Role>> = {
   switchSandboxPhone: 'operator',
 
   listInstances: 'viewer',
+  search: 'viewer',
   getInstanceById: 'viewer',
   listKeys: 'viewer',
   getConnection: 'viewer',

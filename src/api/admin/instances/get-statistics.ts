@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
-import type { DeliveryOutcomes } from '../../../store/statistics/statistics.ts'
+import type { DeliveryOutcomes, MessageCounts } from '../../../store/statistics/statistics.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { statisticsSchema, statisticsView } from '../../resources/statistics.ts'
@@ -14,8 +14,12 @@ const HOUR_MS = 60 * MINUTE_MS
 const KEPT_MS = 5 * MINUTE_MS
 const MAX_KEPT = 5_000
 
-interface Kept {
+interface Counted {
   outcomes: DeliveryOutcomes
+  messages: MessageCounts
+}
+
+interface Kept extends Counted {
   until: number
 }
 
@@ -23,13 +27,17 @@ export function getStatistics(api: Api, { store, now }: ApiContext): void {
   const kept = new BoundedMap<string, Kept>(MAX_KEPT)
 
   /** Counts one bucket per query, so that other calls can run in between. */
-  async function count(instanceId: string, at: number, bucketMs: number): Promise<DeliveryOutcomes> {
+  async function count(instanceId: string, at: number, bucketMs: number): Promise<Counted> {
     const key = `${instanceId} ${at} ${bucketMs}`
     const known = kept.get(key)
-    if (known && known.until > now()) return known.outcomes
-    const outcomes = await store.statistics.outcomes(instanceId, at, at + bucketMs)
-    if (at + bucketMs < now() && outcomes.waiting === 0) kept.set(key, { outcomes, until: now() + KEPT_MS })
-    return outcomes
+    if (known && known.until > now()) return known
+    const [outcomes, messages] = await Promise.all([
+      store.statistics.outcomes(instanceId, at, at + bucketMs),
+      store.statistics.messages(instanceId, at, at + bucketMs),
+    ])
+    const isOver = outcomes.waiting === 0 && messages.queued === 0
+    if (at + bucketMs < now() && isOver) kept.set(key, { outcomes, messages, until: now() + KEPT_MS })
+    return { outcomes, messages }
   }
 
   api.get(
@@ -37,7 +45,7 @@ export function getStatistics(api: Api, { store, now }: ApiContext): void {
     {
       schema: {
         operationId: 'getStatistics',
-        summary: 'Deliveries by outcome and latency over time',
+        summary: 'Messages, and deliveries by outcome and latency, over time',
         tags: ['Statistics'],
         params: instanceParams,
         querystring: Type.Object({
@@ -56,11 +64,13 @@ export function getStatistics(api: Api, { store, now }: ApiContext): void {
       const { id } = await getInstanceOrRefuse(store, request.params.id)
       const bucketMs = BUCKET_MS[hours]!
       const last = Math.floor(now() / bucketMs) * bucketMs
-      const buckets: { at: number; outcomes: DeliveryOutcomes }[] = []
-      for (let at = last - hours * HOUR_MS + bucketMs; at <= last; at += bucketMs) {
-        buckets.push({ at, outcomes: await count(id, at, bucketMs) })
+      const first = last - hours * HOUR_MS + bucketMs
+      const buckets: (Counted & { at: number })[] = []
+      for (let at = first; at <= last; at += bucketMs) {
+        const { outcomes, messages } = await count(id, at, bucketMs)
+        buckets.push({ at, outcomes, messages })
       }
-      return { data: statisticsView(buckets) }
+      return { data: statisticsView(buckets, await store.statistics.failures(id, first)) }
     },
   )
 }

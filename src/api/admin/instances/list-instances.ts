@@ -8,6 +8,7 @@ import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { oneOf } from '../../resources/schema-kit.ts'
 
 const MAX_SEARCH_LENGTH = 100
+const HOUR_MS = 60 * 60_000
 
 const querySchema = Type.Object({
   ...pageQuery,
@@ -19,10 +20,14 @@ const querySchema = Type.Object({
     }),
   ),
   state: Type.Optional(oneOf(CONNECTION_STATES, { description: 'Only instances in this state.' })),
-  sort: Type.Optional(oneOf(INSTANCE_ORDERS, { description: 'The order. Default: `newest` first.' })),
+  sort: Type.Optional(
+    oneOf(INSTANCE_ORDERS, {
+      description: 'The order. Default: `newest` first. `traffic`: by the messages of the last hour, most first.',
+    }),
+  ),
 })
 
-export function listInstances(api: Api, { store }: ApiContext): void {
+export function listInstances(api: Api, { store, now }: ApiContext): void {
   api.get(
     '/instances',
     {
@@ -39,7 +44,13 @@ export function listInstances(api: Api, { store }: ApiContext): void {
       const { search, state, sort } = request.query
       if (search !== undefined) checkFilterText('search', search)
       const ids = request.account?.instances ?? null
-      const page = await store.instances.list(pageRequest(request.query), { search, state, sort, ids })
+      const page = await store.instances.list(pageRequest(request.query), {
+        search,
+        state,
+        sort,
+        ids,
+        trafficSince: now() - HOUR_MS,
+      })
       return { data: page.data.map(instanceView), nextCursor: page.nextCursor }
     },
   )

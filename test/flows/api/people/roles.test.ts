@@ -71,7 +71,7 @@ describe('every call of the management API', () => {
   }
 
   async function requiredQuery(route: RouteOptions): Promise<string> {
-    return { listActivity: '?ids=inst_1', getStatistics: '?hours=1' }[operationOf(route)] ?? ''
+    return { listActivity: '?ids=inst_1', getStatistics: '?hours=1', search: '?text=x' }[operationOf(route)] ?? ''
   }
 
   const isOfInstance = ({ url }: RouteOptions) => url.startsWith('/admin/v1/instances/:id')

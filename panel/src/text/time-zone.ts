@@ -1,0 +1,78 @@
+import { useSyncExternalStore } from 'react'
+
+const STORED_AS = 'pombal.timeZone'
+const MINUTE_MS = 60_000
+const listeners = new Set<() => void>()
+let chosen = readStored()
+
+/** The zone of the browser. */
+export function ownZone(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone
+}
+
+export function listZones(): readonly string[] {
+  return [...new Set(['UTC', ...Intl.supportedValuesOf('timeZone')])]
+}
+
+/** The zone that the reader chose for all times; undefined for the browser's. */
+export function useTimeZone(): string | undefined {
+  return useSyncExternalStore(
+    listener => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    () => chosen,
+  )
+}
+
+export function chooseTimeZone(zone: string | undefined): void {
+  chosen = zone
+  try {
+    if (zone === undefined) localStorage.removeItem(STORED_AS)
+    else localStorage.setItem(STORED_AS, zone)
+  } catch {
+    // Without storage the choice holds until the page is left.
+  }
+  for (const listener of listeners) listener()
+}
+
+function readStored(): string | undefined {
+  try {
+    const zone = localStorage.getItem(STORED_AS)
+    if (zone === null) return undefined
+    new Intl.DateTimeFormat('en', { timeZone: zone })
+    return zone
+  } catch {
+    return undefined
+  }
+}
+
+/** The clock of a zone as the text of a date field: `2026-11-23T14:05`. Empty if there is no such moment. */
+export function toZoned(iso: string | undefined, zone: string | undefined): string {
+  const at = Date.parse(iso ?? '')
+  return Number.isNaN(at) ? '' : new Date(at + offsetMs(at, zone)).toISOString().slice(0, 16)
+}
+
+/** The moment at which the zone's clock shows the text of a date field. */
+export function fromZoned(local: string, zone: string | undefined): string | undefined {
+  const asUtc = Date.parse(`${local}Z`)
+  if (Number.isNaN(asUtc)) return undefined
+  // The offset at the result, which differs from the first guess near a change of the clocks.
+  const guess = asUtc - offsetMs(asUtc, zone)
+  return new Date(asUtc - offsetMs(guess, zone)).toISOString()
+}
+
+function offsetMs(at: number, timeZone: string | undefined): number {
+  const format = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+  })
+  const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]))
+  const { year, month, day, hour, minute } = parts as Record<'year' | 'month' | 'day' | 'hour' | 'minute', number>
+  return Date.UTC(year, month - 1, day, hour, minute) - Math.floor(at / MINUTE_MS) * MINUTE_MS
+}

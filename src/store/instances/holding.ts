@@ -1,0 +1,44 @@
+import { setImmediate } from 'node:timers/promises'
+import { type RawBuilder, sql } from 'kysely'
+import type { InstanceId } from '../../domain/ids.ts'
+import type { Core } from '../engine/core.ts'
+import { messageIds } from '../messages/message-ids.ts'
+import { type Held, MAX_HOLDING } from './instances.ts'
+
+/** Instances checked by one query. Other calls run in between. */
+const WINDOW = 1_000
+
+/** Looks into every instance, each by an index. */
+export async function findHolding({ reader, statements }: Core, held: Held): Promise<InstanceId[]> {
+  const run = <O>(query: RawBuilder<O>) => reader.query<O>({ compile: () => query.compile(statements.db) })
+  const found: InstanceId[] = []
+  for (let after = 0; ; ) {
+    const [window] = await run(sql<{ last: number | null; count: number }>`select max(seq) as last, count(*) as count
+      from (select seq from instances where seq > ${after} order by seq limit ${sql.lit(WINDOW)}) as instances_of_window`)
+    const last = Number(window?.last ?? 0)
+    const rows = await run(sql<{ id: InstanceId }>`select i.id from instances as i
+      where i.seq > ${after} and i.seq <= ${last} and i.deleted_at is null and ${condition(held)}
+      order by i.seq limit ${sql.lit(MAX_HOLDING)}`)
+    found.push(...rows.map(({ id }) => id))
+    if (Number(window?.count ?? 0) < WINDOW || found.length >= MAX_HOLDING) return found.slice(0, MAX_HOLDING)
+    after = last
+    await setImmediate()
+  }
+}
+
+function condition(held: Held): RawBuilder<boolean> {
+  const ofInstance = (table: 'incoming_messages' | 'events', id: string) =>
+    sql`exists (select 1 from ${sql.table(table)} as t where t.instance_id = i.id and t.id = ${id})`
+  const ofNumber = (table: 'contacts' | 'numbers', number: string) =>
+    sql`exists (select 1 from ${sql.table(table)} as t where t.instance_id = i.id and t.number = ${number})`
+  switch (held.kind) {
+    case 'message': {
+      const ids = messageIds(sql`i.id`, sql<boolean>`id = ${held.id}`)
+      return sql`(exists (select 1 from ${ids} as ids) or ${ofInstance('incoming_messages', held.id)})`
+    }
+    case 'event':
+      return sql`${ofInstance('events', held.id)}`
+    case 'number':
+      return sql`(${ofNumber('contacts', held.number)} or ${ofNumber('numbers', held.number)})`
+  }
+}

@@ -1,0 +1,46 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { isTestReceiver } from '../../domain/events/endpoint.ts'
+import type { InstanceId } from '../../domain/ids.ts'
+import type { Endpoints } from '../../store/endpoints/endpoints.ts'
+import type { Poster, PostOutcome, PostRequest } from './post.ts'
+
+const SECRET_PREFIX = 'whsec_'
+const ACCEPTED = 200
+const UNAUTHORIZED = 401
+
+/**
+ * Answers posts to the test receiver in this process, as a consumer would that checks `webhook-signature`. Newcomers see signed
+ * events without a program of their own. Nothing is sent over a network, and nothing but the attempt is stored.
+ */
+export function withTestReceiver(poster: Poster, endpoints: Pick<Endpoints, 'list'>): Poster {
+  return {
+    send: request => (isTestReceiver(request.url) ? receive(request, endpoints) : poster.send(request)),
+    close: () => poster.close(),
+  }
+}
+
+async function receive(request: PostRequest, endpoints: Pick<Endpoints, 'list'>): Promise<PostOutcome> {
+  const { event, instanceId } = JSON.parse(Buffer.from(request.body).toString()) as {
+    event: string
+    instanceId: InstanceId
+  }
+  const known = (await endpoints.list(instanceId)).filter(({ url }) => isTestReceiver(url))
+  // Its last deliveries may arrive after the endpoint is gone.
+  const isValid = known.length === 0 || known.some(({ secret }) => isSignedWith(request, secret))
+  const signature = known.length === 0 ? 'not checked: the endpoint is gone' : isValid ? 'valid' : 'wrong'
+  const excerpt = JSON.stringify({ receiver: 'Pombal test receiver', event, signature })
+  return { kind: 'answered', status: isValid ? ACCEPTED : UNAUTHORIZED, excerpt }
+}
+
+/** Standard Webhooks 1.0, "Verifying webhook authenticity". */
+function isSignedWith({ headers, body }: PostRequest, secret: string): boolean {
+  const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures = '' } = headers
+  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64')
+  const expected = Buffer.from(
+    `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`,
+  )
+  return signatures.split(' ').some(text => {
+    const given = Buffer.from(text)
+    return given.length === expected.length && timingSafeEqual(given, expected)
+  })
+}

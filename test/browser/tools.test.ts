@@ -1,0 +1,111 @@
+import { readFile } from 'node:fs/promises'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { until } from '../until.ts'
+import { PanelHarness } from './harness.ts'
+
+let harness: PanelHarness
+beforeAll(async () => {
+  harness = await PanelHarness.start()
+})
+afterAll(() => harness.dispose())
+
+const copied = (page: Page) => page.evaluate(() => navigator.clipboard.readText())
+
+test('a newcomer sees a signed event without running anything, and the list of steps ends with their own program', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Newcomer')
+  const page = await harness.openSignedIn(`/instances/${id}`)
+  await page.getByText('1 of 4 done').waitFor()
+  await page.getByRole('button', { name: 'Use the test receiver' }).waitFor()
+  await harness.service.instance(id, token).send('5511987654321', 'Hello')
+  await page.getByText('2 of 4 done').waitFor()
+  await page.getByRole('button', { name: 'Use the test receiver' }).click()
+  await page.getByText('3 of 4 done').waitFor()
+  await page.getByRole('link', { name: 'Open the event' }).click()
+  await page.locator('summary', { hasText: 'Response' }).first().click()
+  await page.getByText('"signature": "valid"').waitFor()
+  await page.goto(`${harness.url}/instances/${id}/webhook`)
+  await page.getByText('Test receiver of Pombal').waitFor()
+  await page.getByRole('button', { name: 'Send a test event' }).click()
+  await page.getByText('Your webhook works.').waitFor()
+  await harness.service.instance(id, token).setWebhook(harness.receiver.url)
+  await page.goto(`${harness.url}/instances/${id}`)
+  await page.getByText('By outcome').first().waitFor()
+  expect(await page.getByText('First steps').count()).toBe(0)
+  expect(harness.complaints).toEqual([])
+})
+
+test('a failed message says what to do, is sent again only after a look, and its call is copied without the token', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Again')
+  const instance = harness.service.instance(id, token)
+  for (const text of ['=1+1', 'the second']) await instance.send('15005550001', text)
+  const page = await harness.openSignedIn(`/instances/${id}/messages`, {
+    permissions: ['clipboard-read', 'clipboard-write'],
+  })
+  await until('two failures', async () => (await page.getByRole('table').getByText('Failed').count()) === 2)
+
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Export CSV' }).click(),
+  ])
+  const lines = (await readFile(await download.path(), 'utf8')).trim().split('\r\n')
+  expect(lines[0]).toContain('id,status,to,text')
+  expect(lines[2]).toContain(",15005550001,'=1+1,")
+
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  const drawer = page.getByRole('dialog', { name: 'Message' })
+  await drawer.getByText('the second').waitFor()
+  await page.keyboard.press('j')
+  await drawer.getByText('=1+1').waitFor()
+  await drawer.getByRole('button', { name: 'Previous' }).click()
+  await drawer.getByText('the second').waitFor()
+  await drawer.getByText('recipient_not_on_whatsapp').waitFor()
+  await drawer.getByText('Correct the number').waitFor()
+  await drawer.getByRole('button', { name: /^Copy as curl/ }).click()
+  const command = await copied(page)
+  expect(command).toContain('Bearer $POMBAL_TOKEN')
+  expect(command).not.toContain('pmb_')
+
+  await drawer.getByRole('button', { name: 'Send again…' }).click()
+  const form = page.getByRole('dialog', { name: 'Send again' })
+  expect(await form.getByLabel('Text').inputValue()).toBe('the second')
+  await form.getByLabel('To').fill('5511987654321')
+  expect(await harness.service.admin.listMessages(id)).toHaveLength(2)
+  await form.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByText('The recipient has opened it.').waitFor()
+  expect(harness.complaints).toEqual([])
+})
+
+test('the search finds messages, events and numbers in all instances by keyboard, and times follow the chosen zone', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Needle')
+  const message = await harness.service.instance(id, token).send('5511912345678', 'Find me')
+  const [event] = await until('an event', async () => {
+    const events = await harness.service.admin.listEvents(id, '?kind=message.read')
+    return events.length > 0 && events
+  })
+  const page = await harness.openSignedIn('/settings')
+  await page.getByRole('combobox', { name: 'Time zone' }).fill('Tokyo')
+  await page.getByRole('option', { name: 'Asia/Tokyo' }).click()
+  const find = async (text: string, option: RegExp, opens: RegExp) => {
+    await page.keyboard.press(text.startsWith('evt') ? '/' : 'Control+k')
+    await page.getByRole('combobox', { name: /message ID/ }).fill(text)
+    await page.getByRole('option', { name: option }).first().waitFor()
+    await page.keyboard.press('Enter')
+    await page.waitForURL(opens)
+    await page.getByRole('dialog', { name: 'Find anything' }).waitFor({ state: 'detached' })
+  }
+  await page.locator('h1').click()
+  await find(message.id, /Needle/, /messages\?open=msg_/)
+  const { createdAt } = (await harness.service.admin.listMessages(id))[0]!
+  const clock = new Date(createdAt).toLocaleTimeString('en-GB', { timeZone: 'Asia/Tokyo' })
+  await page.getByRole('dialog', { name: 'Message' }).getByText(clock).first().waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await find(event!.id, /Needle/, /events\?open=evt_/)
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await find('+55 11 91234-5678', /Needle/, /messages\?search=5511912345678/)
+  await page.getByText('Find me').waitFor()
+  expect(harness.complaints).toEqual([])
+})
