@@ -65,20 +65,26 @@ export class StoredMedia implements MediaRows {
     return { kind: 'stored', media: toMedia({ ...row, sha256 }), file, key }
   }
 
-  erase(instanceId: InstanceId, id: string, now: number): Promise<boolean> {
-    return this.#core.write(this.#operations.erase, { instanceId, id, now })
+  async erase(instanceId: InstanceId, id: string, now: number): Promise<boolean> {
+    const erased = await this.#core.write(this.#operations.erase, { instanceId, id, now })
+    if (erased) this.#core.traces.note()
+    return erased
   }
 
-  expire(now: number, goneBefore: number): Promise<number> {
-    return this.#core.write(this.#operations.expire, { now, goneBefore })
+  async expire(now: number, goneBefore: number): Promise<number> {
+    const count = await this.#core.write(this.#operations.expire, { now, goneBefore })
+    if (count > 0) this.#core.traces.note()
+    return count
   }
 
   claimDoomed(limit: number): Promise<FileName[]> {
     return this.#core.write(this.#operations.claimDoomed, { limit })
   }
 
-  forget(file: FileName): Promise<void> {
-    return this.#core.write(this.#operations.forget, file)
+  async forget(file: FileName): Promise<void> {
+    await this.#core.write(this.#operations.forget, file)
+    // The row contained the key of the file.
+    this.#core.traces.note()
   }
 }
 

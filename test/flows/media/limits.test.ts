@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { TEST_WITHIN_MS } from '../../deadlines.ts'
 import { until } from '../../until.ts'
 import { API_MEDIA, type ApiHarness } from '../api/harness.ts'
 import { filesIn, type MediaClient, png, startMediaApi } from './harness.ts'
@@ -63,6 +65,32 @@ describe('an upload', () => {
     expect(await Promise.all(open.map(({ answered }) => answered))).toEqual(Array(2).fill({ status: 201 }))
     expect((await client.upload(png(100))).status).toBe(201)
   })
+
+  test(
+    'may take longer than other requests while its bytes keep coming; once it is refused, the rest may not',
+    async () => {
+      const slow = client.open(null)
+      const refused = client.open(null)
+      refused.sent.write(png(16 * MIB + 1))
+      let closed = false
+      refused.sent
+        .on('error', () => undefined)
+        .on('close', () => {
+          closed = true
+        })
+      // Longer than the 30 s for other requests, and the 2 s after which Node notices.
+      for (let second = 0; second < 36; second += 1) {
+        slow.sent.write(second === 0 ? png(20_000) : Buffer.alloc(20_000))
+        if (!closed) refused.sent.write(Buffer.alloc(1_000))
+        await sleep(1_000)
+      }
+      expect(await refused.answered).toEqual({ status: 413, code: 'media_too_large' })
+      expect(closed).toBe(true)
+      slow.sent.end()
+      expect(await slow.answered).toEqual({ status: 201 })
+    },
+    TEST_WITHIN_MS,
+  )
 
   test('that is empty or compressed is refused', async () => {
     expect((await client.upload(Buffer.alloc(0))).status).toBe(400)
