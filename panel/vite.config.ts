@@ -21,7 +21,7 @@ function brotliAssets(): Plugin {
 }
 
 function compress(file: string): Promise<void> {
-  const brotli = createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
+  const brotli = createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } })
   return pipeline(createReadStream(file), brotli, createWriteStream(`${file}.br`))
 }
 
@@ -34,6 +34,12 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 600,
+    // What several pages share is one file: dozens of small ones compress worse.
+    rolldownOptions: {
+      output: {
+        codeSplitting: { groups: [{ name: 'shared', test: /node_modules|src\/(components|text)/, minShareCount: 2 }] },
+      },
+    },
   },
   // `npm run dev -w panel` beside a running service.
   server: { proxy: { '/admin': 'http://127.0.0.1:3000' } },

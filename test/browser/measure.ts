@@ -37,7 +37,7 @@ await page.goto('about:blank')
 const list = await harness.openSignedIn('/')
 await list.getByRole('row').nth(5).waitFor()
 
-report(`First load: compressed script`, loaded.scriptBytes / 1024, 300, 'KB')
+report(`First load: compressed script`, loaded.scriptBytes / 1024, 250, 'KB')
 report(
   'Instances: scroll, longest frame',
   await middle(round => longestFrame(list, round % 2 === 0 ? 1 : -1)),

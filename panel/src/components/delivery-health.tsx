@@ -110,17 +110,18 @@ export function DeliveryWarning({ instanceId }: { instanceId: string }) {
   const texts = words.deliveryHealth
   return (
     <Notice tone={TONES[trouble]} title={texts.titles[trouble]}>
-      {givenUp > 0 && <div>{texts.givenUp(formatCount(givenUp))}</div>}
-      {retrying > 0 && <div>{texts.retryingText(formatCount(retrying))}</div>}
-      {activity.oldestUndeliveredAt && (
-        <div>
-          {texts.oldest} <Ago at={activity.oldestUndeliveredAt} />
-        </div>
-      )}
       <div>
+        {givenUp > 0 && `${texts.givenUp(formatCount(givenUp))} `}
+        {retrying > 0 && `${texts.retryingText(formatCount(retrying))} `}
+        {activity.oldestUndeliveredAt && (
+          <>
+            {texts.oldest} <Ago at={activity.oldestUndeliveredAt} />
+            {'. '}
+          </>
+        )}
         {lastDeliveredAt ? (
           <>
-            {texts.lastSuccess} <Ago at={lastDeliveredAt} />
+            {texts.lastSuccess} <Ago at={lastDeliveredAt} />.
           </>
         ) : (
           texts.neverAccepted

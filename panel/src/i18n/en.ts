@@ -450,7 +450,7 @@ export const en = {
     },
   },
   statistics: {
-    title: 'Deliveries',
+    title: 'Messages and deliveries',
     range: 'Range',
     ranges: { '1': '1 h', '24': '24 h', '168': '7 days' },
     outcomes: 'By outcome',

@@ -486,7 +486,7 @@ export const ptBr: Words = {
     },
   },
   statistics: {
-    title: 'Entregas',
+    title: 'Mensagens e entregas',
     range: 'Período',
     ranges: { '1': '1 h', '24': '24 h', '168': '7 dias' },
     outcomes: 'Por resultado',

@@ -40,7 +40,7 @@ interface EndpointCardProps {
 /** One endpoint: its state, and what can be done about it. */
 export function EndpointCard({ endpoint, secret, onSecret, onEdit }: EndpointCardProps) {
   const words = useWords()
-  const { id, instanceId, url, active, description, events, previousSecretUntil, deliveries } = endpoint
+  const { id, instanceId, url, active, description, previousSecretUntil, deliveries } = endpoint
   const mayTest = useMay('operator')
   const isOwner = useMay('owner')
   const test = useMutation({
@@ -80,10 +80,6 @@ export function EndpointCard({ endpoint, secret, onSecret, onEdit }: EndpointCar
     >
       {!active && <p className={classes.overlap}>{words.endpoints.pausedText}</p>}
       <Numbers endpoint={endpoint} />
-      <p className={classes.note}>
-        {words.endpoints.receives}:{' '}
-        {events.includes(ALL_EVENTS) ? words.endpoints.everything : <code>{events.join(' ')}</code>}
-      </p>
       {secret !== undefined && <FreshSecret secret={secret} onDone={() => onSecret(undefined)} />}
       {previousSecretUntil && (
         <p className={classes.overlap} role="status">
@@ -118,7 +114,7 @@ export function EndpointCard({ endpoint, secret, onSecret, onEdit }: EndpointCar
   )
 }
 
-function Numbers({ endpoint: { deliveries, waiting, lastFailure } }: { endpoint: EndpointHealth }) {
+function Numbers({ endpoint: { events, deliveries, waiting, lastFailure } }: { endpoint: EndpointHealth }) {
   const words = useWords()
   const count = (number: number) =>
     number === 0 ? words.endpoints.nothing : words.endpoints.waitingCount(formatCount(number))
@@ -144,6 +140,9 @@ function Numbers({ endpoint: { deliveries, waiting, lastFailure } }: { endpoint:
         ) : (
           words.endpoints.never
         )}
+      </Fact>
+      <Fact name={words.endpoints.receives}>
+        {events.includes(ALL_EVENTS) ? words.endpoints.everything : <code>{events.join(' ')}</code>}
       </Fact>
     </Facts>
   )
