@@ -26,7 +26,7 @@ import { apiKeys } from './steps/0050-api-keys.ts'
 import { audit } from './steps/0051-audit.ts'
 import { accounts } from './steps/0052-accounts.ts'
 import { alertsTables } from './steps/0060-alerts.ts'
-import { mediaTables } from './steps/0070-media.ts'
+import { mediaTables } from './steps/media/0070-media.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
 

@@ -2,12 +2,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { expect, inject, test } from 'vitest'
-import { createDatabase, STORES } from '../databases/database.ts'
-import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
-import { filesIn, MediaClient, png, sha256 } from '../flows/media/harness.ts'
-import { newSeed, Random } from '../rig/random.ts'
-import { Service } from '../service.ts'
-import { until } from '../until.ts'
+import { createDatabase, STORES } from '../../databases/database.ts'
+import { LONG_TEST_WITHIN_MS } from '../../deadlines.ts'
+import { newSeed, Random } from '../../rig/random.ts'
+import { Service } from '../../service.ts'
+import { until } from '../../until.ts'
+import { filesIn, MediaClient, png, sha256 } from './harness.ts'
 
 const KILLS = 4
 const UPLOADERS = 2

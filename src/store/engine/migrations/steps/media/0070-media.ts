@@ -1,4 +1,4 @@
-import type { Flavour } from '../flavour.ts'
+import type { Flavour } from '../../flavour.ts'
 
 /**
  * A node of the previous version knows no media. If it erases an instance, the foreign keys delete the rows, and with them the
