@@ -21,6 +21,7 @@ import { tableOf } from './harness/report.ts'
 import type { Scenario } from './harness/scenario.ts'
 import { accept } from './scenarios/accept.ts'
 import { busy } from './scenarios/busy.ts'
+import { endpoints } from './scenarios/endpoints.ts'
 import { fleet } from './scenarios/fleet.ts'
 import { idle } from './scenarios/idle.ts'
 import { lanes } from './scenarios/lanes.ts'
@@ -39,6 +40,7 @@ const SCENARIOS: readonly Scenario[] = [
   memory,
   idle,
   lanes,
+  endpoints,
   nodes,
   latency,
   whole,

@@ -1,6 +1,6 @@
 import { newWebhookSecret } from '../../src/api/admin/secrets.ts'
 import { incomingBody } from '../../src/domain/events/event.ts'
-import { type InstanceId, newInstanceId, newMessageId } from '../../src/domain/ids.ts'
+import { type EndpointId, type InstanceId, newEndpointId, newInstanceId, newMessageId } from '../../src/domain/ids.ts'
 import type { IncomingMessage } from '../../src/domain/incoming-message.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -27,6 +27,23 @@ export async function createConsumer(store: Store, url: string): Promise<Consume
   )
   await store.instances.setWebhookUrl(instanceId, url)
   return { instanceId, secret }
+}
+
+/** Further endpoints of an instance, which get every event. Only while no program owns the instance. */
+export async function addEndpoints(
+  store: Store,
+  instanceId: InstanceId,
+  urls: readonly string[],
+): Promise<EndpointId[]> {
+  const ids: EndpointId[] = []
+  for (const url of urls) {
+    const id = newEndpointId()
+    const settings = { url, secret: newWebhookSecret(), events: ['*'], active: true, description: null }
+    const { kind } = await store.endpoints.create({ instanceId, id, ...settings }, Date.now())
+    if (kind !== 'created') throw new Error(`An endpoint was refused: ${kind}.`)
+    ids.push(id)
+  }
+  return ids
 }
 
 /** Records `count` incoming messages for each consumer, in turn; returns bodies like those that are now pending. */

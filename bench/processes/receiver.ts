@@ -1,5 +1,6 @@
 /**
- * A consumer that counts requests: `/events` answers at once, `/dead` never answers. `/incoming` answers at once too, counts
+ * A consumer that counts requests: `/events` answers at once, `/dead` never answers, `/failing` answers 500 and is not
+ * counted. `/incoming` answers at once too, counts
  * only incoming messages, and remembers their IDs.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -18,6 +19,7 @@ const server = createServer((request, response) => {
   if (request.url === '/incoming') return readIncoming(request, response)
   request.resume()
   if (request.url === '/dead') return
+  if (request.url === '/failing') return request.on('end', () => response.writeHead(500).end())
   request.on('end', () => arrive(response))
 })
 
