@@ -50,6 +50,24 @@ describe('isolation', () => {
     expect(fresh.map(seq => consumers.of(seq).length)).toEqual([1, 1])
   })
 
+  test('a new event waits briefly for a consumer that fails, so that it does not compete with those that answer', async () => {
+    const { clock, store, consumers, open } = setUp({ retryDelaysMs: [60_000] })
+    consumers.rule = () => REFUSED
+    open('a')
+    const first = store.add('a', clock)
+    await clock.settle()
+    expect(consumers.of(first)).toHaveLength(1)
+    consumers.rule = () => OK
+    const [second, third] = [store.add('a', clock), store.add('a', clock)]
+    await clock.pass(199)
+    expect(consumers.of(second)).toHaveLength(0)
+    await clock.pass(1)
+    expect([second, third].map(seq => consumers.of(seq).length)).toEqual([1, 1])
+    const fourth = store.add('a', clock)
+    await clock.settle()
+    expect(consumers.of(fourth)).toHaveLength(1)
+  })
+
   test('a hundred dead consumers do not delay one that answers', async () => {
     const { clock, store, consumers, open } = setUp({ maxInFlight: 64 })
     consumers.rule = ({ instanceId }) => (instanceId === 'alive' ? OK : 'later')

@@ -31,6 +31,8 @@ const ABORT_MS = 100
 
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
+/** How long a new event waits for an endpoint whose latest attempt failed, so that those of the endpoints that answer go first. */
+const FAILING_WAITS_MS = 200
 
 /**
  * Posts the deliveries of one endpoint: claim, attempt, record.
@@ -57,6 +59,9 @@ export class Lane implements LimitedUser {
   readonly #abort = new AbortController()
   #phase: 'running' | 'draining' | 'ended' = 'running'
   #isHeld = false
+  /** Whether the latest attempt failed. */
+  #isFailing = false
+  #wakesLater = false
   #failures = 0
   #pausedUntil = Number.NEGATIVE_INFINITY
   #cancelTimer = () => {}
@@ -79,7 +84,7 @@ export class Lane implements LimitedUser {
       store.hints.on(
         'deliveries',
         (_, __, about) => {
-          if (about === undefined || about === endpointId) this.wake()
+          if (about === undefined || about === endpointId) this.#onDeliveries()
         },
         instanceId,
       ),
@@ -108,6 +113,18 @@ export class Lane implements LimitedUser {
     this.#claims.invalidate()
     if (this.#isHeld) this.#wakeIfActive()
     else this.#advance()
+  }
+
+  #onDeliveries(): void {
+    if (!this.#isFailing) return this.wake()
+    // Also for a slot that becomes free before: the new delivery may be the earliest.
+    this.#claims.invalidate()
+    if (this.#wakesLater) return
+    this.#wakesLater = true
+    this.#options.clock.after(FAILING_WAITS_MS, () => {
+      this.#wakesLater = false
+      this.wake()
+    })
   }
 
   /** The same for retries too: the hint of a requested one may be lost. */
@@ -224,6 +241,7 @@ export class Lane implements LimitedUser {
     }
     // An aborted attempt has no outcome.
     if (this.#phase === 'ended') return 'none'
+    this.#isFailing = ended.next.kind !== 'delivered'
     logAttempt(ended, this.#options.logger)
     this.#options.onEnded?.(ended)
     return this.#record(ended)
