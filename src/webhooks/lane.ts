@@ -116,7 +116,11 @@ export class Lane implements LimitedUser {
   }
 
   #onDeliveries(): void {
-    if (!this.#isFailing) return this.wake()
+    if (this.#isFailing) this.#wakeLater()
+    else this.wake()
+  }
+
+  #wakeLater(): void {
     // Also for a slot that becomes free before: the new delivery may be the earliest.
     this.#claims.invalidate()
     if (this.#wakesLater) return
