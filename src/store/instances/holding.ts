@@ -1,28 +1,41 @@
-import { setImmediate } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
+import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { Core } from '../engine/core.ts'
 import { messageIds } from '../messages/message-ids.ts'
 import { type Held, MAX_HOLDING } from './instances.ts'
 
-/** Instances checked by one query. Other calls run in between. */
-const WINDOW = 1_000
+/** Instances checked by one query. */
+const WINDOW = 500
+/** A query takes about a millisecond. With many searches at once, other calls run in between. */
+const queries = new EventLoopBudget(1)
 
-/** Looks into every instance, each by an index. */
-export async function findHolding({ reader, statements }: Core, held: Held): Promise<InstanceId[]> {
-  const run = <O>(query: RawBuilder<O>) => reader.query<O>({ compile: () => query.compile(statements.db) })
+/**
+ * Looks into every instance, each by an index.
+ * @param ids only these instances
+ */
+export async function findHolding(
+  { reader, statements }: Core,
+  held: Held,
+  ids: readonly InstanceId[] | null,
+): Promise<InstanceId[]> {
+  const run = async <O>(query: RawBuilder<O>) => {
+    await queries.take()
+    return reader.query<O>({ compile: () => query.compile(statements.db) })
+  }
+  const isAmong = ids === null ? sql`true` : sql`i.id in (${sql.join([...ids, ''])})`
   const found: InstanceId[] = []
   for (let after = 0; ; ) {
     const [window] = await run(sql<{ last: number | null; count: number }>`select max(seq) as last, count(*) as count
-      from (select seq from instances where seq > ${after} order by seq limit ${sql.lit(WINDOW)}) as instances_of_window`)
+      from (select seq from instances as i where seq > ${after} and ${isAmong} order by seq limit ${sql.lit(WINDOW)})
+      as instances_of_window`)
     const last = Number(window?.last ?? 0)
     const rows = await run(sql<{ id: InstanceId }>`select i.id from instances as i
-      where i.seq > ${after} and i.seq <= ${last} and i.deleted_at is null and ${condition(held)}
+      where i.seq > ${after} and i.seq <= ${last} and ${isAmong} and i.deleted_at is null and ${condition(held)}
       order by i.seq limit ${sql.lit(MAX_HOLDING)}`)
     found.push(...rows.map(({ id }) => id))
     if (Number(window?.count ?? 0) < WINDOW || found.length >= MAX_HOLDING) return found.slice(0, MAX_HOLDING)
     after = last
-    await setImmediate()
   }
 }
 

@@ -44,8 +44,9 @@ export interface Instances {
   /**
    * The instances with this message (sent or received) or event; or that have the number as a contact or looked it up lately. At
    * most `MAX_HOLDING`.
+   * @param ids only these instances
    */
-  listHolding(held: Held): Promise<InstanceId[]>
+  listHolding(held: Held, ids?: readonly InstanceId[] | null): Promise<InstanceId[]>
   rename(id: InstanceId, name: string): Promise<Instance | null>
   /** False if there is no such instance. */
   replaceToken(id: InstanceId, tokenDigest: Uint8Array): Promise<boolean>

@@ -96,8 +96,8 @@ export class StoredInstances implements Instances {
     return toPage(rows, page.limit, positionOf, toInstance)
   }
 
-  listHolding(held: Held): Promise<InstanceId[]> {
-    return findHolding(this.#core, held)
+  listHolding(held: Held, ids: readonly InstanceId[] | null = null): Promise<InstanceId[]> {
+    return findHolding(this.#core, held, ids)
   }
 
   async rename(id: InstanceId, name: string): Promise<Instance | null> {

@@ -6,7 +6,6 @@ import { checkFilterText } from '../../input.ts'
 import { type FoundView, foundSchema } from '../../resources/found.ts'
 import { instanceView } from '../../resources/instance.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { mayReach } from '../access/authorize.ts'
 
 const MAX_TEXT_LENGTH = 100
 const ID = /^(msg|evt)_[0-9a-z]{26}$/
@@ -42,10 +41,9 @@ export function search(api: Api, { store }: ApiContext): void {
       checkFilterText('text', text)
       const held = parseHeld(text.trim())
       if (held === null) return { data: [] }
-      const ids = await store.instances.listHolding(held)
+      const ids = await store.instances.listHolding(held, request.account?.instances)
       const found = await Promise.all(
         ids.map(async id => {
-          if (!mayReach(request, id)) return []
           const [instance, location] = await Promise.all([store.instances.find(id), locate(held, id)])
           return instance && location ? [{ ...location, instance: instanceView(instance) }] : []
         }),

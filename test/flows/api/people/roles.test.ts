@@ -128,6 +128,16 @@ describe('somebody who is limited to an instance', () => {
     expect((await api.call({ path: '/admin/v1/instances', headers: nobody.headers })).body.data).toEqual([])
   })
 
+  test('finds a number in its instances, however many others have it', async () => {
+    const others = await Promise.all(Array.from({ length: 21 }, () => api.createInstance()))
+    const mine = await api.createInstance()
+    const { numbers } = api.store
+    for (const { id } of [...others, mine]) await numbers.record(await api.lease(id), '5511900000009', null, Date.now())
+    const { headers } = await createPerson(api, 'viewer', [mine.id])
+    const found = (await api.call({ path: '/admin/v1/search?text=5511900000009', headers })).body.data
+    expect(found.map(({ instance }: { instance: { id: string } }) => instance.id)).toEqual([mine.id])
+  })
+
   test('the live stream reports only its instances, and ends when its access changes', async () => {
     const person = await createPerson(api, 'viewer', [own.id])
     const answer = await fetch(`${api.url}/admin/v1/changes`, { headers: person.headers })
