@@ -45,6 +45,13 @@ describe('the test receiver', () => {
     expect(answer).toMatchObject({ status: 200, excerpt: expect.stringContaining('not checked') })
   })
 
+  test('takes events only: an alert to it is posted, which fails', async () => {
+    const { posted, receiver } = receiverOf([])
+    const alert = { ...request(SECRET), body: Buffer.from('{"event":"alert","title":"Pombal"}') }
+    await receiver.send(alert)
+    expect(posted).toEqual([TEST_RECEIVER_URL])
+  })
+
   test('leaves every other URL to the poster', async () => {
     const { posted, receiver } = receiverOf([SECRET])
     const urls = ['https://example.com/', 'https://example.com/?test-receiver.pombal.invalid', 'http://127.0.0.1:1/']
