@@ -7,7 +7,7 @@ import { dataOf } from '../../resources/schema-kit.ts'
 import { callerAddress } from './caller-address.ts'
 import { FailedSignIns } from './failed-sign-ins.ts'
 import { findSessionView } from './get-session.ts'
-import { findDevice } from './known-device.ts'
+import { findDevice, hasDevice } from './known-device.ts'
 import { limitOfDevice, limitOfName, limitsOfCaller } from './limits.ts'
 import { isPassword, MAX_PASSWORD_LENGTH, NO_PASSWORD } from './passwords/password.ts'
 import { type IsAdminKey, refuseWrongKey } from './require-admin.ts'
@@ -46,7 +46,7 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
    */
   async function check(request: FastifyRequest, key: string, name: string | undefined): Promise<SignedIn> {
     if (name === undefined && isAdminKey(key)) return { account: null, passwordHash: null }
-    const device = findDevice(request, name, settings.adminKey)
+    const device = hasDevice(request) ? await findKnownDevice(request, name) : null
     const isKnown = device !== null
     const guesses = isKnown ? ofKnownDevices : wrongKeys
     const limits = isKnown
@@ -60,14 +60,22 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
     return found
   }
 
+  async function findKnownDevice(request: FastifyRequest, name: string | undefined): Promise<string | null> {
+    const hash = (await findPassword(name))?.passwordHash ?? NO_PASSWORD
+    return findDevice(request, { name, hash }, settings.adminKey)
+  }
+
+  /** Null if no active account has the name, or the panel has no password. */
+  async function findPassword(name: string | undefined) {
+    if (name !== undefined) return store.accounts.findForSignIn(name)
+    const passwordHash = await store.sessions.findPasswordHash()
+    return passwordHash === null ? null : { account: null, passwordHash }
+  }
+
   /** An unknown account takes as long as a wrong password. */
   async function findByPassword(key: string, name: string | undefined, isKnown: boolean): Promise<SignedIn | null> {
-    if (name === undefined) {
-      const passwordHash = await store.sessions.findPasswordHash()
-      const isRight = passwordHash !== null && (await isPassword(key, passwordHash, isKnown))
-      return isRight ? { account: null, passwordHash } : null
-    }
-    const found = await store.accounts.findForSignIn(name)
+    const found = await findPassword(name)
+    if (found === null && name === undefined) return null
     const isRight = await isPassword(key, found?.passwordHash ?? NO_PASSWORD, isKnown)
     return isRight ? found : null
   }

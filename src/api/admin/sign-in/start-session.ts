@@ -50,6 +50,9 @@ export async function startSession(
   if (!created) throw refuseWrongKey(0)
   const isSecure = isHttps(request, settings.publicUrl ?? null)
   reply.header('set-cookie', sessionCookie(token, isSecure))
-  if (passwordHash !== null) reply.header('set-cookie', deviceCookie(account?.name, settings.adminKey, isSecure))
+  if (passwordHash !== null) {
+    const password = { name: account?.name, hash: passwordHash }
+    reply.header('set-cookie', deviceCookie(password, settings.adminKey, isSecure))
+  }
   return id
 }

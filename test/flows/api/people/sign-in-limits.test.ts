@@ -18,7 +18,8 @@ async function start() {
     const accept = (token: string, from: string) =>
       call('/invitations/accept', { token: token.split('#')[1], password: PASSWORD }, from)
     const accepted = await accept(body.data.url, '192.0.2.1')
-    return { id: body.data.account.id as string, cookie: deviceCookieOf(accepted.headers), accept }
+    const session = accepted.headers.getSetCookie().find(value => value.startsWith('pombal_session='))
+    return { id: body.data.account.id as string, cookie: deviceCookieOf(accepted.headers), session: session!, accept }
   }
   return { api, signIn, create, [Symbol.asyncDispose]: () => api[Symbol.asyncDispose]() }
 }
@@ -89,4 +90,21 @@ test('the networks of one IPv6 site share a limit', async () => {
   for (let n = 0; n < 50; n += 1) expect(await guess(`2001:db8:1:${n}::1`, n)).toBe(401)
   expect(await guess('2001:db8:1:50::1', 50)).toBe(429)
   expect(await guess('2001:db8:2::1', 51)).toBe(401)
+})
+
+test('whoever knew a former password has no limit of its own any more; the browser that changed it has', async () => {
+  await using service = await start()
+  const { cookie: former, session } = await service.create('Ana')
+  const changed = await service.api.call({
+    method: 'POST',
+    path: '/admin/v1/session/password',
+    body: { oldPassword: PASSWORD, newPassword: `new ${PASSWORD}` },
+    headers: { cookie: session.split(';')[0]!, origin: service.api.url },
+  })
+  expect(changed.status).toBe(204)
+  const signIn = (key: string, cookie: string) => service.signIn('203.0.113.7', { name: 'Ana', key }, cookie)
+  for (let n = 0; n < 10; n += 1) expect((await signIn(WRONG, former)).status).toBe(401)
+  expect((await signIn(`new ${PASSWORD}`, former)).status).toBe(429)
+  expect((await service.signIn('203.0.113.7', { name: 'nobody', key: WRONG })).status).toBe(429)
+  expect((await signIn(`new ${PASSWORD}`, deviceCookieOf(changed.headers))).status).toBe(200)
 })

@@ -2,8 +2,10 @@ import { Type } from 'typebox'
 import { Refusal } from '../../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../../context.ts'
 import { invalid } from '../../../http/error-handler.ts'
+import { deviceCookie } from '../known-device.ts'
 import { limitOfAccount } from '../limits.ts'
 import { refuseWrongKey } from '../require-admin.ts'
+import { isHttps } from '../session-cookie.ts'
 import { WrongKeys } from '../wrong-keys.ts'
 import { hashPassword, isPassword, MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from './password.ts'
 
@@ -15,7 +17,7 @@ const bodySchema = Type.Object(
   { title: 'OwnPassword' },
 )
 
-export function changeOwnPassword(api: Api, { store }: ApiContext): void {
+export function changeOwnPassword(api: Api, { store, settings }: ApiContext): void {
   // Whoever found an open session must not be able to guess the password.
   const wrongPasswords = new WrongKeys(store.sessions)
   api.post(
@@ -44,6 +46,8 @@ export function changeOwnPassword(api: Api, { store }: ApiContext): void {
       await wrongPasswords.uncount(limits)
       const hashes = { old, new: await hashPassword(newPassword) }
       if (!(await store.accounts.changePassword(id, hashes, request.sessionId))) throw wrongPassword()
+      const isSecure = isHttps(request, settings.publicUrl ?? null)
+      reply.header('set-cookie', deviceCookie({ name, hash: hashes.new }, settings.adminKey, isSecure))
       return reply.code(204).send(null)
     },
   )
