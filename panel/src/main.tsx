@@ -1,6 +1,6 @@
 import '@fontsource-variable/figtree/wght.css'
 import '@fontsource-variable/jetbrains-mono/wght.css'
-import '@mantine/core/styles.css'
+import '@mantine/core/styles.layer.css'
 import './global.css'
 import { setNonce } from 'get-nonce'
 import { createRoot } from 'react-dom/client'

@@ -36,7 +36,7 @@ test('endpoints are added with a filter, tested, paused, resumed, filtered in th
   const card = page.locator('main section').filter({ hasText: crm.url })
   await card.getByText('Nothing delivered yet').waitFor()
   await card.getByRole('button', { name: 'Send a test event' }).click()
-  await card.getByText('Your webhook works.').waitFor()
+  await card.getByText('The test event was received.').waitFor()
   expect(isSigned(crm.requests[0]!, secret)).toBe(true)
 
   await card.getByRole('button', { name: 'Pause' }).click()

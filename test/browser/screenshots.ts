@@ -104,7 +104,7 @@ async function life(): Promise<Scene[]> {
       path: `${at}/webhook`,
       prepare: async page => {
         await page.getByRole('button', { name: 'Send a test event' }).click()
-        await page.getByText('Your webhook works').waitFor()
+        await page.getByText('The test event was received').waitFor()
       },
       whole: true,
     },

@@ -27,7 +27,7 @@ test('a newcomer sees a signed event without running anything, and the list of s
   await page.goto(`${harness.url}/instances/${id}/webhook`)
   await page.getByText('Test receiver of Pombal').waitFor()
   await page.getByRole('button', { name: 'Send a test event' }).click()
-  await page.getByText('Your webhook works.').waitFor()
+  await page.getByText('The test event was received.').waitFor()
   await harness.service.instance(id, token).setWebhook(harness.receiver.url)
   await page.goto(`${harness.url}/instances/${id}`)
   await page.getByText('By outcome').first().waitFor()

@@ -482,7 +482,7 @@ export const en = {
     test: 'Send a test event',
     testHint: 'Posts one signed event of type webhook.test and shows the answer. It is not logged and not retried.',
     testing: 'Waiting for the answer…',
-    testOk: 'Your webhook works.',
+    testOk: 'The test event was received.',
     testFailed: 'The test event was not delivered.',
     testStatus: (status: number) => `It answered ${status}. Only 2xx counts as received.`,
     testPosted: 'Posted request',

@@ -518,7 +518,7 @@ export const ptBr: Words = {
     test: 'Enviar um evento de teste',
     testHint: 'Posta um evento assinado do tipo webhook.test e mostra a resposta. Não fica no log e não se repete.',
     testing: 'Esperando a resposta…',
-    testOk: 'Seu webhook funciona.',
+    testOk: 'O evento de teste foi recebido.',
     testFailed: 'O evento de teste não foi entregue.',
     testStatus: status => `Ele respondeu ${status}. Só 2xx conta como recebido.`,
     testPosted: 'O que foi postado',

@@ -49,6 +49,17 @@ test('a close is recorded at once, and only once', async () => {
   expect(reports.map(({ closes }) => closes.map(({ code }) => code))).toEqual([[428], []])
 })
 
+test('the first acknowledgement is recorded at once, later ones each half minute', async () => {
+  const { log, reports } = start()
+  for (const latencyMs of [40, 50]) {
+    log.acknowledged(latencyMs)
+    await vi.advanceTimersByTimeAsync(0)
+  }
+  expect(reports.map(({ acknowledgement }) => acknowledgement?.latencyMs)).toEqual([40])
+  await log.stop()
+  expect(reports.map(({ acknowledgement }) => acknowledgement?.latencyMs)).toEqual([40, 50])
+})
+
 test('values of the previous owner stay until there are newer ones', async () => {
   const { log, reports } = start({ undecryptable: 5, lastUndecryptableAt: 7, lastFrameAt: 9 })
   log.undecryptable()

@@ -3,7 +3,7 @@ import { LeaseLost } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 
 /**
- * A kill loses at most this much. Closes are recorded at once. Reports are aligned to the wall clock, so all connections of
+ * A kill loses at most this much. Reports are aligned to the wall clock, so all connections of
  * a node share a commit.
  */
 const REPORT_INTERVAL_MS = 30_000
@@ -17,7 +17,7 @@ export interface HealthLogOptions {
   onFailed(error: unknown): void
 }
 
-/** Collects the health of a connection and records it periodically. Only a close is recorded at once. */
+/** Collects the health of a connection and records it periodically. A close and the first acknowledgement are recorded at once. */
 export class HealthLog {
   readonly #options: HealthLogOptions
   /** The values stored by the previous owner. Null until they are read. */
@@ -46,8 +46,10 @@ export class HealthLog {
 
   /** @param latencyMs from the write to WhatsApp's acknowledgement */
   acknowledged(latencyMs: number): void {
+    const isFirst = this.#acknowledgement === null
     this.#acknowledgement = { at: this.#options.now(), latencyMs }
     this.#changed = true
+    if (isFirst) this.#reportNow()
   }
 
   undecryptable(): void {
