@@ -198,7 +198,7 @@ describe('while the service is away', () => {
     const shown = {
       Messages: page.getByRole('table', { name: 'Messages' }),
       Events: page.getByRole('table', { name: 'Events' }),
-      Webhook: page.getByLabel('URL'),
+      Webhook: page.getByRole('heading', { name: harness.receiver.url }),
       Phone: page.getByRole('navigation', { name: 'Conversations' }),
     }
     for (const section of Object.keys(shown)) {
