@@ -49,6 +49,8 @@ export interface OpenedMedia {
   read(range: ByteRange): Promise<AsyncIterable<Uint8Array>>
 }
 
+type StoredFile = FoundMedia & { kind: 'stored' }
+
 /** Takes files in, hands them out and erases them. Expected failures are thrown as `Refusal`. */
 export class MediaLibrary {
   readonly #options: MediaOptions
@@ -87,10 +89,15 @@ export class MediaLibrary {
 
   /** @throws Refusal if the instance has no such medium, or its bytes are gone */
   async open(instanceId: InstanceId, id: string): Promise<OpenedMedia> {
+    const found = await this.#find(instanceId, id)
+    return { media: found.media, read: range => this.#read(found, range) }
+  }
+
+  async #find(instanceId: InstanceId, id: string): Promise<StoredFile> {
     const found = await this.#options.rows.find(instanceId, id)
     if (found === null) throw new Refusal('media_not_found')
     if (found.kind === 'gone') throw new Refusal('media_gone', WHY_GONE[found.reason])
-    return { media: found.media, read: range => this.#read(found, range) }
+    return found
   }
 
   /** Resolves when it cannot be read any more. Its bytes are removed soon after. @throws Refusal */
@@ -111,26 +118,29 @@ export class MediaLibrary {
     }
   }
 
-  async #read(
-    { media, file, key }: FoundMedia & { kind: 'stored' },
-    range: ByteRange,
-  ): Promise<AsyncIterable<Uint8Array>> {
-    const { storage, logger } = this.#options
+  async #read(found: StoredFile, range: ByteRange): Promise<AsyncIterable<Uint8Array>> {
+    const { file } = found
     const length = range.to + 1 - range.from
     const transfer = this.#transfers.begin('download', file.instanceId, length)
     try {
-      const stored = await storage.read(nameOf(file), storedRange(range, media.size))
-      if (stored === null) {
-        logger.error({ ...file, mediaId: media.id }, 'media.file_missing')
-        throw new Refusal('media_gone', 'The file is missing in the storage: upload it again.')
-      }
-      const plain = decryptFile(key, stored, media.size, range)
+      const plain = await this.#openFile(found, range)
       const first = await plain.next()
       return passOn(first, plain, transfer)
     } catch (error) {
       transfer[Symbol.dispose]()
       throw this.#explained(error, file)
     }
+  }
+
+  /** If the same content was uploaded again since the row was read, the medium has another file now. */
+  async #openFile({ media, file, key }: StoredFile, range: ByteRange): Promise<AsyncGenerator<Uint8Array>> {
+    const { storage, logger } = this.#options
+    const stored = await storage.read(nameOf(file), storedRange(range, media.size))
+    if (stored !== null) return decryptFile(key, stored, media.size, range)
+    const found = await this.#find(file.instanceId, media.id)
+    if (found.file.fileId !== file.fileId) return this.#openFile(found, range)
+    logger.error({ ...file, mediaId: media.id }, 'media.file_missing')
+    throw new Refusal('media_gone', 'The file is missing in the storage: upload it again.')
   }
 
   #explained(error: unknown, file: FileName): unknown {

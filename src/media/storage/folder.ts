@@ -1,5 +1,5 @@
 import { type FileHandle, mkdir, open, rename, rm, rmdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { ByteRange } from '../../domain/media.ts'
 import type { MediaStorage } from './storage.ts'
 
@@ -13,7 +13,7 @@ export class FolderStorage implements MediaStorage {
   readonly #root: string
 
   constructor(root: string) {
-    this.#root = root
+    this.#root = resolve(root)
   }
 
   async write(name: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
@@ -28,7 +28,8 @@ export class FolderStorage implements MediaStorage {
         await file.close()
       }
       await rename(partial, path)
-      await syncFolder(dirname(path))
+      // Another upload may have created the instance's folder a moment ago.
+      for (const folder of [dirname(path), this.#root]) await syncFolder(folder)
     } catch (error) {
       await rm(partial, { force: true }).catch(() => undefined)
       throw error
@@ -55,11 +56,18 @@ export class FolderStorage implements MediaStorage {
     const folder = dirname(path)
     for (let tries = 1; ; tries += 1) {
       const created = await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER })
-      if (created !== undefined) await syncFolder(dirname(folder)).catch(nullIfMissing)
+      if (created !== undefined) await this.#syncAbove(created)
       const file = await open(path, 'wx', PRIVATE_FILE).catch(nullIfMissing)
       if (file !== null) return file
       if (tries === MAX_TRIES) throw new Error(`The folder of ${path} disappears again and again.`)
     }
+  }
+
+  /** Makes a new root survive a power failure, as far as the folders above it can be read. @param created the highest new folder */
+  async #syncAbove(created: string): Promise<void> {
+    const highest = resolve(created)
+    for (let each = this.#root; each.length >= highest.length; each = dirname(each))
+      await syncFolder(dirname(each)).catch(() => undefined)
   }
 }
 

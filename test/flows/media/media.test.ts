@@ -1,10 +1,13 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import fc from 'fast-check'
+import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { InstanceId } from '../../../src/domain/ids.ts'
+import { openMedia } from '../../../src/media/open-media.ts'
 import { STORES } from '../../databases/database.ts'
 import { until } from '../../until.ts'
-import type { ApiHarness } from '../api/harness.ts'
-import { filesIn, type MediaClient, png, sha256, startMediaApi } from './harness.ts'
+import { API_MEDIA, type ApiHarness } from '../api/harness.ts'
+import { filesIn, MediaClient, png, sha256, startMediaApi } from './harness.ts'
 
 const DAY_MS = 86_400_000
 
@@ -46,6 +49,25 @@ describe.each(STORES)('files on %s', on => {
       'accept-ranges': 'bytes',
     })
     expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true)
+  })
+
+  test('are read to the end while the same content is uploaded again', async () => {
+    const [bytes, kept] = [png(300_000), stored().length]
+    const instance = await api.createInstance()
+    const client = new MediaClient(api.url, instance)
+    const { id } = (await client.upload(bytes)).body.data
+    const place = { kind: 'folder', path: api.mediaDir } as const
+    const other = await openMedia({ ...API_MEDIA, place, store: api.store, logger: pino({ level: 'silent' }) })
+    try {
+      const found = await other.library.open(instance.id as InstanceId, id)
+      expect((await client.upload(bytes)).body.data.id).toBe(id)
+      await until('the former file to be removed', () => stored().length === kept + 1)
+      const parts: Uint8Array[] = []
+      for await (const part of await found.read({ from: 0, to: bytes.length - 1 })) parts.push(part)
+      expect(Buffer.concat(parts).equals(bytes)).toBe(true)
+    } finally {
+      await other.close()
+    }
   })
 
   test('are encrypted in the storage', async () => {
