@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ApiSettings } from '../../../src/api/server.ts'
+import type { Statistics } from '../../../src/store/statistics/statistics.ts'
+import { until } from '../../until.ts'
 import { ADMIN_KEY, type Answer, API_SETTINGS, ApiHarness } from './harness.ts'
 
 const ORIGIN = { 'sec-fetch-site': 'same-origin' }
@@ -149,6 +151,29 @@ describe('the data of the pages', () => {
     expect(counts.body.data).toEqual({ delivered: 0, exhausted: 0, notPosted: null, redelivering: 0 })
     expect((await api.admin('GET', '/activity?ids=%00')).status).toBe(400)
     expect((await api.admin('GET', `/instances/${instance.id}/statistics?hours=2`)).status).toBe(400)
+  })
+
+  test('other calls are answered while statistics of much are counted', async () => {
+    let counted = 0
+    await using served = await ApiHarness.start({
+      store: ({ statistics }) => ({
+        statistics: {
+          outcomes(...period) {
+            counted += 1
+            for (const end = performance.now() + 5; performance.now() < end; );
+            return statistics.outcomes(...period)
+          },
+          messages: (...period) => statistics.messages(...period),
+          failures: (...period) => statistics.failures(...period),
+        } as Statistics,
+      }),
+    })
+    const { id, token } = await served.createInstance()
+    const counting = served.admin('GET', `/instances/${id}/statistics?hours=168`)
+    await until('the count to begin', () => counted > 0)
+    expect((await served.call({ path: '/v1/instance', key: token })).status).toBe(200)
+    expect(counted).toBeLessThan(56)
+    expect((await counting).body.data.buckets).toHaveLength(56)
   })
 
   test('one call says what needs attention, the most urgent first, with the space on the disk', async () => {

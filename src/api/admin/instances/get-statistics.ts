@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
+import { EventLoopBudget } from '../../../kit/event-loop-budget.ts'
 import type { DeliveryOutcomes, MessageCounts } from '../../../store/statistics/statistics.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
@@ -25,12 +26,15 @@ interface Kept extends Counted {
 
 export function getStatistics(api: Api, { store, now }: ApiContext): void {
   const kept = new BoundedMap<string, Kept>(MAX_KEPT)
+  /** SQLite answers at once, so without it all buckets of a call would be counted before any other call. */
+  const budget = new EventLoopBudget(1)
 
   /** Counts one bucket per query, so that other calls can run in between. */
   async function count(instanceId: string, at: number, bucketMs: number): Promise<Counted> {
     const key = `${instanceId} ${at} ${bucketMs}`
     const known = kept.get(key)
     if (known && known.until > now()) return known
+    await budget.take(instanceId)
     const [outcomes, messages] = await Promise.all([
       store.statistics.outcomes(instanceId, at, at + bucketMs),
       store.statistics.messages(instanceId, at, at + bucketMs),
