@@ -1,5 +1,5 @@
-/** A spreadsheet would run a cell that begins so as a formula. */
-const FORMULA = /^[=+\-@\t\r]/
+/** A spreadsheet would run a cell that begins so as a formula; some also read the wide forms of East Asia. */
+const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/
 
 export type Cell = string | number | null | undefined
 

@@ -7,7 +7,7 @@ import { prettyJson } from './pretty-json.ts'
 import { fromZoned, toZoned } from './time-zone.ts'
 
 describe('CSV', () => {
-  test.each(['=1+1', '+55', '-1', '@a', '\tx', '\rx'])(
+  test.each(['=1+1', '+55', '-1', '@a', '\tx', '\rx', '\n=1', '＝1+1'])(
     'a text that begins like a formula gets an apostrophe: %j',
     text => {
       expect(csvLine([text]).replaceAll('"', '')).toBe(`'${text}\r\n`)
