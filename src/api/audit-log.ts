@@ -24,6 +24,7 @@ const AUDITED: ReadonlySet<string> = new Set([
   'setWebhook',
   'clearWebhook',
   ...ENDPOINT_CHANGES.flatMap(([verb, rest]) => [`${verb}Endpoint${rest}`, `${verb}InstanceEndpoint${rest}`]),
+  'eraseMedia',
   'redeliverEvent',
   'redeliverEvents',
   'redeliverOwnEvent',
@@ -61,6 +62,7 @@ export function auditOperations(api: Api, logger: Logger): void {
 function factsOf(request: FastifyRequest, action: string) {
   const { id, eventId, keyId, endpointId, deliveryId } = request.params as Record<string, string | undefined>
   const isOfSession = action === 'endSession'
+  const isOfMedia = action === 'eraseMedia'
   return {
     requestId: request.id,
     action,
@@ -70,6 +72,7 @@ function factsOf(request: FastifyRequest, action: string) {
     keyId,
     endpointId,
     deliveryId,
+    mediaId: isOfMedia ? id : undefined,
     endedSession: isOfSession ? id?.slice(0, SHOWN_OF_SESSION) : undefined,
     address: callerAddress(request),
     // The log, if it is kept elsewhere, proves what the audit in the database contained.

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type LogLine, Service } from '../../service.ts'
 import { until } from '../../until.ts'
+import { MediaClient, png } from '../media/harness.ts'
 
 const LOOPBACK = '127.0.0.1'
 
@@ -31,6 +32,9 @@ test('each call that destroys or changes access leaves who, what, on which insta
   const own = { authorization: `Bearer ${token}` }
   await call('PUT', `/v1/webhooks/${id}`, own, { url: 'http://127.0.0.1:9/confidential-path' })
   await call('POST', `/admin/v1/instances/${id}/webhook/secret`, key)
+  const media = new MediaClient(service.url!, { token })
+  const uploaded = await media.upload(png(100), {}, '?filename=confidential.png')
+  await media.call('DELETE', uploaded.body.data.id)
   await call('POST', `/admin/v1/instances/${id}/events/redeliver`, key, { since: '2020-01-01T00:00:00Z' })
   const signedIn = await call('POST', '/admin/v1/session', {}, { key: service.adminKey })
   const session = { cookie: signedIn.headers.get('set-cookie')?.split(';')[0] ?? '', origin: service.url ?? '' }
@@ -40,11 +44,12 @@ test('each call that destroys or changes access leaves who, what, on which insta
   await call('DELETE', `/admin/v1/instances/${id}`, key)
   await call('DELETE', '/admin/v1/instances/inst_aaaaaaaaaaaa', key)
 
-  await until('the lines', () => audited().length >= 8)
+  await until('the lines', () => audited().length >= 9)
   const by = (line: LogLine) => String(line['by']).replace(/^session \S{8}$/, 'session')
   expect(audited().map(line => [line['action'], by(line), line['instanceId'], line['address']])).toEqual([
     ['setWebhook', 'token', id, LOOPBACK],
     ['replaceWebhookSecret', 'admin key', id, LOOPBACK],
+    ['eraseMedia', 'token', id, LOOPBACK],
     ['redeliverEvents', 'admin key', id, LOOPBACK],
     ['signIn', 'sign-in', undefined, LOOPBACK],
     ['setPassword', 'session', undefined, LOOPBACK],
@@ -52,6 +57,7 @@ test('each call that destroys or changes access leaves who, what, on which insta
     ['logoutInstance', 'session', id, LOOPBACK],
     ['deleteInstance', 'admin key', id, LOOPBACK],
   ])
+  expect(audited()[2]?.['mediaId']).toBe(uploaded.body.data.id)
   expect(service.wholeLog).not.toContain('confidential')
 })
 
