@@ -161,24 +161,24 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
       ),
       threads: read('WHATSAPP_THREADS', null, `a whole number, 1–${MAX_THREADS}`, integerIn(1, MAX_THREADS)),
     },
-    media: {
-      place: read(
-        'MEDIA_URL',
-        null,
-        's3://bucket/prefix?endpoint=https://…&region=… or file:///folder',
-        parseMediaPlace,
-      ),
-      retentionMs: Math.round(
-        read('MEDIA_RETENTION_DAYS', 30, 'a number of days, 0.00001–36500', numberIn(1e-5, 36_500)) * DAY_MS,
-      ),
-      quotaBytes: read('MEDIA_QUOTA_MB', 2_048, 'a whole number of MiB, 1–1000000000', integerIn(1, 1e9)) * MIB,
-      bytesPerMinute: read('MEDIA_MB_PER_MINUTE', 600, 'a whole number of MiB, 1–1000000000', integerIn(1, 1e9)) * MIB,
-    },
+    media: readMedia(read),
     mail: readMail(read, problems),
     sandbox: read('SANDBOX', !production, '"on" or "off"', parseOnOff),
   }
   if (problems.length > 0) throw new BadSettings(problems)
   return settings
+}
+
+function readMedia(read: ReadSetting): Settings['media'] {
+  const mebibytes = (name: string, fallback: number) =>
+    read(name, fallback, 'a whole number of MiB, 1–1000000000', integerIn(1, 1e9)) * MIB
+  const days = read('MEDIA_RETENTION_DAYS', 30, 'a number of days, 0.00001–36500', numberIn(1e-5, 36_500))
+  return {
+    place: read('MEDIA_URL', null, 's3://bucket/prefix?endpoint=https://…&region=… or file:///folder', parseMediaPlace),
+    retentionMs: Math.round(days * DAY_MS),
+    quotaBytes: mebibytes('MEDIA_QUOTA_MB', 2_048),
+    bytesPerMinute: mebibytes('MEDIA_MB_PER_MINUTE', 600),
+  }
 }
 
 function readMail(read: ReadSetting, problems: string[]): Settings['mail'] {
