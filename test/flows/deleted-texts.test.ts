@@ -18,7 +18,18 @@ import { until } from '../until.ts'
 const LONG_AGO = Date.now() - 100 * 24 * 60 * 60_000
 
 function filesWith(folder: string, text: string): string[] {
-  return readdirSync(folder).filter(name => readFileSync(join(folder, name)).includes(text))
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(entry => entry.isFile())
+  return files.map(({ parentPath, name }) => join(parentPath, name)).filter(path => read(path).includes(text))
+}
+
+/** Empty if the file was removed meanwhile. */
+function read(path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return Buffer.alloc(0)
+    throw error
+  }
 }
 
 async function openFolder(): Promise<{ folder: string; store: Store }> {
