@@ -157,6 +157,7 @@ export const MODULES: readonly Module[] = [
       'node:crypto',
       'node:https',
       'node:module',
+      'node:stream/promises',
       'node:timers/promises',
       'pino',
     ],

@@ -10,6 +10,30 @@ export const MAX_FILENAME_LENGTH = 255
 /** The type of a file that is nothing else. */
 export const UNKNOWN_TYPE = 'application/octet-stream'
 
+/** How WhatsApp shows a file. */
+export const MEDIA_FORMS = ['image', 'video', 'audio', 'voice', 'document', 'sticker'] as const
+export type MediaForm = (typeof MEDIA_FORMS)[number]
+
+const FORMS: Readonly<Record<MediaForm, RegExp>> = {
+  image: /^image\/(jpeg|png)$/,
+  video: /^video\/(mp4|3gpp)$/,
+  audio: /^audio\//,
+  // WhatsApp plays no other voice notes.
+  voice: /^audio\/ogg; codecs=opus$/,
+  sticker: /^image\/webp$/,
+  document: /./,
+}
+
+/** Whether WhatsApp shows files of this type so. Everything can be a document. */
+export function canBeShownAs(mimetype: string, form: MediaForm): boolean {
+  return FORMS[form].test(mimetype)
+}
+
+/** How a file of this type is shown if the caller does not say it. */
+export function defaultForm(mimetype: string): MediaForm {
+  return (['image', 'video', 'audio'] as const).find(form => canBeShownAs(mimetype, form)) ?? 'document'
+}
+
 /** Why the bytes of a medium are not there any more: its time was over, or somebody erased it. */
 export type GoneReason = 'expired' | 'erased'
 

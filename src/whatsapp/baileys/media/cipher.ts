@@ -1,0 +1,110 @@
+import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import type { MediaForm } from '../../../domain/media.ts'
+
+const BLOCK_BYTES = 16
+const KEY_BYTES = 32
+const MAC_BYTES = 10
+const EXPANDED_BYTES = BLOCK_BYTES + 2 * KEY_BYTES + KEY_BYTES
+
+/** Baileys `MEDIA_HKDF_KEY_MAPPING`. */
+const KEY_NAMES: Readonly<Record<MediaForm, string>> = {
+  image: 'Image',
+  sticker: 'Image',
+  video: 'Video',
+  audio: 'Audio',
+  voice: 'Audio',
+  document: 'Document',
+}
+
+/** The file is not the one that the message states: its key, length or hash differ. */
+export class AlteredFile extends Error {
+  override readonly name = 'AlteredFile'
+}
+
+export interface FileHashes {
+  /** Of the file. */
+  sha256: Uint8Array
+  /** Of the encrypted file. */
+  encSha256: Uint8Array
+}
+
+/**
+ * WhatsApp's encryption of files: AES-256-CBC, then the first 10 bytes of an HMAC-SHA-256 over the initialization vector and
+ * the ciphertext. The keys are derived from the media key, so the same key and file always give the same bytes.
+ */
+export async function* encryptForWhatsapp(
+  mediaKey: Uint8Array,
+  form: MediaForm,
+  plain: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Buffer> {
+  const { iv, cipherKey, macKey } = deriveKeys(mediaKey, form)
+  const cipher = createCipheriv('aes-256-cbc', cipherKey, iv)
+  const mac = createHmac('sha256', macKey).update(iv)
+  for await (const part of plain) {
+    const sealed = cipher.update(part)
+    mac.update(sealed)
+    yield sealed
+  }
+  const last = cipher.final()
+  yield Buffer.concat([last, mac.update(last).digest().subarray(0, MAC_BYTES)])
+}
+
+/** The size of the encrypted file. */
+export function encryptedSize(size: number): number {
+  return (Math.floor(size / BLOCK_BYTES) + 1) * BLOCK_BYTES + MAC_BYTES
+}
+
+/** Reads the whole file: WhatsApp wants to know the hash of the encrypted file before its first byte. */
+export async function hashForWhatsapp(
+  mediaKey: Uint8Array,
+  form: MediaForm,
+  plain: AsyncIterable<Uint8Array>,
+): Promise<Uint8Array> {
+  const hash = createHash('sha256')
+  for await (const part of encryptForWhatsapp(mediaKey, form, plain)) hash.update(part)
+  return hash.digest()
+}
+
+/** @throws AlteredFile after the last byte: what was read is worthless then */
+export async function* decryptFromWhatsapp(
+  mediaKey: Uint8Array,
+  form: MediaForm,
+  sealed: AsyncIterable<Uint8Array>,
+  expected: FileHashes,
+): AsyncGenerator<Buffer> {
+  const { iv, cipherKey, macKey } = deriveKeys(mediaKey, form)
+  const decipher = createDecipheriv('aes-256-cbc', cipherKey, iv)
+  const mac = createHmac('sha256', macKey).update(iv)
+  const [plainHash, sealedHash] = [createHash('sha256'), createHash('sha256')]
+  // The last bytes are not a part of the ciphertext, and nobody knows which ones are the last.
+  let held = Buffer.alloc(0)
+  for await (const part of sealed) {
+    sealedHash.update(part)
+    const all = Buffer.concat([held, part])
+    const ciphertext = all.subarray(0, Math.max(0, all.length - MAC_BYTES))
+    held = all.subarray(ciphertext.length)
+    mac.update(ciphertext)
+    const plain = decipher.update(ciphertext)
+    plainHash.update(plain)
+    yield plain
+  }
+  const isIntact = equal(held, mac.digest().subarray(0, MAC_BYTES)) && equal(sealedHash.digest(), expected.encSha256)
+  if (!isIntact) throw new AlteredFile('The encrypted file was altered.')
+  const last = decipher.final()
+  if (!equal(plainHash.update(last).digest(), expected.sha256)) throw new AlteredFile('The file is another one.')
+  yield last
+}
+
+function deriveKeys(mediaKey: Uint8Array, form: MediaForm) {
+  const expanded = Buffer.from(hkdfSync('sha256', mediaKey, '', `WhatsApp ${KEY_NAMES[form]} Keys`, EXPANDED_BYTES))
+  const cipherEnd = BLOCK_BYTES + KEY_BYTES
+  return {
+    iv: expanded.subarray(0, BLOCK_BYTES),
+    cipherKey: expanded.subarray(BLOCK_BYTES, cipherEnd),
+    macKey: expanded.subarray(cipherEnd, cipherEnd + KEY_BYTES),
+  }
+}
+
+function equal(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && timingSafeEqual(a, b)
+}

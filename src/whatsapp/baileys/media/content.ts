@@ -1,0 +1,61 @@
+import { randomBytes } from 'node:crypto'
+import { proto } from 'baileys'
+import type { MediaForm } from '../../../domain/media.ts'
+import { ownBytes } from '../../../kit/own-bytes.ts'
+import type { FileHashes } from './cipher.ts'
+import type { UploadedFile } from './upload.ts'
+
+const MESSAGE_SECRET_BYTES = 32
+
+/** A file that WhatsApp holds, as a message refers to it. */
+export interface SentFile extends FileHashes, UploadedFile {
+  form: MediaForm
+  mediaKey: Uint8Array
+  /** Milliseconds since 1970: from then on WhatsApp holds the file. */
+  uploadedAt: number
+  mimetype: string
+  size: number
+  filename: string | null
+  caption: string
+}
+
+/** The content of a message with a file. It is encoded once and stored, so that every attempt sends the same bytes. */
+export function encodeFile(file: SentFile): Uint8Array {
+  const message = { ...partOf(file), messageContextInfo: { messageSecret: randomBytes(MESSAGE_SECRET_BYTES) } }
+  return ownBytes(proto.Message.encode(message).finish())
+}
+
+function partOf(file: SentFile): proto.IMessage {
+  const part = {
+    url: file.url,
+    directPath: file.directPath,
+    mediaKey: file.mediaKey,
+    mediaKeyTimestamp: Math.floor(file.uploadedAt / 1000),
+    fileSha256: file.sha256,
+    fileEncSha256: file.encSha256,
+    fileLength: file.size,
+    mimetype: file.mimetype,
+  }
+  const caption = file.caption === '' ? {} : { caption: file.caption }
+  switch (file.form) {
+    case 'image':
+      return { imageMessage: { ...part, ...caption } }
+    case 'video':
+      return { videoMessage: { ...part, ...caption } }
+    case 'audio':
+      return { audioMessage: part }
+    case 'voice':
+      return { audioMessage: { ...part, ptt: true } }
+    case 'sticker':
+      return { stickerMessage: part }
+    case 'document':
+      return documentPart(file, { ...part, ...caption })
+  }
+}
+
+/** WhatsApp's phones wrap a document that has a caption. */
+function documentPart({ filename, caption }: SentFile, part: proto.Message.IDocumentMessage): proto.IMessage {
+  const name = filename ?? 'file'
+  const documentMessage = { ...part, fileName: name, title: name }
+  return caption === '' ? { documentMessage } : { documentWithCaptionMessage: { message: { documentMessage } } }
+}

@@ -1,0 +1,139 @@
+import { Agent, request } from 'node:https'
+import { pipeline } from 'node:stream/promises'
+import type { MediaForm } from '../../../domain/media.ts'
+import { encryptedSize, encryptForWhatsapp } from './cipher.ts'
+
+const ORIGIN = 'https://web.whatsapp.com'
+/** Without a byte in either direction. */
+const SILENCE_MS = 30_000
+const MAX_ANSWER_BYTES = 65_536
+/** Baileys `MEDIA_PATH_MAP`. */
+const PATHS: Readonly<Record<MediaForm, string>> = {
+  image: 'image',
+  sticker: 'image',
+  video: 'video',
+  audio: 'audio',
+  voice: 'audio',
+  document: 'document',
+}
+/** The real media hosts. */
+const WHATSAPP_HOST = /^[a-z0-9.-]+\.whatsapp\.net$/
+
+/** Where WhatsApp takes files, and the authorization for it. */
+export interface MediaConnection {
+  hosts: readonly { hostname: string }[]
+  auth: string
+}
+
+/** Where a file is that was uploaded. */
+export interface UploadedFile {
+  url: string
+  directPath: string
+}
+
+/** No media host took the file. The next attempt may succeed. */
+export class UploadFailed extends Error {
+  override readonly name = 'UploadFailed'
+}
+
+export interface FileToUpload {
+  form: MediaForm
+  mediaKey: Uint8Array
+  encSha256: Uint8Array
+  /** Of the file, before its encryption. */
+  size: number
+  /** Reads the file from its first byte, once for each host that is tried. */
+  open(): Promise<AsyncIterable<Uint8Array>>
+}
+
+export interface UploadOptions {
+  /** `renew`: the known authorization has expired. */
+  connect(renew: boolean): Promise<MediaConnection>
+  /** The certificate of a simulated media host, which may have any name. Null: only WhatsApp's own hosts. */
+  certificate: string | null
+  signal: AbortSignal
+}
+
+/** Uploads to the first host that takes the file, and asks once for a new authorization. @throws UploadFailed */
+export async function uploadFile(file: FileToUpload, options: UploadOptions): Promise<UploadedFile> {
+  const { connect, certificate, signal } = options
+  const agent = new Agent(certificate === null ? {} : { ca: certificate })
+  let why = 'WhatsApp names no media host.'
+  try {
+    for (const renew of [false, true]) {
+      const { hosts, auth } = await connect(renew)
+      let isRefused = false
+      for (const { hostname } of hosts) {
+        if (certificate === null && !WHATSAPP_HOST.test(hostname)) continue
+        const outcome = await post(file, { hostname, auth, agent, signal }).catch(error => String(error))
+        if (typeof outcome === 'object') return outcome
+        why = outcome
+        isRefused ||= outcome === REFUSED
+        signal.throwIfAborted()
+      }
+      if (!isRefused) break
+    }
+  } finally {
+    agent.destroy()
+  }
+  throw new UploadFailed(why)
+}
+
+const REFUSED = 'The authorization was refused.'
+
+interface Target {
+  hostname: string
+  auth: string
+  agent: Agent
+  signal: AbortSignal
+}
+
+/** @returns why it failed, or where the file is */
+async function post(
+  { form, mediaKey, encSha256, size, open }: FileToUpload,
+  { hostname, auth, agent, signal }: Target,
+): Promise<UploadedFile | string> {
+  const token = Buffer.from(encSha256).toString('base64url')
+  const query = new URLSearchParams({ auth, token })
+  const sent = request(`https://${hostname}/mms/${PATHS[form]}/${token}?${query}`, {
+    method: 'POST',
+    agent,
+    signal,
+    timeout: SILENCE_MS,
+    headers: {
+      'content-type': 'application/octet-stream',
+      'content-length': encryptedSize(size),
+      origin: ORIGIN,
+    },
+  })
+  sent.on('timeout', () => sent.destroy(new Error('The media host does not answer.')))
+  const answered = new Promise<{ status: number; text: string }>((resolve, reject) => {
+    sent.once('error', reject)
+    sent.once('response', response => {
+      let text = ''
+      response.setEncoding('utf8').on('data', part => {
+        text += part
+        if (text.length > MAX_ANSWER_BYTES) sent.destroy(new Error('The answer is too long.'))
+      })
+      response.once('end', () => resolve({ status: response.statusCode ?? 0, text }))
+      response.once('error', reject)
+    })
+  })
+  // An answer may come before all is sent.
+  const written = pipeline(encryptForWhatsapp(mediaKey, form, await open()), sent)
+  written.catch(() => undefined)
+  const { status, text } = await answered
+  if (status === 401 || status === 403) return REFUSED
+  if (status !== 200) return `The media host answered ${status}.`
+  await written
+  return parseAnswer(text) ?? 'The media host did not say where the file is.'
+}
+
+function parseAnswer(text: string): UploadedFile | null {
+  try {
+    const { url, direct_path: directPath } = JSON.parse(text)
+    return typeof url === 'string' && typeof directPath === 'string' ? { url, directPath } : null
+  } catch {
+    return null
+  }
+}
