@@ -35,13 +35,16 @@ export async function acceptMessage(
       throw new Refusal('idempotency_key_reused')
     case 'not_connected':
       throw new Refusal('instance_not_connected')
+    case 'no_media':
+      throw new Refusal('media_not_found')
     case 'no_instance':
       throw new Refusal('invalid_token')
   }
 }
 
 /** Bodies with the same recipient and content count as equal. Digests are stored, so that of a text must never change. */
-function contentDigest({ to, text }: ComposedMessage): Buffer {
-  const content: Required<MessageContent> = { text }
-  return hash('sha256', JSON.stringify([to, ...Object.values(content)]), 'buffer')
+function contentDigest({ to, text, file }: ComposedMessage): Buffer {
+  // `file` has its type in the digest, so that no file equals a text.
+  const content = file === undefined ? [text] : [text, 'file', file.mediaId, file.form, file.filename]
+  return hash('sha256', JSON.stringify([to, ...content]), 'buffer')
 }

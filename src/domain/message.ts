@@ -1,4 +1,5 @@
 import type { MessageId } from './ids.ts'
+import type { MediaForm } from './media.ts'
 
 export const MESSAGE_STATES = ['queued', 'sent', 'delivered', 'read', 'failed'] as const
 export type MessageState = (typeof MESSAGE_STATES)[number]
@@ -70,8 +71,15 @@ export function messageFailure(code: FailureCode, whatsappCode?: number): Messag
   }
 }
 
-/** What a caller sends: a text. With a second type this is a union, with a `type` in each member (CONTRIBUTING.md). */
-export type MessageContent = { text: string }
+/** A file that a message contains. */
+export interface MessageFile {
+  mediaId: string
+  form: MediaForm
+  filename: string | null
+}
+
+/** What a caller sends: a text, or a file whose caption is `text`. */
+export type MessageContent = { text: string; file?: MessageFile | undefined }
 
 /**
  * Why a queued message is not sent any more; null while it may be sent.

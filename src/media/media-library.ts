@@ -103,7 +103,9 @@ export class MediaLibrary {
   /** Resolves when it cannot be read any more. Its bytes are removed soon after. @throws Refusal */
   async erase(instanceId: InstanceId, id: string): Promise<void> {
     const { rows, now, onDoomed } = this.#options
-    if (await rows.erase(instanceId, id, now())) onDoomed()
+    const erased = await rows.erase(instanceId, id, now())
+    if (erased === 'in_use') throw new Refusal('media_in_use')
+    if (erased) onDoomed()
     else await this.open(instanceId, id)
   }
 

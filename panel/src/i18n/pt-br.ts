@@ -740,6 +740,7 @@ export const ptBr: Words = {
       media_gone: 'Este arquivo já foi apagado.',
       media_too_large: 'O arquivo é grande demais para o seu tipo.',
       media_quota_exceeded: 'O espaço da instância para arquivos está cheio. Apague arquivos antes.',
+      media_in_use: 'Uma mensagem que ainda não foi enviada contém este arquivo.',
       media_not_configured: 'Este serviço não guarda arquivos. Defina MEDIA_URL.',
       too_many_transfers: 'Há transferências de arquivos demais. Espere um pouco.',
       range_not_satisfiable: 'O trecho pedido fica depois do fim do arquivo.',

@@ -6,6 +6,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { MediaFileState } from '../engine/schema/media.ts'
+import { IS_QUEUED } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { FileName, FinishedFile, FinishOutcome, FoundMedia, MediaRows, NewFile } from './media.ts'
 
@@ -65,9 +66,9 @@ export class StoredMedia implements MediaRows {
     return { kind: 'stored', media: toMedia({ ...row, sha256 }), file, key }
   }
 
-  async erase(instanceId: InstanceId, id: string, now: number): Promise<boolean> {
+  async erase(instanceId: InstanceId, id: string, now: number): Promise<boolean | 'in_use'> {
     const erased = await this.#core.write(this.#operations.erase, { instanceId, id, now })
-    if (erased) this.#core.traces.note()
+    if (erased === true) this.#core.traces.note()
     return erased
   }
 
@@ -104,6 +105,10 @@ interface MediaRow {
 function toMedia({ id, mimetype, size, sha256, filename, expires_at }: MediaRow): Media {
   return { id, mimetype, size, sha256, filename, expiresAt: expires_at }
 }
+
+/** A queued message contains the file of this row of `media`. */
+const IS_QUEUED_IN = sql<boolean>`exists (select 1 from messages where messages.instance_id = media.instance_id
+  and messages.media_id = media.id and messages.media_id is not null and ${IS_QUEUED})`
 
 const instanceOf = ({ instanceId }: { instanceId: InstanceId }) => instanceId
 
@@ -150,11 +155,15 @@ function operations(statements: Statements) {
     erase: oneByOne(
       'media.erase',
       instanceOf,
-      async (tx, { instanceId, id, now }: { instanceId: InstanceId; id: string; now: number }) => {
+      async (
+        tx,
+        { instanceId, id, now }: { instanceId: InstanceId; id: string; now: number },
+      ): Promise<boolean | 'in_use'> => {
         const medium = db.selectFrom('media').select(['instance_id', 'id', 'file_id']).where('gone_at', 'is', null)
         const own = medium.where('instance_id', '=', instanceId).where('id', '=', id)
         const [found] = await tx.query(statements.locking(own, 'update', 'media'))
         if (found === undefined) return false
+        if ((await rows.withoutQueued(tx, [found])).length === 0) return 'in_use'
         await rows.letGo(tx, found, 'erased', now)
         return true
       },
@@ -169,13 +178,15 @@ function operations(statements: Statements) {
           .selectFrom('media')
           .select(['media.instance_id', 'media.id', 'file_id'])
           .where('gone_at', 'is', null)
+          .where(sql<boolean>`not ${IS_QUEUED_IN}`)
         const expired = await tx.query(media.where('expires_at', '<=', now).limit(STEP).modifyEnd(lock))
         const left = media
           .innerJoin('instances', 'instances.id', 'media.instance_id')
           .where('deleted_at', 'is not', null)
         const erased = await tx.query(left.limit(STEP).modifyEnd(lock))
-        for (const medium of expired) await rows.letGo(tx, medium, 'expired', now)
-        for (const medium of erased) await rows.letGo(tx, medium, 'erased', now)
+        // Read again: a message may have been accepted before the locks.
+        for (const medium of await rows.withoutQueued(tx, expired)) await rows.letGo(tx, medium, 'expired', now)
+        for (const medium of await rows.withoutQueued(tx, erased)) await rows.letGo(tx, medium, 'erased', now)
         const old = sql<{ id: string }>`delete from media where (instance_id, id) in
         (select instance_id, id from media where gone_at < ${goneBefore} limit ${sql.lit(STEP)}) returning id`
         return expired.length + erased.length + (await tx.query({ compile: () => old.compile(db) })).length
@@ -322,6 +333,21 @@ class FileRows {
         .returning(['id', 'mimetype', 'size', 'sha256', 'filename', 'expires_at']),
     )
     return row as MediaRow
+  }
+
+  /** Those of these locked rows that no queued message contains. */
+  async withoutQueued<M extends { instance_id: string; id: string }>(
+    tx: Transaction,
+    media: readonly M[],
+  ): Promise<M[]> {
+    const { db } = this.#statements
+    const free: M[] = []
+    for (const medium of media) {
+      const row = db.selectFrom('media').select('id').where('instance_id', '=', medium.instance_id)
+      const found = await tx.query(row.where('id', '=', medium.id).where(IS_QUEUED_IN))
+      if (found.length === 0) free.push(medium)
+    }
+    return free
   }
 
   /** The bytes of a medium are not needed any more. What they were is forgotten. */

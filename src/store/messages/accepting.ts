@@ -18,6 +18,8 @@ const MESSAGE = {
   text: 'text',
   whatsapp_id: 'text',
   created_at: 'integer',
+  media_id: 'text?',
+  file: 'text?',
 } as const
 
 interface Acceptance {
@@ -56,15 +58,18 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
         outcomes.set(input, outcome)
         if (outcome.kind === 'accepted') accepted.push(input)
       }
-      const taken = await takeKeys(tx, keysOf(accepted))
+      const media = await findMedia(tx, accepted)
+      const sendable = accepted.filter(({ message }) => message.file === undefined || media.has(mediaKeyOf(message)))
+      for (const input of accepted) if (!sendable.includes(input)) outcomes.set(input, { kind: 'no_media' })
+      const taken = await takeKeys(tx, keysOf(sendable))
       const rows: RowOf<typeof MESSAGE>[] = []
-      for (const input of accepted) {
+      for (const input of sendable) {
         const { message, now } = input
         const outcome = decide(message, true, taken)
         outcomes.set(input, outcome)
         if (outcome.kind !== 'accepted') continue
         const { id, instanceId: instance_id, to: recipient, text, whatsappId: whatsapp_id } = message
-        rows.push({ instance_id, id, recipient, text, whatsapp_id, created_at: now })
+        rows.push({ instance_id, id, recipient, text, whatsapp_id, created_at: now, ...fileColumns(message) })
       }
       if (rows.length > 0) tx.post(queries.insertMessage, rows)
       return [...outcomes.values()]
@@ -81,6 +86,15 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
       accepting.set(row.id, acceptsMessages(currentState(stored, row.lease_until > row.now, row.now)))
     }
     return accepting
+  }
+
+  /** The files that are there. They cannot be erased before the commit, and not while a queued message refers to them. */
+  async function findMedia(tx: Transaction, inputs: readonly Acceptance[]): Promise<Set<string>> {
+    const asked = inputs.flatMap(({ message }) =>
+      message.file === undefined ? [] : [{ instance_id: message.instanceId, id: message.file.mediaId }],
+    )
+    const found = asked.length === 0 ? [] : await tx.each(queries.findMedia, asked)
+    return new Set(found.map(({ instance_id, id }) => `${instance_id}/${id}`))
   }
 
   /** The stored rows of these keys. */
@@ -100,6 +114,16 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
       keys.filter(({ instance_id, key }) => !ours.has(keyId(instance_id, key))),
     )
   }
+}
+
+function mediaKeyOf({ instanceId, file }: NewMessage): string {
+  return `${instanceId}/${file?.mediaId}`
+}
+
+function fileColumns({ file }: NewMessage): { media_id: string | null; file: string | null } {
+  if (file === undefined) return { media_id: null, file: null }
+  const { mediaId, ...shown } = file
+  return { media_id: mediaId, file: JSON.stringify(shown) }
 }
 
 /** @param accepts undefined if there is no such instance */
@@ -144,6 +168,11 @@ function prepare(statements: Statements) {
         'instances',
       ),
     ),
+
+    findMedia: statements.find('media', { instance_id: 'text', id: 'text' }, ['instance_id', 'id'], {
+      where: sql`media.gone_at is null`,
+      lock: 'key share',
+    }),
 
     findKey: statements.find(
       'idempotency_keys',

@@ -22,6 +22,8 @@ export type AcceptOutcome =
   | { kind: 'replayed'; id: MessageId }
   | { kind: 'key_reused' }
   | { kind: 'not_connected' }
+  /** The file does not exist, or its bytes are gone. */
+  | { kind: 'no_media' }
   /** The instance was deleted after admission. */
   | { kind: 'no_instance' }
 

@@ -1,7 +1,7 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { EVENT_KINDS } from '../../domain/events/event.ts'
 import { firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
-import type { Message, MessageFailure, MessageProgress } from '../../domain/message.ts'
+import type { Message, MessageFailure, MessageFile, MessageProgress } from '../../domain/message.ts'
 import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
 import { idBefore, TOP, toPage } from '../engine/cursor.ts'
@@ -41,6 +41,8 @@ const SHOWN = [
   'failed_at',
   'failure_code',
   'failure_message',
+  'media_id',
+  'file',
 ] as const
 
 interface PrepareInput {
@@ -194,6 +196,7 @@ function prepareReads({ statements }: Core) {
       db
         .selectFrom('messages')
         .select(['seq', 'id', 'instance_id', 'recipient', 'text', 'whatsapp_id', 'created_at', 'address', 'content'])
+        .select(['media_id', 'file'])
         // A subquery, not a join: it is always one key look-up per row, whatever the planner knows about the tables.
         .select(eb =>
           eb
@@ -263,6 +266,7 @@ function toMessage(row: Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>)
     state: row.state,
     to: row.recipient,
     text: row.text,
+    ...fileOf(row),
     createdAt: row.created_at,
     sentAt: row.sent_at,
     deliveredAt: row.delivered_at,
@@ -272,6 +276,10 @@ function toMessage(row: Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>)
   }
 }
 
+function fileOf({ media_id, file }: { media_id: string | null; file: string | null }): { file?: MessageFile } {
+  return media_id === null || file === null ? {} : { file: { mediaId: media_id, ...JSON.parse(file) } }
+}
+
 function toQueued(row: QueuedRow): QueuedMessage {
   return {
     seq: row.seq,
@@ -279,6 +287,7 @@ function toQueued(row: QueuedRow): QueuedMessage {
     instanceId: row.instance_id,
     to: row.recipient,
     text: row.text,
+    ...fileOf(row),
     whatsappId: row.whatsapp_id,
     createdAt: row.created_at,
     foundAddress: row.found_address,
@@ -288,5 +297,15 @@ function toQueued(row: QueuedRow): QueuedMessage {
 
 type QueuedRow = Pick<
   Selectable<MessagesTable>,
-  'seq' | 'id' | 'instance_id' | 'recipient' | 'text' | 'whatsapp_id' | 'created_at' | 'address' | 'content'
+  | 'seq'
+  | 'id'
+  | 'instance_id'
+  | 'recipient'
+  | 'text'
+  | 'whatsapp_id'
+  | 'created_at'
+  | 'address'
+  | 'content'
+  | 'media_id'
+  | 'file'
 > & { found_address: string | null }

@@ -2,8 +2,18 @@ import { createHash, randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { type InstanceId, newMediaFileId, newMediaId } from '../../../src/domain/ids.ts'
 import type { FinishedFile } from '../../../src/store/media/media.ts'
+import type { NewMessage } from '../../../src/store/messages/messages.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { createOwned, newInstance, take, withStore } from '../fixture.ts'
+import {
+  createConnected,
+  createOwned,
+  idempotency,
+  newInstance,
+  newMessage,
+  PREPARED,
+  take,
+  withStore,
+} from '../fixture.ts'
 import type { CreateHarness } from '../harness.ts'
 
 const QUOTA = 1_000
@@ -160,6 +170,59 @@ export function mediaContract(createHarness: CreateHarness): void {
       expect(await context.store.instances.erase(deleted)).toBe(true)
       for (const table of ['media', 'media_files', 'media_usage'])
         expect(await context.harness.execute(`select * from ${table} where instance_id = '${instanceId}'`)).toEqual([])
+    })
+  })
+
+  describe('a file that a queued message contains', () => {
+    const context = withStore(createHarness)
+
+    async function acceptFile(changes: Partial<NewMessage> = {}) {
+      const lease = await createConnected(context.store)
+      const { media } = await store(context.store, lease.instanceId, { expiresAt: 10 })
+      const file = { mediaId: media.id, form: 'image', filename: null } as const
+      const message = newMessage(lease.instanceId, { file, text: 'a caption', ...changes })
+      return { lease, media, message, outcome: await context.store.messages.accept(message, NOW) }
+    }
+
+    test('stays until the message is settled: it is neither erased nor does it expire', async () => {
+      const { lease, media, message } = await acceptFile()
+      const { instanceId } = lease
+      const [queued] = await context.store.messages.listQueued(instanceId, 1)
+      expect(queued).toMatchObject({ text: 'a caption', file: { mediaId: media.id, form: 'image', filename: null } })
+      expect(await context.store.messages.find(instanceId, message.id)).toMatchObject({ file: { mediaId: media.id } })
+      expect(await context.store.media.erase(instanceId, media.id, NOW)).toBe('in_use')
+      while ((await context.store.media.expire(NOW, 0)) > 0);
+      expect(await context.store.media.find(instanceId, media.id)).toMatchObject({ kind: 'stored' })
+      await context.store.messages.recordPrepared(lease, message.id, PREPARED)
+      await context.store.messages.recordProgress(lease, message.whatsappId, 'sent', NOW)
+      expect(await context.store.media.erase(instanceId, media.id, NOW)).toBe(true)
+    })
+
+    test('is not accepted once it is gone, nor from another instance; the key is not used up', async () => {
+      const key = idempotency('once')
+      const { lease, media } = await acceptFile()
+      const stranger = await acceptFile({ file: { mediaId: media.id, form: 'image', filename: null } })
+      expect(stranger.outcome).toEqual({ kind: 'no_media' })
+      await context.store.media.erase(stranger.lease.instanceId, stranger.media.id, NOW)
+      const file = { mediaId: stranger.media.id, form: 'image', filename: null } as const
+      const gone = newMessage(stranger.lease.instanceId, { file, idempotency: key })
+      expect(await context.store.messages.accept(gone, NOW)).toEqual({ kind: 'no_media' })
+      const text = newMessage(stranger.lease.instanceId, { idempotency: key })
+      expect(await context.store.messages.accept(text, NOW)).toMatchObject({ kind: 'accepted' })
+      expect(await context.store.media.find(lease.instanceId, media.id)).toMatchObject({ kind: 'stored' })
+    })
+
+    test('is either accepted or erased, never both', async () => {
+      for (let n = 0; n < 10; n += 1) {
+        const lease = await createConnected(context.store)
+        const { media } = await store(context.store, lease.instanceId)
+        const file = { mediaId: media.id, form: 'image', filename: null } as const
+        const [accepted, erased] = await Promise.all([
+          context.store.messages.accept(newMessage(lease.instanceId, { file }), NOW),
+          context.store.media.erase(lease.instanceId, media.id, NOW),
+        ])
+        expect(accepted.kind === 'accepted').toBe(erased === 'in_use')
+      }
     })
   })
 

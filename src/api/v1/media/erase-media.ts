@@ -16,7 +16,7 @@ export function eraseMedia(api: Api, { media }: ApiContext): void {
         params: Type.Object({ id: mediaIdSchema }),
         response: { 204: Type.Null({ description: 'Erased.' }) },
       },
-      config: { scope: 'media', refusals: ['media_not_found', 'media_gone', 'media_not_configured'] },
+      config: { scope: 'media', refusals: ['media_not_found', 'media_gone', 'media_in_use', 'media_not_configured'] },
     },
     async (request, reply) => {
       if (media === null) throw new Refusal('media_not_configured')

@@ -27,6 +27,7 @@ import { audit } from './steps/0051-audit.ts'
 import { accounts } from './steps/0052-accounts.ts'
 import { alertsTables } from './steps/0060-alerts.ts'
 import { mediaTables } from './steps/media/0070-media.ts'
+import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
 
@@ -53,6 +54,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0052-accounts': accounts,
   '0060-alerts': alertsTables,
   '0070-media': mediaTables,
+  '0071-files-of-messages': filesOfMessages,
 }
 
 /**

@@ -23,6 +23,10 @@ export interface MessagesTable {
   /** Set together with `content`, by the first preparation. */
   address: string | null
   content: Uint8Array | null
+  /** The file that the message contains; null for a text. */
+  media_id: Generated<string | null>
+  /** How it is shown, as JSON. Null for a text. */
+  file: Generated<string | null>
 }
 
 export interface IncomingMessagesTable {
