@@ -12,6 +12,7 @@ import { createServer } from './api/server.ts'
 import type { Settings } from './config.ts'
 import { createConnector } from './connector.ts'
 import { INSTANCE_KINDS } from './domain/instance.ts'
+import type { MediaPlace } from './domain/media.ts'
 import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
@@ -249,6 +250,7 @@ function openThreads(
     store,
     threads: count ?? oneFewerThanCores,
     settings: { ...(version && { version }), messageTtlMs: settings.messageTtlMs },
+    mediaPlace: mediaPlaceOf(settings),
     isReplaced: () => identifyProgram() !== program,
     logger,
     writeLog: line => logTo.write(line),
@@ -272,12 +274,14 @@ async function openMetricsPort(
 }
 
 /** Null if nodes share the database and no storage that they share is configured. */
+function mediaPlaceOf({ media, databaseUrl, dataDir }: Settings): MediaPlace | null {
+  return media.place ?? (databaseUrl ? null : { kind: 'folder', path: join(dataDir, 'media') })
+}
+
 async function openMediaLibrary({ settings, logger, store, closers }: NodeContext): Promise<MediaLibrary | null> {
-  const { place: configured, ...limits } = settings.media
-  const ownFolder = settings.databaseUrl ? null : { kind: 'folder' as const, path: join(settings.dataDir, 'media') }
-  const place = configured ?? ownFolder
+  const place = mediaPlaceOf(settings)
   if (place === null) return null
-  const { library, close } = await openMedia({ ...limits, place, store, logger })
+  const { library, close } = await openMedia({ ...settings.media, place, store, logger })
   closers.push(close)
   return library
 }

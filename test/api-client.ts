@@ -155,6 +155,26 @@ export function instanceClient(baseUrl: () => string, id: string, token: string,
     webhook: () => ask<{ url: string | null; secret: string; active: boolean }>('GET', `/webhooks/${id}`),
     setWebhook: (url: string) => ask<{ url: string; secret: string }>('PUT', `/webhooks/${id}`, { url }),
 
+    /** Uploads and sends a file. @param message the fields of `POST /v1/messages/media` beside `to` and `media` */
+    async sendFile(to: string, bytes: Uint8Array, message: object = {}): Promise<{ id: string; media: string }> {
+      const response = await fetch(`${baseUrl()}/v1/media`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}` },
+        body: bytes as Uint8Array<ArrayBuffer>,
+      })
+      const { id: media } = ((await response.json()) as { data: { id: string } }).data
+      return { ...(await ask<{ id: string }>('POST', '/messages/media', { to, media, ...message })), media }
+    },
+
+    async sendMedia(body: object, idempotencyKey: string): Promise<{ id: string; replayed: boolean }> {
+      const key = { 'x-idempotency-key': idempotencyKey }
+      const answer = await call('POST', `${baseUrl()}/v1/messages/media`, token, body, key, timeoutMs)
+      const { id: messageId } = answer.body.data as { id: string }
+      return { id: messageId, replayed: answer.headers.get('idempotent-replayed') === 'true' }
+    },
+
+    eraseMedia: (media: string) => ask<undefined>('DELETE', `/media/${media}`),
+
     async send(to: string, text: string, idempotencyKey?: string): Promise<{ id: string; replayed: boolean }> {
       const { headers, body } = await call(
         'POST',

@@ -164,7 +164,7 @@ export const MODULES: readonly Module[] = [
   },
   {
     path: 'src/whatsapp',
-    modules: ['src/domain', 'src/kit', 'src/whatsapp/baileys', ...STORE],
+    modules: ['src/domain', 'src/kit', 'src/media/file-reader.ts', 'src/whatsapp/baileys', ...STORE],
     packages: [
       'node:module',
       'node:os',

@@ -1,20 +1,25 @@
 import { hash } from 'node:crypto'
 import type { InstanceId, MessageId } from '../domain/ids.ts'
 import { newMessageId, newWhatsappId } from '../domain/ids.ts'
-import type { MessageContent } from '../domain/message.ts'
 import { Refusal } from '../domain/refusal.ts'
 import type { NewMessage } from '../store/messages/messages.ts'
 import type { Store } from '../store/store.ts'
+import { refuseBesideOldNodes } from './endpoints/scope.ts'
 import { checkRecipient, checkText } from './input.ts'
+
+const NO_CAPTION = 'WhatsApp shows a caption only with an image, a video or a document.'
 
 /** A message without its instance and idempotency key. */
 type ComposedMessage = Omit<NewMessage, 'instanceId' | 'idempotency'>
 
 /** Validates a message and assigns its IDs. @throws Refusal */
-export function composeMessage({ to, text }: { to: string } & MessageContent, now: number): ComposedMessage {
+export function composeMessage(
+  { to, text, file }: Pick<NewMessage, 'to' | 'text' | 'file'>,
+  now: number,
+): ComposedMessage {
   checkRecipient(to)
-  checkText(text)
-  return { id: newMessageId(now), to, text, whatsappId: newWhatsappId() }
+  checkText(text, file === undefined ? 'text' : 'caption')
+  return { id: newMessageId(now), to, text, ...(file && { file }), whatsappId: newWhatsappId() }
 }
 
 /** @throws Refusal; `invalid_token` if the instance was deleted meanwhile */
@@ -37,6 +42,10 @@ export async function acceptMessage(
       throw new Refusal('instance_not_connected')
     case 'no_media':
       throw new Refusal('media_not_found')
+    case 'unsupported':
+      throw new Refusal('media_unsupported', outcome.why === 'caption' ? NO_CAPTION : undefined)
+    case 'old_nodes':
+      return refuseBesideOldNodes()
     case 'no_instance':
       throw new Refusal('invalid_token')
   }

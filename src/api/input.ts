@@ -15,11 +15,11 @@ const HTTP_WITH_HOST = /^https?:\/\/[^/\\]/i
 /** A date and time with its zone (RFC 3339). */
 const MOMENT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/
 
-/** Checks the rules for `text` that its schema cannot express (contract §1). @throws Refusal */
-export function checkText(text: string): void {
-  if (text.length > MAX_TEXT_UNITS) throw invalid('text', 'must not be longer than 65,536 UTF-16 units')
-  if (!text.isWellFormed()) throw invalid('text', 'must not contain a lone surrogate')
-  if (text.includes('\u0000')) throw invalid('text', 'must not contain U+0000')
+/** Checks the rules for a text that its schema cannot express (contract §1). @throws Refusal */
+export function checkText(text: string, field = 'text'): void {
+  if (text.length > MAX_TEXT_UNITS) throw invalid(field, 'must not be longer than 65,536 UTF-16 units')
+  if (!text.isWellFormed()) throw invalid(field, 'must not contain a lone surrogate')
+  if (text.includes('\u0000')) throw invalid(field, 'must not contain U+0000')
 }
 
 /** @throws Refusal unless `to` is a number or a group */

@@ -29,6 +29,11 @@ export function canBeShownAs(mimetype: string, form: MediaForm): boolean {
   return FORMS[form].test(mimetype)
 }
 
+/** Whether WhatsApp shows a caption with it. */
+export function hasCaption(form: MediaForm): boolean {
+  return form === 'image' || form === 'video' || form === 'document'
+}
+
 /** How a file of this type is shown if the caller does not say it. */
 export function defaultForm(mimetype: string): MediaForm {
   return (['image', 'video', 'audio'] as const).find(form => canBeShownAs(mimetype, form)) ?? 'document'
@@ -60,6 +65,18 @@ export interface Media {
   sha256: Uint8Array
   filename: string | null
   expiresAt: number
+}
+
+/** A file in the storage. */
+export interface StoredFile {
+  media: Media
+  /** Reads it from its first byte. @throws FileUnavailable also while it is read */
+  open(): Promise<AsyncIterable<Uint8Array>>
+}
+
+/** The bytes of a file are missing or damaged in the storage. Reading them again does not help. */
+export class FileUnavailable extends Error {
+  override readonly name = 'FileUnavailable'
 }
 
 /** Bytes of a file, both ends included. */

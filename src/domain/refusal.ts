@@ -38,6 +38,7 @@ export const REFUSALS = {
   ],
   idempotency_key_reused: [422, 'This X-Idempotency-Key was used with another body.'],
   webhook_not_configured: [409, 'The instance has no webhook URL: set one first.'],
+  media_unsupported: [422, 'WhatsApp does not show a file of this type like this.'],
   media_in_use: [409, 'A message that is not sent yet contains the file.'],
   media_not_configured: [409, 'This service stores no files: set MEDIA_URL.'],
   account_exists: [409, 'There is an account of this name.'],

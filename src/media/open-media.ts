@@ -3,8 +3,7 @@ import type { MediaPlace } from '../domain/media.ts'
 import type { Store } from '../store/store.ts'
 import { startCleaning } from './cleaning.ts'
 import { MediaLibrary } from './media-library.ts'
-import { FolderStorage } from './storage/folder.ts'
-import type { MediaStorage } from './storage/storage.ts'
+import { openStorage } from './storage/open-storage.ts'
 
 export interface OpenMediaOptions {
   place: MediaPlace
@@ -31,11 +30,4 @@ export async function openMedia(options: OpenMediaOptions): Promise<{ library: M
       await storage.close()
     },
   }
-}
-
-async function openStorage(place: MediaPlace): Promise<MediaStorage> {
-  if (place.kind === 'folder') return new FolderStorage(place.path)
-  // Loaded only if it is used: it takes a few hundred milliseconds and 30 MB.
-  const { BucketStorage } = await import('./storage/bucket.ts')
-  return new BucketStorage(place)
 }

@@ -22,6 +22,7 @@ import {
 import { createPostgresHarness, type StoreHarness } from './harness.ts'
 import { newEntry } from './people/audit.ts'
 import { newKey } from './promises/api-keys.ts'
+import { storeFile } from './promises/media.ts'
 
 /** Behaviour with several nodes on one database. */
 describe('several nodes on one PostgreSQL', () => {
@@ -345,6 +346,23 @@ describe('several nodes on one PostgreSQL', () => {
     expect([(await create()).kind, (await change()).kind]).toEqual(['old_nodes', 'old_nodes'])
     await harness.execute(`update leases set owner = null, lease_until = 0 where owner = 'old node'`)
     expect([(await create()).kind, (await change()).kind]).toEqual(['created', 'changed'])
+  })
+
+  test('files are accepted once no node of the previous version is left, which would send their captions as texts', async () => {
+    const store = await harness.open()
+    const lease = await createConnected(store)
+    const { media } = await storeFile(store, lease.instanceId)
+    const file = { mediaId: media.id, form: null, filename: null }
+    const key = idempotency('once')
+    const accept = () => store.messages.accept(newMessage(lease.instanceId, { file, idempotency: key }), Date.now())
+    const until = `(extract(epoch from clock_timestamp()) * 1000)::bigint + 8000`
+    await harness.execute(
+      `insert into nodes (id, started_at, seen_until, endpoints) values ('old node', 0, ${until}, 1)`,
+    )
+    expect((await accept()).kind).toBe('old_nodes')
+    expect((await store.messages.accept(newMessage(lease.instanceId), Date.now())).kind).toBe('accepted')
+    await store.leases.leave('old node')
+    expect((await accept()).kind).toBe('accepted')
   })
 
   test('an owner that died counts as a node of this version until its leases have ended', async () => {

@@ -281,6 +281,9 @@ export const en = {
     recipient_not_on_whatsapp: 'This number is not on WhatsApp. Check the country and area code.',
     not_a_group_member: 'The linked number is not in this group. Ask a member to add it.',
     rejected_by_whatsapp: 'WhatsApp refused the message.',
+    media_unavailable: 'The file is missing or damaged in the storage.',
+    media_too_large: 'The file is too large for WhatsApp.',
+    media_unsupported: 'WhatsApp does not take a file of this type.',
     instance_logged_out:
       'The number was unlinked before the message could be sent. Link the number again, then resend the message.',
     instance_deleted: 'The instance was deleted before the message could be sent.',

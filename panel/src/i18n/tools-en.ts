@@ -18,6 +18,9 @@ export const toolsEn = {
     not_a_group_member: 'Let a member add the linked number, then send the message again.',
     rejected_by_whatsapp:
       'Do not repeat it at once. Open WhatsApp on the phone: it shows whether the number is restricted. Send fewer messages to people who do not know it.',
+    media_unavailable: 'Upload the file again and send a new message.',
+    media_too_large: 'Send a smaller file.',
+    media_unsupported: 'Send the file as a document, or in another format.',
     instance_logged_out: 'Link the number on the overview, then send the message again.',
     instance_deleted: 'Send it from another instance.',
     expired: 'See on the overview why the number was not connected, then send the message again if it still matters.',

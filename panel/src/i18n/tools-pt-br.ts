@@ -19,6 +19,9 @@ export const toolsPtBr: typeof toolsEn = {
     not_a_group_member: 'Peça a um membro que adicione o número vinculado; depois envie a mensagem de novo.',
     rejected_by_whatsapp:
       'Não repita de imediato. Abra o WhatsApp no telefone: ele mostra se o número está restrito. Envie menos mensagens a quem não o conhece.',
+    media_unavailable: 'Envie o arquivo ao serviço de novo e mande uma nova mensagem.',
+    media_too_large: 'Mande um arquivo menor.',
+    media_unsupported: 'Mande o arquivo como documento, ou em outro formato.',
     instance_logged_out: 'Vincule o número na visão geral; depois envie a mensagem de novo.',
     instance_deleted: 'Envie-a por outra instância.',
     expired:

@@ -1,5 +1,7 @@
 import { type Static, Type } from 'typebox'
-import { FAILURE_CODES, MESSAGE_STATES, type Message } from '../../domain/message.ts'
+import { MEDIA_FORMS } from '../../domain/media.ts'
+import { FAILURE_CODES, MESSAGE_STATES, type Message, type MessageFile } from '../../domain/message.ts'
+import { mediaIdSchema } from './media.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 
 export const MAX_TEXT_UNITS = 65_536
@@ -25,6 +27,16 @@ export const textSchema = Type.String({
   examples: ['Hello! 👋\nYour order is on its way.'],
 })
 
+export const idempotencyHeaderSchema = Type.Object({
+  'X-Idempotency-Key': Type.Optional(
+    Type.String({
+      description:
+        '1–255 visible ASCII characters, such as a UUID. For 24 h the same key with the same body returns the first ' +
+        'message instead of sending another one.',
+    }),
+  ),
+})
+
 export const acceptedSchema = Type.Object(
   { id: messageIdSchema, status: oneOf(['queued'], { description: 'Always `queued` here.' }) },
   { title: 'AcceptedMessage' },
@@ -38,11 +50,21 @@ export const failureSchema = Type.Object(
   { title: 'MessageFailure' },
 )
 
+const sentFileSchema = Type.Object(
+  {
+    id: mediaIdSchema,
+    as: oneOf(MEDIA_FORMS, { description: 'How WhatsApp shows the file.' }),
+    filename: nullable(Type.String()),
+  },
+  { title: 'SentFile', description: 'The file that the message contains. Absent from a text.' },
+)
+
 export const messageProperties = {
   id: messageIdSchema,
   status: oneOf(MESSAGE_STATES, { description: 'The state of the message.' }),
   to: recipientSchema,
-  text: Type.String({ description: 'The text that was sent.', examples: ['Hello!'] }),
+  text: Type.String({ description: 'The text that was sent; of a file its caption, or empty.', examples: ['Hello!'] }),
+  media: Type.Optional(sentFileSchema),
   createdAt: moment('When it was accepted.'),
   sentAt: nullable(moment("When WhatsApp's server acknowledged it.")),
   deliveredAt: nullable(moment('When it reached the recipient.')),
@@ -77,6 +99,7 @@ export function messageView(message: Message): MessageView {
     status: message.state,
     to: message.to,
     text: message.text,
+    ...(message.file && { media: fileView(message.file) }),
     createdAt: toIso(message.createdAt),
     sentAt: toIsoOrNull(message.sentAt),
     deliveredAt: toIsoOrNull(message.deliveredAt),
@@ -84,4 +107,8 @@ export function messageView(message: Message): MessageView {
     failedAt: toIsoOrNull(message.failedAt),
     error: message.failure,
   }
+}
+
+function fileView({ mediaId, form, filename }: MessageFile): Static<typeof sentFileSchema> {
+  return { id: mediaId, as: form, filename }
 }

@@ -14,6 +14,7 @@ import { getMessage } from './get-message.ts'
 import { getWebhook } from './get-webhook.ts'
 import { eraseMedia } from './media/erase-media.ts'
 import { getMedia } from './media/get-media.ts'
+import { sendMedia } from './media/send-media.ts'
 import { uploadMedia } from './media/upload-media.ts'
 import { OWN_ENDPOINTS } from './own-endpoints.ts'
 import { redeliverOwnEvent } from './redeliver-own-event.ts'
@@ -27,8 +28,9 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
       v1.addHook('onRequest', createAdmission(context.store.admission))
       recordChanges(v1, context, CHANGES_BY_PROGRAMS)
       refuseUnknownPaths(v1, allowed)
-      refuseOtherMethods(v1, allowed, '/messages/text', ['GET'])
+      for (const type of ['text', 'media']) refuseOtherMethods(v1, allowed, `/messages/${type}`, ['GET'])
       sendText(v1, context)
+      sendMedia(v1, context)
       getMessage(v1, context)
       getInstance(v1, context)
       getWebhook(v1, context)

@@ -2,20 +2,10 @@ import { Type } from 'typebox'
 import { acceptMessage, composeMessage } from '../accept-message.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { parseIdempotencyKey } from '../input.ts'
-import { acceptedSchema, recipientSchema, textSchema } from '../resources/message.ts'
+import { acceptedSchema, idempotencyHeaderSchema, recipientSchema, textSchema } from '../resources/message.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 
 const bodySchema = Type.Object({ to: recipientSchema, text: textSchema }, { title: 'TextToSend' })
-
-const headersSchema = Type.Object({
-  'X-Idempotency-Key': Type.Optional(
-    Type.String({
-      description:
-        '1–255 visible ASCII characters, such as a UUID. For 24 h the same key with the same body returns the first ' +
-        'message instead of sending another one.',
-    }),
-  ),
-})
 
 export function sendText(api: Api, { store, now }: ApiContext): void {
   api.post(
@@ -28,7 +18,7 @@ export function sendText(api: Api, { store, now }: ApiContext): void {
           'Accepts a text for a number or a group. 202 means that the message is stored and will be sent. Its state ' +
           "changes are posted to the instance's webhook.",
         tags: ['Messages'],
-        headers: headersSchema,
+        headers: idempotencyHeaderSchema,
         body: bodySchema,
         response: { 202: dataOf(acceptedSchema, 'Accepted: the message is stored.') },
       },

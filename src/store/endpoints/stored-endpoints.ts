@@ -7,6 +7,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
+import { hasOldNodes } from '../leases/old-nodes.ts'
 import type {
   ChangeOutcome,
   CreateOutcome,
@@ -199,26 +200,15 @@ function selectOthers({ db }: Statements) {
 export const CLEARED = { webhook_url: null, webhook_events: null, webhook_active: 1, webhook_description: null }
 
 function operations(statements: Statements) {
-  const { db, dialect, now: storeNow } = statements
+  const { db } = statements
   const ofInstance = ({ instanceId }: { instanceId: InstanceId }) => instanceId
   const isMissing = (rows: readonly unknown[]) => rows.length === 0
 
   /**
    * Nodes of the previous version would post the deliveries of every endpoint as those of the default one, and record events for
-   * no other endpoint. A node that stops is no longer registered, but still owns leases.
+   * no other endpoint.
    */
-  async function hasOldNodes(tx: Transaction): Promise<boolean> {
-    if (!dialect.isShared) return false
-    const registered = db.selectFrom('nodes').select('id').where('endpoints', '=', 0).where('seen_until', '>', storeNow)
-    const newNodes = db.selectFrom('nodes').select('id').where('endpoints', '=', 1)
-    const owning = db
-      .selectFrom('leases')
-      .select('owner')
-      .where('lease_until', '>', storeNow)
-      .where('owner', 'is not', null)
-      .where('owner', 'not in', newNodes)
-    return !isMissing(await tx.query(registered.limit(1))) || !isMissing(await tx.query(owning.limit(1)))
-  }
+  const areOldNodesLeft = (tx: Transaction) => hasOldNodes(statements, tx, 'endpoints')
 
   type Creation = Named & Omit<EndpointSettings, 'events'> & { events: string; sealed: Uint8Array; now: number }
 
@@ -231,7 +221,7 @@ function operations(statements: Statements) {
       .where('deleted_at', 'is', null)
     const [found] = await tx.query(statements.locking(instance, 'update', 'instances'))
     if (found === undefined) return 'no_instance'
-    if (await hasOldNodes(tx)) return 'old_nodes'
+    if (await areOldNodesLeft(tx)) return 'old_nodes'
     const others = db.selectFrom('endpoints').select('id').where('instance_id', '=', instanceId)
     const count = (await tx.query(others.where('deleted_at', 'is', null))).length + (found.webhook_url === null ? 0 : 1)
     if (count >= MAX_ENDPOINTS) return 'too_many'
@@ -244,7 +234,7 @@ function operations(statements: Statements) {
     tx: Transaction,
     { instanceId, id, changes }: Named & { changes: Partial<EndpointSettings> },
   ): Promise<ChangeOutcome['kind']> {
-    if (await hasOldNodes(tx)) return 'old_nodes'
+    if (await areOldNodesLeft(tx)) return 'old_nodes'
     const { url, events, active, description } = changes
     const set = {
       ...(url !== undefined && { url }),

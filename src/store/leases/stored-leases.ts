@@ -133,13 +133,13 @@ function operations({ db, now, dialect }: Statements) {
     { owner, runs }: { owner: string; runs: readonly InstanceKind[] },
   ): Promise<Attendance> {
     const sandbox = runs.includes('sandbox') ? 1 : 0
-    // The owner of a lease stays known, because an unknown one may be of the previous version (see `endpoints`).
+    // The owner of a lease stays known, because an unknown one may be of the previous version (see `hasOldNodes`).
     const owners = db.selectFrom('leases').select('owner').where('owner', 'is not', null).where('lease_until', '>', now)
     await tx.query(db.deleteFrom('nodes').where('seen_until', '<=', now).where('id', 'not in', owners))
     await tx.query(
       db
         .insertInto('nodes')
-        .values({ id: owner, started_at: now, seen_until: seenUntil, sandbox, endpoints: 1 })
+        .values({ id: owner, started_at: now, seen_until: seenUntil, sandbox, endpoints: 1, media: 1 })
         .onConflict(oc => oc.column('id').doUpdateSet({ seen_until: seenUntil, sandbox })),
     )
     const seen = db.selectFrom('nodes').select(['id', 'sandbox']).where('seen_until', '>', now)

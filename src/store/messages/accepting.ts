@@ -1,12 +1,14 @@
 import { sql } from 'kysely'
 import { acceptsMessages, currentState } from '../../domain/connection.ts'
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
-import type { MessageState } from '../../domain/message.ts'
+import { canBeShownAs, defaultForm, hasCaption } from '../../domain/media.ts'
+import type { MessageFile, MessageState } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { RowOf, Statements } from '../engine/statement.ts'
-import type { AcceptOutcome, NewMessage } from './messages.ts'
+import { hasOldNodes } from '../leases/old-nodes.ts'
+import type { AcceptOutcome, NewMessage, NewMessageFile } from './messages.ts'
 
 /** How long an idempotency key is valid (contract §3). */
 const KEY_MS = 24 * 60 * 60_000
@@ -35,6 +37,9 @@ interface Key {
   message_id: MessageId
 }
 
+/** The file of a message as it is to be sent, or why it cannot be. */
+type FileCheck = MessageFile | Extract<AcceptOutcome, { kind: 'no_media' | 'unsupported' | 'old_nodes' }>
+
 /** By `keyId`. */
 type Keys = ReadonlyMap<string, Key>
 
@@ -58,9 +63,13 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
         outcomes.set(input, outcome)
         if (outcome.kind === 'accepted') accepted.push(input)
       }
-      const media = await findMedia(tx, accepted)
-      const sendable = accepted.filter(({ message }) => message.file === undefined || media.has(mediaKeyOf(message)))
-      for (const input of accepted) if (!sendable.includes(input)) outcomes.set(input, { kind: 'no_media' })
+      const files = await checkFiles(tx, accepted)
+      const sendable: Acceptance[] = []
+      for (const input of accepted) {
+        const file = files.get(input)
+        if (file === undefined || 'form' in file) sendable.push(input)
+        else outcomes.set(input, file)
+      }
       const taken = await takeKeys(tx, keysOf(sendable))
       const rows: RowOf<typeof MESSAGE>[] = []
       for (const input of sendable) {
@@ -69,7 +78,7 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
         outcomes.set(input, outcome)
         if (outcome.kind !== 'accepted') continue
         const { id, instanceId: instance_id, to: recipient, text, whatsappId: whatsapp_id } = message
-        rows.push({ instance_id, id, recipient, text, whatsapp_id, created_at: now, ...fileColumns(message) })
+        rows.push({ instance_id, id, recipient, text, whatsapp_id, created_at: now, ...fileColumns(files.get(input)) })
       }
       if (rows.length > 0) tx.post(queries.insertMessage, rows)
       return [...outcomes.values()]
@@ -88,13 +97,26 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
     return accepting
   }
 
-  /** The files that are there. They cannot be erased before the commit, and not while a queued message refers to them. */
-  async function findMedia(tx: Transaction, inputs: readonly Acceptance[]): Promise<Set<string>> {
-    const asked = inputs.flatMap(({ message }) =>
-      message.file === undefined ? [] : [{ instance_id: message.instanceId, id: message.file.mediaId }],
+  /**
+   * Of each message with a file: the file as it is to be sent, or why not. A file that is there cannot be erased before the
+   * commit, and not while a queued message refers to it.
+   */
+  async function checkFiles(tx: Transaction, inputs: readonly Acceptance[]): Promise<Map<Acceptance, FileCheck>> {
+    const asking = inputs.flatMap(input =>
+      input.message.file === undefined ? [] : [{ input, file: input.message.file }],
     )
-    const found = asked.length === 0 ? [] : await tx.each(queries.findMedia, asked)
-    return new Set(found.map(({ instance_id, id }) => `${instance_id}/${id}`))
+    if (asking.length === 0) return new Map()
+    if (await hasOldNodes(statements, tx, 'media'))
+      return new Map(asking.map(({ input }) => [input, { kind: 'old_nodes' }]))
+    const keys = asking.map(({ input, file }) => ({ instance_id: input.message.instanceId, id: file.mediaId }))
+    const found = new Map((await tx.each(queries.findMedia, keys)).map(row => [`${row.instance_id}/${row.id}`, row]))
+    return new Map(
+      asking.map(({ input, file }) => {
+        const { instanceId, text } = input.message
+        const media = found.get(`${instanceId}/${file.mediaId}`)
+        return [input, media === undefined ? { kind: 'no_media' } : checkFile(file, text, media)]
+      }),
+    )
   }
 
   /** The stored rows of these keys. */
@@ -116,12 +138,19 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
   }
 }
 
-function mediaKeyOf({ instanceId, file }: NewMessage): string {
-  return `${instanceId}/${file?.mediaId}`
+function checkFile(
+  { mediaId, ...asked }: NewMessageFile,
+  text: string,
+  media: { mimetype: string; filename: string | null },
+): FileCheck {
+  const form = asked.form ?? defaultForm(media.mimetype)
+  if (!canBeShownAs(media.mimetype, form)) return { kind: 'unsupported', why: 'form' }
+  if (text !== '' && !hasCaption(form)) return { kind: 'unsupported', why: 'caption' }
+  return { mediaId, form, filename: asked.filename ?? media.filename }
 }
 
-function fileColumns({ file }: NewMessage): { media_id: string | null; file: string | null } {
-  if (file === undefined) return { media_id: null, file: null }
+function fileColumns(file: FileCheck | undefined): { media_id: string | null; file: string | null } {
+  if (file === undefined || !('form' in file)) return { media_id: null, file: null }
   const { mediaId, ...shown } = file
   return { media_id: mediaId, file: JSON.stringify(shown) }
 }
@@ -169,10 +198,15 @@ function prepare(statements: Statements) {
       ),
     ),
 
-    findMedia: statements.find('media', { instance_id: 'text', id: 'text' }, ['instance_id', 'id'], {
-      where: sql`media.gone_at is null`,
-      lock: 'key share',
-    }),
+    findMedia: statements.find(
+      'media',
+      { instance_id: 'text', id: 'text' },
+      ['instance_id', 'id', 'mimetype', 'filename'],
+      {
+        where: sql`media.gone_at is null`,
+        lock: 'key share',
+      },
+    ),
 
     findKey: statements.find(
       'idempotency_keys',

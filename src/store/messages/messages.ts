@@ -1,12 +1,23 @@
 import type { EventKind } from '../../domain/events/event.ts'
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
+import type { MediaForm } from '../../domain/media.ts'
 import type { Message, MessageContent, MessageFailure, MessageProgress, MessageState } from '../../domain/message.ts'
 import type { DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Lease } from '../leases/leases.ts'
 
-export type NewMessage = MessageContent & {
+/** A file to send. */
+export interface NewMessageFile {
+  mediaId: string
+  /** Null: as its type says. */
+  form: MediaForm | null
+  /** Null: the file's own. */
+  filename: string | null
+}
+
+export type NewMessage = Omit<MessageContent, 'file'> & {
+  file?: NewMessageFile | undefined
   /** Created by `newMessageId` at acceptance. Lists and retention use the time in it. */
   id: MessageId
   instanceId: InstanceId
@@ -24,6 +35,10 @@ export type AcceptOutcome =
   | { kind: 'not_connected' }
   /** The file does not exist, or its bytes are gone. */
   | { kind: 'no_media' }
+  /** WhatsApp does not show a file of this type so, or (`caption`) not with a text. */
+  | { kind: 'unsupported'; why: 'form' | 'caption' }
+  /** A node of the previous version runs, which would send the caption as a text. */
+  | { kind: 'old_nodes' }
   /** The instance was deleted after admission. */
   | { kind: 'no_instance' }
 

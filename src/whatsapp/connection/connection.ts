@@ -11,6 +11,7 @@ import { LinkClosed } from '../baileys/link.ts'
 import { IncomingRecorder } from '../receiving/record.ts'
 import { GroupDirectory } from '../sending/group-directory.ts'
 import { Sender } from '../sending/sender.ts'
+import type { Files } from '../sending/uploads.ts'
 import type { NextStep } from './after-close.ts'
 import { ConnectionPacing } from './connection-pacing.ts'
 import { HealthLog } from './health-log.ts'
@@ -55,6 +56,8 @@ export interface ConnectionOptions {
   store: Pick<Store, 'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'hints'>
   network: ConnectionNetwork
   settings: ConnectionSettings
+  /** Reads the files of messages. Default: no storage. */
+  files?: Files | null
   /** False if another node may have the lease. Called before each frame. Default: always true. */
   mayAct?: () => boolean
   /** Shared by the connections of a node. Default: a new one. */
@@ -185,11 +188,12 @@ export class Connection {
   }
 
   #createSender(): Sender {
-    const { lease, store, settings, logger, eventLoopBudget = new EventLoopBudget() } = this.#options
+    const { lease, store, settings, files = null, logger, eventLoopBudget = new EventLoopBudget() } = this.#options
     return new Sender({
       lease,
       store,
       groups: this.#groups,
+      files,
       batcher: this.#batcher,
       eventLoopBudget,
       messageTtlMs: settings.messageTtlMs,
@@ -342,6 +346,4 @@ export class Connection {
   }
 }
 
-export function createConnection(options: ConnectionOptions): Connection {
-  return new Connection(options)
-}
+export const createConnection = (options: ConnectionOptions) => new Connection(options)

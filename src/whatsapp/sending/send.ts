@@ -9,9 +9,10 @@ import { untilStored } from '../../store/until-stored.ts'
 import type { Acknowledgement, Link } from '../baileys/link.ts'
 import { encodeContent } from '../baileys/parsing/content.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
-import type { AddressBook } from './address-book.ts'
+import type { AddressBook, FoundAddress } from './address-book.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import type { SendQueue } from './send-queue.ts'
+import type { UploadOutcome, Uploads } from './uploads.ts'
 
 const MAX_HASHES = 2_000
 /** A message that is evicted from this cache may be retried once more. */
@@ -33,7 +34,7 @@ export type SendOutcome =
 
 export type SendingLink = Pick<
   Link,
-  'isOpen' | 'closed' | 'self' | 'write' | 'lookUp' | 'queryGroup' | 'forgetDevices' | 'shareKeyAgain'
+  'isOpen' | 'closed' | 'self' | 'write' | 'uploadFile' | 'lookUp' | 'queryGroup' | 'forgetDevices' | 'shareKeyAgain'
 >
 
 export interface TransmitterOptions {
@@ -41,6 +42,7 @@ export interface TransmitterOptions {
   store: Pick<Store, 'messages'>
   addresses: AddressBook
   groups: GroupDirectory
+  uploads: Uploads
   eventLoopBudget: EventLoopBudget
   queue: Pick<SendQueue, 'beginWrite'>
   messageTtlMs: number
@@ -70,24 +72,28 @@ export class Transmitter {
   }
 
   async send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
-    const { lease, eventLoopBudget, messageTtlMs, restriction, addresses, queue, health, now, onFailed } = this.#options
+    const { lease, eventLoopBudget, restriction, addresses, queue, health, onFailed } = this.#options
     await eventLoopBudget.take(lease.instanceId)
     // An earlier attempt may have been written without reaching the group, so the sender key is sent again.
     if (message.prepared) shareKeyAgain(message.prepared.address, link)
-    const failure = expiryFailure(message, now() - messageTtlMs)
+    const failure = this.#expiryFailure(message)
     if (failure) return { kind: 'refused', failure }
     if (restriction.isInForce) {
       const { known, numbers } = await addresses.findContactStatus(message.to)
       if (!known) return { kind: 'restricted', numbers }
     }
-    let { prepared } = message
-    if (!prepared) {
-      const found = await addresses.find(message.to, link)
-      if (found.kind !== 'found') return found
-      prepared = { address: found.address, content: encodeContent(message) }
-    }
-    const { address, content } = prepared
+    const found = await this.#findAddress(message, link)
+    if (found.kind !== 'found') return found
+    const { address } = found
+    // Before an upload, so that the messages of a chat stay in their order and none is uploaded in vain.
     if (!queue.beginWrite(message, address)) return { kind: 'not_next' }
+    const encoded = await this.#encode(message, link)
+    if (encoded.kind !== 'uploaded') return encoded
+    const { content } = encoded
+    // An upload may take long.
+    const late = message.file && this.#expiryFailure(message)
+    if (late) return { kind: 'refused', failure: late }
+    const prepared = message.prepared ?? { address, content }
     const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
     recorded.catch(error => {
       if (!(error instanceof PreparedBefore)) onFailed(error)
@@ -124,6 +130,23 @@ export class Transmitter {
     message.prepared = await untilStored(() => store.messages.recordPrepared(lease, message.id, prepared), signal)
     // An earlier attempt stored other content. The next attempt sends that.
     if (!Buffer.from(message.prepared.content).equals(prepared.content)) throw new PreparedBefore()
+  }
+
+  #expiryFailure(message: QueuedMessage): MessageFailure | null {
+    const { messageTtlMs, now } = this.#options
+    return expiryFailure(message, now() - messageTtlMs)
+  }
+
+  async #findAddress(message: QueuedMessage, link: SendingLink): Promise<FoundAddress> {
+    if (message.prepared) return { kind: 'found', address: message.prepared.address }
+    return this.#options.addresses.find(message.to, link)
+  }
+
+  /** The content to send. A file is uploaded first: from the commit of the content on, every attempt refers to that upload. */
+  async #encode(message: QueuedMessage, link: SendingLink): Promise<UploadOutcome> {
+    if (message.prepared) return { kind: 'uploaded', content: message.prepared.content }
+    if (!message.file) return { kind: 'uploaded', content: encodeContent(message) }
+    return this.#options.uploads.upload(message, message.file, link)
   }
 
   /** @returns null after the timeout or when the link closes */

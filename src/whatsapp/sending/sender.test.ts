@@ -61,6 +61,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
     lease: LEASE,
     store,
     groups: new GroupDirectory(),
+    files: null,
     restriction: { isInForce: false },
     batcher: new Batcher(2),
     eventLoopBudget: new EventLoopBudget(),
@@ -80,6 +81,7 @@ function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) 
       await recorded
       written.push({ address, content: Buffer.from(content).toString('hex'), whatsappId })
     }),
+    uploadFile: vi.fn(async () => new Uint8Array()),
     lookUp: vi.fn(async (): ReturnType<SendingLink['lookUp']> => ({ kind: 'silent' })),
     queryGroup: vi.fn(async () => {
       throw Object.assign(new Error('item-not-found'), { data: 404 })

@@ -12,6 +12,7 @@ import type { GroupDirectory } from './group-directory.ts'
 import { OutcomeRecorder } from './record.ts'
 import { type SendingLink, type SendOutcome, STALE_DEVICES, Transmitter, type TransmitterOptions } from './send.ts'
 import { SendQueue } from './send-queue.ts'
+import { type Files, Uploads } from './uploads.ts'
 
 /** Finds new rows whose hint was lost. */
 const POLL_INTERVAL_MS = 5_000
@@ -20,6 +21,8 @@ export interface SenderOptions {
   lease: Lease
   store: Pick<Store, 'messages' | 'numbers' | 'hints'>
   groups: GroupDirectory
+  /** Null: this node has no storage for files. */
+  files: Files | null
   batcher: Batcher
   eventLoopBudget: EventLoopBudget
   messageTtlMs: number
@@ -82,6 +85,7 @@ export class Sender {
     this.#transmitter = new Transmitter({
       ...options,
       addresses: this.#addresses,
+      uploads: new Uploads(options.files),
       queue: this.#queue,
       signal,
       onFailed,

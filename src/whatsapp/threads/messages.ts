@@ -1,3 +1,4 @@
+import type { MediaPlace } from '../../domain/media.ts'
 import type { HintTopic } from '../../store/hints.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Moment } from '../../store/leases/renewal.ts'
@@ -5,7 +6,9 @@ import type { Store } from '../../store/store.ts'
 import type { ConnectionNetwork, ConnectionSettings } from '../connection/link-manager.ts'
 
 /** The parts of the store that a thread calls. Arguments and results are plain data. */
-export type ThreadStore = Pick<Store, 'connections' | 'messages' | 'events' | 'credentials' | 'numbers'>
+export type ThreadStore = Pick<Store, 'connections' | 'messages' | 'events' | 'credentials' | 'numbers'> & {
+  media: Pick<Store['media'], 'find'>
+}
 export type Subject = keyof ThreadStore
 
 /** The hints that a connection listens to. */
@@ -19,6 +22,8 @@ export type ThreadNetwork =
 /** What a thread knows from its start. */
 export interface ThreadData {
   settings: ConnectionSettings
+  /** Where the files of messages are. Null: this node has no storage. */
+  mediaPlace: MediaPlace | null
   logLevel: string
   /** Whether other nodes write to the same tables. */
   hintsShared: boolean

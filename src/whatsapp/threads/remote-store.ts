@@ -73,6 +73,7 @@ export function remoteStore(calls: Calls, hints: ForwardedHints): ThreadStore & 
     events: subject('events'),
     credentials: subject('credentials'),
     numbers: subject('numbers'),
+    media: subject('media'),
     hints,
   }
 }

@@ -3,6 +3,7 @@ import { flushCompileCache } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 import { pino } from 'pino'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
+import { FileReader } from '../../media/file-reader.ts'
 import { machineClock } from '../../store/clock.ts'
 import { Renewal } from '../../store/leases/renewal.ts'
 import { containLibraryErrors } from '../baileys/library-errors.ts'
@@ -31,6 +32,7 @@ class Thread {
   readonly #calls = new Calls(message => this.#outbox.post(message))
   readonly #hints: ForwardedHints
   readonly #store
+  readonly #files: FileReader | null
   readonly #renewal = new Renewal()
   readonly #shared
   readonly #connections = new Map<number, Connection>()
@@ -39,11 +41,12 @@ class Thread {
   readonly logger
   #clockOffsetMs = 0
 
-  constructor({ settings, logLevel, hintsShared, threads, validity }: ThreadData) {
+  constructor({ settings, mediaPlace, logLevel, hintsShared, threads, validity }: ThreadData) {
     this.#settings = settings
     this.#shared = { eventLoopBudget: new EventLoopBudget(), pacing: new ConnectionPacing(undefined, threads) }
     this.#hints = new ForwardedHints(hintsShared)
     this.#store = remoteStore(this.#calls, this.#hints)
+    this.#files = mediaPlace && new FileReader(mediaPlace, this.#store.media)
     this.logger = pino({ level: logLevel }, { write: line => this.#outbox.post({ kind: 'log', line }) })
     this.#setValidity(validity)
   }
@@ -66,6 +69,7 @@ class Thread {
       store: this.#store,
       network: this.#networkOf(number, network),
       settings: this.#settings,
+      files: this.#files,
       mayAct: () => !this.#revoked.has(number) && this.#mayAct(),
       logger: this.logger,
       now: () => Math.round(machineClock.steady() + this.#clockOffsetMs),

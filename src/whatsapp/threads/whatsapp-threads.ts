@@ -2,6 +2,7 @@ import { totalmem } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
 import type { Logger } from 'pino'
+import type { MediaPlace } from '../../domain/media.ts'
 import { backoffMs } from '../../kit/backoff.ts'
 import { machineClock } from '../../store/clock.ts'
 import type { Moment } from '../../store/leases/renewal.ts'
@@ -35,6 +36,8 @@ export interface WhatsappThreadsOptions {
   /** How many threads. They start with the first instances. */
   threads: number
   settings: ConnectionSettings
+  /** Where the files of messages are. Null: this node has no storage. */
+  mediaPlace: MediaPlace | null
   /** Whether the program's files on disk are not those that this process has loaded. */
   isReplaced(): boolean
   logger: Logger
@@ -131,10 +134,17 @@ export class WhatsappThreads {
   }
 
   #open(key: number): WhatsappThread {
-    const { store, threads, settings, logger, writeLog, onRenewalNeeded, onThreadDied } = this.#options
+    const { store, threads, settings, mediaPlace, logger, writeLog, onRenewalNeeded, onThreadDied } = this.#options
     this.#refuseOtherProgram()
     const thread = new WhatsappThread({
-      data: { settings, logLevel: logger.level, hintsShared: store.hints.shared, threads, validity: this.#validity },
+      data: {
+        settings,
+        mediaPlace,
+        logLevel: logger.level,
+        hintsShared: store.hints.shared,
+        threads,
+        validity: this.#validity,
+      },
       heapMib: heapMibFor(threads),
       store,
       writeLog,

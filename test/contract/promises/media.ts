@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { type InstanceId, newMediaFileId, newMediaId } from '../../../src/domain/ids.ts'
+import type { MediaForm } from '../../../src/domain/media.ts'
 import type { FinishedFile } from '../../../src/store/media/media.ts'
 import type { NewMessage } from '../../../src/store/messages/messages.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -38,7 +39,7 @@ function finished({ instanceId, fileId, size }: File, changes: Partial<FinishedF
   return { instanceId, fileId, id: newMediaId(Date.now()), ...facts, ...changes }
 }
 
-async function store(store: Store, instanceId: InstanceId, changes: Partial<FinishedFile> = {}) {
+export async function storeFile(store: Store, instanceId: InstanceId, changes: Partial<FinishedFile> = {}) {
   const file = newFile(instanceId, changes.size)
   expect(await store.media.begin(file)).toBe('begun')
   const outcome = await store.media.finish(finished(file, changes), NOW)
@@ -80,16 +81,16 @@ export function mediaContract(createHarness: CreateHarness): void {
     test('with the same content keep their ID, get the new file and expire later, never earlier', async () => {
       const instanceId = await createInstance(context.store)
       const sha256 = randomBytes(32)
-      const first = await store(context.store, instanceId, { sha256, expiresAt: 100 })
-      const second = await store(context.store, instanceId, { sha256, expiresAt: 200, filename: null })
-      const third = await store(context.store, instanceId, { sha256, expiresAt: 150, filename: 'b.png' })
+      const first = await storeFile(context.store, instanceId, { sha256, expiresAt: 100 })
+      const second = await storeFile(context.store, instanceId, { sha256, expiresAt: 200, filename: null })
+      const third = await storeFile(context.store, instanceId, { sha256, expiresAt: 150, filename: 'b.png' })
       expect(second.media).toMatchObject({ id: first.media.id, expiresAt: 200, filename: 'a.png' })
       expect(third.media).toMatchObject({ id: first.media.id, expiresAt: 200, filename: 'b.png' })
       expect(await context.store.media.find(instanceId, first.media.id)).toMatchObject({ file: nameOf(third.file) })
       expect((await removeDoomed(context.store, instanceId)).toSorted()).toEqual(
         [first.file.fileId, second.file.fileId].toSorted(),
       )
-      const other = await store(context.store, await createInstance(context.store), { sha256 })
+      const other = await storeFile(context.store, await createInstance(context.store), { sha256 })
       expect(other.media.id).not.toBe(first.media.id)
     })
 
@@ -111,7 +112,7 @@ export function mediaContract(createHarness: CreateHarness): void {
     test('that fill the quota can be uploaded again, and erasing one makes room when its file is removed', async () => {
       const instanceId = await createInstance(context.store)
       const sha256 = randomBytes(32)
-      const first = await store(context.store, instanceId, { sha256, size: QUOTA })
+      const first = await storeFile(context.store, instanceId, { sha256, size: QUOTA })
       const again = newFile(instanceId, QUOTA)
       expect(await context.store.media.begin(again)).toBe('begun')
       expect(await context.store.media.finish(finished(again, { sha256 }), NOW)).toMatchObject({ kind: 'stored' })
@@ -128,9 +129,9 @@ export function mediaContract(createHarness: CreateHarness): void {
 
     test('that are erased or expired are gone with their reason, and their content and name are forgotten', async () => {
       const instanceId = await createInstance(context.store)
-      const erased = await store(context.store, instanceId)
-      const expired = await store(context.store, instanceId, { expiresAt: 20_000 })
-      const kept = await store(context.store, instanceId, { expiresAt: 20_001 })
+      const erased = await storeFile(context.store, instanceId)
+      const expired = await storeFile(context.store, instanceId, { expiresAt: 20_000 })
+      const kept = await storeFile(context.store, instanceId, { expiresAt: 20_001 })
       const find = async ({ media }: typeof kept) => context.store.media.find(instanceId, media.id)
       expect(await context.store.media.erase(instanceId, erased.media.id, 10_000)).toBe(true)
       expect(await context.store.media.erase(instanceId, erased.media.id, 10_000)).toBe(false)
@@ -154,7 +155,7 @@ export function mediaContract(createHarness: CreateHarness): void {
     test('whose instance is deleted go first; then the instance is erased', async () => {
       const lease = await createOwned(context.store)
       const { instanceId } = lease
-      const { file } = await store(context.store, instanceId)
+      const { file } = await storeFile(context.store, instanceId)
       const writing = newFile(instanceId)
       await context.store.media.begin(writing)
       await context.store.instances.delete(instanceId, NOW)
@@ -178,7 +179,7 @@ export function mediaContract(createHarness: CreateHarness): void {
 
     async function acceptFile(changes: Partial<NewMessage> = {}) {
       const lease = await createConnected(context.store)
-      const { media } = await store(context.store, lease.instanceId, { expiresAt: 10 })
+      const { media } = await storeFile(context.store, lease.instanceId, { expiresAt: 10 })
       const file = { mediaId: media.id, form: 'image', filename: null } as const
       const message = newMessage(lease.instanceId, { file, text: 'a caption', ...changes })
       return { lease, media, message, outcome: await context.store.messages.accept(message, NOW) }
@@ -188,7 +189,8 @@ export function mediaContract(createHarness: CreateHarness): void {
       const { lease, media, message } = await acceptFile()
       const { instanceId } = lease
       const [queued] = await context.store.messages.listQueued(instanceId, 1)
-      expect(queued).toMatchObject({ text: 'a caption', file: { mediaId: media.id, form: 'image', filename: null } })
+      // Its own name, because the message gives none.
+      expect(queued).toMatchObject({ text: 'a caption', file: { mediaId: media.id, form: 'image', filename: 'a.png' } })
       expect(await context.store.messages.find(instanceId, message.id)).toMatchObject({ file: { mediaId: media.id } })
       expect(await context.store.media.erase(instanceId, media.id, NOW)).toBe('in_use')
       while ((await context.store.media.expire(NOW, 0)) > 0);
@@ -212,10 +214,31 @@ export function mediaContract(createHarness: CreateHarness): void {
       expect(await context.store.media.find(lease.instanceId, media.id)).toMatchObject({ kind: 'stored' })
     })
 
+    test('is shown as its type says, and not otherwise', async () => {
+      const lease = await createConnected(context.store)
+      const { media } = await storeFile(context.store, lease.instanceId)
+      const accept = (form: MediaForm | null, text = '') => {
+        const file = { mediaId: media.id, form, filename: 'b.png' }
+        return context.store.messages.accept(newMessage(lease.instanceId, { file, text }), NOW)
+      }
+      expect(await accept(null)).toMatchObject({ kind: 'accepted' })
+      expect(await accept('document', 'a caption')).toMatchObject({ kind: 'accepted' })
+      expect(await accept('voice')).toEqual({ kind: 'unsupported', why: 'form' })
+      const audio = await storeFile(context.store, lease.instanceId, { mimetype: 'audio/amr' })
+      const file = { mediaId: audio.media.id, form: null, filename: null }
+      const captioned = newMessage(lease.instanceId, { file, text: 'a caption' })
+      expect(await context.store.messages.accept(captioned, NOW)).toEqual({ kind: 'unsupported', why: 'caption' })
+      const queued = await context.store.messages.listQueued(lease.instanceId, 9)
+      expect(queued.map(message => message.file)).toEqual([
+        { mediaId: media.id, form: 'image', filename: 'b.png' },
+        { mediaId: media.id, form: 'document', filename: 'b.png' },
+      ])
+    })
+
     test('is either accepted or erased, never both', async () => {
       for (let n = 0; n < 10; n += 1) {
         const lease = await createConnected(context.store)
-        const { media } = await store(context.store, lease.instanceId)
+        const { media } = await storeFile(context.store, lease.instanceId)
         const file = { mediaId: media.id, form: 'image', filename: null } as const
         const [accepted, erased] = await Promise.all([
           context.store.messages.accept(newMessage(lease.instanceId, { file }), NOW),
@@ -258,7 +281,7 @@ export function mediaContract(createHarness: CreateHarness): void {
 
     test('is not discarded, forgotten or given up once it is finished', async () => {
       const instanceId = await createInstance(context.store)
-      const { file, media } = await store(context.store, instanceId)
+      const { file, media } = await storeFile(context.store, instanceId)
       await context.store.media.discard(file)
       await context.store.media.forget(file)
       expect(await removeDoomed(context.store, instanceId)).toEqual([])

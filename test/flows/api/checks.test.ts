@@ -16,6 +16,7 @@ describe.each(STORES)('on %s', on => {
 
   const ENDPOINTS = [
     ['POST', '/v1/messages/text'],
+    ['POST', '/v1/messages/media'],
     ['GET', '/v1/messages/msg_1'],
     ['GET', '/v1/instance'],
     ['GET', '/v1/webhooks/inst_1'],
@@ -171,6 +172,7 @@ describe.each(STORES)('on %s', on => {
       ['DELETE', '/v1/messages/text', 'POST'],
       ['OPTIONS', '/v1/messages/text', 'POST'],
       ['PROPFIND', '/v1/messages/text', 'POST'],
+      ['GET', '/v1/messages/media', 'POST'],
       ['POST', '/v1/messages/msg_1', 'GET, HEAD'],
       ['PATCH', '/v1/webhooks/inst_1', 'DELETE, GET, HEAD, PUT'],
       ['PUT', '/v1/instance', 'GET, HEAD'],

@@ -46,6 +46,7 @@ describe('/openapi.json', () => {
         'GET /healthz',
         'GET /readyz',
         'POST /v1/messages/text',
+        'POST /v1/messages/media',
         'GET /v1/messages/{id}',
         'GET /v1/events',
         'GET /v1/events/stream',

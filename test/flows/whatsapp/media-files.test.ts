@@ -60,7 +60,7 @@ describe('a file that is uploaded to WhatsApp', () => {
     const client = await link(simulator, 'a')
     const options: UploadOptions = {
       connect: renew => client.sock.refreshMediaConn(renew),
-      certificate: simulator.media.certificate,
+      simulated: true,
       signal: AbortSignal.timeout(60_000),
     }
     return { simulator, client, options }
@@ -112,7 +112,7 @@ describe('a file that is uploaded to WhatsApp', () => {
   test('is not uploaded to a host of somebody else', async () => {
     const { options } = await start()
     const file = await fileOf(randomBytes(1_000))
-    await expect(uploadFile(file, { ...options, certificate: null })).rejects.toThrow('names no media host')
+    await expect(uploadFile(file, { ...options, simulated: false })).rejects.toThrow('names no media host')
   })
 
   test('whose bytes changed meanwhile is refused', async () => {

@@ -18,6 +18,7 @@ import { Recipient } from '../../components/recipient.tsx'
 import { duration, Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import classes from './message-drawer.module.css'
+import { shownText } from './shown-text.ts'
 
 interface MessageDrawerProps {
   instanceId: string
@@ -52,7 +53,7 @@ function OneMessage({ instanceId, messageId, onSendAgain }: OneMessageProps) {
   if (!message) return <Waiting />
   return (
     <div className={classes.page}>
-      <blockquote className={classes.text}>{message.text}</blockquote>
+      <blockquote className={classes.text}>{shownText(message)}</blockquote>
       <Facts>
         <Fact name={words.messages.state}>
           <MessageBadge state={message.status} />
@@ -68,7 +69,7 @@ function OneMessage({ instanceId, messageId, onSendAgain }: OneMessageProps) {
         </Fact>
       </Facts>
       <Group gap="xs">
-        {message.error && onSendAgain && (
+        {message.error && !message.media && onSendAgain && (
           <Button size="compact-sm" leftSection={<RepeatIcon size={15} />} onClick={() => onSendAgain(message)}>
             {words.tools.again}
           </Button>

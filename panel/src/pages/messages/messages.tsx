@@ -22,6 +22,7 @@ import { useInstance } from '../instance/instance.tsx'
 import { MessageDrawer } from './message-drawer.tsx'
 import classes from './messages.module.css'
 import { type Draft, SendForm } from './send-form.tsx'
+import { shownText } from './shown-text.ts'
 
 const ROUTE = '/inside/instances/$id/messages'
 const COLUMNS = [
@@ -171,7 +172,7 @@ function MessageRow({ message, instanceId, onOpen }: MessageRowProps) {
         </RowLink>
       </Cell>
       <Cell area="wide">
-        <span className={classes.text}>{message.text}</span>
+        <span className={classes.text}>{shownText(message)}</span>
       </Cell>
       <Cell>
         <MessageBadge state={message.status} />

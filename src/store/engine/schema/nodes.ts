@@ -10,4 +10,6 @@ export interface NodesTable {
   sandbox: Generated<number>
   /** 1 if the node delivers to endpoints. Older versions leave the default, 0. */
   endpoints: Generated<number>
+  /** 1 if the node sends files. Older versions leave the default, 0. */
+  media: Generated<number>
 }

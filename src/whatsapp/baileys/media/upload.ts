@@ -1,12 +1,15 @@
 import { Agent, request } from 'node:https'
 import { pipeline } from 'node:stream/promises'
-import type { MediaForm } from '../../../domain/media.ts'
+import { FileUnavailable, type MediaForm } from '../../../domain/media.ts'
+import { isLoopback } from '../addresses.ts'
 import { encryptedSize, encryptForWhatsapp } from './cipher.ts'
 
 const ORIGIN = 'https://web.whatsapp.com'
 /** Without a byte in either direction. */
 const SILENCE_MS = 30_000
 const MAX_ANSWER_BYTES = 65_536
+/** By the media host's status: another attempt would end the same. */
+const FINAL: Partial<Record<number, UploadFailed['failure']>> = { 413: 'media_too_large', 415: 'media_unsupported' }
 /** Baileys `MEDIA_PATH_MAP`. */
 const PATHS: Readonly<Record<MediaForm, string>> = {
   image: 'image',
@@ -31,9 +34,16 @@ export interface UploadedFile {
   directPath: string
 }
 
-/** No media host took the file. The next attempt may succeed. */
+/** No media host took the file. */
 export class UploadFailed extends Error {
   override readonly name = 'UploadFailed'
+  /** Null: the next attempt may succeed. */
+  readonly failure: 'media_too_large' | 'media_unsupported' | null
+
+  constructor(message: string, failure: UploadFailed['failure'] = null) {
+    super(message)
+    this.failure = failure
+  }
 }
 
 export interface FileToUpload {
@@ -49,27 +59,27 @@ export interface FileToUpload {
 export interface UploadOptions {
   /** `renew`: the known authorization has expired. */
   connect(renew: boolean): Promise<MediaConnection>
-  /** The certificate of a simulated media host, which may have any name. Null: only WhatsApp's own hosts. */
-  certificate: string | null
+  /** Of a simulated network: only hosts on loopback, whose certificates are not verified. Otherwise only WhatsApp's own. */
+  simulated: boolean
   signal: AbortSignal
 }
 
 /** Uploads to the first host that takes the file, and asks once for a new authorization. @throws UploadFailed */
 export async function uploadFile(file: FileToUpload, options: UploadOptions): Promise<UploadedFile> {
-  const { connect, certificate, signal } = options
-  const agent = new Agent(certificate === null ? {} : { ca: certificate })
+  const { connect, simulated, signal } = options
+  const agent = new Agent(simulated ? { rejectUnauthorized: false } : {})
   let why = 'WhatsApp names no media host.'
   try {
     for (const renew of [false, true]) {
       const { hosts, auth } = await connect(renew)
       let isRefused = false
       for (const { hostname } of hosts) {
-        if (certificate === null && !WHATSAPP_HOST.test(hostname)) continue
-        const outcome = await post(file, { hostname, auth, agent, signal }).catch(error => String(error))
+        if (!isMediaHost(hostname, simulated)) continue
+        if (signal.aborted) throw new UploadFailed(why)
+        const outcome = await post(file, { hostname, auth, agent, signal }).catch(asReason)
         if (typeof outcome === 'object') return outcome
         why = outcome
         isRefused ||= outcome === REFUSED
-        signal.throwIfAborted()
       }
       if (!isRefused) break
     }
@@ -77,6 +87,12 @@ export async function uploadFile(file: FileToUpload, options: UploadOptions): Pr
     agent.destroy()
   }
   throw new UploadFailed(why)
+}
+
+function isMediaHost(hostname: string, simulated: boolean): boolean {
+  if (!simulated) return WHATSAPP_HOST.test(hostname)
+  const url = URL.parse(`https://${hostname}`)
+  return url !== null && url.host === hostname && isLoopback(url)
 }
 
 const REFUSED = 'The authorization was refused.'
@@ -124,9 +140,17 @@ async function post(
   written.catch(() => undefined)
   const { status, text } = await answered
   if (status === 401 || status === 403) return REFUSED
+  const failure = FINAL[status]
+  if (failure) throw new UploadFailed(`The media host answered ${status}.`, failure)
   if (status !== 200) return `The media host answered ${status}.`
   await written
   return parseAnswer(text) ?? 'The media host did not say where the file is.'
+}
+
+/** Another host, or the next attempt, may take the file. @throws what is final */
+function asReason(error: unknown): string {
+  if (error instanceof UploadFailed || error instanceof FileUnavailable) throw error
+  return String(error)
 }
 
 function parseAnswer(text: string): UploadedFile | null {

@@ -1,0 +1,76 @@
+import { Type } from 'typebox'
+import { cleanFilename, MAX_FILENAME_LENGTH, MEDIA_FORMS } from '../../../domain/media.ts'
+import { Refusal } from '../../../domain/refusal.ts'
+import { acceptMessage, composeMessage } from '../../accept-message.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { isId, parseIdempotencyKey } from '../../input.ts'
+import { mediaIdSchema } from '../../resources/media.ts'
+import { acceptedSchema, idempotencyHeaderSchema, MAX_TEXT_UNITS, recipientSchema } from '../../resources/message.ts'
+import { dataOf, oneOf } from '../../resources/schema-kit.ts'
+
+const bodySchema = Type.Object(
+  {
+    to: recipientSchema,
+    media: mediaIdSchema,
+    as: Type.Optional(
+      oneOf(MEDIA_FORMS, {
+        description:
+          'How WhatsApp shows the file. By default JPEG and PNG as `image`, MP4 and 3GPP as `video`, audio as `audio`, and ' +
+          'everything else as `document`. `voice` needs Ogg with Opus, `sticker` WebP.',
+      }),
+    ),
+    caption: Type.Optional(
+      Type.String({ maxLength: MAX_TEXT_UNITS, description: 'A text below an image, a video or a document.' }),
+    ),
+    filename: Type.Optional(
+      Type.String({
+        maxLength: MAX_FILENAME_LENGTH,
+        description: 'The name of a document. By default the name that it was uploaded with.',
+      }),
+    ),
+  },
+  { title: 'FileToSend' },
+)
+
+export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
+  api.post(
+    '/messages/media',
+    {
+      schema: {
+        operationId: 'sendMedia',
+        summary: 'Send a file',
+        description:
+          'Accepts a message with a file that `uploadMedia` stored. 202 means that the message is stored and will be sent. ' +
+          "Its state changes are posted to the instance's webhook, like those of a text.",
+        tags: ['Messages'],
+        headers: idempotencyHeaderSchema,
+        body: bodySchema,
+        response: { 202: dataOf(acceptedSchema, 'Accepted: the message is stored.') },
+      },
+      config: {
+        scope: 'send',
+        refusals: [
+          'invalid_request',
+          'invalid_phone_number',
+          'media_not_found',
+          'media_unsupported',
+          'instance_not_connected',
+          'idempotency_key_reused',
+          'media_not_configured',
+        ],
+      },
+    },
+    async (request, reply) => {
+      if (media === null) throw new Refusal('media_not_configured')
+      const { to, media: mediaId, as: form = null, caption: text = '', filename } = request.body
+      const acceptedAt = now()
+      const file = { mediaId, form, filename: filename === undefined ? null : cleanFilename(filename) }
+      const message = composeMessage({ to, text, file }, acceptedAt)
+      if (!isId(mediaId)) throw new Refusal('media_not_found')
+      const key = parseIdempotencyKey(request.headers['x-idempotency-key'])
+      const { id, replayed } = await acceptMessage(store, request.instanceId, message, key, acceptedAt)
+      if (replayed) reply.header('idempotent-replayed', 'true')
+      return reply.code(202).send({ data: { id, status: 'queued' } })
+    },
+  )
+}

@@ -1,0 +1,54 @@
+import type { InstanceId } from '../domain/ids.ts'
+import { FileUnavailable, type MediaPlace, type StoredFile } from '../domain/media.ts'
+import type { FoundMedia, MediaRows } from '../store/media/media.ts'
+import { DamagedFile, decryptFile, storedRange } from './chunks.ts'
+import { nameOf } from './media-library.ts'
+import { openStorage } from './storage/open-storage.ts'
+import type { MediaStorage } from './storage/storage.ts'
+
+/** Reads files for the sender, in any thread and without the limits of callers. Opens the storage for the first file. */
+export class FileReader {
+  readonly #place: MediaPlace
+  readonly #rows: Pick<MediaRows, 'find'>
+  #storage: Promise<MediaStorage> | undefined
+
+  constructor(place: MediaPlace, rows: Pick<MediaRows, 'find'>) {
+    this.#place = place
+    this.#rows = rows
+  }
+
+  /** Null if the instance has no such file, or its bytes are gone. */
+  async find(instanceId: InstanceId, mediaId: string): Promise<StoredFile | null> {
+    const found = await this.#rows.find(instanceId, mediaId)
+    if (found?.kind !== 'stored') return null
+    return { media: found.media, open: () => this.#read(found) }
+  }
+
+  /** If the same content was uploaded again since the row was read, the medium has another file now. */
+  async #read({ media, file, key }: FoundMedia & { kind: 'stored' }): Promise<AsyncIterable<Uint8Array>> {
+    const range = { from: 0, to: media.size - 1 }
+    const storage = await this.#open()
+    const stored = await storage.read(nameOf(file), storedRange(range, media.size))
+    if (stored !== null) return withoutDamage(decryptFile(key, stored, media.size, range))
+    const found = await this.#rows.find(file.instanceId, media.id)
+    if (found?.kind === 'stored' && found.file.fileId !== file.fileId) return this.#read(found)
+    throw new FileUnavailable('The file is missing in the storage.')
+  }
+
+  #open(): Promise<MediaStorage> {
+    this.#storage ??= openStorage(this.#place).catch(error => {
+      this.#storage = undefined
+      throw error
+    })
+    return this.#storage
+  }
+}
+
+async function* withoutDamage(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* bytes
+  } catch (error) {
+    if (error instanceof DamagedFile) throw new FileUnavailable(error.message, { cause: error })
+    throw error
+  }
+}

@@ -1,0 +1,22 @@
+import type { Transaction } from '../engine/backend.ts'
+import type { Statements } from '../engine/statement.ts'
+
+/**
+ * Whether a node runs whose version does not know `feature`. A node that stops is no longer registered, but still owns leases.
+ */
+export async function hasOldNodes(
+  { db, dialect, now }: Statements,
+  tx: Transaction,
+  feature: 'endpoints' | 'media',
+): Promise<boolean> {
+  if (!dialect.isShared) return false
+  const registered = db.selectFrom('nodes').select('id').where(feature, '=', 0).where('seen_until', '>', now)
+  const newNodes = db.selectFrom('nodes').select('id').where(feature, '=', 1)
+  const owning = db
+    .selectFrom('leases')
+    .select('owner')
+    .where('lease_until', '>', now)
+    .where('owner', 'is not', null)
+    .where('owner', 'not in', newNodes)
+  return (await tx.query(registered.limit(1))).length > 0 || (await tx.query(owning.limit(1))).length > 0
+}

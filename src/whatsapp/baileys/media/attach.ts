@@ -1,0 +1,24 @@
+import { randomBytes } from 'node:crypto'
+import type { StoredFile } from '../../../domain/media.ts'
+import type { MessageFile } from '../../../domain/message.ts'
+import { hashForWhatsapp } from './cipher.ts'
+import { encodeFile } from './content.ts'
+import { type UploadOptions, uploadFile } from './upload.ts'
+
+const KEY_BYTES = 32
+
+/** A file to send, with its caption. */
+export interface Attachment extends StoredFile, Pick<MessageFile, 'form' | 'filename'> {
+  caption: string
+}
+
+/** Uploads the file under a new key. @returns the content that refers to it @throws UploadFailed or FileUnavailable */
+export async function attach(attachment: Attachment, options: UploadOptions): Promise<Uint8Array> {
+  const { media, form, filename, caption, open } = attachment
+  const mediaKey = randomBytes(KEY_BYTES)
+  const encSha256 = await hashForWhatsapp(mediaKey, form, await open())
+  const { mimetype, size, sha256 } = media
+  const uploaded = await uploadFile({ form, mediaKey, encSha256, size, open }, options)
+  const file = { form, mediaKey, encSha256, mimetype, size, sha256, filename, caption }
+  return encodeFile({ ...file, ...uploaded, uploadedAt: Date.now() })
+}
