@@ -4,9 +4,12 @@ import { BoundedMap } from '../../kit/bounded-map.ts'
 
 export type Direction = 'upload' | 'download'
 
-/** Of one instance, and of all instances of a node. */
+/**
+ * Of one instance, and of all instances of a node. The second half of the node's places is for instances without a transfer, so
+ * that a few slow ones do not hold all places.
+ */
 const AT_ONCE: Readonly<Record<Direction, { instance: number; node: number }>> = {
-  upload: { instance: 2, node: 16 },
+  upload: { instance: 2, node: 32 },
   download: { instance: 4, node: 64 },
 }
 const WINDOW_MS = 60_000
@@ -41,7 +44,8 @@ export class Transfers {
     const { instance, node } = AT_ONCE[direction]
     const open = this.#ofInstance.get(key) ?? 0
     if (open >= instance) throw busy(`The instance makes ${instance} ${direction}s already.`, 1)
-    if (this.#ofNode[direction] >= node) throw busy(`There are too many ${direction}s right now.`, 1)
+    if (this.#ofNode[direction] >= (open > 0 ? node / 2 : node))
+      throw busy(`There are too many ${direction}s right now.`, 1)
     const window = this.#windowOf(instanceId)
     if (window.bytes > 0 && window.bytes + bytes > this.#bytesPerMinute) {
       const restMs = window.since + WINDOW_MS - this.#now()
