@@ -5,8 +5,8 @@ import type { MediaStorage } from './storage.ts'
 
 const PRIVATE_FOLDER = 0o700
 const PRIVATE_FILE = 0o600
-/** `remove` may remove an empty folder between its creation and the first file in it. */
-const MAX_TRIES = 5
+/** `remove` may remove the folder of an instance at any time until the first file is in it. */
+const MAX_TRIES = 100
 
 /** Files in a folder: `<root>/<instance>/<file>`. A file that is being written is called `<file>.partial`. */
 export class FolderStorage implements MediaStorage {
@@ -55,8 +55,9 @@ export class FolderStorage implements MediaStorage {
   async #create(path: string): Promise<FileHandle> {
     const folder = dirname(path)
     for (let tries = 1; ; tries += 1) {
-      const created = await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER })
-      if (created !== undefined) await this.#syncAbove(created)
+      // Fails, too, if the folder disappears meanwhile.
+      const created = await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER }).catch(nullIfMissing)
+      if (typeof created === 'string') await this.#syncAbove(created)
       const file = await open(path, 'wx', PRIVATE_FILE).catch(nullIfMissing)
       if (file !== null) return file
       if (tries === MAX_TRIES) throw new Error(`The folder of ${path} disappears again and again.`)

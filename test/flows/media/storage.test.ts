@@ -138,8 +138,10 @@ describe.each([
     const names = Array.from({ length: 30 }, (_, n) => `inst_3/file_${n}`)
     await Promise.all(
       names.map(async name => {
-        await storage.write(name, inParts(randomBytes(10)))
-        await storage.remove(name)
+        for (let n = 0; n < 30; n += 1) {
+          await storage.write(name, inParts(randomBytes(10)))
+          await storage.remove(name)
+        }
       }),
     )
     expect(count()).toBe(0)
