@@ -1,13 +1,11 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import type { GoneReason, Media } from '../../domain/media.ts'
 import { mediaKeyPlace } from '../encryption/sealing.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
-import type { MediaFileState } from '../engine/schema/media.ts'
-import { IS_QUEUED } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
+import { FileRows, IS_QUEUED_IN, toMedia } from './file-rows.ts'
 import type { FileName, FinishedFile, FinishOutcome, FoundMedia, MediaRows, NewFile } from './media.ts'
 
 /** A file that nobody has extended for so long is given up. */
@@ -92,23 +90,6 @@ export class StoredMedia implements MediaRows {
 function placeOf({ instanceId, fileId }: FileName): string {
   return mediaKeyPlace(instanceId, fileId)
 }
-
-interface MediaRow {
-  id: string
-  mimetype: string
-  size: number
-  sha256: Uint8Array
-  filename: string | null
-  expires_at: number
-}
-
-function toMedia({ id, mimetype, size, sha256, filename, expires_at }: MediaRow): Media {
-  return { id, mimetype, size, sha256, filename, expiresAt: expires_at }
-}
-
-/** A queued message contains the file of this row of `media`. */
-const IS_QUEUED_IN = sql<boolean>`exists (select 1 from messages where messages.instance_id = media.instance_id
-  and messages.media_id = media.id and messages.media_id is not null and ${IS_QUEUED})`
 
 const instanceOf = ({ instanceId }: { instanceId: InstanceId }) => instanceId
 
@@ -233,143 +214,4 @@ async function finish(tx: Transaction, rows: FileRows, file: FinishedFile & { no
   const { id, mimetype } = file
   await rows.insert(tx, file)
   return { kind: 'stored', media: { id, mimetype, size, sha256, filename, expiresAt } }
-}
-
-/** Every step that changes what an instance uses begins with `lockUsage`, so that nodes cannot exceed the quota together. */
-class FileRows {
-  readonly #statements: Statements
-
-  constructor(statements: Statements) {
-    this.#statements = statements
-  }
-
-  /** @returns the bytes that the instance uses */
-  async lockUsage(tx: Transaction, instance_id: InstanceId): Promise<number> {
-    const { db } = this.#statements
-    await tx.query(
-      db
-        .insertInto('media_usage')
-        .values({ instance_id, bytes: 0 })
-        .onConflict(oc => oc.doNothing()),
-    )
-    const usage = db.selectFrom('media_usage').select('bytes').where('instance_id', '=', instance_id)
-    const [row] = await tx.query(this.#statements.locking(usage, 'update', 'media_usage'))
-    return row!.bytes
-  }
-
-  async use(tx: Transaction, instanceId: InstanceId, bytes: number): Promise<void> {
-    const { db } = this.#statements
-    await tx.query(
-      db
-        .updateTable('media_usage')
-        .set(eb => ({ bytes: eb('bytes', '+', bytes) }))
-        .where('instance_id', '=', instanceId),
-    )
-  }
-
-  async hasOfSize(tx: Transaction, instanceId: InstanceId, size: number): Promise<boolean> {
-    const { db } = this.#statements
-    const media = db.selectFrom('media').select('id').where('instance_id', '=', instanceId).where('gone_at', 'is', null)
-    return (await tx.query(media.where('size', '=', size).limit(1))).length > 0
-  }
-
-  /** @returns the bytes that are reserved for it, or null if it is not being written any more */
-  async findWriting(tx: Transaction, { instanceId, fileId }: FileName): Promise<number | null> {
-    const { db } = this.#statements
-    const file = db
-      .selectFrom('media_files')
-      .select('size')
-      .where('instance_id', '=', instanceId)
-      .where('id', '=', fileId)
-    const [row] = await tx.query(this.#statements.locking(file.where('state', '=', 'writing'), 'update', 'media_files'))
-    return row?.size ?? null
-  }
-
-  async findContent(tx: Transaction, instanceId: InstanceId, sha256: Uint8Array) {
-    const { db } = this.#statements
-    const media = db.selectFrom('media').select(['id', 'file_id']).where('instance_id', '=', instanceId)
-    const [row] = await tx.query(this.#statements.locking(media.where('sha256', '=', sha256), 'update', 'media'))
-    return row ?? null
-  }
-
-  async markStored(tx: Transaction, { size, ...file }: FinishedFile): Promise<void> {
-    const { db } = this.#statements
-    await tx.query(this.of(db.updateTable('media_files').set({ state: 'stored', size, due_at: null }), file))
-  }
-
-  async insert(tx: Transaction, file: FinishedFile & { now: number }): Promise<void> {
-    const { instanceId, fileId, id, sha256, filename, size, mimetype, expiresAt, now } = file
-    await tx.query(
-      this.#statements.db.insertInto('media').values({
-        instance_id: instanceId,
-        id,
-        file_id: fileId,
-        sha256,
-        filename,
-        size,
-        mimetype,
-        created_at: now,
-        expires_at: expiresAt,
-      }),
-    )
-  }
-
-  /** The medium has a new file. */
-  async renew(
-    tx: Transaction,
-    id: string,
-    { instanceId, fileId, filename, expiresAt }: FinishedFile,
-  ): Promise<MediaRow> {
-    const [row] = await tx.query(
-      this.#statements.db
-        .updateTable('media')
-        .set(eb => ({
-          file_id: fileId,
-          filename: eb.fn.coalesce(eb.val(filename), 'filename'),
-          expires_at: sql<number>`case when expires_at < ${expiresAt} then ${expiresAt} else expires_at end`,
-        }))
-        .where('instance_id', '=', instanceId)
-        .where('id', '=', id)
-        .returning(['id', 'mimetype', 'size', 'sha256', 'filename', 'expires_at']),
-    )
-    return row as MediaRow
-  }
-
-  /** Those of these locked rows that no queued message contains. */
-  async withoutQueued<M extends { instance_id: string; id: string }>(
-    tx: Transaction,
-    media: readonly M[],
-  ): Promise<M[]> {
-    const { db } = this.#statements
-    const free: M[] = []
-    for (const medium of media) {
-      const row = db.selectFrom('media').select('id').where('instance_id', '=', medium.instance_id)
-      const found = await tx.query(row.where('id', '=', medium.id).where(IS_QUEUED_IN))
-      if (found.length === 0) free.push(medium)
-    }
-    return free
-  }
-
-  /** The bytes of a medium are not needed any more. What they were is forgotten. */
-  async letGo(
-    tx: Transaction,
-    { instance_id: instanceId, id, file_id }: { instance_id: string; id: string; file_id: string | null },
-    reason: GoneReason,
-    now: number,
-  ): Promise<void> {
-    const gone = { file_id: null, sha256: null, filename: null, gone_at: now, gone_reason: reason }
-    const { db } = this.#statements
-    await tx.query(db.updateTable('media').set(gone).where('instance_id', '=', instanceId).where('id', '=', id))
-    if (file_id !== null) await this.doom(tx, { instanceId, fileId: file_id })
-  }
-
-  async doom(tx: Transaction, file: FileName, state: MediaFileState = 'stored'): Promise<void> {
-    const { db, now } = this.#statements
-    const doomed = db.updateTable('media_files').set({ state: 'removing', due_at: now }).where('state', '=', state)
-    await tx.query(this.of(doomed, file))
-  }
-
-  of<Q extends { where(column: 'instance_id' | 'id', operator: '=', value: string): Q }>(query: Q, file: FileName): Q {
-    return query.where('instance_id', '=', file.instanceId).where('id', '=', file.fileId)
-  }
 }

@@ -1,14 +1,13 @@
 import { sql } from 'kysely'
 import { acceptsMessages, currentState } from '../../domain/connection.ts'
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
-import { canBeShownAs, defaultForm, hasCaption } from '../../domain/media.ts'
-import type { MessageFile, MessageState } from '../../domain/message.ts'
+import type { MessageState } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { RowOf, Statements } from '../engine/statement.ts'
-import { hasOldNodes } from '../leases/old-nodes.ts'
-import type { AcceptOutcome, NewMessage, NewMessageFile } from './messages.ts'
+import { fileChecker, fileColumns } from './message-files.ts'
+import type { AcceptOutcome, NewMessage } from './messages.ts'
 
 /** How long an idempotency key is valid (contract §3). */
 const KEY_MS = 24 * 60 * 60_000
@@ -37,15 +36,13 @@ interface Key {
   message_id: MessageId
 }
 
-/** The file of a message as it is to be sent, or why it cannot be. */
-type FileCheck = MessageFile | Extract<AcceptOutcome, { kind: 'no_media' | 'unsupported' | 'old_nodes' }>
-
 /** By `keyId`. */
 type Keys = ReadonlyMap<string, Key>
 
 /** Checks the instance, the idempotency key and the connection, in this order, then inserts. */
 export function acceptOperation({ statements }: Core): Operation<Acceptance, AcceptOutcome> {
   const queries = prepare(statements)
+  const checkFiles = fileChecker(statements)
   return {
     name: 'messages.accept',
     isIndependent: true,
@@ -54,8 +51,8 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
     instanceId: ({ message }) => message.instanceId,
     keys: ({ message }) => (message.idempotency === undefined ? [] : [message.idempotency.key]),
     async run(tx, inputs) {
-      const accepting = await findAccepting(tx, inputs)
-      const known = await findKeys(tx, keysOf(inputs))
+      const accepting = await findAccepting(tx, queries, inputs)
+      const known = await findKeys(tx, queries, keysOf(inputs))
       const outcomes = new Map<Acceptance, AcceptOutcome>()
       const accepted: Acceptance[] = []
       for (const input of inputs) {
@@ -63,14 +60,17 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
         outcomes.set(input, outcome)
         if (outcome.kind === 'accepted') accepted.push(input)
       }
-      const files = await checkFiles(tx, accepted)
+      const files = await checkFiles(
+        tx,
+        accepted.map(({ message }) => message),
+      )
       const sendable: Acceptance[] = []
       for (const input of accepted) {
-        const file = files.get(input)
+        const file = files.get(input.message)
         if (file === undefined || 'form' in file) sendable.push(input)
         else outcomes.set(input, file)
       }
-      const taken = await takeKeys(tx, keysOf(sendable))
+      const taken = await takeKeys(tx, queries, keysOf(sendable))
       const rows: RowOf<typeof MESSAGE>[] = []
       for (const input of sendable) {
         const { message, now } = input
@@ -78,81 +78,55 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
         outcomes.set(input, outcome)
         if (outcome.kind !== 'accepted') continue
         const { id, instanceId: instance_id, to: recipient, text, whatsappId: whatsapp_id } = message
-        rows.push({ instance_id, id, recipient, text, whatsapp_id, created_at: now, ...fileColumns(files.get(input)) })
+        rows.push({
+          instance_id,
+          id,
+          recipient,
+          text,
+          whatsapp_id,
+          created_at: now,
+          ...fileColumns(files.get(message)),
+        })
       }
       if (rows.length > 0) tx.post(queries.insertMessage, rows)
       return [...outcomes.values()]
     },
   }
-
-  /** Whether each existing instance accepts messages now. */
-  async function findAccepting(tx: Transaction, inputs: readonly Acceptance[]): Promise<Map<InstanceId, boolean>> {
-    const asked = new Map<InstanceId, { instance_id: InstanceId }>()
-    for (const { message } of inputs) asked.set(message.instanceId, { instance_id: message.instanceId })
-    const accepting = new Map<InstanceId, boolean>()
-    for (const row of await tx.each(queries.findConnection, [...asked.values()])) {
-      const stored = { state: row.state, lastConnectedAt: row.last_connected_at }
-      accepting.set(row.id, acceptsMessages(currentState(stored, row.lease_until > row.now, row.now)))
-    }
-    return accepting
-  }
-
-  /**
-   * Of each message with a file: the file as it is to be sent, or why not. A file that is there cannot be erased before the
-   * commit, and not while a queued message refers to it.
-   */
-  async function checkFiles(tx: Transaction, inputs: readonly Acceptance[]): Promise<Map<Acceptance, FileCheck>> {
-    const asking = inputs.flatMap(input =>
-      input.message.file === undefined ? [] : [{ input, file: input.message.file }],
-    )
-    if (asking.length === 0) return new Map()
-    if (await hasOldNodes(statements, tx, 'media'))
-      return new Map(asking.map(({ input }) => [input, { kind: 'old_nodes' }]))
-    const keys = asking.map(({ input, file }) => ({ instance_id: input.message.instanceId, id: file.mediaId }))
-    const found = new Map((await tx.each(queries.findMedia, keys)).map(row => [`${row.instance_id}/${row.id}`, row]))
-    return new Map(
-      asking.map(({ input, file }) => {
-        const { instanceId, text } = input.message
-        const media = found.get(`${instanceId}/${file.mediaId}`)
-        return [input, media === undefined ? { kind: 'no_media' } : checkFile(file, text, media)]
-      }),
-    )
-  }
-
-  /** The stored rows of these keys. */
-  async function findKeys(tx: Transaction, keys: readonly Key[]): Promise<Keys> {
-    const rows = keys.length === 0 ? [] : await tx.each(queries.findKey, keys)
-    return new Map(rows.map(row => [keyId(row.instance_id, row.key), row]))
-  }
-
-  /** @returns the keys that another node took since `findKeys` */
-  async function takeKeys(tx: Transaction, keys: readonly Key[]): Promise<Keys> {
-    if (keys.length === 0) return new Map()
-    // All nodes lock rows in the same order, which prevents deadlocks.
-    const sorted = keys.toSorted((a, b) => (a.instance_id + a.key < b.instance_id + b.key ? -1 : 1))
-    const ours = new Set((await tx.each(queries.takeKey, sorted)).map(row => keyId(row.instance_id, row.key)))
-    return findKeys(
-      tx,
-      keys.filter(({ instance_id, key }) => !ours.has(keyId(instance_id, key))),
-    )
-  }
 }
 
-function checkFile(
-  { mediaId, ...asked }: NewMessageFile,
-  text: string,
-  media: { mimetype: string; filename: string | null },
-): FileCheck {
-  const form = asked.form ?? defaultForm(media.mimetype)
-  if (!canBeShownAs(media.mimetype, form)) return { kind: 'unsupported', why: 'form' }
-  if (text !== '' && !hasCaption(form)) return { kind: 'unsupported', why: 'caption' }
-  return { mediaId, form, filename: asked.filename ?? media.filename }
+/** Whether each existing instance accepts messages now. */
+async function findAccepting(
+  tx: Transaction,
+  queries: Queries,
+  inputs: readonly Acceptance[],
+): Promise<Map<InstanceId, boolean>> {
+  const asked = new Map<InstanceId, { instance_id: InstanceId }>()
+  for (const { message } of inputs) asked.set(message.instanceId, { instance_id: message.instanceId })
+  const accepting = new Map<InstanceId, boolean>()
+  for (const row of await tx.each(queries.findConnection, [...asked.values()])) {
+    const stored = { state: row.state, lastConnectedAt: row.last_connected_at }
+    accepting.set(row.id, acceptsMessages(currentState(stored, row.lease_until > row.now, row.now)))
+  }
+  return accepting
 }
 
-function fileColumns(file: FileCheck | undefined): { media_id: string | null; file: string | null } {
-  if (file === undefined || !('form' in file)) return { media_id: null, file: null }
-  const { mediaId, ...shown } = file
-  return { media_id: mediaId, file: JSON.stringify(shown) }
+/** The stored rows of these keys. */
+async function findKeys(tx: Transaction, queries: Queries, keys: readonly Key[]): Promise<Keys> {
+  const rows = keys.length === 0 ? [] : await tx.each(queries.findKey, keys)
+  return new Map(rows.map(row => [keyId(row.instance_id, row.key), row]))
+}
+
+/** @returns the keys that another node took since `findKeys` */
+async function takeKeys(tx: Transaction, queries: Queries, keys: readonly Key[]): Promise<Keys> {
+  if (keys.length === 0) return new Map()
+  // All nodes lock rows in the same order, which prevents deadlocks.
+  const sorted = keys.toSorted((a, b) => (a.instance_id + a.key < b.instance_id + b.key ? -1 : 1))
+  const ours = new Set((await tx.each(queries.takeKey, sorted)).map(row => keyId(row.instance_id, row.key)))
+  return findKeys(
+    tx,
+    queries,
+    keys.filter(({ instance_id, key }) => !ours.has(keyId(instance_id, key))),
+  )
 }
 
 /** @param accepts undefined if there is no such instance */
@@ -180,6 +154,8 @@ function keyId(instanceId: InstanceId, key: string): string {
   return `${instanceId}/${key}`
 }
 
+type Queries = ReturnType<typeof prepare>
+
 function prepare(statements: Statements) {
   return {
     findConnection: statements.rows({ instance_id: 'text' }, db =>
@@ -196,16 +172,6 @@ function prepare(statements: Statements) {
         'key share',
         'instances',
       ),
-    ),
-
-    findMedia: statements.find(
-      'media',
-      { instance_id: 'text', id: 'text' },
-      ['instance_id', 'id', 'mimetype', 'filename'],
-      {
-        where: sql`media.gone_at is null`,
-        lock: 'key share',
-      },
     ),
 
     findKey: statements.find(
