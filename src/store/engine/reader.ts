@@ -5,7 +5,7 @@ import type { RowsStatement, Statement } from './statement.ts'
 
 /** Reads committed data. */
 export interface Reader extends Session {
-  /** Resolves when no power failure can undo what was read before. For answers that others rely on, such as cursors. */
+  /** Resolves when everything read so far survives a power failure. For answers that others rely on, such as cursors. */
   untilSynced(): Promise<void>
 }
 

@@ -214,7 +214,7 @@ describe('by token', () => {
     expect([foreign.status, foreign.body.error.code]).toEqual([404, 'event_not_found'])
   })
 
-  test('whoever may not read endpoints sees neither a path of a URL nor a signature', async () => {
+  test('a caller that may not read endpoints sees neither a path of a URL nor a signature', async () => {
     const secretUrl = `${URL}?token=confidential`
     await call('PUT', `/v1/webhooks/${instance.id}`, { url: secretUrl })
     const delivery = (await recordEvent()).get('endpoint_default')!

@@ -11,7 +11,7 @@ export function hideEndpoint<V extends { delivery: DeliveryView | null }>(view: 
   return { ...view, delivery: view.delivery && { ...view.delivery, url: hideUrl(view.delivery.url) } }
 }
 
-/** The same. The headers have no signatures either, because whoever has them can post the event again. */
+/** The same. Signatures are hidden as well: with them, anybody could post the event again. */
 export function hideEndpointsOfEvent(view: EventDetailView): EventDetailView {
   const attemptOf = (attempt: AttemptView): AttemptView => ({
     ...attempt,

@@ -80,7 +80,7 @@ export class FeedCursor {
     return this.#ended.signal
   }
 
-  /** What was read so far, as a cursor. */
+  /** The cursor behind the last event that was read. */
   get position(): string {
     return String(this.#position ?? 0)
   }

@@ -65,7 +65,7 @@ export async function hashForWhatsapp(
   return hash.digest()
 }
 
-/** @throws AlteredFile after the last byte: what was read is worthless then */
+/** @throws AlteredFile after the last byte: the bytes must then be thrown away */
 export async function* decryptFromWhatsapp(
   mediaKey: Uint8Array,
   form: MediaForm,
