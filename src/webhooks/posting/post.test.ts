@@ -6,8 +6,7 @@ import { createServer as createTcpServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createCertificate } from '../../../test/certificate.ts'
-import type { Answer } from '../../../test/receiver.ts'
-import { createReceiver, type Receiver } from '../../../test/receiver.ts'
+import { type Answer, createReceiver, type Receiver } from '../../../test/receiver.ts'
 import { type AddressPolicy, createAddressGuard } from './address-guard.ts'
 import { createPoster, type Poster, type PosterOptions } from './post.ts'
 
@@ -342,10 +341,8 @@ test('IP addresses are checked without a look-up', async () => {
   })
   for (const host of ['127.0.0.1', '127.1', '0x7f000001', '[::ffff:127.0.0.1]', '169.254.169.254', '[::7f00:1]']) {
     for (const protocol of ['http', 'https']) {
-      expect(await post(`${protocol}://${host}:${receiver.port}/`, by), host).toEqual({
-        kind: 'failed',
-        error: 'blocked_address',
-      })
+      const outcome = await post(`${protocol}://${host}:${receiver.port}/`, by)
+      expect(outcome, host).toEqual({ kind: 'failed', error: 'blocked_address' })
     }
   }
   expect(asked).toBe(0)

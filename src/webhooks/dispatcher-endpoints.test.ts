@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest'
+import { OK, setUp } from '../../test/dispatcher-harness.ts'
+
+describe('the endpoints of an instance', () => {
+  test('each have eight requests; one that hangs does not delay another', async () => {
+    const { clock, store, consumers, open } = setUp()
+    store.endpointsOf.set('a', ['hangs'])
+    consumers.rule = ({ instanceId }) => (instanceId === 'hangs' ? 'later' : OK)
+    for (let n = 0; n < 50; n += 1) store.add('a', clock, { quietly: true, endpoint: 'hangs' })
+    open('a')
+    await clock.pass(2_000)
+    expect(consumers.openOf('hangs')).toHaveLength(6)
+    const seqs = Array.from({ length: 20 }, () => store.add('a', clock))
+    await clock.settle()
+    expect(seqs.map(seq => consumers.of(seq).length)).toEqual(seqs.map(() => 1))
+  })
+
+  test('a paused one is not posted to, has no timer and reads little; a hint resumes it', async () => {
+    const { clock, store, consumers, open } = setUp()
+    store.endpointsOf.set('a', ['paused'])
+    store.inactive.add('paused')
+    const seqs = Array.from({ length: 10 }, () => store.add('a', clock, { quietly: true, endpoint: 'paused' }))
+    open('a')
+    await clock.pass(1_000)
+    const before = store.reads
+    await clock.pass(90_000)
+    expect(consumers.sent).toEqual([])
+    expect(clock.timers).toBe(1)
+    expect(store.reads - before).toBeLessThanOrEqual(6)
+    store.inactive.clear()
+    store.hints.publish('webhook', 'a')
+    await clock.settle()
+    expect(consumers.sent.map(({ seq }) => seq)).toEqual(seqs)
+  })
+
+  test('a lane is opened for an endpoint that appears, and shut for one that is gone', async () => {
+    const { clock, store, consumers, open } = setUp()
+    open('a')
+    await clock.settle()
+    const seq = store.add('a', clock, { endpoint: 'new' })
+    await clock.settle()
+    expect(consumers.sent).toEqual([])
+    store.endpointsOf.set('a', ['new'])
+    store.hints.publish('webhook', 'a')
+    await clock.settle()
+    expect(consumers.of(seq)).toHaveLength(1)
+    store.endpointsOf.set('a', [])
+    store.hints.publish('webhook', 'a')
+    await clock.settle()
+    const late = store.add('a', clock, { endpoint: 'new' })
+    await clock.settle()
+    expect(consumers.of(late)).toEqual([])
+  })
+
+  test('their list is read again after a failure of the store', async () => {
+    const { clock, store, consumers, open } = setUp()
+    store.endpointsOf.set('a', ['other'])
+    const seq = store.add('a', clock, { quietly: true, endpoint: 'other' })
+    store.unavailable = true
+    open('a')
+    await clock.pass(3_000)
+    store.unavailable = false
+    await clock.pass(1_500)
+    expect(consumers.of(seq)).toHaveLength(1)
+  })
+})
