@@ -26,7 +26,7 @@ export class StoreUnusable extends Error {
 export class WrongMasterKey extends StoreUnusable {
   constructor() {
     super(
-      'The master key does not fit the data. Start with the key that the data was encrypted with. Nothing was changed.',
+      'The master key does not match the data. Start with the key that the data was encrypted with. Nothing was changed.',
     )
   }
 }
@@ -62,7 +62,7 @@ export class NoDataYet extends StoreUnusable {
 /** Another process uses the same data folder. Nothing was changed. */
 export class DataDirInUse extends StoreUnusable {
   constructor(dataDir: string) {
-    super(`Another process works on ${dataDir}. Stop it, or set DATA_DIR to another folder for this one.`)
+    super(`Another process uses ${dataDir}. Stop it, or set DATA_DIR to another folder for this one.`)
   }
 }
 

@@ -139,7 +139,7 @@ export function deleteEndpoint(api: Api, { store, now }: ApiContext, scope: Endp
         operationId: `delete${scope.noun}`,
         summary: 'Delete an endpoint',
         description:
-          'Later events are not posted to it. What it was to receive until now runs to its end, also if it was paused.',
+          'Later events are not posted to it. The deliveries that it already has are still completed, even if it was paused.',
         tags: scope.tags,
         params: Type.Object({ ...scope.params, endpointId: endpointIdSchema }),
         response: { 204: Type.Null({ description: 'Deleted.' }) },

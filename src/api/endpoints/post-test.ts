@@ -4,7 +4,7 @@ import { newEventId } from '../../domain/ids.ts'
 import type { ApiContext } from '../context.ts'
 import type { WebhookTestView } from '../resources/events/webhook-test.ts'
 
-/** Posts one signed test event at once, also to an inactive endpoint. @returns null if the endpoint is gone */
+/** Posts one signed test event at once, even to an inactive endpoint. @returns null if the endpoint does not exist any more */
 export async function postTest(
   { store, webhooks, now }: ApiContext,
   { instanceId, id, url }: Pick<Endpoint, 'instanceId' | 'id' | 'url'>,

@@ -54,7 +54,7 @@ test('a stream that is opened while the server closes ends at once', async () =>
   expect(stream.send('e', 1)).toBe(false)
 })
 
-test('nothing is added to a stream that has ended, also before its reader has seen the end', async () => {
+test('nothing is added to a stream that has ended, even before its reader has seen the end', async () => {
   const stream = open(new AbortController().signal)
   stream.send('e', 1)
   stream.end()

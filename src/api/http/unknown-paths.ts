@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import type { AllowedMethods } from './allowed-methods.ts'
 
-/** Answers a browser that opens an unknown address. Returns false if the request is no such request. */
+/** Answers a browser that opens an unknown address. Returns false for any other request. */
 export type UnknownPage = (request: FastifyRequest, reply: FastifyReply) => boolean
 
 /**

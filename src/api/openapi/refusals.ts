@@ -10,7 +10,7 @@ export const errorSchema = {
       type: 'object',
       required: ['code', 'message'],
       properties: {
-        code: { type: 'string', enum: Object.keys(REFUSALS), description: 'Stable. Programs decide by it.' },
+        code: { type: 'string', enum: Object.keys(REFUSALS), description: 'Stable. Programs should branch on it.' },
         message: { type: 'string', description: 'A sentence for people.' },
         details: {
           type: 'array',

@@ -1,4 +1,4 @@
-/** The reference in the colours of the panel (`panel/src/global.css`), below a bar that leads back to it. */
+/** The reference in the colours of the panel (`panel/src/global.css`), below a bar with a link back to the panel. */
 export const REFERENCE_CSS = `
 :root { --scalar-custom-header-height: 46px; }
 .pombal-bar {

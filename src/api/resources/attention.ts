@@ -36,7 +36,7 @@ export const attentionSchema = Type.Object(
   {
     title: 'Attention',
     description:
-      'What a person should look at: numbers that are stopped, logged out, disconnected or restricted; webhooks that ' +
+      'What needs attention: numbers that are stopped, logged out, disconnected or restricted; webhooks that ' +
       'refuse events or have missed some in the last 7 days; the disk of the answering node.',
   },
 )

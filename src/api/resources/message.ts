@@ -63,7 +63,10 @@ export const messageProperties = {
   id: messageIdSchema,
   status: oneOf(MESSAGE_STATES, { description: 'The state of the message.' }),
   to: recipientSchema,
-  text: Type.String({ description: 'The text that was sent; of a file its caption, or empty.', examples: ['Hello!'] }),
+  text: Type.String({
+    description: 'The text that was sent; for a file its caption, or an empty string.',
+    examples: ['Hello!'],
+  }),
   media: Type.Optional(sentFileSchema),
   createdAt: moment('When it was accepted.'),
   sentAt: nullable(moment("When WhatsApp's server acknowledged it.")),

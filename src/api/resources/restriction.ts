@@ -22,7 +22,7 @@ export const restrictionSchema = nullable(
 
 type RestrictionView = Static<typeof restrictionSchema>
 
-/** @returns null also for a restriction whose end has passed */
+/** @returns null if there is none or its end has passed */
 export function restrictionView(restriction: Restriction | null, now: number): RestrictionView {
   if (!isInForce(restriction, now)) return null
   const { since, until, reportedByWhatsapp } = restriction

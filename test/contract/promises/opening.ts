@@ -20,7 +20,7 @@ export function openingContract(createHarness: CreateHarness): void {
       await expect(second.ping()).resolves.toBeUndefined()
     })
 
-    test('a master key that does not fit is refused, and nothing is written', async () => {
+    test('a wrong master key is refused, and nothing is written', async () => {
       harness = await createHarness()
       const masterKey = new Uint8Array(32).fill(9)
       await (await harness.open()).close()

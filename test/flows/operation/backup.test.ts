@@ -84,7 +84,7 @@ describe('a backup', () => {
       await run('backup', folder, service.dataDir)
       const file = join(folder, readdirSync(folder)[0]!)
       const refused = await run('restore', file, service.dataDir)
-      expect(refused).toMatchObject({ code: 1, said: expect.stringContaining('Another process works on') })
+      expect(refused).toMatchObject({ code: 1, said: expect.stringContaining('Another process uses') })
       await service.kill('SIGTERM')
       writeFileSync(file, 'no database at all')
       const damaged = await run('restore', file, service.dataDir)

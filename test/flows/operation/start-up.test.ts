@@ -256,7 +256,7 @@ describe('a start', () => {
     }
   })
 
-  test('with a master key that does not fit the data is refused before anything is written', async () => {
+  test('with a master key that does not match the data is refused before anything is written', async () => {
     const dataDir = makeFolder()
     const first = makeService({ dataDir })
     await first.start()
@@ -266,7 +266,7 @@ describe('a start', () => {
 
     const { code, output } = await startInVain({ dataDir, env: { MASTER_KEY: randomBytes(32).toString('base64') } })
     expect(code).toBe(1)
-    expect(output).toMatch(/master key does not fit the data/)
+    expect(output).toMatch(/master key does not match the data/)
     expect(output).not.toContain('    at ')
     expect(hashFiles(dataDir)).toEqual(before)
     await makeService({ dataDir }).start()

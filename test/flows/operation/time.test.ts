@@ -4,7 +4,7 @@ import { createReceiver, isSigned, isStandardSigned } from '../../receiver.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
 
-/** What ends by the clock does so in a service that runs: its rows, or its clock, are made older than they are. */
+/** Time limits take effect in a running service. The tests change timestamps in its rows, or its clock, instead of waiting. */
 
 const CONTACT = '15005550003'
 const SECOND_MS = 1_000
@@ -73,7 +73,7 @@ describe.each(STORES)('with the store on %s', store => {
     expect(await service.admin.listMessages(id)).toHaveLength(2)
   })
 
-  test('a replaced webhook secret signs as well for 24 h', async () => {
+  test('a replaced webhook secret signs in addition for 24 h', async () => {
     const receiver = await createReceiver()
     onTestFinished(() => receiver.close())
     const { id, token } = await service.admin.createConnected()

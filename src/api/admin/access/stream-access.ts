@@ -8,7 +8,7 @@ const CHECK_MS = 3_000
 
 /**
  * Ends the stream when the caller's session ends or its account's access changes. The reader connects again, with its new access.
- * @returns checks at once, and must be called before something about an instance is sent. False: the stream has ended
+ * @returns a function that checks at once. Call it before sending anything about an instance. False: the stream has ended
  */
 export function endWithAccess(
   stream: EventStream,

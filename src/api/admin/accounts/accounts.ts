@@ -108,7 +108,7 @@ export function changeAccount(api: Api, { store }: ApiContext): void {
         summary: 'Change what an account may do',
         description:
           'Takes effect at once, on every node, also for open sessions. The last active owner keeps its role. If an account that ' +
-          'set the password of the panel (`panelPassword`) is no owner any more, the password and the sessions without an ' +
+          'set the password of the panel (`panelPassword`) is no longer an owner, the password and the sessions without an ' +
           'account end.',
         tags: ['Accounts'],
         params: accountParams,
@@ -162,8 +162,8 @@ export function inviteAccount(api: Api, { store, settings }: ApiContext): void {
         operationId: 'inviteAccount',
         summary: 'Create a new link for an account',
         description:
-          'Replaces the open link. Also for a forgotten password: the old one works until the person sets a new one, which ends ' +
-          "the account's sessions.",
+          'Replaces the open link. Use it for a forgotten password, too: the old one works until the person sets a new one, ' +
+          "which ends the account's sessions.",
         tags: ['Accounts'],
         params: accountParams,
         response: { 200: dataOf(invitedAccountSchema, 'The new link, shown only once.') },

@@ -54,7 +54,7 @@ export function noteForAudit(request: FastifyRequest, details: AuditEntry['detai
 
 function entryOf(request: FastifyRequest, action: string): AuditEntry {
   const { sessionId } = request
-  // Of these, the path names the instance of the call, which the record has anyway.
+  // The record has a field of its own for the instance.
   const { id, instanceId: _, ...others } = request.params as Record<string, string>
   const url = request.routeOptions.url ?? ''
   const isOfInstance = url.startsWith(OF_AN_INSTANCE)

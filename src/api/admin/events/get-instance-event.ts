@@ -16,7 +16,7 @@ export function getInstanceEvent(api: Api, context: ApiContext): void {
       schema: {
         operationId: 'getInstanceEvent',
         summary: 'Read an event with its deliveries and their attempts',
-        description: 'To viewers, `url` shows only where it leads, and the headers have no signatures.',
+        description: 'For viewers, `url` is shortened to its origin, and the headers contain no signatures.',
         tags: ['Event log'],
         params: eventParams,
         response: { 200: dataOf(eventDetailSchema, 'The event, the bytes posted, and every attempt.') },

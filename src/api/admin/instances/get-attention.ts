@@ -10,7 +10,7 @@ const HOUR_MS = 60 * 60_000
 const WEEK_MS = 7 * 24 * HOUR_MS
 const MAX_LISTED = 50
 const KEPT_MS = 1_000
-/** Different sets of instances that accounts are limited to. */
+/** Answers that are kept: one for each set of instances that accounts are limited to. */
 const MAX_KEPT = 100
 
 interface Kept {

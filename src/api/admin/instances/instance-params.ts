@@ -9,7 +9,7 @@ import { instanceIdSchema } from '../../resources/instance.ts'
 export const instanceParams = Type.Object({ id: instanceIdSchema })
 export const eventParams = Type.Object({ id: instanceIdSchema, eventId: eventIdSchema })
 
-/** @throws Refusal `instance_not_found`, also for a deleted instance */
+/** @throws Refusal `instance_not_found`, even for a deleted instance */
 export async function getInstanceOrRefuse(store: Store, id: string): Promise<Instance> {
   return orNotFound(isId(id) ? await store.instances.find(id) : null)
 }

@@ -3,9 +3,9 @@ import type { Audit, AuditEntry } from '../../../store/audit/audit.ts'
 import { networkOf } from './caller-address.ts'
 
 const HOUR_MS = 60 * 60_000
-/** Of one network. */
+/** For one network. */
 const RECORD_EVERY_MS = 10 * 60_000
-/** Of all networks together, on this node. A year of guessing fills about 150 MB. */
+/** For all networks together, on this node. A year of guessing fills about 150 MB. */
 const MAX_PER_HOUR = 60
 const MAX_NETWORKS = 1_000
 

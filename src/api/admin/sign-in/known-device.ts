@@ -16,8 +16,8 @@ export interface SignInPassword {
 
 /**
  * A browser that signed in with a password keeps this cookie. It opens nothing: its sign-ins with the same name have a limit of
- * their own, so guessing elsewhere does not lock out the person (OWASP, "device cookies"). A new password ends it: whoever knew the
- * former one must not have that limit too, once for each sign-in.
+ * their own, so guessing elsewhere does not lock out the person (OWASP, "device cookies"). A new password invalidates it.
+ * Otherwise somebody who knew the old password could have collected cookies, each with a limit of its own.
  */
 export function deviceCookie(password: SignInPassword, adminKey: string, isSecure: boolean): string {
   const id = randomBytes(ID_BYTES).toString('base64url')

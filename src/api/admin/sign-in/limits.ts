@@ -10,7 +10,7 @@ const PER_SITE = 50
 const PER_NAME = 100
 const PER_DEVICE = 10
 const PER_ACCOUNT = 10
-/** Hexadecimal digits. Names share 65,536 counts, so guessing with many names cannot fill the table. */
+/** Hexadecimal digits of a name's digest. Names share 65,536 counts, so guessing with many names cannot fill the table. */
 const DIGITS_OF_NAME = 4
 
 /** @param address the caller's */
@@ -20,7 +20,7 @@ export function limitsOfCaller(address: string): Limit[] {
   return network === site ? [limit] : [limit, { key: site, atMost: PER_SITE, windowMs: MINUTE_MS }]
 }
 
-/** Of all callers together. Names that no account has are limited too, so the answer does not tell which exist. */
+/** Shared by all callers. Names that no account has are limited too, so the answer does not reveal which names exist. */
 export function limitOfName(name: string | undefined, adminKey: string): Limit {
   const key = name === undefined ? 'the password of the panel' : `name ${digestOf(name, adminKey)}`
   return { key, atMost: PER_NAME, windowMs: HOUR_MS }
@@ -38,7 +38,7 @@ export function limitOfDevice(id: string): Limit {
   return { key: `device ${id}`, atMost: PER_DEVICE, windowMs: MINUTE_MS }
 }
 
-/** Of somebody who is signed in to this account and changes its password. */
+/** For a person who is signed in to this account and changes its password. */
 export function limitOfAccount(id: string): Limit {
   return { key: `account ${id}`, atMost: PER_ACCOUNT, windowMs: MINUTE_MS }
 }

@@ -33,7 +33,7 @@ export function sessionCookie(token: string, isSecure: boolean): string {
   return `${COOKIE}=${token}; Path=${PATH}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 }
 
-/** Whether the browser uses https, perhaps through a trusted proxy. Over http it would discard a `Secure` cookie. */
+/** Whether the browser uses https, directly or through a trusted proxy. Over http it would discard a `Secure` cookie. */
 export function isHttps(request: FastifyRequest, publicUrl: URL | null): boolean {
   return publicUrl?.protocol === 'https:' || request.protocol === 'https'
 }

@@ -13,7 +13,7 @@ import { isHttps, newSessionId, newSessionToken, SESSION_MS, sessionCookie, sess
 const MAX_USER_AGENT_LENGTH = 300
 
 export interface SignedIn {
-  /** Whom the session belongs to. Null: whoever has the admin key or the panel's password. */
+  /** The account of the session. Null: none, because it was opened with the admin key or the panel's password. */
   account: Account | null
   /** The hash of the password that was checked. Null: the admin key. */
   passwordHash: string | null

@@ -14,7 +14,8 @@ export interface Limit extends WrongKeyWindow {
 
 /**
  * Counts wrong keys against limits. All nodes count in the store, each node one guess at a time, because guesses share commits
- * with other calls. What is blocked is also kept in memory, so that further guesses do not reach the store.
+ * with other calls. An exceeded limit is also kept in memory, so that further guesses do not reach
+ * the store.
  */
 export class WrongKeys {
   readonly #counts: Pick<Sessions, 'countWrongKey' | 'uncountWrongKey'>

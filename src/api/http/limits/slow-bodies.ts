@@ -18,7 +18,7 @@ export function mayTakeLong(request: IncomingMessage, response: ServerResponse):
   response.once('close', () => slow.delete(socket))
 }
 
-/** Whether the request that takes long on this connection may do so. Node reports each request at most once. */
+/** Whether the request on this connection may take longer. Node reports each late request at most once. */
 export function maySocketTakeLong(socket: Socket): boolean {
   return slow.has(socket)
 }

@@ -26,7 +26,7 @@ const feedEventSchema = Type.Object(
 export const feedPageSchema = Type.Object(
   {
     data: Type.Array(feedEventSchema, { description: 'In the order in which they were recorded. May be empty.' }),
-    nextCursor: Type.String({ description: 'Pass it as `after` in the next call, also if `data` is empty.' }),
+    nextCursor: Type.String({ description: 'Pass it as `after` in the next call, even if `data` is empty.' }),
   },
   { description: 'The next events.' },
 )

@@ -6,12 +6,12 @@ export function hideUrl(url: string): string {
   return url === origin || url === `${origin}/` ? url : `${origin}/…`
 }
 
-/** For callers who may read events and not the endpoints that receive them. */
+/** For callers who may read events, but not the endpoints that receive them. */
 export function hideEndpoint<V extends { delivery: DeliveryView | null }>(view: V): V {
   return { ...view, delivery: view.delivery && { ...view.delivery, url: hideUrl(view.delivery.url) } }
 }
 
-/** The same. Signatures are hidden as well: with them, anybody could post the event again. */
+/** Hides the endpoints and the signatures, with which anybody could post the event again. */
 export function hideEndpointsOfEvent(view: EventDetailView): EventDetailView {
   const attemptOf = (attempt: AttemptView): AttemptView => ({
     ...attempt,

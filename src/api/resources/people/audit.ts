@@ -39,7 +39,7 @@ export const auditCheckSchema = Type.Object(
     }),
     brokenAt: nullable(
       Type.Integer({
-        description: 'The first record that is missing, or that does not fit to the one before; null: none.',
+        description: 'The first record that is missing, or that does not match the one before; null: none.',
       }),
     ),
   },

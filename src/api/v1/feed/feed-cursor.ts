@@ -75,19 +75,19 @@ export class FeedCursor {
     return cursor
   }
 
-  /** Aborted when the reader is gone or has to go. */
+  /** Aborted when the reader has disconnected or must be disconnected. */
   get ended(): AbortSignal {
     return this.#ended.signal
   }
 
-  /** The cursor behind the last event that was read. */
+  /** The cursor of the last event that was read. */
   get position(): string {
     return String(this.#position ?? 0)
   }
 
-  /** Reads the next page, and moves behind it. @throws Refusal if the token was replaced or the cursor has expired */
+  /** Reads the next page, and moves the cursor to its end. @throws Refusal if the token was replaced or the cursor has expired */
   async read(limits: Pick<FeedQuery, 'limit' | 'maxBytes'>): Promise<FeedPage> {
-    // From here on, news are about what comes after this page.
+    // Created before the read, so that no hint is missed that arrives during it.
     this.#news = Promise.withResolvers()
     const { admission, events } = this.#context.store
     const query = { ...limits, after: this.#position, kind: this.#kind }

@@ -60,7 +60,7 @@ export function streamFeed(api: Api, context: ApiContext, readers: FeedReaders):
   )
 }
 
-/** Ends without an error: the reader connects again, and gets an answer that says what is wrong. */
+/** Ends without an error. The reader then connects again, and gets an answer that says what is wrong. */
 async function* follow(
   cursor: FeedCursor,
   first: FeedPage,
@@ -68,16 +68,16 @@ async function* follow(
   reply: FastifyReply,
 ): AsyncGenerator<string> {
   let sentAt = performance.now()
-  let told = ''
+  let sent = ''
   try {
     for (let page = first; ; page = await cursor.read(PAGE)) {
-      const text = blocksOf(page, told, cursor.position, performance.now() - sentAt)
+      const text = blocksOf(page, sent, cursor.position, performance.now() - sentAt)
       if (text !== '') {
         const stuck = setTimeout(() => reply.raw.destroy(), STUCK_MS)
         yield text
         clearTimeout(stuck)
         sentAt = performance.now()
-        told = cursor.position
+        sent = cursor.position
       }
       await cursor.next(page, HEARTBEAT_MS)
       if (cursor.ended.aborted) return
@@ -87,11 +87,11 @@ async function* follow(
   }
 }
 
-/** @param told the cursor that the reader has */
-function blocksOf(page: FeedPage, told: string, position: string, silentMs: number): string {
+/** @param sent the cursor that the reader has */
+function blocksOf(page: FeedPage, sent: string, position: string, silentMs: number): string {
   const events = page.events.map(event => `id: ${event.seq}\ndata: ${toJson(event)}\n\n`).join('')
-  const last = String(page.events.at(-1)?.seq ?? told)
-  // A cursor without an event: also a reader that got none yet continues where it began.
+  const last = String(page.events.at(-1)?.seq ?? sent)
+  // A cursor without an event, so that a reader that has not received any event yet also continues where it began.
   if (position !== last) return `${events}id: ${position}\n\n`
   return events === '' && silentMs >= HEARTBEAT_MS ? ':\n\n' : events
 }

@@ -71,14 +71,14 @@ export function getMedia(api: Api, { media }: ApiContext): void {
         'content-disposition': attachmentHeader(found.filename),
         'content-security-policy': SANDBOX,
       })
-      // Of HEAD: an empty stream, because without a body Fastify would state that the length is 0.
+      // HEAD gets an empty stream, because without a body Fastify would state that the length is 0.
       const body = bytes === null ? Readable.from([]) : limitTime(Readable.from(bytes, { objectMode: false }), length)
       return reply.send(body)
     },
   )
 }
 
-/** A reader that takes nothing must not keep the file open. */
+/** A caller that does not read must not keep the file open. */
 function limitTime(body: Readable, length: number): Readable {
   const late = setTimeout(() => body.destroy(), readWithinMs(length))
   return body.once('close', () => clearTimeout(late))

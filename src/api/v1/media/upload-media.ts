@@ -63,7 +63,7 @@ export function uploadMedia(api: Api, { media }: ApiContext): void {
           throw new Refusal('unsupported_media_type', 'Send the file without a Content-Encoding.')
         mayTakeLong(request.raw, reply.raw)
         const stored = await media.upload(request.instanceId, {
-          // Leaves the connection open if the rest is not read, for the answer.
+          // If the rest of the body is not read, the connection stays open for the answer.
           bytes: request.raw.iterator({ destroyOnReturn: false }),
           length: parseLength(headers['content-length']),
           type: headers['content-type'] ?? null,

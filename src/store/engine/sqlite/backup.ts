@@ -25,7 +25,7 @@ interface BackupReport {
 export async function backUp(dataDir: string, file: string): Promise<BackupReport> {
   const source = join(dataDir, DATABASE)
   if (!existsSync(source)) throw new StoreUnusable(`${source} does not exist: there is nothing to back up.`)
-  if (existsSync(file)) throw new StoreUnusable(`${file} exists already.`)
+  if (existsSync(file)) throw new StoreUnusable(`${file} exists already: choose another folder.`)
   const draft = `${file}.partial`
   try {
     await copy(source, draft)
@@ -48,7 +48,7 @@ export async function backUp(dataDir: string, file: string): Promise<BackupRepor
 export async function restore(dataDir: string, backup: string, now: Date): Promise<string | null> {
   const unlock = lockDataDir(dataDir)
   try {
-    if (!existsSync(backup)) throw new StoreUnusable(`${backup} does not exist.`)
+    if (!existsSync(backup)) throw new StoreUnusable(`${backup} does not exist: check the path.`)
     const file = join(dataDir, DATABASE)
     const draft = `${file}.restored`
     // A kill at any point leaves a complete database in place, or the former one renamed; never a partial one.

@@ -18,7 +18,7 @@ const bodySchema = Type.Object(
 )
 
 export function changeOwnPassword(api: Api, { store, settings }: ApiContext): void {
-  // Whoever found an open session must not be able to guess the password.
+  // Somebody who finds an open session must not be able to guess the password.
   const wrongPasswords = new WrongKeys(store.sessions)
   api.post(
     '/session/password',
