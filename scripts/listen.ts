@@ -14,7 +14,7 @@ const USAGE = `usage: npm run listen -- --forward URL [--server URL] [--after CU
 
 The token of the instance is read from POMBAL_TOKEN, or from the first line of the standard input.`
 
-/** What was given is incomplete or wrong. The message says how to give it. */
+/** An argument or the token is missing or wrong. The message says how to correct it. */
 class UsageError extends Error {
   override readonly name = 'UsageError'
 }

@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs'
 import type { DestinationStream } from 'pino'
 
-/** More than this is written before the turn of the event loop ends. */
+/** Lines are written at the end of the turn of the event loop, or earlier once this many characters are buffered. */
 const MAX_BUFFERED_CHARACTERS = 65_536
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024
 const RETRY_MS = 20

@@ -10,7 +10,7 @@
  * answers. Their latency counts from the scheduled moment. The reference is again the quiet service.
  *
  * The simulator works only during the busy rounds, on the same cores. The notes give the processor time of the service, so a
- * service that waits for a core can be told from one that is busy itself.
+ * service that waits for a core can be distinguished from one that is busy itself.
  *
  * Not measured: webhooks, first messages to a contact, TLS, the network. With `--long`, the rounds are longer.
  */

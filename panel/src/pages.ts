@@ -3,7 +3,7 @@ import { ADMIN } from './api/client.ts'
 const ASK_AGAIN_MS = 2_000
 const READ_AHEAD_AFTER_MS = 500
 const RELOADED_AT = 'pombal.reloaded'
-/** A second reload within this time would repeat for ever. */
+/** A page that needs a second reload within this time would reload for ever. */
 const RELOAD_AGAIN_AFTER_MS = 20_000
 
 /** Every page has its own script. */

@@ -191,7 +191,7 @@ export const MODULES: readonly Module[] = [
       'pino',
     ],
   },
-  // Tells people about problems. It posts as webhooks do.
+  // Reports problems to people. It posts with the code of the webhooks.
   {
     path: 'src/alerts',
     modules: ['src/domain', 'src/kit', 'src/webhooks/posting/post.ts', 'src/webhooks/posting/signature.ts', ...STORE],

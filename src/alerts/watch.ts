@@ -13,7 +13,7 @@ const EVERY_MS = 15_000
 const FIRST_AFTER_MS = 30_000
 const FIRST_RETRY_MS = 10_000
 const LONGEST_RETRY_MS = 30 * 60_000
-/** Messages in one round. What is left waits for the next one. */
+/** Messages in one round. The others wait for the next round. */
 const MAX_MESSAGES = 50
 
 export interface AlertWatchOptions {
@@ -33,7 +33,7 @@ export interface AlertWatchOptions {
 }
 
 /**
- * Compares the problems of now with the remembered ones, and sends what targets have not been told yet. Any number of nodes
+ * Compares the current problems with the stored alerts, and sends the notices that are due. Any number of nodes
  * can run it at once: each change is applied once, and each message is claimed by one node. A crash between sending and
  * recording sends a message twice; nothing is lost.
  */

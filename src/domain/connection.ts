@@ -106,12 +106,12 @@ export function acceptsMessages(state: ConnectionState): boolean {
   return state === 'connected' || state === 'reconnecting'
 }
 
-/** What a connection was last reported as. `unlinked` is no event, but ends what was reported before. */
+/** The last report about a connection. `unlinked` is not an event, but ends the report before it. */
 export type Reported = InstanceEventKind | 'unlinked'
 
 /**
- * What is to be reported of a connection now, if it differs from the last report. Null: nothing. A reconnection within
- * `RECONNECTING_MS` is no change, so a connection that flaps causes no events.
+ * The report that is due for a connection. Null: none, because it would repeat the last one. A reconnection within
+ * `RECONNECTING_MS` is not a change, so a connection that flaps causes no events.
  * @param last null if nothing was reported yet
  */
 export function reportOf(
@@ -121,7 +121,7 @@ export function reportOf(
 ): Reported | null {
   const shown = reportedAs(stored, currentState(stored, true, now))
   if (shown === null || shown === last) return null
-  // The first report of an instance that was linked before there were reports is of a problem.
+  // An instance that was linked before reports existed: its first report must be a problem.
   if (shown === 'instance.connected' && last === null) return null
   return shown
 }

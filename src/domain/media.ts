@@ -7,7 +7,7 @@ export const MAX_MEDIA_BYTES = 100 * MIB
 
 export const MAX_FILENAME_LENGTH = 255
 
-/** The type of a file that is nothing else. */
+/** The type of a file that no other type describes. */
 export const UNKNOWN_TYPE = 'application/octet-stream'
 
 /** How WhatsApp shows a file. */
@@ -24,7 +24,7 @@ const FORMS: Readonly<Record<MediaForm, RegExp>> = {
   document: /./,
 }
 
-/** Whether WhatsApp shows files of this type so. Everything can be a document. */
+/** Whether WhatsApp shows files of this type in this form. Every file can be a document. */
 export function canBeShownAs(mimetype: string, form: MediaForm): boolean {
   return FORMS[form].test(mimetype)
 }
@@ -34,15 +34,15 @@ export function hasCaption(form: MediaForm): boolean {
   return form === 'image' || form === 'video' || form === 'document'
 }
 
-/** How a file of this type is shown if the caller does not say it. */
+/** The form in which a file of this type is sent if the caller does not choose one. */
 export function defaultForm(mimetype: string): MediaForm {
   return (['image', 'video', 'audio'] as const).find(form => canBeShownAs(mimetype, form)) ?? 'document'
 }
 
-/** Why the bytes of a medium are not there any more: its time was over, or somebody erased it. */
+/** Why the bytes of a medium no longer exist: it expired, or somebody erased it. */
 export type GoneReason = 'expired' | 'erased'
 
-/** Where the files are. */
+/** Where the files are kept. */
 export type MediaPlace =
   | { kind: 'folder'; path: string }
   | {
@@ -101,8 +101,8 @@ export function parseMimetype(text: string): string | null {
 const CONTAINERS: ReadonlySet<string> = new Set(['application/zip', 'application/x-cfb', 'application/xml'])
 
 /**
- * The type of a file: what its content says. If the content does not say it exactly, the caller is believed, unless it claims
- * a picture, audio or video, which the content would have revealed.
+ * The type of a file, as its content shows it. If the content does not show the type, the declared type counts, unless it is
+ * an image, audio or video type, which the content would have shown.
  */
 export function typeOf(detected: string | null, declared: string | null): string {
   if (detected !== null && !CONTAINERS.has(detected)) return detected

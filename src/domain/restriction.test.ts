@@ -48,7 +48,7 @@ describe('a notice', () => {
     }
   })
 
-  test('that there is none ends a reported restriction, but not an assumed one', () => {
+  test('of no restriction ends a reported restriction, but not an assumed one', () => {
     expect(afterNotice(REPORTED, { active: false, until: null }, NOW)).toBeNull()
     expect(afterNotice(ASSUMED, { active: false, until: null }, NOW)).toEqual(ASSUMED)
     expect(afterNotice(null, { active: false, until: null }, NOW)).toBeNull()

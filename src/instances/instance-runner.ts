@@ -12,7 +12,7 @@ const QUERY_TIMEOUT_MS = 500
 /** The pause before an instance that could not be started is started again. */
 const RESTART_AFTER_MS = 5_000
 
-/** Longer than any attempt, so that the next owner repeats none of those in flight. */
+/** Longer than any attempt, so that the next owner repeats no attempt in flight. */
 const DRAIN_GRACE_MS = 11_000
 
 /** The part of the WhatsApp driver that the runner needs. */

@@ -57,7 +57,7 @@ describe('a node’s instances', () => {
     expect(leases.rows.get('b')?.epoch).toBe(1)
   })
 
-  test('an epoch is never started twice, also if its release fails', async () => {
+  test('an epoch is never started twice, even if its release fails', async () => {
     const { crashed, log, leases } = setUp(['a'])
     await pass(1)
     const release = leases.release.bind(leases)
@@ -95,7 +95,7 @@ describe('a node’s instances', () => {
     expect(log.filter(line => line.startsWith('stop'))).toEqual(['stop a lost', 'stop b lost'])
   })
 
-  test('with another node running, only the own share is acquired', async () => {
+  test('while another node runs, a node acquires only its own share', async () => {
     const { leases, supervisor } = setUp(['a', 'b', 'c', 'd'])
     leases.nodes = 2
     await pass(1)

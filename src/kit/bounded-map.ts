@@ -7,7 +7,7 @@ export class BoundedMap<K, V> extends Map<K, V> {
     this.#capacity = capacity
   }
 
-  /** Makes the entry the newest, also when the key was already there. */
+  /** Makes the entry the newest, even if the key was already present. */
   override set(key: K, value: V): this {
     this.delete(key)
     super.set(key, value)

@@ -6,7 +6,7 @@ export function fold(text: string): string {
 const FIRST = 0xc0
 const LAST = 0x17f
 
-/** The accented letters of European languages, and the letters that `fold` makes of them, in the same order. */
+/** The accented letters of European languages, and the letters that `fold` turns them into, in the same order. */
 export const FOLDED_LETTERS: { from: string; to: string } = foldedLetters()
 
 function foldedLetters(): { from: string; to: string } {

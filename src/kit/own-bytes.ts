@@ -1,6 +1,6 @@
 /**
- * Copies bytes into memory of their own. Most buffers are slices of Node's pool of 64 KiB: a slice that is kept retains all of
- * it, and one that is sent to another thread is copied with all of it.
+ * Copies bytes into memory of their own. Most buffers are slices of Node's pool of 64 KiB: a kept slice retains the
+ * whole pool, and if it is sent to another thread, the whole pool is copied.
  */
 export function ownBytes(bytes: Uint8Array): Buffer {
   const own = Buffer.allocUnsafeSlow(bytes.length)

@@ -76,7 +76,7 @@ export class Sandbox {
     if (this.#phones.get(instanceId) === phone) this.#phones.delete(instanceId)
   }
 
-  /** To be called when the store has erased the instance. */
+  /** Call it when the store has erased the instance. */
   async forget(instanceId: InstanceId): Promise<void> {
     await this.#phones.get(instanceId)?.orders.end()
     this.#phones.delete(instanceId)

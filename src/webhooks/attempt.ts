@@ -23,7 +23,7 @@ export interface AttemptOptions {
   onEnded?: ((ended: EndedAttempt) => void) | undefined
 }
 
-/** An attempt that ended and is to be recorded, with what follows from it. */
+/** An attempt that ended and still has to be recorded, with its consequence for the delivery. */
 export interface EndedAttempt {
   delivery: DueDelivery
   attempt: AttemptRecord

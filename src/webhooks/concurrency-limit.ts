@@ -19,7 +19,7 @@ export interface LimitedUser {
 /** The right to have one request open. */
 export interface Permit {
   release(): void
-  /** Releases a permit that was not used and tells nothing about the consumer. */
+  /** Returns an unused permit, which says nothing about the consumer's speed. */
   giveBack(): void
 }
 

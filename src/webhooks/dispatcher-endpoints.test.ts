@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { OK, setUp } from '../../test/dispatcher-harness.ts'
 
 describe('the endpoints of an instance', () => {
-  test('each have eight requests; one that hangs does not delay another', async () => {
+  test('may each have eight requests in flight; one that hangs does not delay another', async () => {
     const { clock, store, consumers, open } = setUp()
     store.endpointsOf.set('a', ['hangs'])
     consumers.rule = ({ instanceId }) => (instanceId === 'hangs' ? 'later' : OK)
@@ -15,7 +15,7 @@ describe('the endpoints of an instance', () => {
     expect(seqs.map(seq => consumers.of(seq).length)).toEqual(seqs.map(() => 1))
   })
 
-  test('a paused one is not posted to, has no timer and reads little; a hint resumes it', async () => {
+  test('a paused one gets no posts, has no timer and reads little; a hint resumes it', async () => {
     const { clock, store, consumers, open } = setUp()
     store.endpointsOf.set('a', ['paused'])
     store.inactive.add('paused')
@@ -33,7 +33,7 @@ describe('the endpoints of an instance', () => {
     expect(consumers.sent.map(({ seq }) => seq)).toEqual(seqs)
   })
 
-  test('a lane is opened for an endpoint that appears, and shut for one that is gone', async () => {
+  test('a lane is opened for a new endpoint, and shut for a deleted one', async () => {
     const { clock, store, consumers, open } = setUp()
     open('a')
     await clock.settle()

@@ -121,7 +121,7 @@ export class Lane implements LimitedUser {
   }
 
   #wakeLater(): void {
-    // Also for a slot that becomes free before: the new delivery may be the earliest.
+    // Now, because a slot may become free before the timer, and the new delivery may be the earliest.
     this.#claims.invalidate()
     if (this.#wakesLater) return
     this.#wakesLater = true
@@ -131,7 +131,7 @@ export class Lane implements LimitedUser {
     })
   }
 
-  /** The same for retries too: the hint of a requested one may be lost. */
+  /** Like `wake`, and reads the retries again, because the hint of a requested one may be lost. */
   poll(): void {
     this.#claims.invalidateRetries()
     this.wake()
@@ -208,7 +208,7 @@ export class Lane implements LimitedUser {
       const now = this.#options.clock.steady()
       if (!this.#mayStart(now)) return false
       this.#failures = 0
-      // The page starts even if a hint came meanwhile: otherwise a stream of hints would stop the lane.
+      // The page is used even if a hint arrived meanwhile. Otherwise a stream of hints would stop the lane.
       this.#claim(now, true)
       return true
     })

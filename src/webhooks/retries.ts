@@ -1,6 +1,6 @@
 import type { DueDelivery } from '../store/deliveries/deliveries.ts'
 
-/** Rows in one read, besides those that are in memory or in flight. */
+/** New rows in one read, in addition to those that are in memory or in flight. */
 const PAGE = 32
 /** Rows are read only while fewer than this are in memory. */
 const LOW = 16

@@ -25,7 +25,7 @@ performance.now = () => realMonotonicNow() + aheadMs
 globalThis.setTimeout = Object.assign((work: (...args: unknown[]) => void, delayMs?: number, ...args: unknown[]) => {
   if (work.name !== 'genPairQR') return after(work, delayMs, ...args)
   waiting = { end: work, lifeMs: delayMs ?? 0 }
-  // What Baileys would clear: nothing runs by it.
+  // The timer that Baileys clears. It does nothing.
   return after(() => undefined, 0)
 }, after)
 

@@ -68,7 +68,7 @@ export function endpointsContract(createHarness: CreateHarness): void {
       expect(await firsts(lease, failures)).toEqual([])
     })
 
-    test('the order is that of each endpoint, and an event that a filter leaves out blocks nothing', async () => {
+    test('each endpoint has its own order, and an event that its filter leaves out blocks nothing', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const reads = await add(lease, { events: ['message.read'] })
@@ -134,7 +134,7 @@ export function endpointsContract(createHarness: CreateHarness): void {
       expect((await firsts(lease, id)).map(({ url }) => url)).toEqual([ELSEWHERE, URL])
     })
 
-    test('what a deleted endpoint was to receive stays with its secret until it has ended, then the endpoint goes', async () => {
+    test('a deleted endpoint keeps its secret until its deliveries have ended, then its row is erased', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -173,7 +173,7 @@ export function endpointsContract(createHarness: CreateHarness): void {
       expect(outcomes.filter(({ kind }) => kind === 'too_many')).toHaveLength(15 - MAX_ENDPOINTS + 1)
     })
 
-    test('a deleted instance has no endpoints; what they were to receive keeps it from being erased', async () => {
+    test('a deleted instance has no endpoints, but it is erased only after their deliveries have ended', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -207,7 +207,7 @@ export function endpointsContract(createHarness: CreateHarness): void {
     })
 
     describe('a retry on request', () => {
-      test('has the number that is due next; if it fails, the schedule is as it was', async () => {
+      test('has the number that is due next; if it fails, the schedule is unchanged', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const { instanceId } = lease
@@ -247,7 +247,7 @@ export function endpointsContract(createHarness: CreateHarness): void {
         ])
       })
 
-      test('that comes while the schedule’s attempt is in flight is answered by it', async () => {
+      test('that arrives while the scheduled attempt is in flight causes no additional attempt', async () => {
         const { store } = context
         const lease = await createConnected(store)
         await receive(lease, 'a')
@@ -263,7 +263,7 @@ export function endpointsContract(createHarness: CreateHarness): void {
         expect(third).toMatchObject({ attemptNumber: 3, dueAt: now + 6_000, requested: null })
       })
 
-      test('of all takes those that wait on the endpoint, in the order of the events, and leaves out recent ones', async () => {
+      test('of all retries the deliveries that wait on the endpoint, in the order of the events, except recently retried ones', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const { instanceId } = lease

@@ -6,7 +6,7 @@ import { basename, join } from 'node:path'
 const ROOT = join(import.meta.dirname, '../..')
 /** The folder of the migrations, now and in earlier commits. */
 const FOLDERS = ['src/store/engine/migrations', 'src/store/migrations']
-/** What is not in git, and is the same for both. */
+/** Files that are not in git, and are the same for both versions. */
 const BUILT = ['node_modules', 'simulator/node_modules', 'panel/node_modules', 'panel/dist']
 
 export interface PreviousVersion {

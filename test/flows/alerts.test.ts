@@ -113,7 +113,7 @@ describe('alerts', () => {
     expect(bodies()[1]).toMatchObject({ alerts: [{ ...problem, status: 'ended', endedAt: expect.any(String) }] })
   })
 
-  test('many problems at once are one message', async () => {
+  test('many problems at once are announced in one message', async () => {
     await target('ntfy', { url: `${origin()}/topic` })
     for (let index = 0; index < 30; index += 1) await lose(`Shop ${index}`)
     start()
@@ -174,7 +174,7 @@ describe('alerts', () => {
     expect(bodies()[0]).toMatchObject({ alerts: [{ rule: 'disk_nearly_full', subject: 'node-a', instanceName: null }] })
   })
 
-  test('each chat service gets what it understands, and a name cannot mention or format', async () => {
+  test('each chat service gets its own format, and the name of an instance cannot cause mentions or formatting', async () => {
     await target('ntfy', { url: `${origin()}/base/topic`, token: 'tk_secret' })
     await target('slack', { url: `${origin()}/slack` })
     await target('discord', { url: `${origin()}/discord` })

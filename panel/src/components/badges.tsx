@@ -6,7 +6,7 @@ import classes from './badges.module.css'
 
 export type Tone = 'good' | 'wait' | 'bad' | 'calm' | 'quiet'
 
-/** Nothing is green while the service does not answer, because nobody knows what has happened since. */
+/** Nothing is green while the service does not answer, because the current state is unknown. */
 export function useKnownTone(tone: Tone): Tone {
   const isAway = useAwaySince() !== null
   return isAway && tone === 'good' ? 'quiet' : tone

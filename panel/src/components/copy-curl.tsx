@@ -7,7 +7,7 @@ import { CopyIcon } from './icons.tsx'
 interface CopyCurlProps {
   /** A call of the API, or the text of another command. */
   of: ApiCall | string
-  /** Tells several buttons of a page apart. */
+  /** Distinguishes several buttons on a page. */
   what: string
 }
 

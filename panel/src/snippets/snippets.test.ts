@@ -29,7 +29,7 @@ interface Case {
   isGood: boolean
 }
 
-/** Every vector, also with the secret of before a rotation, and copies with one part changed. */
+/** Every vector, including those with the secret before a rotation, and copies with one part changed. */
 const CASES: Case[] = vectors.flatMap(({ name, body, secret, previousSecret, headers: given }) => {
   const headers = Object.fromEntries(Object.entries(given).map(([header, value]) => [header.toLowerCase(), value]))
   const { 'webhook-signature': _, ...unsigned } = headers

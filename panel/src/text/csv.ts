@@ -1,4 +1,4 @@
-/** A spreadsheet would run a cell that begins so as a formula; some also read the wide forms of East Asia. */
+/** Spreadsheets run a cell as a formula if it begins with one of these; some also accept the full-width characters. */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/
 
 export type Cell = string | number | null | undefined

@@ -21,7 +21,7 @@ interface Posted {
   body: string
 }
 
-/** The request of a webhook. Its signatures are no secrets: they sign this body only. */
+/** The request of a webhook. Its signatures are not secret: they are valid for this body only. */
 export function curlOfAttempt({ url, headers, body }: Posted): string {
   const lines = [
     `curl -X POST ${quoted(url)}`,

@@ -2,7 +2,7 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g
 
 /**
  * The same JSON with line breaks and indentation. Strings and numbers keep their exact text: parsing would round large numbers.
- * @returns null if the text is no JSON object or list
+ * @returns null if the text is not a JSON object or array
  */
 export function prettyJson(text: string): string | null {
   if (!/^\s*[{[]/.test(text)) return null

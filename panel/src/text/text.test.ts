@@ -53,7 +53,7 @@ describe('curl', () => {
 })
 
 describe('pretty JSON', () => {
-  test('is what JSON.stringify makes of it', () => {
+  test('has the layout of JSON.stringify', () => {
     fc.assert(
       fc.property(fc.oneof(fc.dictionary(fc.string(), fc.jsonValue()), fc.array(fc.jsonValue())), value => {
         const text = JSON.stringify(value)
@@ -85,7 +85,7 @@ describe('date fields', () => {
     expect(toZoned(iso, zone)).toBe(local)
   })
 
-  test('nothing is shown for no moment', () => {
+  test('a missing time is an empty field', () => {
     expect([toZoned(undefined, 'UTC'), toZoned('soon', 'UTC'), fromZoned('', 'UTC')]).toEqual(['', '', undefined])
   })
 })

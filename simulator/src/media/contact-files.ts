@@ -56,7 +56,7 @@ export async function forward(host: MediaHost, owner: string, { description, dir
 const TEXTS = ['mimetype', 'caption', 'filename'] as const
 const NUMBERS = ['seconds', 'width', 'height'] as const
 
-/** What is wrong with a file that a contact is to send. Null if nothing is. */
+/** The problem with a file that a contact should send. Null if there is none. */
 export function problemOf(media: ContactMedia): string | null {
   if (typeof media !== 'object' || media === null) return '`media` must be an object'
   if (!MEDIA_TYPES.includes(media.type)) return `\`media.type\` must be one of ${MEDIA_TYPES.join(', ')}`

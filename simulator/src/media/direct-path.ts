@@ -4,7 +4,7 @@ const PREFIX = '/v/t62.7118-24/'
 const SUFFIX = '.enc'
 const SIGNATURE_LENGTH = 32
 
-/** Where a file is downloaded. As on WhatsApp, the query string belongs to it: without the signature it is refused. */
+/** The path to download a file from. As on WhatsApp, the query string is a part of it and contains the signature. */
 export function directPathOf(id: string): string {
   return `${PREFIX}${id}${SUFFIX}?ccb=11-4&oh=${signatureOf(id)}&_nc_sid=5e03e0`
 }

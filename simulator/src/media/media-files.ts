@@ -149,7 +149,7 @@ class StoredFile implements OpenFile {
   }
 }
 
-/** The phone number of the account that a file belongs to. Null if this is no ID of a file. */
+/** The phone number of the account that a file belongs to. Null if this is not the ID of a file. */
 export function ownerOf(id: string): string | null {
   return FILE_ID.exec(id)?.[1] ?? null
 }

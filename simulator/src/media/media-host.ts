@@ -116,7 +116,7 @@ export class MediaHost {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Whoever reads the request gets its error too.
+    // The code that reads the request handles its errors. Without a listener, they would also be uncaught exceptions.
     request.on('error', () => undefined)
     try {
       const url = URL.parse(`https://localhost${request.url}`)
@@ -218,13 +218,13 @@ export class MediaHost {
   }
 }
 
-/** The HTTP status that a rule names. 500 for the errors of stanzas that are none. */
+/** The HTTP status that a rule names; 500 if its `error` is the error of a stanza and not an HTTP status. */
 function statusIn(error: string): number {
   const status = Number(error)
   return Number.isInteger(status) && status >= 300 && status <= 599 ? status : 500
 }
 
-/** The bytes of an upload. @throws after the last one: WrongHash, or Cut if they are to end in the middle */
+/** The bytes of an upload. @throws after the last byte: WrongHash, or Cut if a rule cuts the upload */
 async function* arriving(request: IncomingMessage, fate: Transit, length: number, token: string) {
   const hash = createHash('sha256')
   yield* hashed(transit(request, fate, length), hash)

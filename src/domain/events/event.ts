@@ -51,7 +51,7 @@ export function failureBody(subject: Subject, error: MessageFailure, at: number)
   return body('message.failed', instanceId, at, { id, to, status: 'failed', error })
 }
 
-/** What the event of a connection shows besides its kind. */
+/** The `data` of an event about a connection. */
 export interface ConnectionReport {
   /** A code; null only in rows from before the codes existed. */
   cause: string | null

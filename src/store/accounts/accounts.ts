@@ -37,8 +37,8 @@ export interface Accounts {
   /** By name. */
   list(): Promise<Account[]>
   /**
-   * Takes effect at once, on every node. The last active owner keeps its role. If the account is no owner any more, this clears the
-   * panel's password that it set, and ends all sessions without an account.
+   * Takes effect at once, on every node. The last active owner keeps its role. If the account is no longer an owner, this clears
+   * the panel's password that it set, and ends all sessions without an account.
    */
   change(id: string, access: AccountAccess): Promise<AccountChange>
   /** Ends its sessions too, in the same commit, and clears the panel's password like `change`. The last active owner stays. */

@@ -36,7 +36,7 @@ export interface ListedAlert extends Alert {
   instanceName: string | null
 }
 
-/** What one target has not been told yet, oldest first. The claim expires, so that another node can send it after a crash. */
+/** The unsent notices of one target, oldest first. The claim expires, so that another node can send it after a crash. */
 export interface DueNotices {
   target: AlertTarget
   notices: { alert: ListedAlert; isEnd: boolean }[]
@@ -55,7 +55,7 @@ export interface Alerts {
   list(page: PageRequest): Promise<Page<ListedAlert>>
   /**
    * Applies the changes and queues a notice for every target that existed when the alert began, in one commit. Changes that
-   * another node has applied already are left out. Of a thousand or more changes of one kind, the rest is left for the next call.
+   * another node has already applied are left out. A call applies at most a thousand changes of each kind, the next call the rest.
    * @returns how many alerts began and ended
    */
   apply(changes: AlertChanges, now: number): Promise<{ began: number; ended: number }>

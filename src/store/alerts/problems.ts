@@ -3,7 +3,7 @@ import type { Problem } from '../../domain/alert.ts'
 import { firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 
-/** A delivery that is retried for less than this is no problem yet. By then four attempts of the default schedule have failed. */
+/** A delivery is a problem once it has been retried for this long. Four attempts of the default schedule have failed by then. */
 const RETRIED_FOR_MS = 60_000
 /** Events given up earlier are no longer a problem. The panel counts the same period. */
 const GIVEN_UP_FOR_MS = 7 * 24 * 3_600_000

@@ -179,7 +179,7 @@ function operations({ statements }: Core) {
   async function notify(tx: Transaction, alertIds: readonly string[], isEnd: boolean): Promise<void> {
     if (alertIds.length === 0) return
     const targets = await tx.query(db.selectFrom('alert_targets').select(['id', 'created_at']))
-    // A target that was added later is not told of the end of a problem that it never heard of.
+    // A target that was added after the beginning of a problem gets no notice of its end.
     const alerts = await tx.query(db.selectFrom('alerts').select(['id', 'began_at']).where('id', 'in', alertIds))
     for (const target of targets) {
       const rows = alerts

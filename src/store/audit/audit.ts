@@ -42,7 +42,7 @@ export interface AuditCheck {
   entries: number
   /** The digest of the newest record, in hexadecimal. It covers all of them. */
   digest: string
-  /** The first record that is missing or does not fit to the one before. Null: none. */
+  /** The first record that is missing or does not match the one before. Null: none. */
   brokenAt: number | null
 }
 
@@ -60,11 +60,11 @@ export type AuditNumber = Pick<AuditRecord, 'seq' | 'digest'>
  */
 export interface Audit {
   /**
-   * Makes a change. Its first write that changes something records `entry` in the same commit. `entry` is read at that time.
-   * The writes of an owner (those with a lease) never do.
+   * Runs a change. Its first write that changes something records `entry`, as it is at that time, in the same commit. The
+   * writes of an owner (those with a lease) never record it.
    */
   during<T>(entry: AuditEntry, change: (pending: PendingAudit) => T): T
-  /** Ends a change. If it succeeded and no write recorded the entry, this does. Later writes never do. */
+  /** Ends a change. If it succeeded and no write has recorded the entry, records it. Later writes never record it. */
   finish(pending: PendingAudit, succeeded: boolean): Promise<void>
   /** Records an entry in a commit of its own. */
   append(entry: AuditEntry): Promise<AuditNumber>

@@ -10,7 +10,7 @@ export interface ReportOutcome {
   recorded: boolean
   /** The instance has a new delivery that may start now. */
   deliverable: boolean
-  /** What the connection is reported as now. */
+  /** The report that is now in force. */
   last: Reported | null
 }
 

@@ -84,7 +84,7 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
   }
 }
 
-/** Whether a requested attempt was recorded before; the count of attempts tells for the others. */
+/** Whether a requested attempt was recorded before. For the others, the count of attempts shows it. */
 function isRecorded({ delivery }: AttemptInput, row: { requested_at: number | null; scheduled_at: number | null }) {
   return delivery.requested !== null && (row.scheduled_at === null || row.requested_at !== delivery.requested.at)
 }

@@ -8,7 +8,7 @@ describe('sealing', () => {
   const sealing = new Sealing(KEY)
   const sealed = sealing.seal('inst_1', 'credentials:1', PLAIN)
 
-  test('a sealed value opens in its place, also after a restart', () => {
+  test('a sealed value opens in its place, even after a restart', () => {
     expect(new Sealing(KEY).open('inst_1', 'credentials:1', sealed)).toEqual(PLAIN)
     expect(sealing.open('s', 'p', sealing.seal('s', 'p', Buffer.alloc(0)))).toHaveLength(0)
   })

@@ -39,11 +39,11 @@ export interface Endpoints {
   find(instanceId: InstanceId, id: EndpointId): Promise<Endpoint | null>
   /** A new URL and a new filter apply to later events. */
   change(instanceId: InstanceId, id: EndpointId, changes: Partial<EndpointSettings>): Promise<ChangeOutcome>
-  /** Its deliveries run to their end, also if it was inactive. False if there is no such endpoint. */
+  /** Its deliveries are still completed, even if it was inactive. False if there is no such endpoint. */
   delete(instanceId: InstanceId, id: EndpointId, now: number): Promise<boolean>
   /** The former secret signs in addition to the new one until 24 h after `now`. False if there is no such endpoint. */
   replaceSecret(instanceId: InstanceId, id: EndpointId, secret: string, now: number): Promise<boolean>
-  /** Besides the default one, every endpoint that may have deliveries, deleted ones included. */
+  /** All endpoints that may have deliveries, except the default one; including deleted ones. */
   listPosting(instanceId: InstanceId): Promise<EndpointId[]>
   /** The secrets that sign at `now`. Also found while a deleted endpoint, or a deleted instance, has deliveries. */
   findPosting(instanceId: InstanceId, id: EndpointId, now: number): Promise<PostingState | null>

@@ -13,8 +13,8 @@ export interface Operation<I, O> {
   /** Processes one input at a time and may do anything, including moving leases. */
   readonly isRare?: boolean
   /**
-   * Reads and changes nothing that other operations of its instance change, except rare ones. So it may run before, after or
-   * beside them.
+   * Reads and changes nothing that other operations of its instance change, except rare ones. So it may run before or
+   * after them, or at the same time.
    */
   readonly isIndependent?: boolean
   /** A caller waits for it. If commits can run concurrently, it does not wait for those of the instance's owner. */

@@ -141,7 +141,7 @@ describe('the writer', () => {
     expect(await writer.write(note, '5')).toBe('5!')
   })
 
-  test('writes behind a slow commit get a commit of their own, unless they are of the same instance', async () => {
+  test('writes that wait for a slow commit get a commit of their own, unless they belong to the same instance', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const { ledger, writer, note, time } = setUp(2)

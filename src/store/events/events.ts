@@ -45,7 +45,7 @@ export interface FeedQuery {
   /** The page begins with the first event above this number. Undefined: with the oldest event that the feed holds. */
   after?: number | undefined
   limit: number
-  /** The size of the bodies together. A page has one event at least. */
+  /** The total size of the bodies. A page has at least one event, however large. */
   maxBytes: number
   kind?: EventKind | undefined
 }
@@ -60,7 +60,7 @@ export interface FeedPage {
 }
 
 export interface Events {
-  // Implemented beside the messages, in `messages/incoming.ts`, because the event and the row of the message are one write.
+  // Implemented in `messages/incoming.ts`, because the event and the row of the message are one write.
 
   /** Stores the message with its event and delivery in one commit. Does nothing if one of its `incomingKeys` is known. */
   recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'>

@@ -30,7 +30,7 @@ const TABLES = {
   media: ['instance_id', 'id'],
 } as const satisfies { [T in Exclude<TableOfInstances, OtherTable>]: readonly (keyof Database[T])[] }
 
-/** Erased last. Of `deliveries` and `media_files` no row is left by then. */
+/** Erased last. `deliveries` and `media_files` have no rows left at that time. */
 type OtherTable = 'deliveries' | 'media_files' | 'media_usage' | 'rate_windows' | 'connections' | 'leases'
 
 type TableOfInstances = {

@@ -23,7 +23,7 @@ export interface InstanceFilter {
   ids?: readonly InstanceId[] | null | undefined
   /** Part of a name, ID or number, without regard to case and accents. */
   search?: string | undefined
-  /** The present state. */
+  /** The current state. */
   state?: ConnectionState | undefined
   /** Default: newest first. */
   sort?: InstanceOrder | undefined
@@ -31,7 +31,7 @@ export interface InstanceFilter {
   trafficSince?: number | undefined
 }
 
-/** What is looked for in all instances. */
+/** What to find in all instances. */
 export type Held = { kind: 'message' | 'event'; id: string } | { kind: 'number'; number: string }
 
 export const MAX_HOLDING = 20
@@ -42,7 +42,7 @@ export interface Instances {
   find(id: InstanceId): Promise<Instance | null>
   list(page: PageRequest, filter?: InstanceFilter): Promise<Page<Instance>>
   /**
-   * The instances with this message (sent or received) or event; or that have the number as a contact or looked it up lately. At
+   * The instances with this message (sent or received) or event; or that have the number as a contact or looked it up recently. At
    * most `MAX_HOLDING`.
    * @param ids only these instances
    */

@@ -11,7 +11,7 @@ type FileCheck = MessageFile | Extract<AcceptOutcome, { kind: 'no_media' | 'unsu
 
 /** @returns a check of the files of these messages. Messages without a file are not in its result. */
 export function fileChecker(statements: Statements) {
-  // A file that is there cannot be erased before the commit, and not while a queued message refers to it.
+  // The lock keeps the file from being erased before the commit. Afterwards the queued message does.
   const findMedia = statements.find(
     'media',
     { instance_id: 'text', id: 'text' },

@@ -35,9 +35,9 @@ export type AcceptOutcome =
   | { kind: 'not_connected' }
   /** The file does not exist, or its bytes are gone. */
   | { kind: 'no_media' }
-  /** WhatsApp does not show a file of this type so, or (`caption`) not with a text. */
+  /** WhatsApp does not show a file of this type in this form, or (`caption`) not with a caption. */
   | { kind: 'unsupported'; why: 'form' | 'caption' }
-  /** A node of the previous version runs, which would send the caption as a text. */
+  /** A node of the previous version is running. It would send the caption as a text. */
   | { kind: 'old_nodes' }
   /** The instance was deleted after admission. */
   | { kind: 'no_instance' }

@@ -38,7 +38,7 @@ export interface WrongKeyCount {
 }
 
 export interface Sessions {
-  /** False, and nothing is created, if the account does not exist, or the account or the panel has another password by now. */
+  /** False, and nothing is created, if the account does not exist or its password, or the panel's, has changed since. */
   create(session: NewSession): Promise<boolean>
   /** Null if it is unknown, was ended, is expired at `now`, or its account was removed. */
   find(tokenDigest: Uint8Array, now: number): Promise<PanelSession | null>
@@ -56,11 +56,11 @@ export interface Sessions {
   countWrongKey(windows: readonly WrongKeyWindow[]): Promise<WrongKeyCount[]>
   /** Subtracts a counted key that turned out to be right. */
   uncountWrongKey(windows: readonly WrongKeyWindow[]): Promise<void>
-  /** The account that set the panel's password. Null: none is set, or whoever had the admin key or the old password set it. */
+  /** The account that set the panel's password. Null: none is set, or it was set with the admin key or the old password. */
   findPasswordSetter(): Promise<string | null>
   /**
    * Sets or clears (null) the panel's password and ends every session without an account except `keptId`, in one commit. False, and
-   * nothing changes, if `setBy` is not an owner any more.
+   * nothing changes, if `setBy` is no longer an owner.
    * @param setBy the account, whose removal will clear the password. Null: the admin key, or a session without an account
    */
   setPasswordHash(hash: string | null, keptId: string | null, setBy?: string | null): Promise<boolean>

@@ -75,7 +75,7 @@ export const LATENCY_BOUNDS_MS = [
 /** The limit for counts of one instance. */
 export const MAX_COUNTED = 10_000
 
-/** An instance that a person should look at. */
+/** An instance that needs attention. */
 export interface InstanceTrouble {
   instance: Instance
   cause: ConnectionCause | null

@@ -15,7 +15,7 @@ const TIMEOUT_MS = 400
 const NEVER_MS = 600_000
 /** Far less than `NEVER_MS`, and far longer than a slow machine takes for an attempt. */
 const CUT_SHORT_MS = 60_000
-/** For which the body of a response is read. */
+/** How long the body of a response is read. */
 const BODY_MS = 2_000
 const ON_LOOPBACK: AddressPolicy = { loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] }
 
@@ -94,7 +94,7 @@ describe('an attempt', () => {
   test('is answered if the status line comes before the deadline and the body does not', async () => {
     receiver.answerWith({ kind: 'drip', status: 200, everyMs: 20 })
     const attempt = post(receiver.url, poster({ timeoutMs: BODY_MS / 2 }))
-    // Its body is read for as long as one may be, from a moment that is not earlier.
+    // Starts no earlier than `attempt`, and reads its body for the longest time that is allowed.
     const longest = post(receiver.url, poster({ timeoutMs: NEVER_MS }))
     const first = await Promise.race([attempt.then(() => 'at the deadline'), longest.then(() => 'later')])
     expect(first).toBe('at the deadline')
@@ -155,7 +155,7 @@ describe('an attempt', () => {
     const server = createTcpServer(socket =>
       socket.on('data', () => {
         socket.write(interim(100))
-        // An answer over another connection, by which time this one has been read.
+        // Waits for an exchange over another connection. By then the interim response has been read.
         void post(receiver.url).then(() => socket.write(OK))
       }),
     )

@@ -45,14 +45,14 @@ describe('the test receiver', () => {
     expect(answer).toMatchObject({ status: 200, excerpt: expect.stringContaining('not checked') })
   })
 
-  test('takes events only: an alert to it is posted, which fails', async () => {
+  test('accepts only events: an alert to it is posted to the network, and fails', async () => {
     const { posted, receiver } = receiverOf([])
     const alert = { ...request(SECRET), body: Buffer.from('{"event":"alert","title":"Pombal"}') }
     await receiver.send(alert)
     expect(posted).toEqual([TEST_RECEIVER_URL])
   })
 
-  test('leaves every other URL to the poster', async () => {
+  test('does not answer for any other URL', async () => {
     const { posted, receiver } = receiverOf([SECRET])
     const urls = ['https://example.com/', 'https://example.com/?test-receiver.pombal.invalid', 'http://127.0.0.1:1/']
     for (const url of urls) expect(await receiver.send(request(SECRET, url))).toMatchObject({ status: 204 })

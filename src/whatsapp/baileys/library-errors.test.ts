@@ -59,7 +59,7 @@ test('errors after the end of the socket are ignored', () => {
   })
 })
 
-test('an error of the service ends the process, also in a call from the library', () => {
+test('an error of the service ends the process, even in a call from the library', () => {
   expect(run(`fail('ours')`)).toEqual({ printed: ['crash ours'], code: 1 })
   const called = `const ours = outsideLibrary({ changed() { fail('called') } }); one.run(() => ours.changed())`
   expect(run(called)).toEqual({ printed: ['crash called'], code: 1 })

@@ -70,7 +70,7 @@ export class Uploads {
     return mayUpload
   }
 
-  /** Hands the turn over to the one that has waited longest. */
+  /** Passes the turn to the upload that has waited longest. */
   #endTurn(): void {
     const [next] = this.#waiting
     if (next === undefined) this.#running -= 1

@@ -42,7 +42,7 @@ export interface Validity {
 export type ToThread =
   | { kind: 'start'; connection: number; lease: Lease; network: ThreadNetwork }
   | { kind: 'stop'; connection: number; logOut: boolean }
-  /** Its lease is lost: no frame leaves any more, even if the leases are valid. */
+  /** The connection's lease is lost: it must not send another frame, even if the other leases are valid. */
   | { kind: 'revoke'; connection: number }
   | { kind: 'hint'; topic: HintTopic; instanceId: string; origin: 'here' | 'elsewhere'; about?: string | undefined }
   | { kind: 'validity'; validity: Validity }
@@ -57,12 +57,12 @@ export type FromThread =
   | { kind: 'linking'; connection: number; isLinking: boolean }
   | { kind: 'leaseLost'; connection: number }
   | { kind: 'stopped'; connection: number }
-  /** The leases look too old: they should be renewed now. */
+  /** The last known renewal of the leases is too old: they should be renewed now. */
   | { kind: 'renew' }
   | { kind: 'log'; line: string }
   | { kind: 'heartbeat' }
 
-/** An error without its class, which does not survive the way between threads. */
+/** An error without its class, which cannot be sent between threads. */
 export interface PlainError {
   name: string
   message: string

@@ -104,7 +104,7 @@ class Thread {
     this.#clockOffsetMs = clockOffsetMs
   }
 
-  /** While this thread's own news of the leases is too old, it asks for a renewal. */
+  /** Asks for a renewal of the leases if the last one that this thread knows of is too old. */
   #mayAct(): boolean {
     if (this.#renewal.isValid) return true
     this.#outbox.post({ kind: 'renew' })
@@ -123,5 +123,5 @@ containLibraryErrors(thread.logger, error => {
 parentPort?.on('message', (messages: ToThread[]) => {
   for (const message of messages) thread.take(message)
 })
-// Now, because a killed process writes nothing when it ends.
+// Written now, because a killed process cannot write the compile cache when it ends.
 flushCompileCache()

@@ -273,7 +273,7 @@ export class ThreadConnection {
     this.#ended.resolve()
   }
 
-  /** A listener for an instance tells other nodes' hints that its owner is here. */
+  /** Otherwise this process would still count as the owner of the instances, and would not send their hints to other nodes. */
   #stopListening(): void {
     for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe()
   }

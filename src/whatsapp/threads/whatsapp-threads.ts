@@ -43,7 +43,7 @@ export interface WhatsappThreadsOptions {
   logger: Logger
   /** Writes a line of a thread's log, which is complete. */
   writeLog(line: string): void
-  /** The leases look too old to a thread. */
+  /** A thread does not know of a recent renewal of the leases. */
   onRenewalNeeded(): void
   /** A thread died and is replaced. */
   onThreadDied(): void
@@ -51,8 +51,8 @@ export interface WhatsappThreadsOptions {
 
 /**
  * Runs connections in threads of their own, spread evenly. A connection uses the store of the main thread, which executes its
- * calls in their order. A thread that dies ends only the connections in it. Their leases are released, so what it had asked
- * for last is either committed before they start again, or refused by the fence.
+ * calls in their order. A thread that dies ends only the connections in it. Their leases are released, so its
+ * last writes are either committed before they start again, or refused by the fence.
  */
 export class WhatsappThreads {
   readonly #options: WhatsappThreadsOptions

@@ -87,7 +87,7 @@ export function accountsContract(createHarness: CreateHarness): void {
         expect((await store.accounts.list()).map(({ name }) => name)).toEqual(['ana', 'Zoe'])
       }))
 
-    test('the last active owner can be neither removed nor limited, also when two try it at the same time', () =>
+    test('the last active owner can be neither removed nor limited, even when two try it at the same time', () =>
       withOwnStore(async store => {
         const one = await createActive(store, 'one', 'owner')
         await createAccount(store, 'invited', 'owner')
@@ -135,7 +135,7 @@ export function accountsContract(createHarness: CreateHarness): void {
         expect((await signIn(store, id, 'scrypt$new')).created).toBe(true)
       }))
 
-    test('a person changes the own password, which ends the other sessions and running sign-ins', () =>
+    test('a person who changes their own password ends their other sessions and running sign-ins', () =>
       withOwnStore(async store => {
         const [ana, zoe] = [await createActive(store, 'Ana'), await createActive(store, 'Zoe')]
         const [kept, other, foreign] = [

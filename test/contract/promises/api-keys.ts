@@ -43,7 +43,7 @@ export function apiKeysContract(createHarness: CreateHarness): void {
       expect(await store.admission.admit(hex(instance.tokenDigest))).toMatchObject({ key: null, remaining: 98 })
     })
 
-    test('share the rate limit of their instance, also when they call at the same time', async () => {
+    test('share the rate limit of their instance, even when they call at the same time', async () => {
       const { store } = context
       const { instance, key } = await create(store)
       const other = newKey(instance.id)

@@ -106,7 +106,7 @@ export function feedContract(createHarness: CreateHarness): void {
       expect(new Set(seen).size).toBe(450)
     })
 
-    test('a duplicate takes no event from the feed and adds none', async () => {
+    test('a duplicate changes nothing in the feed', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const message = incoming({ id: 'again' })
@@ -136,7 +136,7 @@ export function feedContract(createHarness: CreateHarness): void {
       ])
     })
 
-    test('a page is limited by the size of its bodies, and has one event at least', async () => {
+    test('a page is limited by the size of its bodies, and has at least one event', async () => {
       const { store } = context
       const lease = await createConnected(store)
       for (const length of [60_000, 10, 60_000, 60_000]) {
@@ -156,7 +156,7 @@ export function feedContract(createHarness: CreateHarness): void {
       expect(await sizes(1)).toEqual([1, 1, 1, 1])
     })
 
-    test('shows one kind, and its cursor passes the others', async () => {
+    test('shows one kind on request, and its cursor moves past the others', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

@@ -128,7 +128,7 @@ export function incomingContract(createHarness: CreateHarness): void {
       expect(await store.messages.findIncoming(lease.instanceId, 'msg_absent')).toBeNull()
     })
 
-    test('appears with its sender in the list of events, also if it is old', async () => {
+    test('appears with its sender in the list of events, even if it is old', async () => {
       await recordInOldForm({ id: '1' })
       await recordInOldForm({ id: '2', group: GROUP })
       await recordInOldForm({ id: '3', text: 'x'.repeat(BIG) })

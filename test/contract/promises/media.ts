@@ -152,7 +152,7 @@ export function mediaContract(createHarness: CreateHarness): void {
       expect(await find(expired)).toEqual({ kind: 'gone', reason: 'expired' })
     })
 
-    test('whose instance is deleted go first; then the instance is erased', async () => {
+    test('of a deleted instance are removed before the instance is erased', async () => {
       const lease = await createOwned(context.store)
       const { instanceId } = lease
       const { file } = await storeFile(context.store, instanceId)
@@ -214,7 +214,7 @@ export function mediaContract(createHarness: CreateHarness): void {
       expect(await context.store.media.find(lease.instanceId, media.id)).toMatchObject({ kind: 'stored' })
     })
 
-    test('is shown as its type says, and not otherwise', async () => {
+    test('is shown only in the forms that its type allows', async () => {
       const lease = await createConnected(context.store)
       const { media } = await storeFile(context.store, lease.instanceId)
       const accept = (form: MediaForm | null, text = '') => {

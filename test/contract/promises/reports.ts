@@ -33,7 +33,7 @@ export function reportsContract(createHarness: CreateHarness): void {
         `update connections set last_connected_at = ${Date.now() - minutes * 60_000} where instance_id = '${lease.instanceId}'`,
       )
 
-    test('report each change that users see once, in order with the other events', async () => {
+    test('report each visible change once, in order with the other events', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const { instanceId } = lease
@@ -112,7 +112,7 @@ export function reportsContract(createHarness: CreateHarness): void {
       expect(await kindsOf(store, lease.instanceId)).toEqual(['linking', 'connected', 'disconnected', 'connected'])
     })
 
-    test('the five minutes are reported without another record', async () => {
+    test('a connection that is away for five minutes is reported even if its owner records nothing else', async () => {
       const { store } = context
       const lease = await createOwned(store)
       await recordAll(lease, [LINKING, CONNECTED, CUT])

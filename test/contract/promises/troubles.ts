@@ -16,7 +16,7 @@ export function troublesContract(createHarness: CreateHarness): void {
       return (await context.store.statistics.troubles(since)).filter(({ instance }) => ids.includes(instance.id))
     }
 
-    test('an instance that works, or that nobody has linked yet, is none', async () => {
+    test('an instance that works, or that nobody has linked yet, is not one', async () => {
       const { store } = context
       const [connected, never] = [await createConnected(store), await createOwned(store)]
       const unlinked = await createConnected(store)
@@ -50,7 +50,7 @@ export function troublesContract(createHarness: CreateHarness): void {
       expect(found.map(({ restrictedUntil }) => restrictedUntil)).toEqual([null, null, now + HOUR_MS, null])
     })
 
-    test('of named instances are those of no other, in the order of their creation', async () => {
+    test('of given instances include those of no other instance, in the order of creation', async () => {
       const { store } = context
       const leases = [await createConnected(store), await createConnected(store), await createConnected(store)]
       const [one, two, foreign] = leases.map(({ instanceId }) => instanceId)

@@ -153,7 +153,7 @@ describe('the data of the pages', () => {
     expect((await api.admin('GET', `/instances/${instance.id}/statistics?hours=2`)).status).toBe(400)
   })
 
-  test('other calls are answered while statistics of much are counted', async () => {
+  test('other calls are answered while the statistics of many events are counted', async () => {
     let counted = 0
     await using served = await ApiHarness.start({
       store: ({ statistics }) => ({

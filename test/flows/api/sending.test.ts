@@ -84,7 +84,7 @@ describe.each(STORES)('on %s', on => {
       expect(answer.body.error.details[0].field).toBe(field)
     })
 
-    test('a text of exactly 65,536 UTF-16 units is accepted, also with multi-byte characters', async () => {
+    test('a text of exactly 65,536 UTF-16 units is accepted, even with multi-byte characters', async () => {
       expect((await api.send(instance, { to: TO, text: 'é'.repeat(65_536) })).status).toBe(202)
       expect((await api.send(instance, { to: TO, text: '👋'.repeat(32_768) })).status).toBe(202)
     })
@@ -284,7 +284,7 @@ describe.each(STORES)('on %s', on => {
       expect(last.sentAt <= last.deliveredAt && last.deliveredAt <= last.readAt).toBe(true)
     })
 
-    test('a failed one reports the reason', async () => {
+    test('a failed message reports the reason', async () => {
       const { body } = await api.send(instance, { to: TO, text: 'in vain' })
       const lease = await api.lease(instance.id)
       const queued = await api.store.messages.listQueued(instance.id, 1_000)

@@ -109,7 +109,7 @@ async function untilAccepted(
   }
 }
 
-/** What is wrong with what the readers saw. */
+/** The violations in the events that the readers got. */
 function judge(readers: readonly FeedReader[], accepted: ReadonlySet<string>): string[] {
   const violations: string[] = []
   for (const { kind, items } of readers) {

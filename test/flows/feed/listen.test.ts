@@ -147,7 +147,7 @@ test('an event that the program refuses is tried again, then given up, and the n
   expect(listening.output).toContain('given up')
 })
 
-test('what cannot succeed ends it with a sentence that names the remedy', async () => {
+test('an error that cannot be retried ends it with a sentence that names the remedy', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
   const forward = ['--forward', 'http://127.0.0.1:9/hook', '--server', api.url]

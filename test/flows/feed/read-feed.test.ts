@@ -85,7 +85,7 @@ test('a poll finds an event even if no hint arrives', async () => {
   expect((await polled).body.data).toHaveLength(1)
 })
 
-test('a poll without news ends with the time that it may wait, and keeps its cursor', async () => {
+test('a poll without a new event ends when its waiting time is over, and keeps its cursor', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
   await receive(api, instance, 2)
@@ -125,7 +125,7 @@ test('an answer has at most 1 MiB', async () => {
   expect(count).toBe(30)
 })
 
-test('a cursor below erased events is answered with 410, and a reader without one begins behind them', async () => {
+test('a cursor below erased events gets 410, and a reader without a cursor begins after them', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
   await receive(api, instance, 3)

@@ -33,7 +33,7 @@ describe('an upload', () => {
     sent.destroy()
   })
 
-  test('that turns out to be larger than the space is refused, and nothing of it is left', async () => {
+  test('that turns out to exceed the quota is refused, and nothing of it is left', async () => {
     const { sent, answered } = client.open(null)
     sent.write(png(API_MEDIA.quotaBytes))
     sent.end('x')

@@ -4,7 +4,7 @@ import { png } from './harness.ts'
 
 const from = (hex: string, size: number) => Buffer.concat([Buffer.from(hex, 'hex'), randomBytes(size)])
 
-/** A file with random content that WhatsApp can show so, and the type that its content shows. */
+/** A file with random content that WhatsApp can show in this form, and the type that its content shows. */
 export function sampleFile(form: MediaForm, size = 100_000): { bytes: Buffer; mimetype: string } {
   switch (form) {
     case 'image':

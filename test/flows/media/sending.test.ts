@@ -51,7 +51,7 @@ test.each(MEDIA_FORMS)('a file arrives as it was: %s', async form => {
   expect(shown?.media?.problem).toBeUndefined()
 })
 
-test('the content decides how it is shown, unless the caller says it', async () => {
+test('the content decides how a file is shown, unless the caller does', async () => {
   const to = '5511987650100'
   const files = (['image', 'video', 'audio', 'document'] as const).map(form => ({ form, ...sampleFile(form, 3_000) }))
   for (const { bytes } of files) await number.instance.sendFile(to, bytes)
@@ -73,7 +73,7 @@ test('files and texts to a contact keep their order', async () => {
   expect(shown).toEqual(['1', '2', '3', '4'])
 })
 
-test('refuses what WhatsApp does not show, and what is not there', async () => {
+test('a file that WhatsApp does not show, or that does not exist, is refused', async () => {
   const { instance } = number
   const { bytes } = sampleFile('image', 2_000)
   expect(await refusalOf(instance.sendFile(CONTACT, bytes, { as: 'voice' }))).toBe('422 media_unsupported')
@@ -87,7 +87,7 @@ test('refuses what WhatsApp does not show, and what is not there', async () => {
   expect(await refusalOf(other.instance.sendFile(CONTACT, bytes, { media }))).toBe('404 media_not_found')
 })
 
-test('an idempotency key gives the first message again, also once the file is erased', async () => {
+test('an idempotency key returns the first message, even once the file is erased', async () => {
   const { instance } = number
   const to = '5511987650300'
   const { id, media } = await instance.sendFile(to, sampleFile('image', 2_000).bytes)

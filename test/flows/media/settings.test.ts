@@ -18,7 +18,7 @@ async function start(env: Record<string, string>): Promise<{ service: Service; c
   return { service, client: new MediaClient(service.url!, await service.admin.createInstance('whatsapp')) }
 }
 
-test('with nothing set files are kept in the data folder', async () => {
+test('without settings, files are kept in the data folder', async () => {
   const { service, client } = await start({})
   await client.upload(png(1_000))
   expect(filesIn(join(service.dataDir, 'media'))).toHaveLength(1)
@@ -53,7 +53,7 @@ test('MEDIA_URL is the bucket of the files', async () => {
   expect((await client.upload(png(1_000))).status).toBe(201)
 })
 
-test('MEDIA_QUOTA_MB is the space of an instance, MEDIA_MB_PER_MINUTE what it may transfer', async () => {
+test('MEDIA_QUOTA_MB limits what an instance stores, MEDIA_MB_PER_MINUTE what it transfers', async () => {
   const { client } = await start({ MEDIA_QUOTA_MB: '2', MEDIA_MB_PER_MINUTE: '1' })
   const first = await client.upload(png(1.5 * MIB))
   expect(first.status).toBe(201)

@@ -92,7 +92,7 @@ describe.each([
     expect(count()).toBe(1)
   })
 
-  test('shows no file before all of it is there', async () => {
+  test('shows no file before it is complete', async () => {
     const { storage } = place
     const { promise: seen, resolve } = Promise.withResolvers<void>()
     const { promise: more, resolve: goOn } = Promise.withResolvers<void>()
@@ -119,7 +119,7 @@ describe.each([
     expect(place.count()).toBe(0)
   })
 
-  test('removes a file, what a killed write left of one, and nothing, as often as it is asked', async () => {
+  test('removes a file, the remains of a killed write, and a missing file, however often it is asked', async () => {
     const { storage, count, leavePartial } = place
     await storage.write(NAME, inParts(randomBytes(100)))
     await storage.write(`${NAME}2`, inParts(randomBytes(100)))

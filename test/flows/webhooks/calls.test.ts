@@ -129,7 +129,7 @@ describe('the endpoints of an instance', () => {
     expect(overlapMs / 3_600_000).toBeCloseTo(24, 1)
   })
 
-  test('a test event is posted at once, signed with the secret of the endpoint, also while it is paused', async () => {
+  test('a test event is posted at once, signed with the secret of the endpoint, even while it is paused', async () => {
     const { id, secret } = await create({ active: false, events: ['instance.*'] })
     const { status, body } = await ofEndpoints('POST', `/${id}/test`)
     expect(status).toBe(200)
@@ -264,7 +264,7 @@ describe('by token', () => {
     )
   })
 
-  test('a delivery is retried now only while it waits for a retry, and once in 10 s', async () => {
+  test('a delivery can be retried at once only while it waits for a retry, and once in 10 s', async () => {
     const { id } = await create()
     const delivery = (await recordEvent()).get(id)!
     const { deliveries } = (await call('GET', `/v1/events/${delivery.eventId}`)).body.data
@@ -290,7 +290,7 @@ describe('by token', () => {
     }
   })
 
-  test('retry all takes every delivery of the endpoint that waits, and none of another one', async () => {
+  test('retry all retries every waiting delivery of the endpoint, and none of another endpoint', async () => {
     const { id } = await create()
     const { id: other } = await create()
     const events = [await recordEvent(), await recordEvent(), await recordEvent()]

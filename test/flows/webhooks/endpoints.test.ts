@@ -10,7 +10,7 @@ import { until } from '../../until.ts'
 import { type Consumer, type HarnessSettings, WebhookHarness } from './harness.ts'
 
 const HOUR_MS = 3_600_000
-/** Between two events: ten endpoints are then a load that the machine bears, and what is measured is who waits for whom. */
+/** The pause between two events. The machine can then serve ten endpoints, and a late event has waited for another endpoint. */
 const EVERY_MS = 100
 const HANGS_FOR_MS = 5_000
 
@@ -77,7 +77,7 @@ describe.each(STORES)('endpoints on %s', kind => {
     expect(alive.requests).toHaveLength(3)
   })
 
-  test('a paused one gets nothing and collects; resumed, also after a restart, it gets all of it in order', async () => {
+  test('a paused one gets nothing; once resumed, even after a restart, it gets all events in order', async () => {
     await using harness = await openHarness()
     await using alive = await createReceiver()
     await using paused = await createReceiver()
@@ -98,7 +98,7 @@ describe.each(STORES)('endpoints on %s', kind => {
     expect(idsAt(paused).toSorted()).toEqual(ids.toSorted())
   })
 
-  test('what a deleted one was to receive runs to its end, and nothing later goes to it', async () => {
+  test('the deliveries of a deleted one are completed, and no later event goes to it', async () => {
     await using harness = await openHarness({ retryDelaysMs: [50, 50, 50] })
     await using alive = await createReceiver()
     await using deleted = await createReceiver()
@@ -116,7 +116,7 @@ describe.each(STORES)('endpoints on %s', kind => {
     expect(idsAt(deleted)).toEqual([kept, kept, kept])
   })
 
-  test('a retry on request carries the number that is due next; if it fails, the schedule stays as it was', async () => {
+  test('a retry on request carries the number that is due next; if it fails, the schedule is unchanged', async () => {
     await using harness = await openHarness({ retryDelaysMs: [HOUR_MS] })
     await using receiver = await createReceiver()
     receiver.answerWith({ kind: 'status', status: 500 })
@@ -140,7 +140,7 @@ describe.each(STORES)('endpoints on %s', kind => {
     expect(receiver.requests.map(({ headers }) => headers['x-service-attempt'])).toEqual(['1', '2', '2'])
   })
 
-  test('retry all empties a backlog through the slots in the order of the events, also if the node was killed meanwhile', async () => {
+  test('retry all posts a backlog through the slots in the order of the events, even if the node is killed meanwhile', async () => {
     await using harness = await openHarness({ retryDelaysMs: [HOUR_MS] })
     await using receiver = await createReceiver()
     receiver.answerWith({ kind: 'status', status: 500 })
@@ -219,7 +219,7 @@ describe.each(STORES)('endpoints on %s', kind => {
       return tookMs
     }
     const tookMs: Record<'alone' | 'beside', number[]> = { alone: [], beside: [] }
-    // In turns, so that both are measured under the same load of the machine. While the nine are paused, nothing of them runs.
+    // Alternately, so that both are measured under the same load of the machine. Paused endpoints do nothing.
     for (let round = 0; round < 3; round += 1) {
       for (const active of [false, true]) {
         for (const { id } of dead) await harness.store.endpoints.change(beside.id, id, { active })

@@ -7,8 +7,8 @@ import type { LogLine } from '../../service.ts'
 import { until } from '../../until.ts'
 
 /**
- * A busy instance has all the work that it can do, and another one shares its thread. Measured is how much of that work is done
- * while a text or an incoming message is under way, because the time depends on the machine. Without turns, all of it would be.
+ * A busy instance has as much work as it can do, and another one shares its thread. The tests measure how much of that work is
+ * done while a text or an incoming message is on its way, because the time depends on the machine. Without turns, it would be all.
  */
 
 const CONTACT = '5511987650001'

@@ -135,7 +135,7 @@ describe.concurrent('WhatsApp refuses a message with 463', () => {
     const { reason, restriction } = await restricted()
     expect(reason).toMatch(/new contacts for now \(Pombal tries again at .* UTC\)/)
     expect(restriction).toMatchObject({ until: restriction!.since + ASSUMED_RESTRICTION_MS, reportedByWhatsapp: false })
-    // That there is no such lock does not make the refusal undone.
+    // WhatsApp's report that there is no restriction does not end the assumed one.
     await restrict({ seconds: null })
     const { id: waiting } = await harness.accept(id, ANOTHER, 'later')
     const { id: past } = await harness.accept(id, KNOWN, 'now')

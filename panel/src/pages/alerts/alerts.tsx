@@ -30,7 +30,7 @@ export function Alerts() {
   )
 }
 
-/** What is wrong now, and what was. */
+/** The current problems, and the past ones. */
 function Problems() {
   const words = useWords()
   const { data, error, refetch } = useQuery(alertsQuery)

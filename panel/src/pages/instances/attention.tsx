@@ -18,7 +18,7 @@ const FIRST_SHOWN = 4
 const UPDATE_EVERY_MS = 5_000
 const GIB = 1024 ** 3
 
-/** What a person should look at, with the remedy. Nothing if all is well, or if that is not known. */
+/** What needs attention, with the remedy. Renders nothing if all is well or the state is unknown. */
 export function AttentionList() {
   const { attention: words } = useWords()
   const { data } = useQuery(attentionQuery)

@@ -234,7 +234,7 @@ function Filters({ search, change }: FiltersProps) {
   )
 }
 
-/** The moment in UTC, so that a link means the same everywhere. Undefined for what is no time. */
+/** The moment in UTC, so that a link means the same everywhere. Undefined if the text is not a valid time. */
 function toIso(text: string | undefined): string | undefined {
   const at = text ? new Date(text) : null
   return at && !Number.isNaN(at.getTime()) ? at.toISOString() : undefined

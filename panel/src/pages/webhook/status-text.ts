@@ -1,6 +1,6 @@
 import type { Words } from '../../i18n/en.ts'
 
-/** What a status that is no success means, and what to do. Undefined for a success and without a status. */
+/** The meaning of an unsuccessful status, and what to do. Undefined for a success or without a status. */
 export function statusText(status: number | null, { tools: { statuses } }: Words): string | undefined {
   if (status === null || (status >= 200 && status < 300)) return undefined
   if (status < 400) return statuses.redirect

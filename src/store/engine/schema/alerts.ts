@@ -26,7 +26,7 @@ export interface AlertsTable {
   ended_at: number | null
 }
 
-/** What a target has not been told yet. */
+/** A message that still has to be sent to a target. */
 export interface AlertNoticesTable {
   target_id: string
   alert_id: string

@@ -11,7 +11,7 @@ export interface PhoneOrdersTable {
 
 /** Counts of wrong admin keys and passwords by the caller's network, the name that was tried, or the browser. */
 export interface WrongKeysTable {
-  /** What is counted: a network, or a name or browser after a word. */
+  /** The key of a limit: a network, or a name, browser or account after a word such as `name` or `device`. */
   address: string
   /** On the database's clock. */
   ends_at: number

@@ -23,7 +23,7 @@ export interface EventsTable {
   body: string
 }
 
-/** An event of a kind that every webhook receives. Others are posted where subscribed, so a missing delivery is no failure. */
+/** A kind that every webhook receives. Other kinds are posted only to subscribers, so a missing delivery is not a failure. */
 export const IS_POSTED_BY_DEFAULT = sql<boolean>`events.kind in (${sql.join(DEFAULT_EVENTS.map(kind => sql.lit(kind)))})`
 
 /** What the feed of an instance's events has to remember of erased ones. */

@@ -16,16 +16,19 @@ export interface MediaTable {
   gone_reason: GoneReason | null
 }
 
-/** One row per file in the storage, from before its first byte until after its last. */
+/** One row per file in the storage. It is created before the first byte is written and deleted after the bytes are removed. */
 export interface MediaFilesTable {
   instance_id: string
   id: string
   state: MediaFileState
   /** Encrypted under the instance's key. */
   sealed_key: Uint8Array
-  /** What it counts for the quota. While it is written: what it may become, if known. */
+  /** Bytes that count towards the quota. While the file is written: its declared size, if known. */
   size: number
-  /** On the database's clock. When a file that is still `writing` is given up, or when to try to remove it. Null: `stored`. */
+  /**
+   * On the database's clock. `writing`: when the upload is given up unless it is extended. `removing`: when to try to remove the
+   * file. Null: `stored`.
+   */
   due_at: number | null
 }
 

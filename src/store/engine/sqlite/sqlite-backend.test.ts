@@ -35,7 +35,7 @@ describe('the SQLite backend', () => {
     const syncs: number[] = []
     const synced = Promise.withResolvers<void>()
     syncFile = async descriptor => {
-      // A commit that did not wait would be resolved before a thread of libuv has synced the file.
+      // The real sync takes long enough that a commit that does not wait for it would resolve first.
       await promisify(fdatasync)(descriptor)
       syncs.push(fstatSync(descriptor).ino)
       await synced.promise

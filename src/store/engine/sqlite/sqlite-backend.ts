@@ -18,11 +18,11 @@ import { LogCheckpoints } from './log-checkpoints.ts'
  */
 const PAGE_BYTES = 2_048
 /**
- * The size of the log at which a checkpoint writes it back into the database. A large log writes back a page that changes
- * often only once: with a quarter of this size, accepting took a fifth longer.
+ * The size of the log at which a checkpoint writes it back into the database. With a large log, a page that changes
+ * often is written back only once: with a quarter of this size, accepting took a fifth longer.
  */
 const LOG_BYTES = 64 * 1024 * 1024
-/** If a log has this many times its usual size, its checkpoints fail, or another process reads an old state. SQLite then tries. */
+/** If the log is this many times larger, checkpoints fail or another process reads an old state. SQLite then tries too. */
 const AUTOMATIC_AT = 4
 /** The page cache of each connection. Other pages are in the operating system's file cache. */
 const CACHE_KIB = 16_384

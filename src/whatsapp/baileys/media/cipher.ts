@@ -54,7 +54,7 @@ export function encryptedSize(size: number): number {
   return (Math.floor(size / BLOCK_BYTES) + 1) * BLOCK_BYTES + MAC_BYTES
 }
 
-/** Reads the whole file: WhatsApp wants to know the hash of the encrypted file before its first byte. */
+/** Reads the whole file, because WhatsApp requires the hash of the encrypted file before its first byte. */
 export async function hashForWhatsapp(
   mediaKey: Uint8Array,
   form: MediaForm,
@@ -65,7 +65,7 @@ export async function hashForWhatsapp(
   return hash.digest()
 }
 
-/** @throws AlteredFile after the last byte: the bytes must then be thrown away */
+/** @throws AlteredFile after the last byte: discard the bytes then */
 export async function* decryptFromWhatsapp(
   mediaKey: Uint8Array,
   form: MediaForm,
@@ -76,7 +76,7 @@ export async function* decryptFromWhatsapp(
   const decipher = createDecipheriv('aes-256-cbc', cipherKey, iv)
   const mac = createHmac('sha256', macKey).update(iv)
   const [plainHash, sealedHash] = [createHash('sha256'), createHash('sha256')]
-  // The last bytes are not a part of the ciphertext, and nobody knows which ones are the last.
+  // The file ends with the authentication code, which is not ciphertext. Its bytes are recognised only at the end.
   let held = Buffer.alloc(0)
   for await (const part of sealed) {
     sealedHash.update(part)
@@ -91,7 +91,8 @@ export async function* decryptFromWhatsapp(
   const isIntact = equal(held, mac.digest().subarray(0, MAC_BYTES)) && equal(sealedHash.digest(), expected.encSha256)
   if (!isIntact) throw new AlteredFile('The encrypted file was altered.')
   const last = decipher.final()
-  if (!equal(plainHash.update(last).digest(), expected.sha256)) throw new AlteredFile('The file is another one.')
+  if (!equal(plainHash.update(last).digest(), expected.sha256))
+    throw new AlteredFile('The decrypted file does not have the stated hash.')
   yield last
 }
 

@@ -5,10 +5,10 @@ import { isLoopback } from '../addresses.ts'
 import { encryptedSize, encryptForWhatsapp } from './cipher.ts'
 
 const ORIGIN = 'https://web.whatsapp.com'
-/** Without a byte in either direction. */
+/** The longest time without a byte in either direction. */
 const SILENCE_MS = 30_000
 const MAX_ANSWER_BYTES = 65_536
-/** By the media host's status: another attempt would end the same. */
+/** Statuses of a media host for which another attempt would fail in the same way. */
 const FINAL: Partial<Record<number, UploadFailed['failure']>> = { 413: 'media_too_large', 415: 'media_unsupported' }
 /** Baileys `MEDIA_PATH_MAP`. */
 const PATHS: Readonly<Record<MediaForm, string>> = {
@@ -28,7 +28,7 @@ export interface MediaConnection {
   auth: string
 }
 
-/** Where a file is that was uploaded. */
+/** Where an uploaded file is. */
 export interface UploadedFile {
   url: string
   directPath: string
@@ -59,7 +59,7 @@ export interface FileToUpload {
 export interface UploadOptions {
   /** `renew`: the known authorization has expired. */
   connect(renew: boolean): Promise<MediaConnection>
-  /** Of a simulated network: only hosts on loopback, whose certificates are not verified. Otherwise only WhatsApp's own. */
+  /** True: only hosts on loopback are used, and their certificates are not verified. False: only WhatsApp's own hosts. */
   simulated: boolean
   signal: AbortSignal
 }
@@ -135,7 +135,7 @@ async function post(
       response.once('error', reject)
     })
   })
-  // An answer may come before all is sent.
+  // The host may answer before the whole file is sent.
   const written = pipeline(encryptForWhatsapp(mediaKey, form, await open()), sent)
   written.catch(() => undefined)
   const { status, text } = await answered
@@ -147,7 +147,7 @@ async function post(
   return parseAnswer(text) ?? 'The media host did not say where the file is.'
 }
 
-/** Another host, or the next attempt, may take the file. @throws what is final */
+/** The reason as text, if another host or a later attempt may accept the file. @throws errors that are final */
 function asReason(error: unknown): string {
   if (error instanceof UploadFailed || error instanceof FileUnavailable) throw error
   return String(error)

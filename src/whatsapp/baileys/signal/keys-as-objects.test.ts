@@ -24,7 +24,7 @@ test('keys given as bytes become key objects; other arguments are unchanged', ()
   expect((got[0]![1] as KeyObject).export()).toEqual(KEY)
 })
 
-test('the patch is applied once and changes no result, also for functions imported by name', () => {
+test('the patch is applied once and changes no result, even for functions imported by name', () => {
   const before = createHmac('sha256', KEY).update(TEXT).digest('hex')
   const original = crypto.createHmac
   passKeysAsObjects()

@@ -28,7 +28,7 @@ test('a contact can cause a burst of requests, then one per interval', () => {
   expect([1, 2, 3, 4].map(() => ask(contact))).toEqual([true, true, true, false])
 })
 
-test('contacts do not consume the requests of others, also in a group', () => {
+test('contacts do not consume the requests of others, not even in a group', () => {
   const { ask } = open()
   const group = '120363000000000777@g.us'
   for (let n = 0; n < 10; n++) ask(group, '1@lid')

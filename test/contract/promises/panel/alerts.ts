@@ -72,7 +72,7 @@ export function alertsContract(createHarness: CreateHarness): void {
       expect((await store.alerts.claimNotices())?.notices).toHaveLength(1)
     })
 
-    test('a problem that goes before it begins leaves nothing', async () => {
+    test('a problem that ends before its delay is over leaves nothing', async () => {
       await store.alerts.apply(noticed(), 10)
       const [alert] = await open()
       expect(await store.alerts.apply({ ...NONE, ended: [alert!.id] }, 20)).toEqual({ began: 0, ended: 0 })
@@ -119,7 +119,7 @@ export function alertsContract(createHarness: CreateHarness): void {
       expect(await store.alerts.findTarget('tgt_unknown')).toBeNull()
     })
 
-    test('there are at most so many targets', async () => {
+    test('targets beyond the limit are refused', async () => {
       for (let count = 0; count < MAX_ALERT_TARGETS; count += 1) await store.alerts.createTarget(NTFY, count)
       expect(await store.alerts.createTarget(NTFY, 99)).toBeNull()
     })
@@ -151,7 +151,7 @@ export function alertsContract(createHarness: CreateHarness): void {
       expect((await store.alerts.claimNotices())?.notices).toMatchObject([{ alert: { id }, isEnd: false }])
     })
 
-    test('a failed attempt is repeated after its pause, with what came meanwhile', async () => {
+    test('a failed attempt is repeated after its pause, together with notices that arrived meanwhile', async () => {
       await store.alerts.createTarget(NTFY, 0)
       await begin()
       await store.alerts.recordFailed((await store.alerts.claimNotices())!, 'Answered 500.', MINUTE_MS)
@@ -167,7 +167,7 @@ export function alertsContract(createHarness: CreateHarness): void {
       expect(await store.alerts.listTargets()).toMatchObject([{ failures: 0, lastError: null }])
     })
 
-    test('a target is not told of the end of a problem that began before it existed', async () => {
+    test('a target gets no notice of the end of a problem that began before it existed', async () => {
       const id = await begin()
       await store.alerts.createTarget(NTFY, Date.now() + MINUTE_MS)
       await store.alerts.apply({ ...NONE, ended: [id] }, Date.now())

@@ -118,7 +118,7 @@ const authorization = fc.oneof(
   { weight: 1, arbitrary: fc.oneof(fc.constantFrom('Bearer', 'Basic x', 'Bearer x y'), headerValue) },
 )
 
-/** Requests to every operation of the document: most parts of one as they should be, any of them mutated. */
+/** Requests to every operation of the document: most parts of a request are valid, and any part may be mutated. */
 export function hostileCalls(document: Document, world: World): fc.Arbitrary<HostileCall> {
   const id = fc.oneof(
     { weight: 3, arbitrary: fc.constantFrom(...world.ids) },

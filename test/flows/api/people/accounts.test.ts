@@ -91,7 +91,7 @@ describe('accounts', () => {
     expect((await api.admin('GET', '/accounts')).status).toBe(200)
   })
 
-  test('a person changes the own password with the old one, and is signed out everywhere else', async () => {
+  test('a person changes their own password with the old one, and is signed out everywhere else', async () => {
     const { id, token } = await invite('Changer')
     const here = cookieOf(await accept(token))
     const elsewhere = cookieOf(await signIn('changer', PASSWORD))

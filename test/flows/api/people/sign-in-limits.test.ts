@@ -92,7 +92,7 @@ test('the networks of one IPv6 site share a limit', async () => {
   expect(await guess('2001:db8:2::1', 51)).toBe(401)
 })
 
-test('whoever knew a former password has no limit of its own any more; the browser that changed it has', async () => {
+test('a new password ends the separate limit of browsers that knew the old one, except the one that changed it', async () => {
   await using service = await start()
   const { cookie: former, session } = await service.create('Ana')
   const changed = await service.api.call({

@@ -9,9 +9,9 @@ import { until } from '../../../until.ts'
 import { kindsOfBaileys, malformed, STANZAS } from './hostile-stanzas.ts'
 
 const COUNT = { sqlite: 200, postgres: 60 }
-/** The time from sending to reading a text of the unaffected number, or 20 times what is usual in this run. */
+/** The limit from sending to reading a text of the unaffected number, or 20 times the usual time of this run. */
 const NOTICED_MS = 10_000
-/** Beside a stanza. */
+/** What else happens to a stanza's connection. */
 const FATES = ['nothing', 'nothing', 'error', 'unanswered', 'cut', 'cut late'] as const
 
 test('every kind of stanza that Baileys listens to is among those sent here', () => {

@@ -190,7 +190,7 @@ describe.concurrent('receipts', () => {
     const { harness, id, phone } = world
     const { id: message, whatsappId } = await harness.accept(id, CONTACT, 'x')
     await harness.becomes(id, message, 'read')
-    // A receipt for a later message comes after all of the first one's; and then one of these once more.
+    // The first message's receipt is repeated. The receipts of a later message show that all earlier ones have arrived.
     await harness.network.misbehave({ kind: 'clear' })
     await harness.network.misbehave({ kind: 'receipt', account: phone, contact: CONTACT, id: whatsappId })
     const { id: last } = await harness.accept(id, CONTACT, 'y')
