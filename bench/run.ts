@@ -13,7 +13,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../scripts/command-line.ts'
 import { openDatabases } from './harness/databases.ts'
 import type { Figure, StoreKind } from './harness/figure.ts'
 import { describeMachine, type Machine } from './harness/machine.ts'
@@ -58,17 +58,18 @@ interface Choice {
   out: string
 }
 
+const USAGE =
+  'usage: npm run bench -- [--only SCENARIO]… [--store sqlite|postgres] [--quick | --long] [--seconds N] [--instances N] [--out FILE]'
+
 function readChoice(): Choice {
-  const { values } = parseArgs({
-    options: {
-      only: { type: 'string', multiple: true },
-      store: { type: 'string' },
-      quick: { type: 'boolean', default: false },
-      long: { type: 'boolean', default: false },
-      seconds: { type: 'string' },
-      instances: { type: 'string' },
-      out: { type: 'string', default: join(import.meta.dirname, 'results/latest.local.json') },
-    },
+  const { values } = readOptions(USAGE, {
+    only: { type: 'string', multiple: true },
+    store: { type: 'string' },
+    quick: { type: 'boolean', default: false },
+    long: { type: 'boolean', default: false },
+    seconds: { type: 'string' },
+    instances: { type: 'string' },
+    out: { type: 'string', default: join(import.meta.dirname, 'results/latest.local.json') },
   })
   const scenarios =
     values.only?.map(name => oneOf(SCENARIOS, name, scenario => scenario.name)) ??
@@ -88,14 +89,17 @@ function readChoice(): Choice {
 
 function oneOf<T>(all: readonly T[], name: string, nameOf: (one: T) => string): T {
   const found = all.find(one => nameOf(one) === name)
-  if (found === undefined) throw new Error(`"${name}" is not one of ${all.map(nameOf).join(', ')}.`)
-  return found
+  return found ?? refuse(`"${name}" is not one of ${all.map(nameOf).join(', ')}.`)
 }
 
 function positive(text: string): number {
   const value = Number(text)
-  if (!Number.isInteger(value) || value < 1) throw new Error(`"${text}" is not a positive whole number.`)
-  return value
+  return Number.isInteger(value) && value >= 1 ? value : refuse(`"${text}" is not a positive whole number.`)
+}
+
+function refuse(why: string): never {
+  console.error(`${why}\n${USAGE}`)
+  process.exit(2)
 }
 
 const startedAt = performance.now()

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { parseArgs } from 'node:util'
 import { startPostgres } from '../test/databases/postgres.ts'
+import { readOptions } from './command-line.ts'
 import { startRoundRobin } from './round-robin.ts'
 
 /**
@@ -19,13 +19,16 @@ const RESTART_AFTER_MS = 10_000
 const LISTENS = /listens on http:\/\/[^:]+:(\d+)/
 const SHOWN_FROM_LEVEL = 40
 
-const { values } = parseArgs({
-  options: { nodes: { type: 'string', default: '3' }, port: { type: 'string', default: '8080' } },
+const USAGE = 'usage: npm run cluster -- [--nodes 3] [--port 8080]'
+
+const { values } = readOptions(USAGE, {
+  nodes: { type: 'string', default: '3' },
+  port: { type: 'string', default: '8080' },
 })
 const count = Number(values.nodes)
 const port = Number(values.port)
 if (!Number.isInteger(count) || count < 1 || !Number.isInteger(port) || port < 0 || port > 65_535) {
-  process.stderr.write('npm run cluster -- [--nodes 3] [--port 8080]\n')
+  console.error(USAGE)
   process.exit(2)
 }
 

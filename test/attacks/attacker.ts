@@ -1,18 +1,18 @@
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/command-line.ts'
 import { ATTACKS, type AttackName, startAttack } from './attacks.ts'
 
 /** Runs one attack until the process is killed: `node test/attacks/attacker.ts pipelined-pages --port 3000`. */
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { port: { type: 'string', default: '3000' }, 'metrics-port': { type: 'string', default: '0' } },
-})
+const USAGE = `usage: node test/attacks/attacker.ts NAME [--port 3000] [--metrics-port N]
+LIST_PATH and LIST_KEY: the list that large-lists requests, and the admin key
+NAME: ${Object.keys(ATTACKS).join(', ')}`
+
+const options = { port: { type: 'string', default: '3000' }, 'metrics-port': { type: 'string', default: '0' } } as const
+const { values, positionals } = readOptions(USAGE, options, true)
 const [name = ''] = positionals
 const { LIST_PATH, LIST_KEY } = process.env
 if (!Object.hasOwn(ATTACKS, name)) {
-  console.error(`usage: node test/attacks/attacker.ts NAME [--port 3000] [--metrics-port N]
-LIST_PATH and LIST_KEY: the list that large-lists requests, and the admin key
-NAME: ${Object.keys(ATTACKS).join(', ')}`)
+  console.error(USAGE)
   process.exit(2)
 }
 await startAttack(name as AttackName, {

@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/command-line.ts'
 import { ATTACKS, type AttackName } from './attacks.ts'
 import { AttackHarness } from './harness.ts'
 
@@ -7,10 +7,13 @@ import { AttackHarness } from './harness.ts'
  * `npm run test:attacks -- pipelined-pages slow-sign-ins --seconds 10`.
  */
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { seconds: { type: 'string', default: '8' } },
-})
+const { values, positionals } = readOptions(
+  'usage: npm run test:attacks -- [NAME]… [--seconds 8]',
+  {
+    seconds: { type: 'string', default: '8' },
+  },
+  true,
+)
 const unknown = positionals.filter(name => !Object.hasOwn(ATTACKS, name))
 if (unknown.length > 0) {
   console.error(`There is no attack ${unknown.join(', ')}. There are: ${Object.keys(ATTACKS).join(', ')}`)

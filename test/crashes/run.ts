@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/command-line.ts'
 import type { StoreKind } from '../databases/database.ts'
 import { newSeed } from '../rig/random.ts'
 import { parseStores, runTrials, type Trial } from '../rig/trials.ts'
@@ -29,17 +29,15 @@ interface Settings {
 
 /** Null if an argument is invalid. */
 function readSettings(): Settings | null {
-  const { values } = parseArgs({
-    options: {
-      kills: { type: 'string', default: '100' },
-      'stanza-kills': { type: 'string', default: '200' },
-      seed: { type: 'string', default: String(newSeed()) },
-      store: { type: 'string' },
-      instances: { type: 'string', default: '2' },
-      sandbox: { type: 'boolean', default: false },
-      'reliable-network': { type: 'boolean', default: false },
-      logs: { type: 'string' },
-    },
+  const { values } = readOptions(USAGE, {
+    kills: { type: 'string', default: '100' },
+    'stanza-kills': { type: 'string', default: '200' },
+    seed: { type: 'string', default: String(newSeed()) },
+    store: { type: 'string' },
+    instances: { type: 'string', default: '2' },
+    sandbox: { type: 'boolean', default: false },
+    'reliable-network': { type: 'boolean', default: false },
+    logs: { type: 'string' },
   })
   const stores = parseStores(values.store)
   const numbers = [values.kills, values['stanza-kills'], values.seed, values.instances].map(Number)

@@ -8,24 +8,25 @@
  *   --store KIND    only sqlite or only postgres
  *   --logs FOLDER   a folder for the nodes' logs if a guarantee was broken
  */
-import { inspect, parseArgs } from 'node:util'
+import { inspect } from 'node:util'
+import { readOptions } from '../../scripts/command-line.ts'
 import { startPostgres } from '../databases/postgres.ts'
 import { newSeed } from '../rig/random.ts'
 import type { Fault, FaultContext, FaultReport } from './fault.ts'
 import { FAULTS } from './faults.ts'
 import { type FaultRuns, tableOf } from './table.ts'
 
+const USAGE =
+  'usage: npm run test:faults -- [--runs 1] [--seed N] [--fault TEXT]… [--store sqlite|postgres] [--logs FOLDER]'
 /** Violations printed of each run; the rest is counted. */
 const SHOWN = 10
 
-const { values } = parseArgs({
-  options: {
-    runs: { type: 'string', default: '1' },
-    seed: { type: 'string', default: String(newSeed()) },
-    fault: { type: 'string', multiple: true },
-    store: { type: 'string' },
-    logs: { type: 'string' },
-  },
+const { values } = readOptions(USAGE, {
+  runs: { type: 'string', default: '1' },
+  seed: { type: 'string', default: String(newSeed()) },
+  fault: { type: 'string', multiple: true },
+  store: { type: 'string' },
+  logs: { type: 'string' },
 })
 const faults = FAULTS.filter(
   ({ name, store }) => (values.store ?? store) === store && (values.fault?.some(text => name.includes(text)) ?? true),

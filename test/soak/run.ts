@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/command-line.ts'
 import type { StoreKind } from '../databases/database.ts'
 import { newSeed } from '../rig/random.ts'
 import { parseStores, runTrials, type Trial } from '../rig/trials.ts'
@@ -19,13 +19,11 @@ interface Settings {
 
 /** Null if an argument is invalid. */
 function readSettings(): Settings | null {
-  const { values } = parseArgs({
-    options: {
-      minutes: { type: 'string', default: '5' },
-      instances: { type: 'string', default: '50' },
-      seed: { type: 'string', default: String(newSeed()) },
-      store: { type: 'string' },
-    },
+  const { values } = readOptions(USAGE, {
+    minutes: { type: 'string', default: '5' },
+    instances: { type: 'string', default: '50' },
+    seed: { type: 'string', default: String(newSeed()) },
+    store: { type: 'string' },
   })
   const stores = parseStores(values.store)
   const [durationMs, instances, seed] = [Number(values.minutes) * 60_000, Number(values.instances), Number(values.seed)]

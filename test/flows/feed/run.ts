@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../../scripts/command-line.ts'
 import { newSeed } from '../../rig/random.ts'
 import { parseStores, runTrials, type Trial } from '../../rig/trials.ts'
 import { runFeed } from './kill-run.ts'
@@ -9,13 +9,11 @@ const USAGE = 'usage: npm run test:feed -- [--events 10000] [--kills 12] [--seed
 /** Violations printed; the rest is counted. */
 const SHOWN = 20
 
-const { values } = parseArgs({
-  options: {
-    events: { type: 'string', default: '10000' },
-    kills: { type: 'string', default: '12' },
-    seed: { type: 'string', default: String(newSeed()) },
-    store: { type: 'string' },
-  },
+const { values } = readOptions(USAGE, {
+  events: { type: 'string', default: '10000' },
+  kills: { type: 'string', default: '12' },
+  seed: { type: 'string', default: String(newSeed()) },
+  store: { type: 'string' },
 })
 const stores = parseStores(values.store)
 const [events = 0, kills = 0, seed = 0] = [values.events, values.kills, values.seed].map(Number)
