@@ -197,7 +197,7 @@ export const MODULES: readonly Module[] = [
     modules: ['src/domain', 'src/kit', 'src/webhooks/posting/post.ts', 'src/webhooks/posting/signature.ts', ...STORE],
     packages: ['node:crypto', 'node:fs/promises', 'node:timers/promises', 'nodemailer', 'pino'],
   },
-  // The files of messages: takes them in, keeps them in a folder or a bucket, hands them out and removes them.
+  // The files of messages: receives them, keeps them in a folder or a bucket, returns them and removes them.
   {
     path: 'src/media',
     modules: ['src/domain', 'src/kit', ...STORE],

@@ -7,12 +7,12 @@ const RECONNECT_MS = [500, 1_000, 2_000, 5_000]
 /** How long a secret signs before it is read again. */
 const SECRET_MS = 60_000
 
-/** The listener cannot go on. The message says what to do. */
+/** The listener cannot continue. The message says what to do. */
 export class ListenerStopped extends Error {
   override readonly name = 'ListenerStopped'
 }
 
-/** What to do about an answer that stays the same however often the call is repeated. */
+/** The remedy for an error that a repeated call would get again. */
 const REMEDIES: Readonly<Record<number, string>> = {
   400: 'The service refused the call. Check --after and --event.',
   401: 'The token is unknown or was replaced. Set POMBAL_TOKEN to the current one.',

@@ -5,7 +5,7 @@ export type Scope = (typeof SCOPES)[number]
 /** Keys of one instance, including expired ones. */
 export const MAX_API_KEYS = 50
 
-/** What a person may do, from the most to the least. Operators and viewers may be limited to named instances. */
+/** The roles of people, from the most rights to the fewest. Operators and viewers may be limited to named instances. */
 export const ROLES = ['owner', 'operator', 'viewer'] as const
 export type Role = (typeof ROLES)[number]
 
@@ -15,11 +15,11 @@ export function includesRole(role: Role, needed: Role): boolean {
   return rank >= 0 && rank <= ROLES.indexOf(needed)
 }
 
-/** The instances that one account can be limited to. */
+/** How many instances one account can be limited to. */
 export const MAX_ACCOUNT_INSTANCES = 1_000
 export const MAX_ACCOUNTS = 1_000
 
-/** Names of accounts that are equal for their key are the same. */
+/** Two accounts may not have names with the same key. */
 export function accountNameKey(name: string): string {
   return name.normalize('NFKC').trim().toLowerCase()
 }

@@ -33,7 +33,7 @@ export const ALERT_POST = 'alerts'
 /** A problem must be gone for this long before it counts as solved, so that a number that flaps causes one alert. */
 export const SOLVED_AFTER_MS = 60_000
 
-/** A problem as it is now. */
+/** A current problem. */
 export interface Problem {
   rule: AlertRule
   /** The instance, or the host name of the node whose disk is nearly full. */
@@ -44,7 +44,7 @@ export interface Problem {
   detail: string
 }
 
-/** A problem that is remembered. It is announced once it has lasted for the delay of its rule. */
+/** A stored problem. It is announced once it has lasted for the delay of its rule. */
 export interface Alert extends Problem {
   id: string
   since: number
@@ -56,7 +56,7 @@ export interface Alert extends Problem {
   endedAt: number | null
 }
 
-/** The difference between the remembered problems and those of now. The store applies it in one commit. */
+/** The difference between the stored problems and the current ones. The store applies it in one commit. */
 export interface AlertChanges {
   noticed: (Problem & { since: number; beganAt: number | null })[]
   /** IDs of alerts. */

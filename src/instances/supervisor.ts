@@ -23,7 +23,7 @@ export interface Running {
   readonly isLinking: boolean
   /** The goal of its connection may have changed. */
   onGoalChanged(): void
-  /** Its lease is lost: nothing more leaves, from now on and until `stop` has ended it. */
+  /** Its lease is lost: from now on it sends nothing, and it still has to be stopped. */
   revoke(): void
   /** @param leaseHeld if false, the fence rejects every write @param graceMs after this time, attempts in flight are aborted */
   stop(leaseHeld: boolean, graceMs?: number): Promise<void>
@@ -52,7 +52,7 @@ export interface SupervisorOptions {
   /** Called after each renewal, with the moment at which it began. */
   onRenewed?(startedAt: Moment): void
   logger: Logger
-  /** This machine's. `now` can be set, and `steady` can stand still while the machine is paused. */
+  /** This machine's clocks. `now` can be set, and `steady` can stand still while the machine is paused. */
   clock?: StoreClock
 }
 

@@ -1,9 +1,9 @@
-/** For work that takes about a millisecond each: other work is delayed by at most about this many milliseconds. */
+/** A piece of work takes about a millisecond, so other work is delayed by about this many milliseconds at most. */
 const STARTS_PER_TURN = 4
 
 /**
  * Limits how many pieces of work start in one turn of the event loop. Owners take turns, and the work of one owner starts in
- * its order. A backlog is worked off no slower, and everything else runs between the turns.
+ * its order. A backlog is not processed more slowly, and other work runs between the turns.
  */
 export class EventLoopBudget {
   readonly #startsPerTurn: number

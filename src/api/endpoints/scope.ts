@@ -7,13 +7,13 @@ import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
 import type { ApiContext } from '../context.ts'
 import { isId } from '../input.ts'
 
-/** The same calls exist by token, for its instance, and by admin key, for any. */
+/** The same calls exist twice: with a token, for its own instance, and with the admin key, for any instance. */
 export interface EndpointScope {
   /** The address of the instance's endpoints. */
   path: string
   /** The address of a delivery. */
   deliveryPath: string
-  /** Of its operations: `listEndpoints` or `listInstanceEndpoints`. */
+  /** A part of the names of its operations: `listEndpoints` or `listInstanceEndpoints`. */
   noun: 'Endpoint' | 'InstanceEndpoint'
   deliveryNoun: 'Delivery' | 'InstanceDelivery'
   tags: string[]
@@ -21,7 +21,7 @@ export interface EndpointScope {
   /** The parameters that name the instance in each of the addresses. */
   params: Record<string, TString>
   deliveryParams: Record<string, TString>
-  /** The check of the instance in the path, if it needs none of the store. */
+  /** The check of the instance in the path, if it does not need the store. */
   onRequest: onRequestHookHandler[]
   /** The scope that a key needs. */
   config: { scope?: Scope }

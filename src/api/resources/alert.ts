@@ -93,13 +93,13 @@ export const alertTargetSchema = Type.Object(
     name: Type.String(),
     channel: oneOf(ALERT_CHANNELS),
     address: Type.String({
-      description: 'Where messages go. Of a URL only the host, because the rest may be a secret.',
+      description: 'Where messages go. Only the host of a URL, because the rest may be a secret.',
       examples: ['ntfy.sh'],
     }),
     createdAt: moment('When it was added.'),
     lastSentAt: nullable(moment('When the last message arrived; null if none did.')),
     failures: Type.Integer({
-      description: 'Failed attempts since then. Pombal keeps trying, every half hour at most.',
+      description: 'Failed attempts since then. Pombal keeps trying, with pauses of up to half an hour.',
     }),
     lastError: nullable(Type.String({ description: 'Why the last attempt failed; null if it did not.' })),
   },
@@ -128,7 +128,7 @@ export const createdAlertTargetSchema = Type.Object(
     target: alertTargetSchema,
     secret: nullable(
       Type.String({
-        description: 'Signs the posts to a `webhook`, as those of events. Shown only now. Null elsewhere.',
+        description: 'Signs the posts to a `webhook` like those of events. Shown only now; null for other channels.',
       }),
     ),
   },

@@ -63,12 +63,12 @@ function deliveriesQuery(now: number): RawBuilder<DeliveriesRow> {
       and g.event_id > f.event_id and g.endpoint_id = f.endpoint_id`
   const newestGivenUp = sql`select case when exists (${deliveredLater}) then 0 else 1 end
     from ${givenUpBy(sql`found.instance_id`)} order by f.event_id desc limit 1`
-  // The expression keeps SQLite and PostgreSQL from the index of retries by time, which holds all of a long queue.
+  // `|| ''` keeps both databases from using the index of retries by time, which contains the whole backlog.
   const oldestRetry = sql`select e.created_at from deliveries d
     join events e on e.instance_id = d.instance_id and e.id = d.event_id
     where d.instance_id = l.instance_id and d.readiness || '' = 'retry'
       and d.event_id < ${firstEventId(now - RETRIED_FOR_MS)} order by d.event_id limit 1`
-  // The last question is asked only where it matters, because its answer may take long in a busy instance.
+  // The subquery in `ends_in_failure` runs only where its result matters, because it may take long for a busy instance.
   return sql<DeliveriesRow>`select found.*,
       case when retried_since is null and given_up > 0 then (${newestGivenUp}) else 0 end as ends_in_failure
     from (select l.instance_id, (${oldestRetry}) as retried_since,

@@ -11,7 +11,7 @@ export interface ApiKey {
   createdAt: number
   /** Null: never. */
   expiresAt: number | null
-  /** The latest use that is recorded: at most a minute before the actual one, or that of the last minute before a crash. */
+  /** The last recorded use. It is at most a minute behind, and a crash loses the uses of the last minute. */
   lastUsedAt: number | null
 }
 

@@ -14,7 +14,7 @@ export interface ReportOutcome {
   last: Reported | null
 }
 
-/** Records an event for each change of a connection that users see, in the commit of the change. */
+/** Records an event for each visible change of a connection, in the commit of the change. */
 export class ConnectionReports {
   readonly #statements: Statements
   readonly #recorder: EventRecorder

@@ -42,7 +42,7 @@ export interface Connections {
   /**
    * The owner records changed facts. `since` changes only with `state`. The store sets `lastConnectedAt` while the state is
    * `connected` and when it stops being so. With `ifGoalVersion`, `goal` stays unchanged if a newer goal was requested. A
-   * change that users see is an event in the same commit (`reportOf`).
+   * visible change is an event in the same commit (`reportOf`).
    */
   record(
     lease: Lease,
@@ -64,7 +64,7 @@ export interface Connections {
     now: number,
   ): Promise<void>
   /**
-   * Records the event of a change that needs no other record: the instance is `disconnected` by now.
+   * Records the event of a change that no other write records: the instance has become `disconnected`.
    * @returns whether it is reported as `disconnected`
    */
   report(lease: Lease, now: number): Promise<boolean>

@@ -9,7 +9,7 @@ export interface Moment {
   now: number
 }
 
-/** The last renewal of this node's leases. Its age goes by the clock that moved further since: either may stand still. */
+/** The last renewal of this node's leases. The clock that has advanced further gives its age, because either may stand still. */
 export class Renewal {
   readonly #clock: StoreClock
   #startedAt: Moment | null
@@ -43,7 +43,7 @@ export class Renewal {
     return this.ageMs < VALID_FOR_MS
   }
 
-  /** For a timer: until the renewal is too old, by the clock that nobody sets. */
+  /** Milliseconds until the renewal is too old, on the monotonic clock. For a timer. */
   get validForMs(): number {
     return this.#startedAt === null ? 0 : this.#startedAt.steady + VALID_FOR_MS - this.#clock.steady()
   }

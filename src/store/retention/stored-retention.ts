@@ -51,8 +51,8 @@ export class StoredRetention implements Retention {
 }
 
 /**
- * Idempotency keys expire by the store's clock, look-ups of numbers by the caller's clock. Deleted endpoints go when their
- * deliveries have ended.
+ * Idempotency keys expire by the store's clock, look-ups of numbers by the caller's clock. Deleted endpoints are erased
+ * when their deliveries have ended.
  */
 function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ now: number }, number> {
   // Skips rows that another node is erasing.
@@ -127,7 +127,7 @@ const INCOMING_HAS_NO_OPEN_DELIVERY = sql<boolean>`not exists (select 1 from eve
     join deliveries as d on d.instance_id = of_i.instance_id and d.event_id = of_i.id
     where of_i.instance_id = i.instance_id and of_i.message_id = i.id)`
 
-/** The event `e` reports something else than a message, or its message is erased. */
+/** The event `e` does not report a message, or its message is erased. */
 const HAS_NO_MESSAGE = sql<boolean>`(e.message_id is null or (
   not exists (select 1 from messages as of_e where of_e.instance_id = e.instance_id and of_e.id = e.message_id)
   and not exists (select 1 from incoming_messages as of_e

@@ -9,7 +9,7 @@ export interface ResolvedAddress {
   family: number
 }
 
-/** All addresses of a name; rejects when there are none. */
+/** Resolves with all addresses of a name; rejects if there are none. */
 export type Lookup = (hostname: string) => Promise<readonly ResolvedAddress[]>
 
 interface ResolverOptions {

@@ -55,7 +55,7 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     ...(network.kind === 'simulated' && simulated(network.url)),
     // Shown in the phone's list of linked devices. Pairing codes require a known platform. Constant per account.
     browser: Browsers.macOS('Chrome'),
-    // Our own sends would be emitted as events, which hide receipts that arrive at the same time.
+    // Otherwise our own sends would be emitted as events, which hide receipts that arrive at the same time.
     emitOwnEvents: false,
     // Otherwise the phone shows no notifications.
     markOnlineOnConnect: false,

@@ -7,7 +7,7 @@ const MAX_PER_CHAT = 64
 const MAX_MESSAGES = 2_048
 /** Beyond this many deferred chats, every chat whose first message is later is deferred too. */
 const MAX_DEFERRED = 20_000
-/** At most this many numbers are assigned, to all instances of the database, while one commit is under way. */
+/** While one commit is in progress, at most this many numbers are assigned in the whole database. */
 const OVERLAP = 1_000
 
 /**

@@ -2,7 +2,7 @@ import type { InstanceId } from '../../domain/ids.ts'
 
 /** Deaths that are further apart have nothing to do with each other. */
 const WINDOW_MS = 10 * 60_000
-/** After this many deaths of a thread that it had to itself, an instance is the cause. */
+/** An instance is the cause once this many threads that ran only this instance have died. */
 const DEATHS_ALONE = 3
 /** Threads that die within this time of one another have a common cause, such as a machine without memory. */
 const TOGETHER_MS = 30_000
@@ -15,7 +15,7 @@ interface Suspect {
   deaths: number
   /** When threads died that ran no other instance, while no other thread died. */
   aloneAt: number[]
-  /** Suspects of one group share a thread with nobody else. Null: any thread. */
+  /** The suspects of one group have a thread that runs no other instance. Null: any thread. */
   group: number | null
 }
 
@@ -28,7 +28,7 @@ export class Suspects {
   readonly #now: () => number
   readonly #suspects = new Map<InstanceId, Suspect>()
   #lastGroup = 0
-  /** The last death of any thread, and whose it was. */
+  /** The last death of any thread, and the instances that it ran. */
   #lastDeath: { at: number; of: string } | null = null
 
   constructor(now: () => number = () => performance.now()) {

@@ -42,7 +42,7 @@ export interface WhatsappThreadOptions {
   writeLog(line: string): void
   /** The memory that the thread may use for JavaScript objects, in MiB. */
   heapMib: number
-  /** The leases look too old to the thread. */
+  /** The thread does not know of a recent renewal of the leases. */
   onRenewalNeeded(): void
   onLoaded(): void
   /** Called once, after the thread has ended other than by `close`. @param suspects the instances that may have caused it */

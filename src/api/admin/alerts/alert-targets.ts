@@ -21,7 +21,7 @@ export function createAlertTarget(api: Api, context: ApiContext): void {
     {
       schema: {
         operationId: 'createAlertTarget',
-        summary: 'Add a target for alerts',
+        summary: 'Add an alert target',
         description: 'It receives alerts that begin from now on: one message when a problem begins, one when it ends.',
         tags: ['Alerts'],
         body: newAlertTargetSchema,
@@ -74,7 +74,7 @@ export function listAlertTargets(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'listAlertTargets',
-        summary: 'List the targets of alerts',
+        summary: 'List the alert targets',
         tags: ['Alerts'],
         response: { 200: dataOf(Type.Array(alertTargetSchema), 'Every target, oldest first.') },
       },
@@ -89,7 +89,7 @@ export function deleteAlertTarget(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'deleteAlertTarget',
-        summary: 'Remove a target of alerts',
+        summary: 'Remove an alert target',
         tags: ['Alerts'],
         params: alertTargetParams,
         response: { 204: Type.Null({ description: 'Removed. Messages that it has not received are dropped.' }) },
@@ -115,7 +115,7 @@ export function testAlertTarget(api: Api, { store, alerts }: ApiContext): void {
     {
       schema: {
         operationId: 'testAlertTarget',
-        summary: 'Send a test message to a target of alerts',
+        summary: 'Send a test message to an alert target',
         tags: ['Alerts'],
         params: alertTargetParams,
         response: { 200: dataOf(testSchema, 'The result.') },

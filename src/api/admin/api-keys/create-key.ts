@@ -12,7 +12,7 @@ import { noteForAudit } from '../audit/record-changes.ts'
 import { instanceParams, orNotFound } from '../instances/instance-params.ts'
 import { newToken } from '../secrets.ts'
 
-/** `pmb_` and 6 of the 43 characters: enough to recognize a key, and 220 bits short of guessing it. */
+/** `pmb_` and 6 of the 43 characters: enough to recognize a key. The other 220 bits stay secret. */
 const PREFIX_LENGTH = 10
 
 const bodySchema = Type.Object(

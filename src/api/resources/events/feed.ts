@@ -4,7 +4,9 @@ import { instanceIdSchema } from '../instance.ts'
 import { moment, oneOf } from '../schema-kit.ts'
 import { eventIdSchema, eventKindSchema } from './event.ts'
 
-const cursorSchema = Type.String({ description: 'The place of the event in the feed. Compare it with nothing.' })
+const cursorSchema = Type.String({
+  description: 'The place of the event in the feed. Pass it on unchanged; do not compare or compute with it.',
+})
 
 const feedEventSchema = Type.Object(
   {

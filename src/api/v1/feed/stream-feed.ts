@@ -8,10 +8,10 @@ import { feedQuery } from '../../resources/events/feed.ts'
 import { FeedCursor, parseCursor, toJson } from './feed-cursor.ts'
 import type { FeedReaders } from './feed-readers.ts'
 
-/** What a reader has in memory. The next page is read when this one is in the socket. */
+/** The page that a reader holds in memory. The next one is read when this one is in the socket. */
 const PAGE = { limit: 200, maxBytes: 262_144 }
 const HEARTBEAT_MS = 15_000
-/** A reader that takes nothing for this long is cut off. */
+/** A reader that reads nothing for this long is disconnected. */
 const STUCK_MS = 60_000
 
 const streamSchema = Type.Unsafe<Readable>({

@@ -28,7 +28,7 @@ export interface InstancesTable {
   kind: InstanceKind
   /** SHA-256 of the token; null once the instance is deleted. */
   token_digest: Uint8Array | null
-  /** The URL of the default endpoint, and what else it has. */
+  /** The URL of the default endpoint, and its other settings. */
   webhook_url: string | null
   /** A JSON list of patterns; null: the kinds of the contract. */
   webhook_events: string | null

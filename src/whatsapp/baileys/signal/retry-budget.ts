@@ -38,7 +38,7 @@ export class RetryBudget {
     if (id && sender) this.#senders.set(id, sender)
   }
 
-  /** True if the sender of the message has not used up its share, of which this takes one. */
+  /** Uses up one unit of the budget of the message's sender. False if none is left. */
   take(messageId: string): boolean {
     const { burst, refillMs, now } = this.#options
     const sender = this.#senders.get(messageId) ?? ''
