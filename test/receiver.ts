@@ -72,6 +72,8 @@ export class Receiver {
   readonly requests: ReceivedRequest[] = []
   /** The most requests that were open at once. */
   mostOpen = 0
+  /** The events of the first requests. Tests poll `events`, so each body is parsed once. */
+  readonly #events: ReceivedEvent[] = []
   #open = 0
   #answer: (request: ReceivedRequest) => Answer = () => OK
   readonly #server: Server
@@ -99,7 +101,8 @@ export class Receiver {
   }
 
   get events(): ReceivedEvent[] {
-    return this.requests.map(eventOf)
+    for (const request of this.requests.slice(this.#events.length)) this.#events.push(eventOf(request))
+    return [...this.#events]
   }
 
   /** From now on; a function is asked for every request. Requests that hang go on hanging. */

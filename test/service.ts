@@ -41,6 +41,9 @@ class Boot {
   readonly #child: ChildProcess
   #output = ''
   #log = ''
+  readonly #logLines: LogLine[] = []
+  #parsedUntil = 0
+  #url: string | null = null
   #ended = false
 
   constructor(options: ServiceOptions & { dataDir: string }) {
@@ -86,13 +89,23 @@ class Boot {
     return this.#log
   }
 
+  /** Tests poll it, so each line is parsed once. */
+  get logLines(): readonly LogLine[] {
+    const end = this.#log.lastIndexOf('\n') + 1
+    const lines = this.#log.slice(this.#parsedUntil, end).split('\n')
+    this.#parsedUntil = end
+    for (const line of lines) if (line.startsWith('{') && line.endsWith('}')) this.#logLines.push(JSON.parse(line))
+    return this.#logLines
+  }
+
   get ended(): boolean {
     return this.#ended
   }
 
   /** Null until the banner is out, and again when it has ended. */
   get url(): string | null {
-    return this.#ended ? null : (BANNER_URL.exec(this.#output)?.[1] ?? null)
+    this.#url ??= BANNER_URL.exec(this.#output)?.[1] ?? null
+    return this.#ended ? null : this.#url
   }
 
   get pid(): number | undefined {
@@ -203,10 +216,7 @@ export class Service {
   }
 
   get logLines(): LogLine[] {
-    return this.wholeLog
-      .split('\n')
-      .filter(line => line.startsWith('{') && line.endsWith('}'))
-      .map(line => JSON.parse(line))
+    return this.#boots.flatMap(boot => boot.logLines)
   }
 
   get adminKey(): string {

@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CONDITION_WITHIN_MS } from './deadlines.ts'
 
-const POLL_EVERY_MS = 20
+/** The pause between two polls grows with the wait, because a poll of a slow service slows it further. */
+const SHORTEST_PAUSE_MS = 20
+const LONGEST_PAUSE_MS = 100
+const PAUSE_PER_WAITED_MS = 0.05
 
 /**
  * Polls `look` and resolves with its first value that is neither false, null nor undefined.
@@ -12,11 +15,12 @@ export async function until<T>(
   look: () => Promise<T | false | null | undefined> | T | false | null | undefined,
   withinMs = CONDITION_WITHIN_MS,
 ): Promise<T> {
-  const giveUpAt = performance.now() + withinMs
+  const startedAt = performance.now()
   for (;;) {
     const found = await look()
     if (found !== false && found !== null && found !== undefined) return found
-    if (performance.now() >= giveUpAt) throw new Error(`Waited ${withinMs} ms in vain for ${what}.`)
-    await sleep(POLL_EVERY_MS)
+    const waitedMs = performance.now() - startedAt
+    if (waitedMs >= withinMs) throw new Error(`Waited ${withinMs} ms in vain for ${what}.`)
+    await sleep(Math.min(Math.max(SHORTEST_PAUSE_MS, waitedMs * PAUSE_PER_WAITED_MS), LONGEST_PAUSE_MS))
   }
 }

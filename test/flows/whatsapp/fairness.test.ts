@@ -37,7 +37,6 @@ class Fairness implements AsyncDisposable {
   readonly busy: LinkedNumber
   readonly other: LinkedNumber
   readonly underWay: UnderWay[] = []
-  readonly #events: ReceivedEvent[] = []
 
   private constructor(harness: LinkedHarness, busy: LinkedNumber, other: LinkedNumber) {
     this.harness = harness
@@ -59,11 +58,8 @@ class Fairness implements AsyncDisposable {
     return fairness
   }
 
-  /** The events that the receiver has, each parsed once. */
   events({ id }: LinkedNumber, kind: string): ReceivedEvent[] {
-    const { requests } = this.harness.receiver
-    for (let index = this.#events.length; index < requests.length; index++) this.#events.push(eventOf(requests[index]!))
-    return this.#events.filter(({ instanceId, event }) => instanceId === id && event === kind)
+    return this.harness.receiver.events.filter(({ instanceId, event }) => instanceId === id && event === kind)
   }
 
   sentBy(one: LinkedNumber, count: number): Promise<unknown> {
