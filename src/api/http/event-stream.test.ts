@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { CONDITION_WITHIN_MS } from '../../../test/deadlines.ts'
 import { EventStream } from './event-stream.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
@@ -38,10 +39,10 @@ test('a stream ends once, with the reader or with the server, and leaves no time
   left.onEnd(() => ended.push('left'))
   closed.onEnd(() => ended.push('closed'))
   left.body.destroy()
-  await vi.waitFor(() => expect(ended).toEqual(['left']))
+  await vi.waitFor(() => expect(ended).toEqual(['left']), CONDITION_WITHIN_MS)
   closing.abort()
   closed.body.resume()
-  await vi.waitFor(() => expect(ended).toEqual(['left', 'closed']))
+  await vi.waitFor(() => expect(ended).toEqual(['left', 'closed']), CONDITION_WITHIN_MS)
   expect(left.send('e', 1)).toBe(false)
   left.end()
   expect(vi.getTimerCount()).toBe(0)
@@ -50,7 +51,7 @@ test('a stream ends once, with the reader or with the server, and leaves no time
 test('a stream that is opened while the server closes ends at once', async () => {
   const stream = open(AbortSignal.abort())
   stream.body.resume()
-  await vi.waitFor(() => expect(stream.ended).toBe(true))
+  await vi.waitFor(() => expect(stream.ended).toBe(true), CONDITION_WITHIN_MS)
   expect(stream.send('e', 1)).toBe(false)
 })
 

@@ -1,5 +1,6 @@
 import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { CONDITION_WITHIN_MS } from '../../../test/deadlines.ts'
 import { Batcher } from '../../kit/batcher.ts'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import { LocalHints } from '../../store/hints.ts'
@@ -128,11 +129,14 @@ describe('an acknowledgement', () => {
     sender.attach(link)
     const first = accept()
     const second = accept()
-    await vi.waitFor(() => expect(written).toHaveLength(1))
+    await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
     answer(first.whatsappId)
-    await vi.waitFor(() => expect(written.map(({ whatsappId }) => whatsappId)).toEqual(['3EB01', '3EB02']))
+    await vi.waitFor(
+      () => expect(written.map(({ whatsappId }) => whatsappId)).toEqual(['3EB01', '3EB02']),
+      CONDITION_WITHIN_MS,
+    )
     answer(second.whatsappId)
-    await vi.waitFor(() => expect([first.ended, second.ended]).toEqual(['sent', 'sent']))
+    await vi.waitFor(() => expect([first.ended, second.ended]).toEqual(['sent', 'sent']), CONDITION_WITHIN_MS)
   })
 
   test('that never arrives makes the next link send the same content with the same ID', async () => {
@@ -140,14 +144,14 @@ describe('an acknowledgement', () => {
     sender.start()
     sender.attach(link)
     const message = accept()
-    await vi.waitFor(() => expect(written).toHaveLength(1))
+    await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
     sender.detach()
     close()
     sender.attach({ ...link, closed: new AbortController().signal })
-    await vi.waitFor(() => expect(written).toHaveLength(2))
+    await vi.waitFor(() => expect(written).toHaveLength(2), CONDITION_WITHIN_MS)
     expect(written[1]).toEqual(written[0])
     answer(message.whatsappId)
-    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+    await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
   })
 
   test('delays only its recipient', async () => {
@@ -157,9 +161,9 @@ describe('an acknowledgement', () => {
     sender.attach(link)
     for (let count = 0; count < 300; count += 1) accept()
     const other = accept('5511900000002')
-    await vi.waitFor(() => expect(written).toHaveLength(2))
+    await vi.waitFor(() => expect(written).toHaveLength(2), CONDITION_WITHIN_MS)
     answer(other.whatsappId)
-    await vi.waitFor(() => expect(other.ended).toBe('sent'))
+    await vi.waitFor(() => expect(other.ended).toBe('sent'), CONDITION_WITHIN_MS)
   })
 
   test.each(['acknowledgement', 'receipt'])(
@@ -171,14 +175,17 @@ describe('an acknowledgement', () => {
       sender.attach(link)
       const first = accept()
       const second = accept()
-      await vi.waitFor(() => expect(written).toHaveLength(1))
+      await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
       await vi.advanceTimersByTimeAsync(50)
       if (kind === 'receipt') {
         first.ended = 'delivered'
         sender.noteReceipt([first.whatsappId])
       } else answer(first.whatsappId)
-      await vi.waitFor(() => expect(first.ended).toBeDefined())
-      await vi.waitFor(() => expect(written.map(({ whatsappId }) => whatsappId)).toEqual(['3EB01', '3EB02']))
+      await vi.waitFor(() => expect(first.ended).toBeDefined(), CONDITION_WITHIN_MS)
+      await vi.waitFor(
+        () => expect(written.map(({ whatsappId }) => whatsappId)).toEqual(['3EB01', '3EB02']),
+        CONDITION_WITHIN_MS,
+      )
       answer(second.whatsappId)
     },
   )
@@ -188,9 +195,9 @@ describe('an acknowledgement', () => {
     sender.start()
     sender.attach(link)
     const message = accept()
-    await vi.waitFor(() => expect(written).toHaveLength(1))
+    await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
     sender.noteReceipt([message.whatsappId])
-    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+    await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
   })
 })
 
@@ -200,10 +207,11 @@ describe('a refusal', () => {
     sender.start()
     sender.attach(link)
     const message = accept()
-    await vi.waitFor(() => expect(written).toHaveLength(1))
+    await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
     answer(message.whatsappId, { error })
-    await vi.waitFor(() =>
-      expect(message.ended).toContain(`rejected_by_whatsapp: WhatsApp refused the message (code ${error})`),
+    await vi.waitFor(
+      () => expect(message.ended).toContain(`rejected_by_whatsapp: WhatsApp refused the message (code ${error})`),
+      CONDITION_WITHIN_MS,
     )
     expect(written).toHaveLength(1)
   })
@@ -213,12 +221,12 @@ describe('a refusal', () => {
     sender.start()
     sender.attach(link)
     const message = accept()
-    await vi.waitFor(() => expect(written).toHaveLength(1))
+    await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
     answer(message.whatsappId, { error: 479 })
-    await vi.waitFor(() => expect(written).toHaveLength(2))
+    await vi.waitFor(() => expect(written).toHaveLength(2), CONDITION_WITHIN_MS)
     expect(link.forgetDevices).toHaveBeenCalledWith(ADDRESS)
     answer(message.whatsappId, { error: 479 })
-    await vi.waitFor(() => expect(message.ended).toContain('479'))
+    await vi.waitFor(() => expect(message.ended).toContain('479'), CONDITION_WITHIN_MS)
   })
 })
 
@@ -228,9 +236,9 @@ test('a hash of the recipient’s devices causes one query, however often WhatsA
   sender.attach(link)
   for (const [n, devicesHash] of ['2:a', '2:a', '2:b', undefined].entries()) {
     const message = accept()
-    await vi.waitFor(() => expect(written).toHaveLength(n + 1))
+    await vi.waitFor(() => expect(written).toHaveLength(n + 1), CONDITION_WITHIN_MS)
     answer(message.whatsappId, { devicesHash })
-    await vi.waitFor(() => expect(message.ended).toBeDefined())
+    await vi.waitFor(() => expect(message.ended).toBeDefined(), CONDITION_WITHIN_MS)
   }
   expect(link.forgetDevices).toHaveBeenCalledTimes(2)
 })
@@ -247,7 +255,10 @@ describe('a recipient', () => {
     const known = accept()
     sender.start()
     sender.attach({ ...link, lookUp })
-    await vi.waitFor(() => expect(written.map(({ whatsappId }) => whatsappId)).toEqual([known.whatsappId]), 8_000)
+    await vi.waitFor(
+      () => expect(written.map(({ whatsappId }) => whatsappId)).toEqual([known.whatsappId]),
+      CONDITION_WITHIN_MS,
+    )
     // The link does the same when it closes.
     for (const reject of hung.splice(0)) reject(new Error('closed'))
   })
@@ -260,7 +271,7 @@ describe('a recipient', () => {
     const messages = [accept('5511900000009'), accept('5511900000009')]
     await vi.waitFor(() => {
       for (const message of messages) expect(message.ended).toContain('recipient_not_on_whatsapp')
-    })
+    }, CONDITION_WITHIN_MS)
     expect(link.lookUp).toHaveBeenCalledTimes(1)
     expect(written).toEqual([])
   })
@@ -270,12 +281,12 @@ describe('a recipient', () => {
     sender.start()
     sender.attach(link)
     const message = accept('5511900000009')
-    await vi.waitFor(() => expect(link.lookUp).toHaveBeenCalledTimes(1))
+    await vi.waitFor(() => expect(link.lookUp).toHaveBeenCalledTimes(1), CONDITION_WITHIN_MS)
     link.lookUp.mockResolvedValue({ kind: 'found', address: '551190000009@s.whatsapp.net' })
     sender.attach(link)
-    await vi.waitFor(() => expect(written[0]?.address).toBe('551190000009@s.whatsapp.net'))
+    await vi.waitFor(() => expect(written[0]?.address).toBe('551190000009@s.whatsapp.net'), CONDITION_WITHIN_MS)
     answer(message.whatsappId)
-    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+    await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
   })
 
   test('whose look-up ends after the message’s lifetime still gets it: no message is both failed and sent', async () => {
@@ -285,12 +296,12 @@ describe('a recipient', () => {
     sender.attach({ ...link, lookUp: () => found.promise })
     const message = accept('5511900000009')
     const behind = accept('5511900000009')
-    await vi.waitFor(() => expect(behind.ended).toContain('expired'), { timeout: 20_000 })
+    await vi.waitFor(() => expect(behind.ended).toContain('expired'), CONDITION_WITHIN_MS)
     expect(message.ended).toBeUndefined()
     found.resolve({ kind: 'found', address: '5511900000009@s.whatsapp.net' })
-    await vi.waitFor(() => expect(written).toHaveLength(1))
+    await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
     answer(message.whatsappId)
-    await vi.waitFor(() => expect(message.ended).toBe('sent'))
+    await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
   })
 
   test('that is a group of which we are not a member fails the message', async () => {
@@ -298,7 +309,7 @@ describe('a recipient', () => {
     sender.start()
     sender.attach(link)
     const message = accept('120363000000000001@g.us')
-    await vi.waitFor(() => expect(message.ended).toContain('not_a_group_member'))
+    await vi.waitFor(() => expect(message.ended).toContain('not_a_group_member'), CONDITION_WITHIN_MS)
   })
 })
 
@@ -313,7 +324,7 @@ describe('age', () => {
     await vi.waitFor(() => {
       expect(never.ended).toContain('expired')
       expect(maybe.ended).toContain('unconfirmed')
-    })
+    }, CONDITION_WITHIN_MS)
     expect(young.ended).toBeUndefined()
   })
 })
@@ -327,11 +338,11 @@ test('a message is written only after it is recorded as prepared, with the conte
   sender.attach(link)
   message.prepared = { address: ADDRESS, content: Buffer.from('0a0166', 'hex') }
   expect(read.prepared).toBeNull()
-  await vi.waitFor(() => expect(link.write).toHaveBeenCalled())
+  await vi.waitFor(() => expect(link.write).toHaveBeenCalled(), CONDITION_WITHIN_MS)
   sender.attach(link)
-  await vi.waitFor(() => expect(written.map(({ content }) => content)).toEqual(['0a0166']))
+  await vi.waitFor(() => expect(written.map(({ content }) => content)).toEqual(['0a0166']), CONDITION_WITHIN_MS)
   answer(message.whatsappId)
-  await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
 })
 
 test('a failed write is retried and causes no unhandled rejection', async () => {
@@ -340,10 +351,10 @@ test('a failed write is retried and causes no unhandled rejection', async () => 
   sender.start()
   sender.attach(link)
   const message = accept()
-  await vi.waitFor(() => expect(link.write).toHaveBeenCalledTimes(1))
+  await vi.waitFor(() => expect(link.write).toHaveBeenCalledTimes(1), CONDITION_WITHIN_MS)
   sender.attach(link)
-  await vi.waitFor(() => expect(written).toHaveLength(1))
+  await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
   answer(message.whatsappId)
-  await vi.waitFor(() => expect(message.ended).toBe('sent'))
+  await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
   expect(failed).not.toHaveBeenCalled()
 })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { RequestListener, Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterEach, expect, test, vi } from 'vitest'
+import { CONDITION_WITHIN_MS } from '../../../../test/deadlines.ts'
 import { createOneAtATimeServer } from './one-request-per-connection.ts'
 
 const sockets: Socket[] = []
@@ -35,7 +36,7 @@ test('hundreds of requests of unknown callers at once hardly delay a known calle
   })
   const strangers = Array.from({ length: 300 }, open)
   const known = open()
-  await vi.waitUntil(() => accepted === 301)
+  await vi.waitUntil(() => accepted === 301, CONDITION_WITHIN_MS)
 
   for (const [n, socket] of strangers.entries()) socket.write(`GET /${n} HTTP/1.1\r\nHost: x\r\n\r\n`)
   known.write('GET /known HTTP/1.1\r\nHost: x\r\n\r\n')

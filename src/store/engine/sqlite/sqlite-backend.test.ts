@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { CONDITION_WITHIN_MS } from '../../../../test/deadlines.ts'
 import type { Session } from '../backend.ts'
 import { Statements } from '../statement.ts'
 import { openSqlite, SqliteBackend, type SyncFile } from './sqlite-backend.ts'
@@ -47,7 +48,7 @@ describe('the SQLite backend', () => {
     const committed = tx.commit().then(() => {
       resolved = true
     })
-    await vi.waitFor(() => expect(syncs).toEqual([statSync(join(folder, 'pombal.db-wal')).ino]))
+    await vi.waitFor(() => expect(syncs).toEqual([statSync(join(folder, 'pombal.db-wal')).ino]), CONDITION_WITHIN_MS)
     expect(resolved).toBe(false)
     // Readers see it already. They can wait, too.
     expect(await run(backend.reader, 'select * from t')).toEqual([])
@@ -157,7 +158,7 @@ describe('the SQLite backend', () => {
       begun = true
       return tx
     })
-    await vi.waitFor(() => expect(attempts.mock.calls.length).toBeGreaterThan(5))
+    await vi.waitFor(() => expect(attempts.mock.calls.length).toBeGreaterThan(5), CONDITION_WITHIN_MS)
     attempts.mockRestore()
     loop.disable()
     expect(begun).toBe(false)
