@@ -1,6 +1,6 @@
 import type { FastifySchemaCompiler } from 'fastify'
 import type { TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 import { Refusal, type RefusalDetail } from '../../domain/refusal.ts'
 
 /** Limits the details, whatever was sent. */
@@ -20,8 +20,9 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
     const unknown = httpPart === 'querystring' ? findUnknown(schema, input) : undefined
     if (unknown !== undefined) return { error: refuseUnknown(schema, unknown) }
     const value = httpPart === 'querystring' ? readIntegers(schema, input) : (input ?? {})
-    if (!validator.Check(value)) return { error: createRefusal(httpPart ?? 'request', validator.Errors(value)) }
-    return value === input ? true : { value }
+    if (validator.Check(value)) return value === input ? true : { value }
+    const [, problems] = validator.Errors(value)
+    return { error: createRefusal(httpPart ?? 'request', problems) }
   }
 }
 
