@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { TEST_WITHIN_MS } from './test/deadlines.ts'
+import { LongestFirst } from './test/longest-first.ts'
 
 export default defineConfig({
   test: {
@@ -12,6 +13,7 @@ export default defineConfig({
     testTimeout: TEST_WITHIN_MS,
     // vitest would use one worker on two cores. The tests mostly wait, for retries and restarts.
     maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     hookTimeout: TEST_WITHIN_MS,
   },
 })
