@@ -5,8 +5,8 @@ import { newSeed } from '../rig/random.ts'
 import { type KillRunOptions, runKills } from './kill-run.ts'
 
 /** The kills on each store. `npm run test:crash` does more. */
-const KILLS = 25
-const SANDBOX_KILLS = 8
+const KILLS = 12
+const SANDBOX_KILLS = 5
 
 async function expectAllHeld(store: StoreKind, options: Pick<KillRunOptions, 'kills' | 'instances' | 'sandbox'>) {
   const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
