@@ -37,7 +37,7 @@ export const REFUSALS = {
     'Events after this cursor were erased, or it belongs to another feed: begin without a cursor, and skip events that you have handled.',
   ],
   idempotency_key_reused: [422, 'This X-Idempotency-Key was used with another body: use a new key for each message.'],
-  webhook_not_configured: [409, 'The instance has no webhook URL: set one first.'],
+  webhook_not_configured: [409, 'No endpoint receives events of this kind: set a webhook URL, or change a filter.'],
   media_unsupported: [422, 'WhatsApp does not show a file of this type in this form: send it as a document.'],
   media_in_use: [409, 'A queued message contains the file: wait until it is sent or has failed.'],
   media_not_configured: [409, 'This service stores no files: set MEDIA_URL.'],
