@@ -1,5 +1,5 @@
 // Re-encrypts everything under a new master key while the service is stopped. docs/security.md describes when and how.
-import { BadSettings, parseMasterKey, readSettings, type Settings } from '../src/config.ts'
+import { BadSettings, MASTER_KEY_FORMAT, parseMasterKey, readSettings, type Settings } from '../src/config.ts'
 import { openMasterKeyFiles } from '../src/keys.ts'
 import { rotateMasterKey } from '../src/store/encryption/key-rotation.ts'
 import { StoreUnavailable, StoreUnusable } from '../src/store/errors.ts'
@@ -40,9 +40,7 @@ function keysOf({ masterKey, dataDir }: Settings): Keys {
 function keysFromEnvironment(current: Uint8Array, given: string | undefined): Keys {
   const next = given === undefined ? undefined : parseMasterKey(given)
   if (next === undefined)
-    throw new BadSettings([
-      'NEW_MASTER_KEY must be the base64 of 32 bytes (openssl rand -base64 32): the key that replaces MASTER_KEY.',
-    ])
+    throw new BadSettings([`NEW_MASTER_KEY must be the key that replaces MASTER_KEY: ${MASTER_KEY_FORMAT}.`])
   if (next.equals(current)) throw new BadSettings(['NEW_MASTER_KEY is the same as MASTER_KEY.'])
   return {
     current,

@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { MAX_RETRIES, MAX_RETRY_DELAY_MS, RETRY_DELAYS_MS } from './domain/events/delivery.ts'
 import type { MediaPlace } from './domain/media.ts'
+import { Environment } from './environment.ts'
 
 const MASTER_KEY_BYTES = 32
 const MIN_ADMIN_KEY_LENGTH = 32
@@ -10,6 +11,8 @@ const MIN_ADMIN_KEY_LENGTH = 32
 const MAX_ADMIN_KEY_LENGTH = 1_024
 /** The required format of an admin key. */
 export const ADMIN_KEY_FORMAT = `${MIN_ADMIN_KEY_LENGTH} to ${MAX_ADMIN_KEY_LENGTH} visible ASCII characters`
+/** The required format of a master key. */
+export const MASTER_KEY_FORMAT = '32 bytes as base64 (openssl rand -base64 32) or as 64 hex digits'
 /** The largest part of a version that WhatsApp's handshake can carry. */
 const MAX_UINT32 = 2 ** 32 - 1
 /** A stop takes at most 10 s, including work in flight. */
@@ -71,6 +74,8 @@ export interface Settings {
   /** The mail server for alerts; null: none are sent by e-mail. */
   mail: { url: string; from: string } | null
   sandbox: boolean
+  /** A sentence for each variable whose name is almost that of a setting. */
+  misspelled: readonly string[]
 }
 
 /** Lists every invalid setting with its name and the expected value. */
@@ -90,13 +95,18 @@ type ReadSetting = <T>(name: string, fallback: T, expected: string, parse: (text
 /** @throws BadSettings with all problems at once */
 export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const problems: string[] = []
+  const environment = new Environment(env)
 
   const read: ReadSetting = (name, fallback, expected, parse) => {
-    const text = env[name]?.trim()
-    if (!text) return fallback
-    const value = parse(text)
-    if (value !== undefined) return value
-    problems.push(`${name} must be ${expected}.`)
+    try {
+      const text = environment.get(name)
+      if (text === null) return fallback
+      const value = parse(text)
+      if (value !== undefined) return value
+      problems.push(`${name} must be ${expected}.`)
+    } catch (error) {
+      problems.push((error as Error).message)
+    }
     return fallback
   }
 
@@ -107,9 +117,10 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const publicUrl = read('PUBLIC_URL', null, 'an absolute http or https URL', parseHttpUrl)
   const databaseUrl = read('DATABASE_URL', null, 'a postgres:// URL', parsePostgresUrl)
   const adminKey = read('ADMIN_KEY', null, ADMIN_KEY_FORMAT, parseAdminKey)
-  const masterKey = read('MASTER_KEY', null, 'the base64 of 32 bytes (openssl rand -base64 32)', parseMasterKey)
-  for (const name of ['ADMIN_KEY', 'MASTER_KEY'])
-    if (databaseUrl && !env[name]?.trim()) problems.push(`${name} is required with DATABASE_URL: nodes must share it.`)
+  const masterKey = read('MASTER_KEY', null, MASTER_KEY_FORMAT, parseMasterKey)
+  for (const [name, key] of Object.entries({ ADMIN_KEY: adminKey, MASTER_KEY: masterKey }))
+    if (databaseUrl && key === null && !problems.some(problem => problem.startsWith(name)))
+      problems.push(`${name} is required with DATABASE_URL: nodes must share it.`)
 
   const settings: Settings = {
     version: packageVersion(),
@@ -164,6 +175,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     media: readMedia(read),
     mail: readMail(read, problems),
     sandbox: read('SANDBOX', !production, '"on" or "off"', parseOnOff),
+    misspelled: environment.findMisspelled(),
   }
   if (problems.length > 0) throw new BadSettings(problems)
   return settings
@@ -263,8 +275,9 @@ export function parseAdminKey(text: string): string | undefined {
   return isLong && /^[\x21-\x7e]+$/.test(text) ? text : undefined
 }
 
-/** @returns the key's 32 bytes, or undefined if `text` is not their base64 */
+/** @returns the key's 32 bytes, or undefined if `text` is not their base64 or hex digits */
 export function parseMasterKey(text: string): Buffer | undefined {
+  if (/^[0-9a-f]{64}$/i.test(text)) return Buffer.from(text, 'hex')
   const key = Buffer.from(text, 'base64')
   return key.length === MASTER_KEY_BYTES && key.toString('base64') === text ? key : undefined
 }

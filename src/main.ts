@@ -48,6 +48,7 @@ function greet(app: App, settings: Settings): void {
       `  Admin key  ${app.adminKeyPlace}`,
       `  API        ${app.url}/docs`,
       ...(app.metricsUrl ? [`  Metrics    ${app.metricsUrl}`] : []),
+      ...settings.misspelled.map(sentence => `  Warning    ${sentence}`),
       '',
       '  Next: open the panel and sign in with the admin key. Or create an instance from here:',
       '',
@@ -113,4 +114,5 @@ try {
 // Now, because a killed process writes nothing when it ends.
 flushCompileCache()
 logger.info({ version: settings.version, url: app.url }, 'app.started')
+for (const sentence of settings.misspelled) logger.warn({ reason: sentence }, 'app.setting_misspelled')
 greet(app, settings)

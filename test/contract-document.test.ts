@@ -105,7 +105,7 @@ function settingNames(): string[] {
   const environment = new Proxy<NodeJS.ProcessEnv>({}, { get: (_, name) => void names.add(String(name)) })
   readSettings(environment)
   names.delete('NODE_ENV')
-  return [...names]
+  return [...names].filter(name => !name.endsWith('_FILE'))
 }
 
 const checkSettings: Check = text => {

@@ -67,7 +67,12 @@ export const MODULES: readonly Module[] = [
     modules: ['src/config.ts', 'src/instances', 'src/sandbox', 'src/store', 'src/whatsapp'],
     packages: [],
   },
-  { path: 'src/config.ts', modules: ['src/domain'], packages: ['ipaddr.js', 'node:fs', 'node:net'] },
+  {
+    path: 'src/config.ts',
+    modules: ['src/domain', 'src/environment.ts'],
+    packages: ['ipaddr.js', 'node:fs', 'node:net'],
+  },
+  { path: 'src/environment.ts', modules: [], packages: ['fastest-levenshtein', 'node:fs'] },
   {
     path: 'src/keys.ts',
     modules: ['src/config.ts', 'src/store/engine/sync-to-disk.ts', 'src/store/errors.ts'],
