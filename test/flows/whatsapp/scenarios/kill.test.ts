@@ -4,7 +4,7 @@ import { createDatabase } from '../../../databases/database.ts'
 import { newSeed } from '../../../rig/random.ts'
 
 /** `npm run test:crash` does 200, on both databases. */
-const KILLS = 10
+const KILLS = 20
 const PER_KILL_MS = 120_000
 
 test(
