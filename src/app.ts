@@ -193,11 +193,10 @@ function startWebhooks(
 function openAlerts({ settings, logger, store, closers }: NodeContext, { poster }: Webhooks): AlertSender {
   const { now } = store.clock
   const sender = new AlertSender({ post: poster, mail: settings.mail, version: settings.version, now })
-  const { dataDir } = settings
   const watch = startAlerts({
     alerts: store.alerts,
     sender,
-    dataDir,
+    dataDir: settings.dataDir,
     host: hostname(),
     url: panelUrl(settings),
     logger,
@@ -250,7 +249,7 @@ function openThreads(
     store,
     threads: count ?? oneFewerThanCores,
     settings: { ...(version && { version }), messageTtlMs: settings.messageTtlMs },
-    mediaPlace: mediaPlaceOf(settings),
+    media: mediaOf(settings),
     isReplaced: () => identifyProgram() !== program,
     logger,
     writeLog: line => logTo.write(line),
@@ -274,16 +273,17 @@ async function openMetricsPort(
 }
 
 /** Null if nodes share the database and no storage that they share is configured. */
-function mediaPlaceOf({ media, databaseUrl, dataDir }: Settings): MediaPlace | null {
-  return media.place ?? (databaseUrl ? null : { kind: 'folder', path: join(dataDir, 'media') })
+function mediaOf({ media, databaseUrl, dataDir }: Settings) {
+  const place: MediaPlace | null =
+    media.place ?? (databaseUrl ? null : { kind: 'folder', path: join(dataDir, 'media') })
+  return place && { ...media, place }
 }
 
 async function openMediaLibrary({ settings, logger, store, closers }: NodeContext): Promise<MediaLibrary | null> {
-  const place = mediaPlaceOf(settings)
-  if (place === null) return null
-  const { library, close } = await openMedia({ ...settings.media, place, store, logger })
-  closers.push(close)
-  return library
+  const media = mediaOf(settings)
+  const opened = media && (await openMedia({ ...media, store, logger }))
+  if (opened) closers.push(opened.close)
+  return opened?.library ?? null
 }
 
 interface ApiParts {

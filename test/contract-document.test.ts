@@ -9,7 +9,8 @@ import { MAX_URL_LENGTH } from '../src/api/resources/events/webhook.ts'
 import { MAX_TEXT_UNITS } from '../src/api/resources/message.ts'
 import { readSettings, type Settings } from '../src/config.ts'
 import { CONNECTION_STATES, RECONNECTING_MS } from '../src/domain/connection.ts'
-import { EVENT_KINDS, incomingBody, MAX_EVENT_TEXT_UNITS } from '../src/domain/events/event.ts'
+import { EVENT_KINDS, type EventMedia, incomingBody, MAX_EVENT_TEXT_UNITS } from '../src/domain/events/event.ts'
+import { RECEIVING_FAILURES } from '../src/domain/media.ts'
 import { FAILURE_CODES } from '../src/domain/message.ts'
 import { REFUSALS } from '../src/domain/refusal.ts'
 import { API_SETTINGS, ApiHarness } from './flows/api/harness.ts'
@@ -63,22 +64,41 @@ function lists(title: string, header: string, actual: readonly string[]): Check 
   }
 }
 
+const MEDIA: EventMedia = {
+  id: 'med_1',
+  facts: {
+    mimetype: 'image/png',
+    size: 1,
+    sha256: new Uint8Array(32),
+    filename: null,
+    seconds: null,
+    width: null,
+    height: null,
+  },
+  failure: null,
+}
+
 /** The fields of a `message.received` with everything that can be in it. */
 const RECEIVED_FIELDS = Object.keys(
   JSON.parse(
-    incomingBody('inst_1', 'msg_1', {
-      id: 'A',
-      from: '12345',
-      addressing: 'lid',
-      chat: '1@g.us',
-      lid: '12345@lid',
-      username: 'ana',
-      type: 'text',
-      text: 'x'.repeat(MAX_EVENT_TEXT_UNITS + 1),
-      group: '1@g.us',
-      name: 'Ana',
-      sentAt: 0,
-    }),
+    incomingBody(
+      'inst_1',
+      'msg_1',
+      {
+        id: 'A',
+        from: '12345',
+        addressing: 'lid',
+        chat: '1@g.us',
+        lid: '12345@lid',
+        username: 'ana',
+        type: 'text',
+        text: 'x'.repeat(MAX_EVENT_TEXT_UNITS + 1),
+        group: '1@g.us',
+        name: 'Ana',
+        sentAt: 0,
+      },
+      MEDIA,
+    ),
   ).data,
 )
 
@@ -197,6 +217,13 @@ const CHECKS: readonly [document: string, what: string, check: Check, from: stri
     '`outdated`',
   ],
   ['docs/errors.md', 'the rate', states(RATE), /\b100 calls/g, '90 calls'],
+  [
+    'docs/contract.md',
+    'the codes of received files',
+    lists('3. Sending', '`media.error`', Object.keys(RECEIVING_FAILURES)),
+    '`media_damaged`',
+    '`media_odd`',
+  ],
   ['docs/contract.md', 'the failure codes', lists('3. Sending', 'Code', FAILURE_CODES), '`unconfirmed`', '`unknown`'],
   [
     'docs/contract.md',

@@ -21,6 +21,7 @@ const STORE = [
   'src/store/instances/instances.ts',
   'src/store/leases/leases.ts',
   'src/store/leases/renewal.ts',
+  'src/store/media/downloads.ts',
   'src/store/media/media.ts',
   'src/store/messages/messages.ts',
   'src/store/numbers/numbers.ts',
@@ -160,6 +161,7 @@ export const MODULES: readonly Module[] = [
       'libsignal',
       'node:async_hooks',
       'node:crypto',
+      'node:http',
       'node:https',
       'node:module',
       'node:stream/promises',
@@ -169,7 +171,7 @@ export const MODULES: readonly Module[] = [
   },
   {
     path: 'src/whatsapp',
-    modules: ['src/domain', 'src/kit', 'src/media/file-reader.ts', 'src/whatsapp/baileys', ...STORE],
+    modules: ['src/domain', 'src/kit', 'src/media/open-files.ts', 'src/whatsapp/baileys', ...STORE],
     packages: [
       'node:module',
       'node:os',

@@ -1,3 +1,5 @@
+import type { IncomingFile } from './media.ts'
+
 export const INCOMING_TYPES = [
   'text',
   'image',
@@ -39,6 +41,8 @@ export interface IncomingMessage {
   name?: string
   /** WhatsApp's time, milliseconds since 1970. */
   sentAt: number
+  /** The file of a media message. */
+  file?: IncomingFile
 }
 
 /** What a simulated contact writes to a sandbox instance. */

@@ -39,8 +39,63 @@ export function defaultForm(mimetype: string): MediaForm {
   return (['image', 'video', 'audio'] as const).find(form => canBeShownAs(mimetype, form)) ?? 'document'
 }
 
-/** Why the bytes of a medium no longer exist: it expired, or somebody erased it. */
-export type GoneReason = 'expired' | 'erased'
+/** Why a file that somebody sent to the instance is not there. */
+export const RECEIVING_FAILURES = {
+  media_unavailable: "WhatsApp no longer holds the file, and the sender's phone did not upload it again.",
+  media_damaged: 'What WhatsApp holds is not the file that the message states.',
+  media_too_large: 'The file is larger than one of its type may be.',
+  media_quota_exceeded: "The instance's space for files was full.",
+  media_not_configured: 'The service stored no files: MEDIA_URL was not set.',
+} as const
+export type ReceivingFailure = keyof typeof RECEIVING_FAILURES
+
+/** Why the bytes of a medium are not there: its time was over, somebody erased it, or they never arrived. */
+export type GoneReason = 'expired' | 'erased' | ReceivingFailure
+
+export function isReceivingFailure(reason: GoneReason): reason is ReceivingFailure {
+  return reason in RECEIVING_FAILURES
+}
+
+/** What a message states about its file. The sender chooses it, so it need not be true. */
+export interface FileFacts {
+  mimetype: string
+  /** Bytes. */
+  size: number
+  sha256: Uint8Array
+  filename: string | null
+  /** Of audio and video. */
+  seconds: number | null
+  /** Pixels. */
+  width: number | null
+  height: number | null
+}
+
+/** Where WhatsApp holds a file that was sent to the instance, and what opens it. */
+export interface FileSource {
+  form: MediaForm
+  mediaKey: Uint8Array
+  /** The path on any media host, with its query. */
+  directPath: string
+  /** Of the encrypted file. */
+  encSha256: Uint8Array
+  /** Of the file. */
+  sha256: Uint8Array
+  /** The message, as the sender's phone knows it: it can be asked to upload the file again. */
+  key: { id: string; remoteJid: string; participant: string | null }
+}
+
+/** A file of an incoming message. */
+export interface IncomingFile {
+  facts: FileFacts
+  /** Null: the message does not state enough. */
+  source: FileSource | null
+}
+
+/** The terms under which files are kept. */
+export interface MediaTerms {
+  quotaBytes: number
+  retentionMs: number
+}
 
 /** Where the files are kept. */
 export type MediaPlace =
@@ -89,6 +144,12 @@ export interface ByteRange {
 export function maxBytesOf(mimetype: string): number {
   if (mimetype.startsWith('image/')) return MAX_IMAGE_BYTES
   return /^(audio|video)\//.test(mimetype) ? MAX_AUDIO_OR_VIDEO_BYTES : MAX_MEDIA_BYTES
+}
+
+/** How large a received file may be that WhatsApp shows so, in bytes. Pictures that are sent as documents are often larger. */
+export function maxBytesAs(form: MediaForm): number {
+  if (form === 'image' || form === 'sticker') return MAX_IMAGE_BYTES
+  return form === 'document' ? MAX_MEDIA_BYTES : MAX_AUDIO_OR_VIDEO_BYTES
 }
 
 /** `image/png` of `Image/PNG; charset=x`. Null unless it names a type. */

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { MediaRows } from '../store/media/media.ts'
-import { nameOf } from './media-library.ts'
 import type { MediaStorage } from './storage/storage.ts'
+import { nameOf } from './write-file.ts'
 
 const ROUND_EVERY_MS = 60_000
 const FIRST_ROUND_AFTER_MS = 5_000

@@ -1,19 +1,17 @@
 import type { InstanceId } from '../domain/ids.ts'
-import { FileUnavailable, type MediaPlace, type StoredFile } from '../domain/media.ts'
+import { FileUnavailable, type StoredFile } from '../domain/media.ts'
 import type { FoundMedia, MediaRows } from '../store/media/media.ts'
 import { DamagedFile, decryptFile, storedRange } from './chunks.ts'
-import { nameOf } from './media-library.ts'
-import { openStorage } from './storage/open-storage.ts'
 import type { MediaStorage } from './storage/storage.ts'
+import { nameOf } from './write-file.ts'
 
-/** Reads files for the sender, in any thread and without the limits of callers. Opens the storage for the first file. */
+/** Reads files for the sender, in any thread and without the limits of callers. */
 export class FileReader {
-  readonly #place: MediaPlace
+  readonly #open: () => Promise<MediaStorage>
   readonly #rows: Pick<MediaRows, 'find'>
-  #storage: Promise<MediaStorage> | undefined
 
-  constructor(place: MediaPlace, rows: Pick<MediaRows, 'find'>) {
-    this.#place = place
+  constructor(open: () => Promise<MediaStorage>, rows: Pick<MediaRows, 'find'>) {
+    this.#open = open
     this.#rows = rows
   }
 
@@ -33,14 +31,6 @@ export class FileReader {
     const found = await this.#rows.find(file.instanceId, media.id)
     if (found?.kind === 'stored' && found.file.fileId !== file.fileId) return this.#read(found)
     throw new FileUnavailable('The file is missing in the storage.')
-  }
-
-  #open(): Promise<MediaStorage> {
-    this.#storage ??= openStorage(this.#place).catch(error => {
-      this.#storage = undefined
-      throw error
-    })
-    return this.#storage
   }
 }
 

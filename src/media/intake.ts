@@ -12,11 +12,16 @@ export class Intake {
   readonly #hash = createHash('sha256')
   readonly #declaredType: string | null
   readonly #onBytes: (count: number) => void
+  readonly #maxBytes: number | undefined
   #mimetype: string | null = null
   #size = 0
 
-  /** @param declaredType of the caller's `Content-Type` */
-  constructor(declaredType: string | null, onBytes: (count: number) => void) {
+  /**
+   * @param declaredType of the caller's `Content-Type`, or of the message
+   * @param maxBytes how large the file may be. Default: what its type allows
+   */
+  constructor(declaredType: string | null, onBytes: (count: number) => void, maxBytes?: number) {
+    this.#maxBytes = maxBytes
     this.#declaredType = declaredType === null ? null : parseMimetype(declaredType)
     this.#onBytes = onBytes
   }
@@ -28,7 +33,7 @@ export class Intake {
       this.#size += part.length
       this.#hash.update(part)
       this.#onBytes(part.length)
-      refuseLarge(this.#size, this.#mimetype)
+      refuseLarge(this.#size, this.#mimetype, this.#maxBytes)
       if (this.#mimetype === null) {
         head.push(part)
         if (this.#size < HEAD_BYTES) continue
@@ -46,14 +51,14 @@ export class Intake {
 
   async #recognize(head: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
     this.#mimetype = typeOf(await detectType(Buffer.concat(head)), this.#declaredType)
-    refuseLarge(this.#size, this.#mimetype)
+    refuseLarge(this.#size, this.#mimetype, this.#maxBytes)
     return head
   }
 }
 
 /** @param mimetype null while it is unknown */
-export function refuseLarge(size: number, mimetype: string | null): void {
-  const most = mimetype === null ? MAX_MEDIA_BYTES : maxBytesOf(mimetype)
+export function refuseLarge(size: number, mimetype: string | null, maxBytes?: number): void {
+  const most = maxBytes ?? (mimetype === null ? MAX_MEDIA_BYTES : maxBytesOf(mimetype))
   if (size <= most) return
   const subject = mimetype === null ? 'A file' : `A file of type ${mimetype}`
   throw new Refusal('media_too_large', `${subject} may have at most ${most / MIB} MiB.`)

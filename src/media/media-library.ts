@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type InstanceId, newMediaFileId, newMediaId } from '../domain/ids.ts'
-import type { ByteRange, GoneReason, Media } from '../domain/media.ts'
+import { type ByteRange, type GoneReason, type Media, RECEIVING_FAILURES } from '../domain/media.ts'
 import { Refusal } from '../domain/refusal.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import type { FileName, FoundMedia, MediaRows } from '../store/media/media.ts'
@@ -10,12 +10,13 @@ import { Intake, refuseLarge } from './intake.ts'
 import { refuseSlow } from './limits/pace.ts'
 import { type Transfer, Transfers } from './limits/transfers.ts'
 import type { MediaStorage } from './storage/storage.ts'
+import { nameOf, writeFile } from './write-file.ts'
 
 const KEY_BYTES = 32
-const EXTEND_EVERY_MS = 60_000
 const RETRY_AFTER_SECONDS = 2
 
 const WHY_GONE: Readonly<Record<GoneReason, string>> = {
+  ...RECEIVING_FAILURES,
   expired: 'The file was kept for its time and has been erased.',
   erased: 'The file was erased on request.',
 }
@@ -73,7 +74,7 @@ export class MediaLibrary {
     if (begun === 'full') throw new Refusal('media_quota_exceeded')
     try {
       const intake = new Intake(type, count => transfer.count(count))
-      await this.#write(file, encryptFile(key, intake.pass(refuseSlow(bytes))))
+      await writeFile(rows, this.#options.storage, file, encryptFile(key, intake.pass(refuseSlow(bytes))))
       const facts = { ...file, ...intake.finish(), id: newMediaId(now()), filename, quotaBytes }
       const outcome = await rows.finish({ ...facts, expiresAt: now() + retentionMs }, now())
       if (outcome.kind === 'full') throw new Refusal('media_quota_exceeded')
@@ -96,6 +97,8 @@ export class MediaLibrary {
   async #find(instanceId: InstanceId, id: string): Promise<StoredFile> {
     const found = await this.#options.rows.find(instanceId, id)
     if (found === null) throw new Refusal('media_not_found')
+    if (found.kind === 'pending')
+      throw new Refusal('media_pending', undefined, { retryAfterSeconds: RETRY_AFTER_SECONDS })
     if (found.kind === 'gone') throw new Refusal('media_gone', WHY_GONE[found.reason])
     return found
   }
@@ -107,17 +110,6 @@ export class MediaLibrary {
     if (erased === 'in_use') throw new Refusal('media_in_use')
     if (erased) onDoomed()
     else await this.open(instanceId, id)
-  }
-
-  async #write(file: FileName, bytes: AsyncIterable<Uint8Array>): Promise<void> {
-    const { rows, storage } = this.#options
-    // If the row cannot be extended, `finish` finds out.
-    const timer = setInterval(() => void rows.extend(file).catch(() => undefined), EXTEND_EVERY_MS)
-    try {
-      await storage.write(nameOf(file), bytes)
-    } finally {
-      clearInterval(timer)
-    }
   }
 
   async #read(found: StoredFile, range: ByteRange): Promise<AsyncIterable<Uint8Array>> {
@@ -152,10 +144,6 @@ export class MediaLibrary {
       return new Refusal('media_gone', 'The file was damaged in the storage: upload it again.')
     return unavailable('The storage of media cannot be used right now.')
   }
-}
-
-export function nameOf({ instanceId, fileId }: FileName): string {
-  return `${instanceId}/${fileId}`
 }
 
 /** The first piece and the rest. Unlike a generator, it also ends the transfer if nothing was ever read from it. */

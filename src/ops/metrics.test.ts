@@ -19,6 +19,17 @@ const TOTALS: StoreTotals = {
   },
   unowned: 2,
   bytes: 4096,
+  media: {
+    bytes: 77,
+    pending: 6,
+    failed: {
+      media_unavailable: 1,
+      media_damaged: 0,
+      media_too_large: 0,
+      media_quota_exceeded: 2,
+      media_not_configured: 0,
+    },
+  },
 }
 
 function sources(changes: Partial<MetricsSources> = {}): MetricsSources {
@@ -49,6 +60,9 @@ describe('metrics', () => {
       pombal_instances_owned: 8,
       pombal_webhook_attempts_in_flight: 5,
       pombal_store_bytes: 4096,
+      pombal_media_bytes: 77,
+      pombal_media_pending: 6,
+      'pombal_media_failed{reason="media_quota_exceeded"}': 2,
       'pombal_build_info{version="1.2.3"}': 1,
     })
   })

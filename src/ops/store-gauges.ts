@@ -29,6 +29,11 @@ function createGauges(registry: Registry) {
     connections: gauge('pombal_connections', 'Instances by the state of their connection.', ['state']),
     unowned: gauge('pombal_instances_unowned', 'Instances without a node that runs them.'),
     bytes: gauge('pombal_store_bytes', 'Size of the database.'),
+    mediaBytes: gauge('pombal_media_bytes', 'Bytes of files in the storage.'),
+    mediaPending: gauge('pombal_media_pending', 'Received files still to be fetched, counted up to 100000.'),
+    mediaFailed: gauge('pombal_media_failed', 'Received files that are not there, by reason, while it is remembered.', [
+      'reason',
+    ]),
   }
 }
 
@@ -65,6 +70,7 @@ export class StoreGauges {
 
   #show(totals: StoreTotals): void {
     const { queued, oldestQueued, waiting, oldestDue, connections, unowned, bytes } = this.#gauges
+    const { mediaBytes, mediaPending, mediaFailed } = this.#gauges
     queued.set(totals.queued)
     oldestQueued.set(totals.oldestQueuedMs / 1000)
     for (const [readiness, count] of Object.entries(totals.deliveries)) waiting.set({ readiness }, count)
@@ -72,12 +78,17 @@ export class StoreGauges {
     for (const [state, count] of Object.entries(totals.connections)) connections.set({ state }, count)
     unowned.set(totals.unowned)
     bytes.set(totals.bytes)
+    mediaBytes.set(totals.media.bytes)
+    mediaPending.set(totals.media.pending)
+    for (const [reason, count] of Object.entries(totals.media.failed)) mediaFailed.set({ reason }, count)
   }
 
   /** Unknown values are not exported. */
   #clear(): void {
     const { queued, oldestQueued, waiting, oldestDue, connections, unowned, bytes } = this.#gauges
-    for (const gauge of [queued, oldestQueued, oldestDue, unowned, bytes]) gauge.remove()
+    const { mediaBytes, mediaPending, mediaFailed } = this.#gauges
+    for (const gauge of [queued, oldestQueued, oldestDue, unowned, bytes, mediaBytes, mediaPending]) gauge.remove()
+    mediaFailed.reset()
     waiting.reset()
     connections.reset()
   }

@@ -26,6 +26,7 @@ import { StoredEvents } from './events/stored-events.ts'
 import { LocalHints } from './hints.ts'
 import { StoredInstances } from './instances/stored-instances.ts'
 import { StoredLeases } from './leases/stored-leases.ts'
+import { StoredDownloads } from './media/stored-downloads.ts'
 import { StoredMedia } from './media/stored-media.ts'
 import { Progress } from './messages/progress.ts'
 import { StoredMessages } from './messages/stored-messages.ts'
@@ -48,6 +49,7 @@ export class DatabaseStore implements Store {
   readonly connections
   readonly messages
   readonly media
+  readonly downloads
   readonly events
   readonly endpoints
   readonly deliveries
@@ -116,6 +118,7 @@ export class DatabaseStore implements Store {
     this.connections = new StoredConnections(core, recorder)
     this.messages = new StoredMessages(core, new Progress(statements, recorder))
     this.media = new StoredMedia(core)
+    this.downloads = new StoredDownloads(core, recorder)
     this.events = new StoredEvents(core, recorder)
     this.endpoints = new StoredEndpoints(core)
     this.deliveries = new StoredDeliveries(core)

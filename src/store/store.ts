@@ -12,6 +12,7 @@ import type { Events } from './events/events.ts'
 import type { Hints } from './hints.ts'
 import type { Instances } from './instances/instances.ts'
 import type { Leases } from './leases/leases.ts'
+import type { Downloads } from './media/downloads.ts'
 import type { MediaRows } from './media/media.ts'
 import type { Messages } from './messages/messages.ts'
 import type { Numbers } from './numbers/numbers.ts'
@@ -42,6 +43,7 @@ export interface Store {
   readonly connections: Connections
   readonly messages: Messages
   readonly media: MediaRows
+  readonly downloads: Downloads
   readonly events: Events
   readonly endpoints: Endpoints
   readonly deliveries: Deliveries

@@ -22,7 +22,7 @@ import {
 import { createPostgresHarness, type StoreHarness } from './harness.ts'
 import { newEntry } from './people/audit.ts'
 import { newKey } from './promises/api-keys.ts'
-import { storeFile } from './promises/media.ts'
+import { storeFile } from './promises/media/media.ts'
 
 /** Behaviour with several nodes on one database. */
 describe('several nodes on one PostgreSQL', () => {

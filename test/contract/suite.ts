@@ -12,7 +12,8 @@ import { feedContract } from './promises/feed.ts'
 import { incomingContract } from './promises/incoming.ts'
 import { instancesContract } from './promises/instances.ts'
 import { keepingContract } from './promises/keeping.ts'
-import { mediaContract } from './promises/media.ts'
+import { downloadsContract } from './promises/media/downloads.ts'
+import { mediaContract } from './promises/media/media.ts'
 import { openingContract } from './promises/opening.ts'
 import { ownershipContract } from './promises/ownership.ts'
 import { alertsContract } from './promises/panel/alerts.ts'
@@ -41,6 +42,7 @@ export function storeContract(createHarness: CreateHarness): void {
   feedContract(createHarness)
   incomingContract(createHarness)
   mediaContract(createHarness)
+  downloadsContract(createHarness)
   deliveriesContract(createHarness)
   endpointsContract(createHarness)
   ownershipContract(createHarness)

@@ -301,6 +301,8 @@ export const en = {
       'message.delivered': 'delivered',
       'message.read': 'read',
       'message.failed': 'failed',
+      'media.ready': 'file fetched',
+      'media.failed': 'file not fetched',
       'instance.linking': 'code shown',
       'instance.connected': 'connected',
       'instance.restricted': 'restricted',

@@ -333,6 +333,8 @@ export const ptBr: Words = {
       'message.delivered': 'entregue',
       'message.read': 'lida',
       'message.failed': 'falhou',
+      'media.ready': 'arquivo baixado',
+      'media.failed': 'arquivo não baixado',
       'instance.linking': 'código à mostra',
       'instance.connected': 'conectada',
       'instance.restricted': 'restringida',

@@ -4,16 +4,21 @@ import {
   connectionBody,
   EVENT_KINDS,
   type EventKind,
+  type EventMedia,
   failureBody,
   type InstanceEventKind,
   incomingBody,
   MAX_EVENT_TEXT_UNITS,
+  type MediaEventKind,
+  mediaBody,
   progressBody,
 } from '../../domain/events/event.ts'
+import type { ReceivingFailure } from '../../domain/media.ts'
 import { messageFailure } from '../../domain/message.ts'
 import type { DocumentedSettings } from '../context.ts'
 import { senderProperties } from '../resources/incoming-message.ts'
 import { instanceIdSchema } from '../resources/instance.ts'
+import { eventMediaSchema } from '../resources/media.ts'
 import { failureSchema, messageIdSchema, recipientSchema } from '../resources/message.ts'
 import { moment, nullable, oneOf } from '../resources/schema-kit.ts'
 import { delaysInWords, durationInWords } from './in-words.ts'
@@ -58,6 +63,7 @@ const receivedData = Type.Object(
     phone: nullable(senderProperties.phone),
     lid: nullable(senderProperties.lid),
     username: nullable(senderProperties.username),
+    media: Type.Optional(eventMediaSchema),
   },
   { additionalProperties: false },
 )
@@ -108,6 +114,37 @@ function connectionDoc(kind: InstanceEventKind, summary: string, cause: Connecti
   return { summary, schema: envelope(kind, connectionData), example: JSON.parse(body) }
 }
 
+const mediaData = Type.Object(
+  {
+    id: Type.String({ description: "WhatsApp's id of the message." }),
+    messageId: messageIdSchema,
+    chat: senderProperties.chat,
+    media: eventMediaSchema,
+  },
+  { additionalProperties: false },
+)
+
+const MEDIA: EventMedia = {
+  id: 'med_01kb3zq4m8a7c9x2e5g6h8j0k1',
+  facts: {
+    mimetype: 'image/jpeg',
+    size: 148_213,
+    sha256: Buffer.from('9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08', 'hex'),
+    filename: null,
+    seconds: null,
+    width: 1_600,
+    height: 1_200,
+  },
+  failure: null,
+}
+
+function mediaDoc(summary: string, failure: ReceivingFailure | null): EventDoc {
+  const message = { id: '3EB0C431C26A1916E07E', messageId: SUBJECT.messageId, chat: '5511987654321' }
+  const body = mediaBody(SUBJECT.instanceId, message, { ...MEDIA, failure }, AT)
+  const kind: MediaEventKind = failure === null ? 'media.ready' : 'media.failed'
+  return { summary, schema: envelope(kind, mediaData), example: JSON.parse(body) }
+}
+
 const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
   'message.received': {
     summary: 'The instance received a message',
@@ -134,6 +171,8 @@ const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
     schema: envelope('message.failed', statusData('failed', { error: failureSchema })),
     example: JSON.parse(failureBody(SUBJECT, messageFailure('recipient_not_on_whatsapp'), AT)),
   },
+  'media.ready': mediaDoc('The file of a received message can be downloaded', null),
+  'media.failed': mediaDoc('The file of a received message could not be fetched', 'media_unavailable'),
   'instance.linking': connectionDoc(
     'instance.linking',
     'A QR code or pairing code is available',

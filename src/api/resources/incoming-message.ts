@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { ADDRESSINGS, INCOMING_TYPES, phoneOf } from '../../domain/incoming-message.ts'
 import type { StoredIncoming } from '../../store/messages/messages.ts'
+import { receivedMediaSchema, receivedMediaView } from './media.ts'
 import { messageIdSchema } from './message.ts'
 import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
 
@@ -44,6 +45,7 @@ export const incomingMessageSchema = Type.Object(
     lid: nullable(senderProperties.lid),
     username: nullable(senderProperties.username),
     text: nullable(Type.String({ description: 'The whole text, the caption or the reaction; null if there is none.' })),
+    media: Type.Optional(receivedMediaSchema),
     sentAt: moment('When it was sent, as reported by WhatsApp.'),
     createdAt: moment('When it was recorded.'),
   },
@@ -51,7 +53,8 @@ export const incomingMessageSchema = Type.Object(
 )
 
 export function incomingMessageView(message: StoredIncoming): Static<typeof incomingMessageSchema> {
-  const { messageId, id, from, addressing, group, name, chat, lid, username, type, text, sentAt, createdAt } = message
+  const { messageId, id, from, addressing, group, name, chat, lid, username, type, text, media, sentAt, createdAt } =
+    message
   return {
     id: messageId,
     direction: 'in',
@@ -67,6 +70,7 @@ export function incomingMessageView(message: StoredIncoming): Static<typeof inco
     username,
     type,
     text: text ?? null,
+    ...(media && { media: receivedMediaView(media) }),
     sentAt: toIso(sentAt),
     createdAt: toIso(createdAt),
   }

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
-import type { Media } from '../../domain/media.ts'
-import { moment, nullable, toIso } from './schema-kit.ts'
+import { isReceivingFailure, type Media, RECEIVING_FAILURES, type ReceivingFailure } from '../../domain/media.ts'
+import type { ReceivedMedia } from '../../store/messages/messages.ts'
+import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
 
 export const mediaIdSchema = Type.String({ examples: ['med_01kb3zq4m8a7c9x2e5g6h8j0k1'] })
 
@@ -21,4 +22,63 @@ export const mediaSchema = Type.Object(
 
 export function mediaView({ id, mimetype, size, sha256, filename, expiresAt }: Media): Static<typeof mediaSchema> {
   return { id, mimetype, size, sha256: Buffer.from(sha256).toString('hex'), filename, expiresAt: toIso(expiresAt) }
+}
+
+const receivingErrorSchema = Type.Object(
+  {
+    code: oneOf(Object.keys(RECEIVING_FAILURES) as ReceivingFailure[], { description: 'Why the file is not there.' }),
+    message: Type.String({ description: 'The same in words.' }),
+  },
+  { title: 'ReceivingError' },
+)
+
+const factProperties = {
+  id: mediaIdSchema,
+  mimetype: Type.String({ description: 'What the message states; what the content shows once the file is there.' }),
+  size: Type.Integer({ description: 'Bytes. 0 if the message does not state it and the file is not there.' }),
+  sha256: Type.String({ description: 'The SHA-256 of the bytes in hexadecimal.' }),
+}
+const filename = Type.String({ description: 'The name of a document, without path and misleading characters.' })
+const seconds = Type.Integer({ description: 'Of audio and video, as the message states it.' })
+const pixels = Type.Integer({ description: 'Pixels, as the message states it.' })
+
+/** The file of a received message in `message.received`, `media.ready` and `media.failed`. */
+export const eventMediaSchema = Type.Object(
+  {
+    ...factProperties,
+    filename: Type.Optional(filename),
+    seconds: Type.Optional(seconds),
+    width: Type.Optional(pixels),
+    height: Type.Optional(pixels),
+    error: Type.Optional(receivingErrorSchema),
+  },
+  { additionalProperties: false },
+)
+
+const RECEIVED_STATES = ['pending', 'ready', 'failed', 'gone'] as const
+
+/** The file of a received message in `GET /v1/messages/{id}`. */
+export const receivedMediaSchema = Type.Object(
+  {
+    ...factProperties,
+    filename: nullable(filename),
+    seconds: nullable(seconds),
+    width: nullable(pixels),
+    height: nullable(pixels),
+    status: oneOf(RECEIVED_STATES, {
+      description:
+        '`pending`: being fetched from WhatsApp. `ready`: at `GET /v1/media/{id}`. `failed`: see `error`. `gone`: it was ' +
+        'kept for its time, or erased.',
+    }),
+    error: nullable(receivingErrorSchema),
+  },
+  { title: 'ReceivedMedia' },
+)
+
+export function receivedMediaView({ id, facts, state }: ReceivedMedia): Static<typeof receivedMediaSchema> {
+  const { sha256, ...others } = facts
+  const shown = { id, ...others, sha256: Buffer.from(sha256).toString('hex') }
+  if (state === 'pending' || state === 'ready') return { ...shown, status: state, error: null }
+  if (!isReceivingFailure(state)) return { ...shown, status: 'gone', error: null }
+  return { ...shown, status: 'failed', error: { code: state, message: RECEIVING_FAILURES[state] } }
 }

@@ -1,5 +1,6 @@
 import type { InstanceId, MessageId } from '../ids.ts'
 import { type IncomingMessage, phoneOf } from '../incoming-message.ts'
+import { type FileFacts, RECEIVING_FAILURES, type ReceivingFailure } from '../media.ts'
 import type { MessageFailure, MessageProgress } from '../message.ts'
 
 /** The events that report a change of an instance's connection. */
@@ -13,6 +14,10 @@ export const INSTANCE_EVENT_KINDS = [
 ] as const
 export type InstanceEventKind = (typeof INSTANCE_EVENT_KINDS)[number]
 
+/** The events that report what became of the file of a received message. */
+export const MEDIA_EVENT_KINDS = ['media.ready', 'media.failed'] as const
+export type MediaEventKind = (typeof MEDIA_EVENT_KINDS)[number]
+
 /** The kinds of one message's events are in the order in which they happen. */
 export const EVENT_KINDS = [
   'message.received',
@@ -20,6 +25,7 @@ export const EVENT_KINDS = [
   'message.delivered',
   'message.read',
   'message.failed',
+  ...MEDIA_EVENT_KINDS,
   ...INSTANCE_EVENT_KINDS,
 ] as const
 export type EventKind = (typeof EVENT_KINDS)[number]
@@ -70,8 +76,47 @@ export function connectionBody(
   return body(kind, instanceId, at, { cause, reason, phone })
 }
 
-/** @param messageId the ID of the stored message */
-export function incomingBody(instanceId: InstanceId, messageId: MessageId, message: IncomingMessage): string {
+/** The file of a received message, as events show it. */
+export interface EventMedia {
+  id: string
+  facts: FileFacts
+  /** Why it will not be there; null if it is, or is still being fetched. */
+  failure: ReceivingFailure | null
+}
+
+export function showMedia({ id, facts, failure }: EventMedia) {
+  const { mimetype, size, sha256, filename, seconds, width, height } = facts
+  return {
+    id,
+    mimetype,
+    size,
+    sha256: Buffer.from(sha256).toString('hex'),
+    ...(filename !== null && { filename }),
+    ...(seconds !== null && { seconds }),
+    ...(width !== null && { width }),
+    ...(height !== null && { height }),
+    ...(failure !== null && { error: { code: failure, message: RECEIVING_FAILURES[failure] } }),
+  }
+}
+
+/** `media.ready`, or `media.failed` if there is a failure. @param message `id` is WhatsApp's */
+export function mediaBody(
+  instanceId: InstanceId,
+  { messageId, id, chat }: { messageId: MessageId; id: string; chat: string },
+  media: EventMedia,
+  at: number,
+): string {
+  const kind: MediaEventKind = media.failure === null ? 'media.ready' : 'media.failed'
+  return body(kind, instanceId, at, { id, messageId, chat, media: showMedia(media) })
+}
+
+/** @param messageId the ID of the stored message @param media its file, if it has one */
+export function incomingBody(
+  instanceId: InstanceId,
+  messageId: MessageId,
+  message: IncomingMessage,
+  media: EventMedia | null = null,
+): string {
   const { sentAt, id, from, addressing, type, text, group, name, chat, lid, username } = message
   const shown = text?.slice(0, endOfText(text))
   const isCut = shown !== undefined && shown !== text
@@ -89,6 +134,7 @@ export function incomingBody(instanceId: InstanceId, messageId: MessageId, messa
     phone: phoneOf(message),
     lid,
     username,
+    ...(media !== null && { media: showMedia(media) }),
   })
 }
 
@@ -100,8 +146,8 @@ function endOfText(text: string): number {
 
 /** The other party in an event's body: the recipient, the group or the sender. */
 export function otherSideOf(eventBody: string): string {
-  const { data } = JSON.parse(eventBody) as { data: { to?: string; from?: string; group?: string } }
-  return data.to ?? data.group ?? data.from ?? ''
+  const { data } = JSON.parse(eventBody) as { data: { to?: string; from?: string; group?: string; chat?: string } }
+  return data.to ?? data.group ?? data.from ?? data.chat ?? ''
 }
 
 export function testBody(instanceId: InstanceId, at: number): string {

@@ -8,3 +8,15 @@ export async function openStorage(place: MediaPlace): Promise<MediaStorage> {
   const { BucketStorage } = await import('./bucket.ts')
   return new BucketStorage(place)
 }
+
+/** Opens the storage when it is first used. */
+export function openWhenUsed(place: MediaPlace): () => Promise<MediaStorage> {
+  let storage: Promise<MediaStorage> | undefined
+  return () => {
+    storage ??= openStorage(place).catch(error => {
+      storage = undefined
+      throw error
+    })
+    return storage
+  }
+}

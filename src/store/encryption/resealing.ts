@@ -9,6 +9,7 @@ import {
   credentialPlace,
   endpointSecretPlace,
   mediaKeyPlace,
+  mediaSourcePlace,
   type Sealing,
 } from './sealing.ts'
 
@@ -72,6 +73,7 @@ export class Resealing {
     await this.#resealEndpoints(total)
     await this.#resealCredentials(total)
     await this.#resealMediaKeys(total)
+    await this.#resealMediaSources(total)
     await this.#resealAlertTargets(total)
     return { values: this.#done, unreadable: this.#unreadable }
   }
@@ -80,7 +82,8 @@ export class Resealing {
     const { db } = this.#statements
     const count = sql<{ total: number }>`
       select (select count(*) from instances) + (select count(*) from endpoints) + (select count(*) from credentials)
-        + (select count(*) from media_files) + (select count(*) from alert_targets) as total`
+        + (select count(*) from media_files) + (select count(*) from media_downloads)
+        + (select count(*) from alert_targets) as total`
     const [row] = await this.#backend.reader.query<{ total: number }>({ compile: () => count.compile(db) })
     return Number(row?.total ?? 0)
   }
@@ -179,6 +182,26 @@ export class Resealing {
       sealed_key: this.#reseal(row.instance_id, mediaKeyPlace(row.instance_id, row.id), row.sealed_key),
     })
     await this.#walk(page, { instance_id: '', id: '' }, update, reseal, total)
+  }
+
+  async #resealMediaSources(total: number): Promise<void> {
+    const { db } = this.#statements
+    const page = this.#statements.one((after: { instance_id: string; media_id: string }) =>
+      db
+        .selectFrom('media_downloads')
+        .select(['instance_id', 'media_id', 'sealed_source'])
+        .where(eb => eb(eb.refTuple('instance_id', 'media_id'), '>', eb.tuple(after.instance_id, after.media_id)))
+        .orderBy('instance_id')
+        .orderBy('media_id')
+        .limit(STEP),
+    )
+    const key = { instance_id: 'text', media_id: 'text' } as const
+    const update = this.#statements.update('media_downloads', key, { sealed_source: 'blob' })
+    const reseal = (row: { instance_id: string; media_id: string; sealed_source: Uint8Array }) => ({
+      ...row,
+      sealed_source: this.#reseal(row.instance_id, mediaSourcePlace(row.instance_id, row.media_id), row.sealed_source),
+    })
+    await this.#walk(page, { instance_id: '', media_id: '' }, update, reseal, total)
   }
 
   async #resealAlertTargets(total: number): Promise<void> {

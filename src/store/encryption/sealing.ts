@@ -80,6 +80,10 @@ export function mediaKeyPlace(instanceId: InstanceId, fileId: string): string {
   return `media_files:${instanceId}:${fileId}:sealed_key`
 }
 
+export function mediaSourcePlace(instanceId: InstanceId, mediaId: string): string {
+  return `media_downloads:${instanceId}:${mediaId}:sealed_source`
+}
+
 /** The scope of the targets' addresses. Alerts belong to no instance. */
 export const ALERTS_SCOPE = 'alerts'
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { isSubscribed } from '../../domain/events/endpoint.ts'
-import type { EventKind } from '../../domain/events/event.ts'
+import { type EventKind, MEDIA_EVENT_KINDS } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import { type Subscription, Subscriptions } from '../endpoints/subscriptions.ts'
 import type { Transaction } from '../engine/backend.ts'
@@ -18,7 +18,11 @@ const EVENT = {
 } as const
 
 /** A row of `events`, without its number. */
-export type NewEvent = RowOf<typeof EVENT> & { kind: EventKind }
+export type NewEvent = RowOf<typeof EVENT> & {
+  kind: EventKind
+  /** Another event of its message will follow and wait for this one. Status events need not say so. */
+  hasSuccessor?: boolean
+}
 
 /** The number of an event: one more than that of the instance's last event, whether that one was erased or not. */
 const NEXT_SEQ = sql<number>`row_number() over (partition by input.instance_id order by input.seq) +
@@ -84,7 +88,7 @@ export class EventRecorder {
     for (const { event, to } of posted) {
       const { instance_id, id: event_id, created_at: due_at } = event
       const { id: endpoint_id, url } = to
-      const message_id = chainOf(event)
+      const message_id = event.hasSuccessor ? event.message_id : chainOf(event)
       const key = `${instance_id}/${message_id}/${endpoint_id}`
       const blocked_by = message_id === null ? null : (latest.get(key) ?? null)
       if (message_id !== null) latest.set(key, event_id)
@@ -115,8 +119,14 @@ export class EventRecorder {
   }
 }
 
-/** The events of a message wait for its earlier ones. A received message has a single event. */
-const WAITS: ReadonlySet<EventKind> = new Set(['message.sent', 'message.delivered', 'message.read', 'message.failed'])
+/** The events of a message wait for its earlier ones. */
+const WAITS: ReadonlySet<EventKind> = new Set([
+  'message.sent',
+  'message.delivered',
+  'message.read',
+  'message.failed',
+  ...MEDIA_EVENT_KINDS,
+])
 
 /** The message whose earlier events block this one; null if nothing blocks it. */
 function chainOf({ kind, message_id }: NewEvent): MessageId | null {

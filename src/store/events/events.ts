@@ -2,6 +2,7 @@ import type { DeliveryFilter } from '../../domain/events/delivery.ts'
 import type { EventKind } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
+import type { MediaTerms } from '../../domain/media.ts'
 import type { AttemptRecord, DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Lease } from '../leases/leases.ts'
@@ -62,8 +63,17 @@ export interface FeedPage {
 export interface Events {
   // Implemented in `messages/incoming.ts`, because the event and the row of the message are one write.
 
-  /** Stores the message with its event and delivery in one commit. Does nothing if one of its `incomingKeys` is known. */
-  recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'>
+  /**
+   * Stores the message with its event and delivery in one commit. Does nothing if one of its `incomingKeys` is known. A file is
+   * added to the `Downloads`, or the event says why it will not be fetched.
+   * @param terms null: this node has no storage
+   */
+  recordIncoming(
+    lease: Lease,
+    message: IncomingMessage,
+    now: number,
+    terms?: MediaTerms | null,
+  ): Promise<'recorded' | 'duplicate'>
   /** True if `recordIncoming` would do nothing. */
   isRecorded(instanceId: InstanceId, message: IncomingMessage): Promise<boolean>
   list(instanceId: InstanceId, page: PageRequest, filter?: EventFilter): Promise<Page<EventRecord>>

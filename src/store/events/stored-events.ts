@@ -3,6 +3,7 @@ import type { DeliveryFilter } from '../../domain/events/delivery.ts'
 import { type EventKind, otherSideOf } from '../../domain/events/event.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
+import type { MediaTerms } from '../../domain/media.ts'
 import { type SummaryRow, toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
 import { idBefore, toPage } from '../engine/cursor.ts'
@@ -12,6 +13,7 @@ import type { Database } from '../engine/schema/database.ts'
 import { IS_POSTED_BY_DEFAULT } from '../engine/schema/events.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
+import { newReceivedFile } from '../media/received-files.ts'
 import {
   digestsOf,
   findKnownStatement,
@@ -56,10 +58,16 @@ export class StoredEvents implements Events {
     this.#feed = new EventFeed(core)
   }
 
-  async recordIncoming(lease: Lease, message: IncomingMessage, now: number): Promise<'recorded' | 'duplicate'> {
+  async recordIncoming(
+    lease: Lease,
+    message: IncomingMessage,
+    now: number,
+    terms: MediaTerms | null = null,
+  ): Promise<'recorded' | 'duplicate'> {
     const { recorded, deliverable } = await this.#core.write(this.#record, {
       lease,
       message,
+      file: newReceivedFile(this.#core.sealing, lease.instanceId, message, terms, now),
       digests: digestsOf(message),
       now,
     })

@@ -74,14 +74,16 @@ export class FileRows {
     return row?.size ?? null
   }
 
+  /** The medium that callers uploaded with this content. A received one belongs to its message. */
   async findContent(tx: Transaction, instanceId: InstanceId, sha256: Uint8Array) {
     const { db } = this.#statements
     const media = db.selectFrom('media').select(['id', 'file_id']).where('instance_id', '=', instanceId)
-    const [row] = await tx.query(this.#statements.locking(media.where('sha256', '=', sha256), 'update', 'media'))
+    const known = media.where('sha256', '=', sha256).where('received', '=', sql.lit(0))
+    const [row] = await tx.query(this.#statements.locking(known, 'update', 'media'))
     return row ?? null
   }
 
-  async markStored(tx: Transaction, { size, ...file }: FinishedFile): Promise<void> {
+  async markStored(tx: Transaction, { size, ...file }: FileName & { size: number }): Promise<void> {
     const { db } = this.#statements
     await tx.query(this.of(db.updateTable('media_files').set({ state: 'stored', size, due_at: null }), file))
   }
@@ -146,8 +148,9 @@ export class FileRows {
     reason: GoneReason,
     now: number,
   ): Promise<void> {
-    const gone = { file_id: null, sha256: null, filename: null, gone_at: now, gone_reason: reason }
     const { db } = this.#statements
+    await tx.query(db.deleteFrom('media_downloads').where('instance_id', '=', instanceId).where('media_id', '=', id))
+    const gone = { file_id: null, sha256: null, filename: null, gone_at: now, gone_reason: reason }
     await tx.query(db.updateTable('media').set(gone).where('instance_id', '=', instanceId).where('id', '=', id))
     if (file_id !== null) await this.doom(tx, { instanceId, fileId: file_id })
   }

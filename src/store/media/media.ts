@@ -27,8 +27,9 @@ export interface FinishedFile extends FileName {
   quotaBytes: number
 }
 
-/** `bytes`: where they are, and their key. `gone`: why there are none. */
+/** `pending`: it is still being fetched from WhatsApp. `gone`: why there are no bytes. */
 export type FoundMedia =
+  | { kind: 'pending' }
   | { kind: 'stored'; media: Media; file: FileName; key: Uint8Array }
   | { kind: 'gone'; reason: GoneReason }
 

@@ -50,13 +50,23 @@ export class StoredMedia implements MediaRows {
         .leftJoin('media_files as f', join =>
           join.onRef('f.instance_id', '=', 'm.instance_id').onRef('f.id', '=', 'm.file_id'),
         )
-        .select(['m.id', 'm.mimetype', 'm.size', 'm.sha256', 'm.filename', 'm.expires_at', 'm.gone_reason'])
+        .select([
+          'm.id',
+          'm.mimetype',
+          'm.size',
+          'm.sha256',
+          'm.filename',
+          'm.expires_at',
+          'm.gone_at',
+          'm.gone_reason',
+        ])
         .select(['f.id as file_id', 'f.sealed_key'])
         .where('m.instance_id', '=', instanceId)
         .where('m.id', '=', id),
     )
     if (row === undefined) return null
-    const { file_id: fileId, sealed_key: sealedKey, sha256, gone_reason } = row
+    const { file_id: fileId, sealed_key: sealedKey, sha256, gone_at, gone_reason } = row
+    if (fileId === null && gone_at === null) return { kind: 'pending' }
     if (fileId === null || sealedKey === null || sha256 === null)
       return { kind: 'gone', reason: gone_reason ?? 'erased' }
     const file = { instanceId, fileId }
@@ -160,7 +170,9 @@ function operations(statements: Statements) {
           .select(['media.instance_id', 'media.id', 'file_id'])
           .where('gone_at', 'is', null)
           .where(sql<boolean>`not ${IS_QUEUED_IN}`)
-        const expired = await tx.query(media.where('expires_at', '<=', now).limit(STEP).modifyEnd(lock))
+        // A file that is still being fetched is given up long before, by the owner of the instance.
+        const old = media.where('expires_at', '<=', now).where('file_id', 'is not', null)
+        const expired = await tx.query(old.limit(STEP).modifyEnd(lock))
         const left = media
           .innerJoin('instances', 'instances.id', 'media.instance_id')
           .where('deleted_at', 'is not', null)
@@ -168,9 +180,9 @@ function operations(statements: Statements) {
         // Read again: a message may have been accepted before the locks.
         for (const medium of await rows.withoutQueued(tx, expired)) await rows.letGo(tx, medium, 'expired', now)
         for (const medium of await rows.withoutQueued(tx, erased)) await rows.letGo(tx, medium, 'erased', now)
-        const old = sql<{ id: string }>`delete from media where (instance_id, id) in
+        const forgotten = sql<{ id: string }>`delete from media where (instance_id, id) in
         (select instance_id, id from media where gone_at < ${goneBefore} limit ${sql.lit(STEP)}) returning id`
-        return expired.length + erased.length + (await tx.query({ compile: () => old.compile(db) })).length
+        return expired.length + erased.length + (await tx.query({ compile: () => forgotten.compile(db) })).length
       },
     ),
 

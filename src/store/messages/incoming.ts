@@ -1,23 +1,32 @@
 import { createHash } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
-import { incomingBody } from '../../domain/events/event.ts'
-import { type InstanceId, type MessageId, newEventId, newMessageId } from '../../domain/ids.ts'
+import { type EventMedia, incomingBody } from '../../domain/events/event.ts'
+import { type EventId, type InstanceId, type MessageId, newEventId, newMessageId } from '../../domain/ids.ts'
 import { type IncomingMessage, incomingKeys } from '../../domain/incoming-message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { fenced, type Operation } from '../engine/operation.ts'
+import type { MediaTable } from '../engine/schema/media.ts'
 import type { IncomingMessagesTable } from '../engine/schema/messages.ts'
 import type { Statement, Statements } from '../engine/statement.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
+import { decodeFacts, encodeFacts, type NewReceivedFile, ReceivedFiles } from '../media/received-files.ts'
 import { Contacts } from '../numbers/stored-numbers.ts'
-import type { StoredIncoming } from './messages.ts'
+import type { ReceivedMedia, StoredIncoming } from './messages.ts'
 
 export interface Incoming {
   lease: Lease
   message: IncomingMessage
+  file: NewReceivedFile | null
   /** SHA-256 of its keys, since a sender chooses the length and content of its IDs. */
   digests: readonly Uint8Array[]
   now: number
+}
+
+interface Made {
+  eventId: EventId
+  messageId: MessageId
+  media: EventMedia | null
 }
 
 export interface IncomingOutcome {
@@ -41,6 +50,7 @@ export function incomingOperation(
   findKnown: ReturnType<typeof findKnownStatement>,
 ): Operation<Incoming, IncomingOutcome> {
   const contacts = new Contacts(statements)
+  const files = new ReceivedFiles(statements)
   const insert = insertStatement(statements)
   return {
     name: 'events.incoming',
@@ -48,8 +58,9 @@ export function incomingOperation(
     keys: ({ digests }) => digests.map(hex),
     async run(tx, inputs) {
       const known = await knownOf(tx, inputs)
-      const made = new Map(inputs.filter(input => !known.has(input)).map(input => [input, makeIds(input.now)]))
-      const events = Array.from(made, ([{ lease, message, digests, now }, { eventId, messageId }]) => ({
+      const made = new Map<Incoming, Made>()
+      for (const input of inputs) if (!known.has(input)) made.set(input, await make(tx, input))
+      const events = Array.from(made, ([{ lease, message, digests, now }, { eventId, messageId, media }]) => ({
         instance_id: lease.instanceId,
         id: eventId,
         kind: 'message.received' as const,
@@ -57,7 +68,8 @@ export function incomingOperation(
         created_at: now,
         message_id: messageId,
         incoming_digest: digests[0]!,
-        body: incomingBody(lease.instanceId, messageId, message),
+        body: incomingBody(lease.instanceId, messageId, message, media),
+        hasSuccessor: media !== null && media.failure === null,
       }))
       const written = await recorder.record(tx, events)
       const rows = Array.from(made).filter(([, { eventId }]) => written.events.has(eventId))
@@ -66,6 +78,12 @@ export function incomingOperation(
           insert,
           rows.map(([input, { messageId }]) => toRow(input, messageId)),
         )
+      files.insert(
+        tx,
+        rows.flatMap(([{ lease, file, now }, { messageId, media }]) =>
+          file && media ? [{ instanceId: lease.instanceId, messageId, file, media, now }] : [],
+        ),
+      )
       const talks = inputs.filter(({ message }) => message.group === undefined && message.addressing === undefined)
       contacts.note(
         tx,
@@ -77,6 +95,11 @@ export function incomingOperation(
         return { recorded, deliverable: recorded && written.deliverable.has(input.lease.instanceId) }
       })
     },
+  }
+
+  async function make(tx: Transaction, { lease, file, now }: Incoming): Promise<Made> {
+    const media = file && (await files.assess(tx, lease.instanceId, file))
+    return { eventId: newEventId(now), messageId: newMessageId(now), media }
   }
 
   /** @returns the inputs with a key that is already recorded */
@@ -92,19 +115,31 @@ export function incomingOperation(
   }
 }
 
+/** A message with its medium. */
+type IncomingRow = Selectable<IncomingMessagesTable> & {
+  [K in 'file_id' | 'gone_reason' | 'mimetype' | 'size' | 'sha256']: Selectable<MediaTable>[K] | null
+} & { medium: string | null }
+
 export function findIncomingStatement(
   statements: Statements,
-): Statement<{ instanceId: InstanceId; id: MessageId }, Selectable<IncomingMessagesTable>> {
+): Statement<{ instanceId: InstanceId; id: MessageId }, IncomingRow> {
   return statements.one((p: { instanceId: InstanceId; id: MessageId }) =>
     statements.db
       .selectFrom('incoming_messages')
-      .selectAll()
-      .where('instance_id', '=', p.instanceId)
-      .where('id', '=', p.id),
+      .leftJoin('media as m', join =>
+        join
+          .onRef('m.instance_id', '=', 'incoming_messages.instance_id')
+          .onRef('m.id', '=', 'incoming_messages.media_id'),
+      )
+      .selectAll('incoming_messages')
+      .select(['m.file_id', 'm.gone_reason', 'm.id as medium', 'm.mimetype', 'm.size', 'm.sha256'])
+      .where('incoming_messages.instance_id', '=', p.instanceId)
+      .where('incoming_messages.id', '=', p.id),
   )
 }
 
-export function toIncoming(row: Selectable<IncomingMessagesTable>): StoredIncoming {
+export function toIncoming(row: IncomingRow): StoredIncoming {
+  const media = mediaOf(row)
   const { chat, sender, addressing, text, name } = row
   return {
     messageId: row.id,
@@ -120,18 +155,25 @@ export function toIncoming(row: Selectable<IncomingMessagesTable>): StoredIncomi
     ...(isGroup(chat) && { group: chat }),
     ...(name !== null && { name: JSON.parse(name) }),
     sentAt: row.sent_at,
+    ...(media && { media }),
   }
+}
+
+function mediaOf({ media_id: id, file, ...row }: IncomingRow): ReceivedMedia | null {
+  if (id === null || file === null) return null
+  const stated = decodeFacts(file)
+  const { mimetype, size, sha256, gone_reason } = row
+  if (row.file_id !== null && mimetype !== null && size !== null && sha256 !== null)
+    return { id, facts: { ...stated, mimetype, size, sha256 }, state: 'ready' }
+  if (row.medium === null || gone_reason !== null) return { id, facts: stated, state: gone_reason ?? 'expired' }
+  return { id, facts: stated, state: 'pending' }
 }
 
 export function isGroup(chat: string): boolean {
   return chat.endsWith('@g.us')
 }
 
-function makeIds(now: number) {
-  return { eventId: newEventId(now), messageId: newMessageId(now) }
-}
-
-function toRow({ lease, message, digests, now }: Incoming, messageId: MessageId) {
+function toRow({ lease, message, file, digests, now }: Incoming, messageId: MessageId) {
   const { id, from, addressing, chat, lid, username, type, text, name, sentAt } = message
   return {
     instance_id: lease.instanceId,
@@ -148,6 +190,8 @@ function toRow({ lease, message, digests, now }: Incoming, messageId: MessageId)
     username: username === null ? null : JSON.stringify(username),
     name: name === undefined ? null : JSON.stringify(name),
     text: text === undefined ? null : JSON.stringify(text),
+    media_id: file?.id ?? null,
+    file: file && encodeFacts(file.facts),
   }
 }
 
@@ -188,5 +232,7 @@ function insertStatement(statements: Statements) {
     username: 'text?',
     name: 'text?',
     text: 'text?',
+    media_id: 'text?',
+    file: 'text?',
   })
 }

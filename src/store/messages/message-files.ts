@@ -16,7 +16,7 @@ export function fileChecker(statements: Statements) {
     'media',
     { instance_id: 'text', id: 'text' },
     ['instance_id', 'id', 'mimetype', 'filename'],
-    { where: sql`media.gone_at is null`, lock: 'key share' },
+    { where: sql`media.file_id is not null`, lock: 'key share' },
   )
 
   return async (tx: Transaction, messages: readonly NewMessage[]): Promise<Map<NewMessage, FileCheck>> => {

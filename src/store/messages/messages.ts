@@ -1,7 +1,7 @@
 import type { EventKind } from '../../domain/events/event.ts'
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
-import type { MediaForm } from '../../domain/media.ts'
+import type { FileFacts, GoneReason, MediaForm } from '../../domain/media.ts'
 import type { Message, MessageContent, MessageFailure, MessageProgress, MessageState } from '../../domain/message.ts'
 import type { DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
@@ -69,9 +69,18 @@ export interface PreparedMessage {
 }
 
 /** An incoming message as it is stored. */
-export interface StoredIncoming extends IncomingMessage {
+export interface StoredIncoming extends Omit<IncomingMessage, 'file'> {
   messageId: MessageId
   createdAt: number
+  /** Its file, if it has one. */
+  media?: ReceivedMedia
+}
+
+/** The facts are those that the message states until the file is there. */
+export interface ReceivedMedia {
+  id: string
+  facts: FileFacts
+  state: 'pending' | 'ready' | GoneReason
 }
 
 /** `foreign`: the message was prepared for another address. */

@@ -2,6 +2,7 @@ import type { ConnectionCause, ConnectionState } from '../../domain/connection.t
 import type { RecentDeliveries } from '../../domain/events/delivery.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import type { Instance } from '../../domain/instance.ts'
+import type { ReceivingFailure } from '../../domain/media.ts'
 import type { FailureCode } from '../../domain/message.ts'
 
 export interface InstanceActivity {
@@ -107,6 +108,15 @@ export interface StoreTotals {
   /** Instances that no node runs. */
   unowned: number
   bytes: number
+  /** Files, of all instances. */
+  media: {
+    /** Bytes in the storage, including those that are being written or removed. */
+    bytes: number
+    /** Received files that are still to be fetched, up to `MAX_TOTAL`. */
+    pending: number
+    /** Received files that are not there and not forgotten yet, by reason, each up to `MAX_TOTAL`. */
+    failed: Record<ReceivingFailure, number>
+  }
 }
 
 export interface Statistics {

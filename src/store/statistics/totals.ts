@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { CONNECTION_STATES, type ConnectionState } from '../../domain/connection.ts'
 import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
+import { RECEIVING_FAILURES, type ReceivingFailure } from '../../domain/media.ts'
 import { currentStateOf } from '../connections/current-state.ts'
 import type { Core } from '../engine/core.ts'
 import { MAX_TOTAL, type StoreTotals } from './statistics.ts'
@@ -8,10 +9,11 @@ import { MAX_TOTAL, type StoreTotals } from './statistics.ts'
 export async function readTotals({ statements, reader }: Core): Promise<StoreTotals> {
   const { db, now, dialect } = statements
   const read = <O>(query: RawBuilder<O>) => reader.query<O>({ compile: () => query.compile(db) })
-  const [[waiting], states, [size]] = await Promise.all([
+  const [[waiting], states, [size], [media]] = await Promise.all([
     read(waitingQuery(now)),
     read(connectionsQuery(now)),
     read(dialect.bytes),
+    read(mediaQuery()),
   ])
   const age = (at: number | null | undefined) => (at == null ? 0 : Math.max(0, Number(waiting!.now) - at))
   return {
@@ -26,8 +28,12 @@ export async function readTotals({ statements, reader }: Core): Promise<StoreTot
     connections: countStates(states),
     unowned: states.reduce((sum, { instances, is_owned }) => sum + (is_owned ? 0 : Number(instances)), 0),
     bytes: Number(size?.bytes ?? 0),
+    media: { bytes: Number(media!.bytes), pending: Number(media!.pending), failed: countFailures(media!) },
   }
 }
+
+const count = (rows: RawBuilder<unknown>) =>
+  sql`(select count(*) from (select 1 from ${rows} limit ${sql.lit(MAX_TOTAL)}) as counted)`
 
 interface WaitingRow {
   now: number
@@ -45,8 +51,6 @@ interface WaitingRow {
  * Endpoints whose deliveries are held do not count.
  */
 function waitingQuery(now: RawBuilder<number>): RawBuilder<WaitingRow> {
-  const count = (rows: RawBuilder<unknown>) =>
-    sql`(select count(*) from (select 1 from ${rows} limit ${sql.lit(MAX_TOTAL)}) as counted)`
   const oldest = (first: RawBuilder<unknown>, of = sql`leases as l`) =>
     sql`(select min(heads.at) from (select (${first}) as at from ${of}) as heads)`
   const endpoints = sql`(select id as instance_id, ${sql.lit(DEFAULT_ENDPOINT)} as id from instances
@@ -73,6 +77,23 @@ function waitingQuery(now: RawBuilder<number>): RawBuilder<WaitingRow> {
     )} as oldest_retry_at`
 }
 
+type MediaRow = { bytes: number; pending: number } & Record<ReceivingFailure, number>
+
+const FAILURES = Object.keys(RECEIVING_FAILURES) as ReceivingFailure[]
+
+function mediaQuery(): RawBuilder<MediaRow> {
+  const failed = FAILURES.map(reason => {
+    const rows = sql`media where received = 1 and gone_at is not null and gone_reason = ${sql.lit(reason)}`
+    return sql`${count(rows)} as ${sql.ref(reason)}`
+  })
+  return sql<MediaRow>`select (select coalesce(sum(bytes), 0) from media_usage) as bytes,
+    ${count(sql`media_downloads`)} as pending, ${sql.join(failed)}`
+}
+
+function countFailures(row: MediaRow): Record<ReceivingFailure, number> {
+  return Object.fromEntries(FAILURES.map(reason => [reason, Number(row[reason])])) as Record<ReceivingFailure, number>
+}
+
 interface StateRow {
   state: ConnectionState
   is_owned: number
@@ -94,7 +115,7 @@ function connectionsQuery(now: RawBuilder<number>): RawBuilder<StateRow> {
 }
 
 function countStates(rows: readonly StateRow[]): Record<ConnectionState, number> {
-  const count = (state: ConnectionState) =>
+  const countOf = (state: ConnectionState) =>
     rows.reduce((sum, row) => sum + (row.state === state ? Number(row.instances) : 0), 0)
-  return Object.fromEntries(CONNECTION_STATES.map(state => [state, count(state)])) as Record<ConnectionState, number>
+  return Object.fromEntries(CONNECTION_STATES.map(state => [state, countOf(state)])) as Record<ConnectionState, number>
 }

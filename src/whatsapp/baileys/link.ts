@@ -11,13 +11,13 @@ import { AcknowledgementReader, type LinkEvents, watchVitalSigns } from './link/
 import { watchHandshake } from './link/handshake.ts'
 import { IncomingMessages } from './link/incoming-messages.ts'
 import { LibraryCalls } from './link/library-calls.ts'
+import { LinkFiles } from './link/link-files.ts'
 import { requestPendingMessages } from './link/pending-messages.ts'
 import { requestCopiesFirst } from './link/phone-copies.ts'
 import { recordReceipts } from './link/receipts.ts'
 import { LIBRARY_BROKE, type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import { type LookUp, lookUp } from './look-up.ts'
-import { type Attachment, attach } from './media/attach.ts'
-import { MediaConnections } from './media/media-connection.ts'
+import type { Attachment } from './media/attach.ts'
 import { decodeContent } from './parsing/content.ts'
 import { dropKeyErrors, noteToken, relayToDevices } from './recipient-devices.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
@@ -34,8 +34,6 @@ export { LinkClosed } from './link/library-calls.ts'
 
 /** A dead peer never answers the close frame: after this time the connection is destroyed. */
 const CLOSE_GRACE_MS = 1_000
-/** 100 MiB at 1 Mbit/s. A message without an upload in this time is tried again. */
-const UPLOAD_TIMEOUT_MS = 15 * 60_000
 
 export interface LinkOptions extends Pick<SocketParts, 'network' | 'version' | 'queryTimeoutMs' | 'keepAliveMs'> {
   credentials: CredentialStore
@@ -58,7 +56,7 @@ export class Link {
   readonly #calls: LibraryCalls
   readonly #socket: WASocket
   readonly #incoming: IncomingMessages
-  readonly #mediaConnections = new MediaConnections(node => this.#socket.query(node))
+  readonly files: LinkFiles
   readonly #acknowledgements = new AcknowledgementReader()
   /** The socket has no account yet. It links one, and WhatsApp delivers no messages over it. */
   readonly #isLinking: boolean
@@ -70,6 +68,7 @@ export class Link {
     this.#options = { ...options, events: outsideLibrary(options.events) }
     this.#isLinking = options.credentials.creds.account === undefined
     this.#calls = new LibraryCalls(options.logger, () => this.#endAs(LIBRARY_BROKE))
+    this.files = new LinkFiles(this.#calls, () => this.#socket, options.network.kind === 'simulated')
     this.#incoming = new IncomingMessages({
       self: () => this.self,
       mapping: () => this.#socket.signalRepository.lidMapping,
@@ -162,19 +161,9 @@ export class Link {
     this.#calls.inBackground('token', () => noteToken(this.#socket, this.#options.credentials, address))
   }
 
-  /**
-   * Uploads the file to WhatsApp's media hosts. They erase it after some weeks if no message refers to it.
-   * @returns the content of a message that refers to it
-   * @throws UploadFailed, FileUnavailable, or LinkClosed when the link ends first
-   */
+  /** @see LinkFiles.upload */
   uploadFile(attachment: Attachment): Promise<Uint8Array> {
-    return this.#calls.orClosed(() =>
-      attach(attachment, {
-        connect: renew => this.#mediaConnections.get(renew),
-        simulated: this.#options.network.kind === 'simulated',
-        signal: AbortSignal.any([this.closed, AbortSignal.timeout(UPLOAD_TIMEOUT_MS)]),
-      }),
-    )
+    return this.files.upload(attachment)
   }
 
   lookUp(number: string): Promise<LookUp> {

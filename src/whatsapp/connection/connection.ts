@@ -3,21 +3,23 @@ import { currentState, type StoredConnection } from '../../domain/connection.ts'
 import { Batcher } from '../../kit/batcher.ts'
 import { waitAtMost } from '../../kit/deadline.ts'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
+import { Turns } from '../../kit/turns.ts'
 import type { ConnectionRecord } from '../../store/connections/connections.ts'
 import { LeaseLost, StoreUnavailable } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'
 import { LinkClosed } from '../baileys/link.ts'
+import { Downloads } from '../receiving/downloads.ts'
 import { IncomingRecorder } from '../receiving/record.ts'
 import { GroupDirectory } from '../sending/group-directory.ts'
 import { Sender } from '../sending/sender.ts'
-import type { Files } from '../sending/uploads.ts'
 import type { NextStep } from './after-close.ts'
+import type { ConnectionFiles } from './connection-files.ts'
 import { ConnectionPacing } from './connection-pacing.ts'
 import { HealthLog } from './health-log.ts'
 import { type ConnectionNetwork, type ConnectionSettings, LinkManager } from './link-manager.ts'
 import { RestrictionWatch } from './restriction-watch.ts'
-import { NO_CODES, Status } from './status.ts'
+import { NEVER_CONNECTED, NO_CODES, Status } from './status.ts'
 import { WindingUp } from './winding-up.ts'
 
 /*
@@ -43,21 +45,13 @@ const LOGOUT_DRAIN_MS = 3_000
 const STOP_TIMEOUT_MS = 2_500
 /** Outcomes and receipts within this window share a commit. */
 const BATCH_WINDOW_MS = 5
-/** No login with the stored credentials, if there are any, was ever recorded in these states. */
-const NEVER_CONNECTED: ReadonlySet<StoredConnection['state']> = new Set([
-  'unlinked',
-  'linking',
-  'connecting',
-  'logged_out',
-])
-
 export interface ConnectionOptions {
   lease: Lease
-  store: Pick<Store, 'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'hints'>
+  store: Pick<Store, 'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'downloads' | 'hints'>
   network: ConnectionNetwork
   settings: ConnectionSettings
-  /** Reads the files of messages. Default: no storage. */
-  files?: Files | null
+  /** Default: no storage. */
+  files?: ConnectionFiles | null
   /** False if another node may have the lease. Called before each frame. Default: always true. */
   mayAct?: () => boolean
   /** Shared by the connections of a node. Default: a new one. */
@@ -82,6 +76,7 @@ export class Connection {
   readonly #windingUp: WindingUp
   readonly #batcher = new Batcher(BATCH_WINDOW_MS)
   readonly #recorder: IncomingRecorder
+  readonly #downloads: Downloads
   readonly #groups = new GroupDirectory()
   readonly #restriction: RestrictionWatch
   readonly #health: HealthLog
@@ -107,7 +102,10 @@ export class Connection {
     const simulated = options.network.kind === 'simulated'
     this.#status = new Status({ ...shared, connections: store.connections, simulated, onLinking: options.onLinking })
     this.#windingUp = new WindingUp({ ...shared, store, status: this.#status })
-    this.#recorder = new IncomingRecorder({ ...shared, store, batcher: this.#batcher })
+    const { receiver = null, turns = new Turns(1) } = options.files ?? {}
+    const mediaTerms = receiver?.terms ?? null
+    this.#recorder = new IncomingRecorder({ ...shared, store, batcher: this.#batcher, mediaTerms })
+    this.#downloads = new Downloads({ ...shared, store, receiver, turns })
     this.#health = new HealthLog({ ...shared, connections: store.connections })
     this.#restriction = new RestrictionWatch({
       now: this.#now,
@@ -125,6 +123,7 @@ export class Connection {
       windingUp: this.#windingUp,
       sender: this.#createSender(),
       recorder: this.#recorder,
+      downloads: this.#downloads,
       groups: this.#groups,
       restriction: this.#restriction,
       health: this.#health,
@@ -141,6 +140,7 @@ export class Connection {
     this.#poll = setInterval(checkGoal, POLL_INTERVAL_MS)
     this.#links.sender.start()
     this.#health.start()
+    this.#downloads.wake()
     checkGoal()
   }
 
@@ -169,7 +169,8 @@ export class Connection {
     await this.#links.settled().catch(() => undefined)
     this.#links.close()
     this.#restriction.stop()
-    await Promise.all([this.#links.sender.stop(), this.#recorder.drained(), this.#steps, this.#health.stop()])
+    const ends = [this.#links.sender.stop(), this.#recorder.drained(), this.#downloads.stop(), this.#health.stop()]
+    await Promise.all([...ends, this.#steps])
     // A step that was under way may have opened another link.
     this.#links.close()
     if (!recordReconnecting) return
@@ -193,7 +194,7 @@ export class Connection {
       lease,
       store,
       groups: this.#groups,
-      files,
+      files: files?.reader ?? null,
       batcher: this.#batcher,
       eventLoopBudget,
       messageTtlMs: settings.messageTtlMs,

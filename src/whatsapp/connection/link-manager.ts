@@ -14,6 +14,7 @@ import { CredentialStore } from '../baileys/signal/credential-store.ts'
 import { DeviceCache } from '../baileys/signal/device-cache.ts'
 import { createRetryBudgets } from '../baileys/signal/retry-requests.ts'
 import type { Network } from '../baileys/socket-options.ts'
+import type { Downloads } from '../receiving/downloads.ts'
 import type { IncomingRecorder } from '../receiving/record.ts'
 import type { GroupDirectory } from '../sending/group-directory.ts'
 import type { Sender } from '../sending/sender.ts'
@@ -61,6 +62,7 @@ export interface LinkManagerOptions {
   /** The sender of the account that is linked now. */
   sender: Sender
   recorder: IncomingRecorder
+  downloads: Downloads
   groups: GroupDirectory
   restriction: RestrictionWatch
   health: HealthLog
@@ -131,6 +133,7 @@ export class LinkManager {
 
   close(): void {
     this.sender.detach()
+    this.#options.downloads.detach()
     this.#link?.close()
     this.#credentials?.close()
     this.#link = null
@@ -234,6 +237,7 @@ export class LinkManager {
         received: async message => {
           await recorder.recordIncoming(message, link.closed)
           this.sender.noteContact(message.from)
+          if (message.file) this.#options.downloads.wake()
         },
         isRecorded: message => recorder.isRecorded(message, link.closed),
         frame: () => health.frame(),
@@ -291,6 +295,7 @@ export class LinkManager {
     const restricted = { ...restriction.describe(), restriction: restriction.restriction }
     await status.record({ ...NO_CODES, state: 'connected', phone, ...restricted })
     this.sender.attach(link)
+    this.#options.downloads.attach(link)
     restriction.ask()
   }
 

@@ -22,6 +22,14 @@ export interface StatusOptions {
   signal: AbortSignal
 }
 
+/** No login with the stored credentials, if there are any, was ever recorded in these states. */
+export const NEVER_CONNECTED: ReadonlySet<StoredConnection['state']> = new Set([
+  'unlinked',
+  'linking',
+  'connecting',
+  'logged_out',
+])
+
 /** Reads and records the connection's row: its state, reason and goal. */
 export class Status {
   readonly #options: StatusOptions

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
+import type { MediaTerms } from '../../domain/media.ts'
 import type { Batcher } from '../../kit/batcher.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'
@@ -10,6 +11,8 @@ export interface IncomingRecorderOptions {
   lease: Lease
   store: Pick<Store, 'messages' | 'events'>
   batcher: Batcher
+  /** The terms under which files are kept. Null: this node has no storage. */
+  mediaTerms: MediaTerms | null
   logger: Logger
   now: () => number
   onFailed(error: unknown): void
@@ -68,9 +71,10 @@ export class IncomingRecorder {
   }
 
   async #recordIncoming(message: IncomingMessage, closed: AbortSignal): Promise<void> {
-    const { store, lease, logger, now } = this.#options
+    const { store, lease, logger, now, mediaTerms } = this.#options
     const startedAt = performance.now()
-    const outcome = await untilStored(() => store.events.recordIncoming(lease, message, now()), closed)
+    const record = () => store.events.recordIncoming(lease, message, now(), mediaTerms)
+    const outcome = await untilStored(record, closed)
     if (outcome === 'duplicate') return
     const durationMs = Math.round(performance.now() - startedAt)
     logger.info(

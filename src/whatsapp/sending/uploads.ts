@@ -1,6 +1,7 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import { FileUnavailable, type StoredFile } from '../../domain/media.ts'
 import { type MessageFailure, type MessageFile, messageFailure } from '../../domain/message.ts'
+import { Turns } from '../../kit/turns.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { type Link, LinkClosed } from '../baileys/link.ts'
 import { UploadFailed } from '../baileys/media/upload.ts'
@@ -24,8 +25,7 @@ type UploadLink = Pick<Link, 'uploadFile' | 'closed'>
 /** Uploads the files of an instance's messages, a few at a time. */
 export class Uploads {
   readonly #files: Files | null
-  #running = 0
-  readonly #waiting = new Set<() => void>()
+  readonly #turns = new Turns(MAX_UPLOADS)
 
   /** @param files null: this node has no storage */
   constructor(files: Files | null) {
@@ -35,7 +35,7 @@ export class Uploads {
   /** Uploads the file of a message that has no content yet. A kill before the content is stored uploads it again. */
   async upload(message: QueuedMessage, asked: MessageFile, link: UploadLink): Promise<UploadOutcome> {
     if (this.#files === null) return { kind: 'unanswered', why: 'media_not_configured' }
-    if (!(await this.#takeTurn(link.closed))) return { kind: 'unanswered', why: 'closed' }
+    if (!(await this.#turns.take(link.closed))) return { kind: 'unanswered', why: 'closed' }
     try {
       const file = await this.#files.find(message.instanceId, asked.mediaId)
       if (file === null) return { kind: 'refused', failure: messageFailure('media_unavailable') }
@@ -49,32 +49,7 @@ export class Uploads {
       if (error instanceof UploadFailed) return { kind: 'unanswered', why: error.message }
       throw error
     } finally {
-      this.#endTurn()
+      this.#turns.end()
     }
-  }
-
-  /** Resolves when it may upload: true. False if the link has closed. */
-  async #takeTurn(closed: AbortSignal): Promise<boolean> {
-    if (closed.aborted) return false
-    if (this.#running < MAX_UPLOADS) {
-      this.#running += 1
-      return true
-    }
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    const take = () => resolve(true)
-    const giveUp = () => resolve(!this.#waiting.delete(take))
-    this.#waiting.add(take)
-    closed.addEventListener('abort', giveUp, { once: true })
-    const mayUpload = await promise
-    closed.removeEventListener('abort', giveUp)
-    return mayUpload
-  }
-
-  /** Passes the turn to the upload that has waited longest. */
-  #endTurn(): void {
-    const [next] = this.#waiting
-    if (next === undefined) this.#running -= 1
-    else this.#waiting.delete(next)
-    next?.()
   }
 }

@@ -1,4 +1,4 @@
-import type { MediaPlace } from '../../domain/media.ts'
+import type { MediaPlace, MediaTerms } from '../../domain/media.ts'
 import type { HintTopic } from '../../store/hints.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Moment } from '../../store/leases/renewal.ts'
@@ -6,8 +6,11 @@ import type { Store } from '../../store/store.ts'
 import type { ConnectionNetwork, ConnectionSettings } from '../connection/link-manager.ts'
 
 /** The parts of the store that a thread calls. Arguments and results are plain data. */
-export type ThreadStore = Pick<Store, 'connections' | 'messages' | 'events' | 'credentials' | 'numbers'> & {
-  media: Pick<Store['media'], 'find'>
+export type ThreadStore = Pick<
+  Store,
+  'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'downloads'
+> & {
+  media: Pick<Store['media'], 'find' | 'begin' | 'extend' | 'discard'>
 }
 export type Subject = keyof ThreadStore
 
@@ -19,11 +22,15 @@ export type ThreadNetwork =
   | Exclude<ConnectionNetwork, { kind: 'simulated' }>
   | { kind: 'simulated'; url: string; scans: boolean }
 
+export interface ThreadMedia extends MediaTerms {
+  place: MediaPlace
+}
+
 /** What a thread knows from its start. */
 export interface ThreadData {
   settings: ConnectionSettings
   /** Where the files of messages are. Null: this node has no storage. */
-  mediaPlace: MediaPlace | null
+  media: ThreadMedia | null
   logLevel: string
   /** Whether other nodes write to the same tables. */
   hintsShared: boolean

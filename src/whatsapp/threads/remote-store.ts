@@ -74,6 +74,7 @@ export function remoteStore(calls: Calls, hints: ForwardedHints): ThreadStore & 
     credentials: subject('credentials'),
     numbers: subject('numbers'),
     media: subject('media'),
+    downloads: subject('downloads'),
     hints,
   }
 }

@@ -3,13 +3,15 @@ import { flushCompileCache } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 import { pino } from 'pino'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
-import { FileReader } from '../../media/file-reader.ts'
+import { Turns } from '../../kit/turns.ts'
+import { openFiles } from '../../media/open-files.ts'
 import { machineClock } from '../../store/clock.ts'
 import { Renewal } from '../../store/leases/renewal.ts'
 import { containLibraryErrors } from '../baileys/library-errors.ts'
 import { passKeysAsObjects } from '../baileys/signal/keys-as-objects.ts'
 import { silenceSignalConsole } from '../baileys/signal/quiet-libsignal.ts'
 import { Connection } from '../connection/connection.ts'
+import type { ConnectionFiles } from '../connection/connection-files.ts'
 import { ConnectionPacing } from '../connection/connection-pacing.ts'
 import type { ConnectionNetwork } from '../connection/link-manager.ts'
 import {
@@ -22,6 +24,9 @@ import {
 } from './messages.ts'
 import { Calls, ForwardedHints, remoteStore } from './remote-store.ts'
 
+/** Files that the connections of a thread fetch from WhatsApp at once. */
+const FETCHES_AT_ONCE = 12
+
 /** The connections of one thread. */
 class Thread {
   readonly #settings: ThreadData['settings']
@@ -32,7 +37,7 @@ class Thread {
   readonly #calls = new Calls(message => this.#outbox.post(message))
   readonly #hints: ForwardedHints
   readonly #store
-  readonly #files: FileReader | null
+  readonly #files: ConnectionFiles | null
   readonly #renewal = new Renewal()
   readonly #shared
   readonly #connections = new Map<number, Connection>()
@@ -41,12 +46,12 @@ class Thread {
   readonly logger
   #clockOffsetMs = 0
 
-  constructor({ settings, mediaPlace, logLevel, hintsShared, threads, validity }: ThreadData) {
+  constructor({ settings, media, logLevel, hintsShared, threads, validity }: ThreadData) {
     this.#settings = settings
     this.#shared = { eventLoopBudget: new EventLoopBudget(), pacing: new ConnectionPacing(undefined, threads) }
     this.#hints = new ForwardedHints(hintsShared)
     this.#store = remoteStore(this.#calls, this.#hints)
-    this.#files = mediaPlace && new FileReader(mediaPlace, this.#store.media)
+    this.#files = media && { ...openFiles(media, this.#store.media), turns: new Turns(FETCHES_AT_ONCE) }
     this.logger = pino({ level: logLevel }, { write: line => this.#outbox.post({ kind: 'log', line }) })
     this.#setValidity(validity)
   }

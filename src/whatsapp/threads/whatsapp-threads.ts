@@ -2,13 +2,12 @@ import { totalmem } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
 import type { Logger } from 'pino'
-import type { MediaPlace } from '../../domain/media.ts'
 import { backoffMs } from '../../kit/backoff.ts'
 import { machineClock } from '../../store/clock.ts'
 import type { Moment } from '../../store/leases/renewal.ts'
 import type { Store } from '../../store/store.ts'
 import type { ConnectionSettings } from '../connection/link-manager.ts'
-import type { ThreadStore, Validity } from './messages.ts'
+import type { ThreadMedia, ThreadStore, Validity } from './messages.ts'
 import { Suspects } from './suspects.ts'
 import { type ThreadConnection, type ThreadConnectionOptions, WhatsappThread } from './whatsapp-thread.ts'
 
@@ -37,7 +36,7 @@ export interface WhatsappThreadsOptions {
   threads: number
   settings: ConnectionSettings
   /** Where the files of messages are. Null: this node has no storage. */
-  mediaPlace: MediaPlace | null
+  media: ThreadMedia | null
   /** Whether the program's files on disk are not those that this process has loaded. */
   isReplaced(): boolean
   logger: Logger
@@ -134,12 +133,12 @@ export class WhatsappThreads {
   }
 
   #open(key: number): WhatsappThread {
-    const { store, threads, settings, mediaPlace, logger, writeLog, onRenewalNeeded, onThreadDied } = this.#options
+    const { store, threads, settings, media, logger, writeLog, onRenewalNeeded, onThreadDied } = this.#options
     this.#refuseOtherProgram()
     const thread = new WhatsappThread({
       data: {
         settings,
-        mediaPlace,
+        media,
         logLevel: logger.level,
         hintsShared: store.hints.shared,
         threads,

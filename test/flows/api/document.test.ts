@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { EVENT_KINDS, failureBody, incomingBody, progressBody } from '../../../src/domain/events/event.ts'
+import { EVENT_KINDS, failureBody, incomingBody, mediaBody, progressBody } from '../../../src/domain/events/event.ts'
 import { INCOMING_TYPES } from '../../../src/domain/incoming-message.ts'
+import { RECEIVING_FAILURES, type ReceivingFailure } from '../../../src/domain/media.ts'
 import { FAILURE_CODES, messageFailure } from '../../../src/domain/message.ts'
 import { ApiDocument, type OpenApi } from './document.ts'
 import { ApiHarness } from './harness.ts'
@@ -285,6 +286,19 @@ describe('the events', () => {
         }),
       )
     }
+  })
+
+  test('files of received messages match their description', () => {
+    const known = { filename: 'a.pdf', seconds: 3, width: 4, height: 5 }
+    for (const more of [known, { filename: null, seconds: null, width: null, height: null }])
+      for (const failure of [null, ...(Object.keys(RECEIVING_FAILURES) as ReceivingFailure[])]) {
+        const facts = { mimetype: 'application/pdf', size: 1, sha256: new Uint8Array(32), ...more }
+        const media = { id: 'med_1', facts, failure }
+        const sender = { chat: '5511987654321', lid: null, username: null }
+        const message = { id: 'A', from: '5511987654321', type: 'document', sentAt: 0, ...sender } as const
+        check(incomingBody('inst_1', 'msg_1', message, media))
+        check(mediaBody('inst_1', { id: 'A', messageId: 'msg_1', chat: '5511987654321' }, media, 0))
+      }
   })
 
   test('anything undescribed is detected', () => {

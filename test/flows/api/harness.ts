@@ -251,6 +251,7 @@ function parts(store: Store): Store {
     connections: store.connections,
     messages: store.messages,
     media: store.media,
+    downloads: store.downloads,
     events: store.events,
     endpoints: store.endpoints,
     deliveries: store.deliveries,

@@ -16,7 +16,7 @@ async function inThread(harness: WhatsappHarness) {
   const threads = new WhatsappThreads({
     store: harness.store,
     threads: 1,
-    mediaPlace: null,
+    media: null,
     settings: { messageTtlMs: 86_400_000 },
     isReplaced: () => false,
     logger: pino({ level: 'trace' }, { write: captureLog }),

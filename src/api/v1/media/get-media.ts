@@ -6,6 +6,7 @@ import { readWithinMs } from '../../http/limits/one-request-per-connection.ts'
 import { isId } from '../../input.ts'
 import { mediaIdSchema } from '../../resources/media.ts'
 import { attachmentHeader, etagOf, isKnown, parseRange } from './download-headers.ts'
+import { openWhenThere } from './wait-for-media.ts'
 
 const headersSchema = Type.Object({
   Range: Type.Optional(
@@ -14,21 +15,37 @@ const headersSchema = Type.Object({
   'If-None-Match': Type.Optional(Type.String({ description: 'The `ETag` of a copy that the caller has.' })),
 })
 
+const MAX_WAIT_SECONDS = 25
+
+const querySchema = Type.Object({
+  wait: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: MAX_WAIT_SECONDS,
+      default: 0,
+      description: 'If a received file is still being fetched from WhatsApp, wait for it up to this many seconds.',
+    }),
+  ),
+})
+
 const BYTES = Type.Unsafe<unknown>({ type: 'string', format: 'binary' })
 
 /** Even if a browser shows the file in spite of the other headers, nothing in it runs. */
 const SANDBOX = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
-export function getMedia(api: Api, { media }: ApiContext): void {
+export function getMedia(api: Api, { media, store }: ApiContext): void {
   api.get(
     '/media/:id',
     {
       schema: {
         operationId: 'getMedia',
         summary: 'Download a file',
-        description: 'Returns the bytes. `Range` and `ETag` work, so an interrupted download can be continued.',
+        description:
+          'Returns the bytes. `Range` and `ETag` work, so an interrupted download can be continued. A file that somebody sent ' +
+          'to the instance is fetched from WhatsApp first: until then the answer is 409 `media_pending`.',
         tags: ['Media'],
         params: Type.Object({ id: mediaIdSchema }),
+        querystring: querySchema,
         headers: headersSchema,
         response: {
           200: { description: 'The file.', content: { '*/*': { schema: BYTES } } },
@@ -39,8 +56,10 @@ export function getMedia(api: Api, { media }: ApiContext): void {
       config: {
         scope: 'media',
         refusals: [
+          'invalid_request',
           'media_not_found',
           'media_gone',
+          'media_pending',
           'range_not_satisfiable',
           'too_many_transfers',
           'media_not_configured',
@@ -52,7 +71,9 @@ export function getMedia(api: Api, { media }: ApiContext): void {
       const { id } = request.params
       const { headers } = request.raw
       if (!isId(id)) throw new Refusal('media_not_found')
-      const { media: found, read } = await media.open(request.instanceId, id)
+      const { wait: seconds = 0 } = request.query
+      const wait = { hints: store.hints, waitMs: seconds * 1_000, gone: closedSignal(reply.raw) }
+      const { media: found, read } = await openWhenThere(media, request.instanceId, id, wait)
       const etag = etagOf(found.sha256)
       reply.headers({ etag, 'accept-ranges': 'bytes' })
       if (isKnown(headers['if-none-match'], etag)) return reply.code(304).send(null)
@@ -76,6 +97,13 @@ export function getMedia(api: Api, { media }: ApiContext): void {
       return reply.send(body)
     },
   )
+}
+
+/** Aborted when the caller has left. */
+function closedSignal(response: NodeJS.EventEmitter): AbortSignal {
+  const closed = new AbortController()
+  response.once('close', () => closed.abort())
+  return closed.signal
 }
 
 /** A caller that does not read must not keep the file open. */

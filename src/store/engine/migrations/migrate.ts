@@ -28,6 +28,7 @@ import { accounts } from './steps/0052-accounts.ts'
 import { alertsTables } from './steps/0060-alerts.ts'
 import { mediaTables } from './steps/media/0070-media.ts'
 import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
+import { receivedFiles } from './steps/media/0072-received-files.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
 
@@ -55,6 +56,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0060-alerts': alertsTables,
   '0070-media': mediaTables,
   '0071-files-of-messages': filesOfMessages,
+  '0072-received-files': receivedFiles,
 }
 
 /**

@@ -13,7 +13,7 @@ import type {
   LeasesTable,
   RateWindowsTable,
 } from './instances.ts'
-import type { MediaFilesTable, MediaTable, MediaUsageTable } from './media.ts'
+import type { MediaDownloadsTable, MediaFilesTable, MediaTable, MediaUsageTable } from './media.ts'
 import type { IdempotencyKeysTable, IncomingMessagesTable, MessagesTable, NumbersTable } from './messages.ts'
 import type { NodesTable } from './nodes.ts'
 import type { PanelSessionsTable } from './panel.ts'
@@ -51,6 +51,7 @@ export interface Database {
   media: MediaTable
   media_files: MediaFilesTable
   media_usage: MediaUsageTable
+  media_downloads: MediaDownloadsTable
   credentials: CredentialsTable
   sandbox_records: SandboxRecordsTable
   phone_orders: PhoneOrdersTable

@@ -42,7 +42,7 @@ export interface DeliveriesTable {
   instance_id: string
   event_id: string
   endpoint_id: Generated<EndpointId>
-  /** Null for deliveries outside the order: of incoming messages, and redeliveries. */
+  /** Null for deliveries outside the order: of incoming messages without a file, and redeliveries. */
   message_id: string | null
   url: string
   readiness: Readiness

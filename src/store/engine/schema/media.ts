@@ -1,3 +1,4 @@
+import type { Generated } from 'kysely'
 import type { GoneReason } from '../../../domain/media.ts'
 
 /** The facts about a file. The row outlives the bytes, so that callers learn why they are gone. */
@@ -14,6 +15,23 @@ export interface MediaTable {
   expires_at: number
   gone_at: number | null
   gone_reason: GoneReason | null
+  /** 1 if it was sent to the instance. Without a file and `gone_at` it is still being fetched. */
+  received: Generated<number>
+}
+
+/** Received files that are to be fetched from WhatsApp. Times are by the owner's clock. */
+export interface MediaDownloadsTable {
+  instance_id: string
+  media_id: string
+  message_id: string
+  created_at: number
+  due_at: number
+  /** Failed attempts to fetch it. */
+  attempts: number
+  /** How often the sender's phone was asked to upload it again. */
+  requests: number
+  /** A JSON object (`FileSource` and the message's `FileFacts`), encrypted under the instance's key. */
+  sealed_source: Uint8Array
 }
 
 /** One row per file in the storage. It is created before the first byte is written and deleted after the bytes are removed. */

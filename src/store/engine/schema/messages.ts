@@ -49,6 +49,10 @@ export interface IncomingMessagesTable {
   username: string | null
   name: string | null
   text: string | null
+  /** Of the file, if it has one. */
+  media_id: Generated<string | null>
+  /** What the message states about its file, as JSON. */
+  file: Generated<string | null>
 }
 
 export interface IdempotencyKeysTable {

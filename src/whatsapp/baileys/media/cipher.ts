@@ -1,4 +1,12 @@
-import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  type Decipheriv,
+  hkdfSync,
+  timingSafeEqual,
+} from 'node:crypto'
 import type { MediaForm } from '../../../domain/media.ts'
 
 const BLOCK_BYTES = 16
@@ -90,10 +98,19 @@ export async function* decryptFromWhatsapp(
   }
   const isIntact = equal(held, mac.digest().subarray(0, MAC_BYTES)) && equal(sealedHash.digest(), expected.encSha256)
   if (!isIntact) throw new AlteredFile('The encrypted file was altered.')
-  const last = decipher.final()
+  const last = finish(decipher)
   if (!equal(plainHash.update(last).digest(), expected.sha256))
     throw new AlteredFile('The decrypted file does not have the stated hash.')
   yield last
+}
+
+/** A sender may encrypt anything: the authentication code is then right, and the padding wrong. */
+function finish(decipher: Decipheriv): Buffer {
+  try {
+    return decipher.final()
+  } catch (error) {
+    throw new AlteredFile('The file is not padded.', { cause: error })
+  }
 }
 
 function deriveKeys(mediaKey: Uint8Array, form: MediaForm) {

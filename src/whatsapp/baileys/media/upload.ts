@@ -1,8 +1,8 @@
 import { Agent, request } from 'node:https'
 import { pipeline } from 'node:stream/promises'
 import { FileUnavailable, type MediaForm } from '../../../domain/media.ts'
-import { isLoopback } from '../addresses.ts'
 import { encryptedSize, encryptForWhatsapp } from './cipher.ts'
+import { isMediaHost } from './hosts.ts'
 
 const ORIGIN = 'https://web.whatsapp.com'
 /** The longest time without a byte in either direction. */
@@ -19,8 +19,6 @@ const PATHS: Readonly<Record<MediaForm, string>> = {
   voice: 'audio',
   document: 'document',
 }
-/** The real media hosts. */
-const WHATSAPP_HOST = /^[a-z0-9.-]+\.whatsapp\.net$/
 
 /** Where WhatsApp takes files, and the authorization for it. */
 export interface MediaConnection {
@@ -87,12 +85,6 @@ export async function uploadFile(file: FileToUpload, options: UploadOptions): Pr
     agent.destroy()
   }
   throw new UploadFailed(why)
-}
-
-function isMediaHost(hostname: string, simulated: boolean): boolean {
-  if (!simulated) return WHATSAPP_HOST.test(hostname)
-  const url = URL.parse(`https://${hostname}`)
-  return url !== null && url.host === hostname && isLoopback(url)
 }
 
 const REFUSED = 'The authorization was refused.'

@@ -9,6 +9,7 @@ import {
 } from 'baileys'
 import type { IncomingMessage, IncomingType } from '../../../domain/incoming-message.ts'
 import { isSelf, lidOf, numberOf, type Self, userOf } from '../addresses.ts'
+import { parseFile } from './incoming-file.ts'
 
 /** The known pairs of numbers and LIDs. Null if a pair is unknown. */
 export interface LidMapping {
@@ -58,6 +59,8 @@ const PROTOCOL_FIELDS: ReadonlySet<string> = new Set<keyof Content>([
   'call',
 ])
 
+const HAVE_FILES: ReadonlySet<IncomingType> = new Set(['image', 'video', 'audio', 'document', 'sticker'])
+
 /** The last second with a year of four digits (contract §4). */
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59Z')
 
@@ -82,6 +85,7 @@ export async function parseIncoming(
   // Baileys does not recognise our own messages if our LID is unknown, or in a broadcast list that names the LID.
   if (!found || isSelf(sender, self) || found.from === userOf(self.id)) return null
   const { address, ...from } = found
+  const file = HAVE_FILES.has(kind.type) ? parseFile(message.message, key) : undefined
   return {
     id: key.id,
     ...from,
@@ -91,6 +95,7 @@ export async function parseIncoming(
     ...(group && { group: chat }),
     ...(message.pushName && { name: message.pushName }),
     sentAt: sentAt(message.messageTimestamp),
+    ...(file && { file }),
   }
 }
 

@@ -30,6 +30,7 @@ export function totalsContract(createHarness: CreateHarness): void {
         oldestDueMs: 0,
         unowned: 0,
         connections: { connected: 0, unlinked: 0, disconnected: 0 },
+        media: { bytes: 0, pending: 0, failed: { media_unavailable: 0, media_not_configured: 0 } },
       } satisfies Partial<{ [K in keyof StoreTotals]: unknown }>)
 
       const [a, b] = [await createConnected(store), await createConnected(store)]

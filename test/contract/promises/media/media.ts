@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type InstanceId, newMediaFileId, newMediaId } from '../../../src/domain/ids.ts'
-import type { MediaForm } from '../../../src/domain/media.ts'
-import type { FinishedFile } from '../../../src/store/media/media.ts'
-import type { NewMessage } from '../../../src/store/messages/messages.ts'
-import type { Store } from '../../../src/store/store.ts'
+import { type InstanceId, newMediaFileId, newMediaId } from '../../../../src/domain/ids.ts'
+import type { MediaForm } from '../../../../src/domain/media.ts'
+import type { FinishedFile } from '../../../../src/store/media/media.ts'
+import type { NewMessage } from '../../../../src/store/messages/messages.ts'
+import type { Store } from '../../../../src/store/store.ts'
 import {
   createConnected,
   createOwned,
@@ -14,8 +14,8 @@ import {
   PREPARED,
   take,
   withStore,
-} from '../fixture.ts'
-import type { CreateHarness } from '../harness.ts'
+} from '../../fixture.ts'
+import type { CreateHarness } from '../../harness.ts'
 
 const QUOTA = 1_000
 const NOW = 5_000

@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto'
+import { type InstanceId, newMediaFileId } from '../domain/ids.ts'
+import { type FileFacts, type MediaForm, type MediaTerms, maxBytesAs } from '../domain/media.ts'
+import type { FetchedFile } from '../store/media/downloads.ts'
+import type { MediaRows } from '../store/media/media.ts'
+import { encryptFile } from './chunks.ts'
+import { Intake } from './intake.ts'
+import type { MediaStorage } from './storage/storage.ts'
+import { writeFile } from './write-file.ts'
+
+const KEY_BYTES = 32
+
+export type ReceiveOutcome = 'stored' | 'full' | 'given_up'
+
+/** Stores files that were sent to an instance, in any thread and without the limits of callers. */
+export class FileReceiver {
+  readonly terms: MediaTerms
+  readonly #open: () => Promise<MediaStorage>
+  readonly #rows: Pick<MediaRows, 'begin' | 'extend' | 'discard'>
+
+  constructor(
+    open: () => Promise<MediaStorage>,
+    rows: Pick<MediaRows, 'begin' | 'extend' | 'discard'>,
+    terms: MediaTerms,
+  ) {
+    this.#open = open
+    this.#rows = rows
+    this.terms = terms
+  }
+
+  /**
+   * Writes the bytes, then commits them. A kill in between leaves a file that is given up.
+   * @throws Refusal if the file is too large or empty; what `bytes` throws; and what the storage or the store throws
+   */
+  async receive(
+    instanceId: InstanceId,
+    { facts, form }: { facts: FileFacts; form: MediaForm },
+    bytes: AsyncIterable<Uint8Array>,
+    now: number,
+    commit: (file: FetchedFile) => Promise<ReceiveOutcome>,
+  ): Promise<ReceiveOutcome> {
+    const { quotaBytes, retentionMs } = this.terms
+    const file = { instanceId, fileId: newMediaFileId(now) }
+    const key = randomBytes(KEY_BYTES)
+    const storage = await this.#open()
+    const begun = await this.#rows.begin({ ...file, key, size: facts.size, quotaBytes })
+    if (begun !== 'begun') return begun === 'full' ? 'full' : 'given_up'
+    const source = new Source(bytes)
+    try {
+      const intake = new Intake(facts.mimetype, () => undefined, maxBytesAs(form))
+      await writeFile(this.#rows, storage, file, encryptFile(key, intake.pass(source)))
+      const outcome = await commit({ ...file, ...intake.finish(), expiresAt: now + retentionMs, quotaBytes })
+      if (outcome !== 'stored') await this.#discard(file)
+      return outcome
+    } catch (error) {
+      await this.#discard(file)
+      throw source.error ?? error
+    }
+  }
+
+  /** If this fails, the file is given up when it is due. */
+  async #discard(file: { instanceId: InstanceId; fileId: string }): Promise<void> {
+    await this.#rows.discard(file).catch(() => undefined)
+  }
+}
+
+/** Remembers why the bytes ended: a storage may wrap the error. */
+class Source implements AsyncIterable<Uint8Array> {
+  readonly #bytes: AsyncIterable<Uint8Array>
+  error: unknown
+
+  constructor(bytes: AsyncIterable<Uint8Array>) {
+    this.#bytes = bytes
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    try {
+      yield* this.#bytes
+    } catch (error) {
+      this.error = error
+      throw error
+    }
+  }
+}

@@ -1,0 +1,14 @@
+import type { MediaPlace, MediaTerms } from '../domain/media.ts'
+import type { MediaRows } from '../store/media/media.ts'
+import { FileReader } from './file-reader.ts'
+import { FileReceiver } from './file-receiver.ts'
+import { openWhenUsed } from './storage/open-storage.ts'
+
+/** The storage for the files of messages, in any thread. Opened when it is first used. */
+export function openFiles(
+  { place, ...terms }: MediaTerms & { place: MediaPlace },
+  rows: Pick<MediaRows, 'find' | 'begin' | 'extend' | 'discard'>,
+): { reader: FileReader; receiver: FileReceiver } {
+  const open = openWhenUsed(place)
+  return { reader: new FileReader(open, rows), receiver: new FileReceiver(open, rows, terms) }
+}

@@ -1,0 +1,55 @@
+import type { InstanceId, MessageId } from '../../domain/ids.ts'
+import type { FileFacts, FileSource, ReceivingFailure } from '../../domain/media.ts'
+import type { Lease } from '../leases/leases.ts'
+import type { FileName } from './media.ts'
+
+/** A received file that is to be fetched from WhatsApp. */
+export interface Download {
+  mediaId: string
+  messageId: MessageId
+  /** The chat of the message. */
+  chat: string
+  /** When the message was recorded. */
+  createdAt: number
+  /** Failed attempts to fetch it. */
+  attempts: number
+  /** How often the sender's phone was asked to upload it again. */
+  requests: number
+  facts: FileFacts
+  source: FileSource
+}
+
+/** A file that is complete in the storage. */
+export interface FetchedFile extends FileName {
+  mimetype: string
+  size: number
+  sha256: Uint8Array
+  expiresAt: number
+  quotaBytes: number
+}
+
+/** When it is tried again, and what is known by then. */
+export type NextTry = Pick<Download, 'attempts' | 'requests' | 'source' | 'facts' | 'chat'> & { dueAt: number }
+
+/**
+ * The received files that are still to be fetched. `Events.recordIncoming` adds them in the commit of their message. Only the
+ * owner of the instance fetches them, so nothing is claimed in the rows:
+ *
+ * | killed … | leaves |
+ * |---|---|
+ * | while a file is fetched and written | its download, and a file that is `writing` (`MediaRows`) |
+ * | after `recordFetched` or `recordFailed` | the file or its failure, with the event; the download is gone |
+ */
+export interface Downloads {
+  /** Those that are due, first those that are due longest; and when the next one after them is due (null: there is none). */
+  listDue(instanceId: InstanceId, now: number, limit: number): Promise<{ due: Download[]; nextAt: number | null }>
+  /**
+   * The bytes are in the storage, under a file that `MediaRows.begin` announced. Makes them those of the medium and records
+   * `media.ready`. `full`: they would exceed the quota. `given_up`: the medium was erased, or the file took too long.
+   */
+  recordFetched(lease: Lease, mediaId: string, file: FetchedFile, now: number): Promise<'stored' | 'full' | 'given_up'>
+  /** It did not work and is tried again. Does nothing if the medium was erased. */
+  recordRetry(lease: Lease, mediaId: string, next: NextTry): Promise<void>
+  /** It is given up, which `media.failed` reports. Does nothing if the medium was erased. */
+  recordFailed(lease: Lease, mediaId: string, failure: ReceivingFailure, now: number): Promise<void>
+}

@@ -1,0 +1,51 @@
+import type { WASocket } from 'baileys'
+import type { FileSource } from '../../../domain/media.ts'
+import { type Attachment, attach } from '../media/attach.ts'
+import { downloadFile } from '../media/download.ts'
+import { MediaConnections } from '../media/media-connection.ts'
+import { type ReUpload, requestReUpload } from '../media/re-upload.ts'
+import type { LibraryCalls } from './library-calls.ts'
+
+/** 100 MiB at 1 Mbit/s. A transfer that takes longer is tried again. */
+const TRANSFER_TIMEOUT_MS = 15 * 60_000
+
+/** Exchanges files with WhatsApp's media hosts for as long as a link lasts. */
+export class LinkFiles {
+  readonly #calls: LibraryCalls
+  readonly #socket: () => WASocket
+  readonly #simulated: boolean
+  readonly #connections = new MediaConnections(node => this.#socket().query(node))
+
+  constructor(calls: LibraryCalls, socket: () => WASocket, simulated: boolean) {
+    this.#calls = calls
+    this.#socket = socket
+    this.#simulated = simulated
+  }
+
+  /**
+   * Uploads the file to WhatsApp's media hosts. They erase it after some weeks if no message refers to it.
+   * @returns the content of a message that refers to it
+   * @throws UploadFailed, FileUnavailable, or LinkClosed when the link ends first
+   */
+  upload(attachment: Attachment): Promise<Uint8Array> {
+    const connect = (renew: boolean) => this.#connections.get(renew)
+    return this.#calls.orClosed(() =>
+      attach(attachment, { connect, simulated: this.#simulated, signal: this.#transferSignal() }),
+    )
+  }
+
+  /** @throws DownloadFailed, also when the link ends first; AlteredFile after the last byte */
+  download(source: FileSource): AsyncIterable<Uint8Array> {
+    const findHosts = async () => (await this.#calls.orClosed(() => this.#connections.get(false))).hosts
+    return downloadFile(source, { findHosts, simulated: this.#simulated, signal: this.#transferSignal() })
+  }
+
+  /** @throws LinkClosed when the link ends first */
+  requestReUpload(source: FileSource): Promise<ReUpload> {
+    return this.#calls.orClosed(() => requestReUpload(this.#socket(), source, this.#calls.closed))
+  }
+
+  #transferSignal(): AbortSignal {
+    return AbortSignal.any([this.#calls.closed, AbortSignal.timeout(TRANSFER_TIMEOUT_MS)])
+  }
+}

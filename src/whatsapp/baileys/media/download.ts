@@ -1,0 +1,99 @@
+import type { IncomingMessage } from 'node:http'
+import { Agent, request } from 'node:https'
+import { type FileSource, MAX_MEDIA_BYTES } from '../../../domain/media.ts'
+import { decryptFromWhatsapp, encryptedSize } from './cipher.ts'
+import { isMediaHost } from './hosts.ts'
+
+const ORIGIN = 'https://web.whatsapp.com'
+/** Without a byte. */
+const SILENCE_MS = 30_000
+/** A file that a media host does not have any more. 403: the signature in its path has expired. */
+const GONE: ReadonlySet<number> = new Set([403, 404, 410])
+const MAX_SEALED_BYTES = encryptedSize(MAX_MEDIA_BYTES)
+/** What a request line may contain. The sender chooses the path. */
+const PATH = /^\/[!-~]{1,4095}$/
+
+/** No media host gave the file out. `gone`: WhatsApp does not hold it any more. */
+export class DownloadFailed extends Error {
+  override readonly name = 'DownloadFailed'
+  readonly kind: 'gone' | 'unavailable' | 'too_large'
+
+  constructor(message: string, kind: DownloadFailed['kind']) {
+    super(message)
+    this.kind = kind
+  }
+}
+
+export interface DownloadOptions {
+  /** The hosts that WhatsApp names. Nothing that a sender writes decides which host is asked. */
+  findHosts(): Promise<readonly { hostname: string }[]>
+  simulated: boolean
+  signal: AbortSignal
+}
+
+/**
+ * Downloads a file from the first host that has it, and decrypts it.
+ * @throws DownloadFailed, or AlteredFile after the last byte: what was read is worthless then
+ */
+export async function* downloadFile(source: FileSource, options: DownloadOptions): AsyncGenerator<Uint8Array> {
+  const agent = new Agent(options.simulated ? { rejectUnauthorized: false } : {})
+  try {
+    const sealed = limit(await find(source.directPath, agent, options))
+    yield* decryptFromWhatsapp(source.mediaKey, source.form, sealed, source)
+  } finally {
+    agent.destroy()
+  }
+}
+
+async function find(
+  path: string,
+  agent: Agent,
+  { findHosts, simulated, signal }: DownloadOptions,
+): Promise<IncomingMessage> {
+  if (!PATH.test(path)) throw new DownloadFailed('The path of the file is not a path.', 'gone')
+  let failure = new DownloadFailed('WhatsApp names no media host.', 'unavailable')
+  for (const { hostname } of await findHosts()) {
+    if (!isMediaHost(hostname, simulated)) continue
+    const answer = await get(hostname, path, agent, signal).catch(String)
+    if (typeof answer === 'object' && answer.statusCode === 200) return answer
+    const isGone = typeof answer === 'object' && GONE.has(answer.statusCode ?? 0)
+    if (typeof answer === 'object') answer.destroy()
+    if (failure.kind === 'gone') continue
+    const why = typeof answer === 'string' ? answer : `The media host answered ${answer.statusCode}.`
+    failure = new DownloadFailed(why, isGone ? 'gone' : 'unavailable')
+  }
+  throw failure
+}
+
+function get(hostname: string, path: string, agent: Agent, signal: AbortSignal): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const { hostname: host, port } = new URL(`https://${hostname}`)
+  // The path is sent as it is: nothing in it can name another host.
+  const sent = request({ host, port, path, agent, signal, timeout: SILENCE_MS, headers: { origin: ORIGIN } })
+  sent.on('timeout', () => sent.destroy(new Error('The media host does not answer.')))
+  sent.on('error', reject)
+  sent.once('response', resolve)
+  sent.end()
+  return promise
+}
+
+/** @throws DownloadFailed `unavailable` if the transfer ends early */
+async function* limit(response: IncomingMessage): AsyncGenerator<Uint8Array> {
+  let size = Number(response.headers['content-length'] ?? 0)
+  if (size > MAX_SEALED_BYTES) throw tooLarge()
+  size = 0
+  try {
+    for await (const part of response) {
+      size += part.length
+      if (size > MAX_SEALED_BYTES) throw tooLarge()
+      yield part
+    }
+  } catch (error) {
+    if (error instanceof DownloadFailed) throw error
+    throw new DownloadFailed(String(error), 'unavailable')
+  }
+}
+
+function tooLarge(): DownloadFailed {
+  return new DownloadFailed('The file is larger than any file may be.', 'too_large')
+}

@@ -1,0 +1,11 @@
+import { isLoopback } from '../addresses.ts'
+
+/** The real media hosts. */
+const WHATSAPP_HOST = /^[a-z0-9.-]+\.whatsapp\.net$/
+
+/** Whether files may be exchanged with a host that WhatsApp named. Of a simulated network: only hosts on loopback. */
+export function isMediaHost(hostname: string, simulated: boolean): boolean {
+  if (!simulated) return WHATSAPP_HOST.test(hostname)
+  const url = URL.parse(`https://${hostname}`)
+  return url !== null && url.host === hostname && isLoopback(url)
+}

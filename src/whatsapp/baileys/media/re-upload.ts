@@ -1,0 +1,57 @@
+import {
+  type BinaryNode,
+  decodeMediaRetryNode,
+  decryptMediaRetryData,
+  encryptMediaRetryRequest,
+  proto,
+  type WASocket,
+} from 'baileys'
+import type { FileSource } from '../../../domain/media.ts'
+
+const { SUCCESS, GENERAL_ERROR } = proto.MediaRetryNotification.ResultType
+/** The phone may be off. It answers when it is on again, so a later request may be answered at once. */
+const ANSWER_WITHIN_MS = 60_000
+
+/** `refused`: the phone does not have the file. `unanswered`: the next request may succeed. */
+export type ReUpload = { kind: 'uploaded'; directPath: string } | { kind: 'refused' } | { kind: 'unanswered' }
+
+/**
+ * Asks the linked phone to upload the file of a message again. Baileys' own call waits for an answer for as long as the socket
+ * lives. Only who knows the media key can answer.
+ */
+export async function requestReUpload(
+  { ws, sendNode, authState }: Pick<WASocket, 'ws' | 'sendNode' | 'authState'>,
+  { key, mediaKey }: FileSource,
+  signal: AbortSignal,
+  answerWithinMs = ANSWER_WITHIN_MS,
+): Promise<ReUpload> {
+  const { promise, resolve } = Promise.withResolvers<ReUpload>()
+  const give = (answer: ReUpload) => () => resolve(answer)
+  const onAnswer = (node: BinaryNode) => {
+    if (node.attrs['id'] === key.id) resolve(parseAnswer(node, mediaKey))
+  }
+  const giveUp = give({ kind: 'unanswered' })
+  const timer = setTimeout(giveUp, answerWithinMs)
+  signal.addEventListener('abort', giveUp, { once: true })
+  ws.on('CB:notification,type:mediaretry', onAnswer)
+  try {
+    await sendNode(encryptMediaRetryRequest({ ...key, fromMe: false }, mediaKey, authState.creds.me?.id ?? ''))
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', giveUp)
+    ws.off('CB:notification,type:mediaretry', onAnswer)
+  }
+}
+
+function parseAnswer(node: BinaryNode, mediaKey: Uint8Array): ReUpload {
+  try {
+    const { media } = decodeMediaRetryNode(node)
+    if (media === undefined) return { kind: 'refused' }
+    const { result, directPath } = decryptMediaRetryData(media, mediaKey, node.attrs['id'] ?? '')
+    if (result === SUCCESS && directPath) return { kind: 'uploaded', directPath }
+    return { kind: result === GENERAL_ERROR ? 'unanswered' : 'refused' }
+  } catch {
+    return { kind: 'unanswered' }
+  }
+}

@@ -1,0 +1,80 @@
+import { normalizeMessageContent, type proto, type WAMessageKey } from 'baileys'
+import {
+  cleanFilename,
+  type FileFacts,
+  type IncomingFile,
+  type MediaForm,
+  parseMimetype,
+  UNKNOWN_TYPE,
+} from '../../../domain/media.ts'
+import { ownBytes } from '../../../kit/own-bytes.ts'
+
+type Part = Partial<
+  proto.Message.IImageMessage &
+    proto.Message.IVideoMessage &
+    proto.Message.IAudioMessage &
+    proto.Message.IDocumentMessage &
+    proto.Message.IStickerMessage
+>
+
+const HASH_BYTES = 32
+/** Above what anybody sends, and exact in JSON. */
+const MOST = 2 ** 40
+
+/** The file of a message, as its sender states it. Undefined if it has none. */
+export function parseFile(wrapped: proto.IMessage | null | undefined, key: WAMessageKey): IncomingFile | undefined {
+  const found = partOf(normalizeMessageContent(wrapped) ?? {})
+  if (found === null) return undefined
+  const [form, part] = found
+  const sha256 = hashOf(part.fileSha256)
+  const filename = part.fileName ?? part.title
+  const facts: FileFacts = {
+    mimetype: mimetypeOf(part.mimetype),
+    size: countOf(part.fileLength) ?? 0,
+    sha256: sha256 ?? new Uint8Array(),
+    filename: form === 'document' && filename ? cleanFilename(filename) : null,
+    seconds: countOf(part.seconds),
+    width: countOf(part.width),
+    height: countOf(part.height),
+  }
+  const [mediaKey, encSha256] = [hashOf(part.mediaKey), hashOf(part.fileEncSha256)]
+  const directPath = part.directPath || pathOf(part.url)
+  const { id, remoteJid, participant = null } = key
+  if (!mediaKey || !encSha256 || !sha256 || !directPath || !id || !remoteJid) return { facts, source: null }
+  const asked = { id, remoteJid, participant }
+  return { facts, source: { form, mediaKey, directPath, encSha256, sha256, key: asked } }
+}
+
+function partOf(content: proto.IMessage): [MediaForm, Part] | null {
+  const { imageMessage, audioMessage, documentMessage, lottieStickerMessage } = content
+  const video = content.videoMessage ?? content.ptvMessage
+  const sticker = content.stickerMessage ?? lottieStickerMessage?.message?.stickerMessage
+  if (imageMessage) return ['image', imageMessage]
+  if (video) return ['video', video]
+  if (audioMessage) return [audioMessage.ptt ? 'voice' : 'audio', audioMessage]
+  if (documentMessage) return ['document', documentMessage]
+  return sticker ? ['sticker', sticker] : null
+}
+
+/** `audio/ogg; codecs=opus` is the only type whose parameter matters. */
+function mimetypeOf(text: string | null | undefined): string {
+  const type = parseMimetype(text ?? '')
+  if (type === 'audio/ogg' && /;\s*codecs=opus\b/i.test(text ?? '')) return 'audio/ogg; codecs=opus'
+  return type ?? UNKNOWN_TYPE
+}
+
+/** 32 bytes in memory of their own; null if they are not 32. */
+function hashOf(bytes: Uint8Array | null | undefined): Uint8Array | null {
+  return bytes?.length === HASH_BYTES ? ownBytes(bytes) : null
+}
+
+function countOf(value: unknown): number | null {
+  const count = value === null || value === undefined ? Number.NaN : Number(value)
+  return Number.isInteger(count) && count > 0 && count < MOST ? count : null
+}
+
+/** Messages of old apps have only a URL. Its host does not matter. */
+function pathOf(url: string | null | undefined): string | null {
+  const parsed = URL.parse(url ?? '')
+  return parsed && parsed.pathname !== '/' ? parsed.pathname + parsed.search : null
+}

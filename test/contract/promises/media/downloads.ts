@@ -1,0 +1,199 @@
+import { randomBytes } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { newEndpointId } from '../../../../src/domain/ids.ts'
+import type { IncomingFile, MediaTerms } from '../../../../src/domain/media.ts'
+import { LeaseLost } from '../../../../src/store/errors.ts'
+import type { Lease } from '../../../../src/store/leases/leases.ts'
+import type { Store } from '../../../../src/store/store.ts'
+import { attempt, createConnected, incoming, URL } from '../../fixture.ts'
+import type { CreateHarness, StoreHarness } from '../../harness.ts'
+
+const TERMS: MediaTerms = { quotaBytes: 1_000, retentionMs: 50_000 }
+const FACTS = { mimetype: 'image/png', size: 100, filename: null, seconds: null, width: 3, height: null }
+
+function fileOf(size = 100): IncomingFile {
+  const sha256 = new Uint8Array(randomBytes(32))
+  const source = {
+    form: 'image' as const,
+    mediaKey: new Uint8Array(randomBytes(32)),
+    directPath: '/v/a',
+    encSha256: new Uint8Array(randomBytes(32)),
+    sha256,
+    key: { id: 'A', remoteJid: '1@s.whatsapp.net', participant: null },
+  }
+  return { facts: { ...FACTS, size, sha256 }, source }
+}
+
+export function downloadsContract(createHarness: CreateHarness): void {
+  describe('a received file', () => {
+    let harness: StoreHarness
+    let store: Store
+    let lease: Lease
+
+    beforeEach(async () => {
+      harness = await createHarness()
+      store = await harness.open()
+      lease = await createConnected(store)
+    })
+    afterEach(() => harness.dispose())
+
+    async function receive(
+      file: IncomingFile = fileOf(),
+      { id = 'A', now = 1_000, terms = TERMS as MediaTerms | null } = {},
+    ) {
+      await store.events.recordIncoming(lease, incoming({ id, type: 'image', file }), now, terms)
+      const [event] = await bodies()
+      return { id: String(event.data.media.id), messageId: String(event.data.messageId), event }
+    }
+
+    /** Newest first. */
+    // biome-ignore lint/suspicious/noExplicitAny: the bodies differ by kind
+    async function bodies(): Promise<any[]> {
+      const page = await store.events.readFeed(lease.instanceId, { limit: 100, maxBytes: 1_000_000 })
+      return page!.events.map(({ body }) => JSON.parse(body)).reverse()
+    }
+
+    async function fetched(mediaId: string, size = 100) {
+      const file = { instanceId: lease.instanceId, fileId: `file_${mediaId}` }
+      expect(await store.media.begin({ ...file, key: randomBytes(32), size, quotaBytes: TERMS.quotaBytes })).toBe(
+        'begun',
+      )
+      const facts = { mimetype: 'image/jpeg', size, sha256: new Uint8Array(32).fill(7), expiresAt: 90_000 }
+      return store.downloads.recordFetched(lease, mediaId, { ...file, ...facts, quotaBytes: TERMS.quotaBytes }, 2_000)
+    }
+
+    const due = async (now = 1_000_000) => (await store.downloads.listDue(lease.instanceId, now, 10)).due
+
+    test('is pending with what is needed to fetch it, from the commit of its message on', async () => {
+      const file = fileOf()
+      const { id, messageId, event } = await receive(file)
+      expect(event.data.media).toMatchObject({ mimetype: 'image/png', size: 100, width: 3 })
+      expect(event.data.media).not.toHaveProperty('error')
+      expect(await store.media.find(lease.instanceId, id)).toEqual({ kind: 'pending' })
+      expect(await store.messages.findIncoming(lease.instanceId, messageId)).toMatchObject({
+        media: { id, state: 'pending', facts: file.facts },
+      })
+      const [download, ...more] = await due()
+      expect(more).toEqual([])
+      expect(download).toMatchObject({ mediaId: id, messageId, attempts: 0, requests: 0, createdAt: 1_000 })
+      expect(download!.facts).toEqual(file.facts)
+      expect(download!.source).toEqual(file.source)
+    })
+
+    test('of a message that WhatsApp delivers twice is one', async () => {
+      await receive()
+      await receive()
+      expect(await due()).toHaveLength(1)
+      expect(await bodies()).toHaveLength(1)
+    })
+
+    test('is ready, with its event, in one commit', async () => {
+      const { id, messageId } = await receive()
+      expect(await fetched(id)).toBe('stored')
+      const found = await store.media.find(lease.instanceId, id)
+      expect(found).toMatchObject({
+        kind: 'stored',
+        media: { id, mimetype: 'image/jpeg', size: 100, expiresAt: 90_000 },
+      })
+      expect(await due()).toEqual([])
+      const [ready] = await bodies()
+      expect(ready).toMatchObject({ event: 'media.ready', data: { id: 'A', messageId, media: { id, size: 100 } } })
+      expect(await store.messages.findIncoming(lease.instanceId, messageId)).toMatchObject({
+        media: { id, state: 'ready', facts: { mimetype: 'image/jpeg' } },
+      })
+    })
+
+    test('has an ID of its own, even if the content is there already', async () => {
+      const first = await receive(fileOf(), { id: 'A' })
+      const second = await receive(fileOf(), { id: 'B' })
+      expect([await fetched(first.id), await fetched(second.id)]).toEqual(['stored', 'stored'])
+      await store.media.erase(lease.instanceId, first.id, 3_000)
+      expect((await store.media.find(lease.instanceId, second.id))?.kind).toBe('stored')
+    })
+
+    test('is tried again when it is due, with what is known by then', async () => {
+      const { id } = await receive()
+      const [download] = await due()
+      const source = { ...download!.source, directPath: '/v/new' }
+      await store.downloads.recordRetry(lease, id, { ...download!, source, attempts: 2, requests: 1, dueAt: 5_000 })
+      expect(await store.downloads.listDue(lease.instanceId, 4_999, 10)).toEqual({ due: [], nextAt: 5_000 })
+      expect((await due(5_000))[0]).toMatchObject({ attempts: 2, requests: 1, source: { directPath: '/v/new' } })
+    })
+
+    test('that is given up says why', async () => {
+      const { id, messageId } = await receive()
+      await store.downloads.recordFailed(lease, id, 'media_damaged', 2_000)
+      await store.downloads.recordFailed(lease, id, 'media_unavailable', 3_000)
+      expect(await store.media.find(lease.instanceId, id)).toEqual({ kind: 'gone', reason: 'media_damaged' })
+      const [failed, , ...more] = await bodies()
+      expect(more).toEqual([])
+      expect(failed).toMatchObject({ event: 'media.failed', data: { media: { error: { code: 'media_damaged' } } } })
+      expect(await store.messages.findIncoming(lease.instanceId, messageId)).toMatchObject({
+        media: { state: 'media_damaged' },
+      })
+      expect(await due()).toEqual([])
+    })
+
+    test.each([
+      ['media_not_configured', fileOf(), null],
+      ['media_unavailable', { ...fileOf(), source: null }, TERMS],
+      ['media_too_large', fileOf(17 * 1_048_576), TERMS],
+      ['media_quota_exceeded', fileOf(1_001), TERMS],
+    ] as const)('that will not be fetched is an event that says so: %s', async (code, file, terms) => {
+      const { id, event } = await receive(file, { terms })
+      expect(event.data.media.error.code).toBe(code)
+      expect(await store.media.find(lease.instanceId, id)).toEqual({ kind: 'gone', reason: code })
+      expect(await due()).toEqual([])
+    })
+
+    test('does not exceed the quota, whatever its message states', async () => {
+      const { id } = await receive(fileOf(1))
+      const file = { instanceId: lease.instanceId, fileId: 'file_big' }
+      await store.media.begin({ ...file, key: randomBytes(32), size: 1, quotaBytes: 1_000 })
+      const facts = { mimetype: 'image/jpeg', size: 2_000, sha256: new Uint8Array(32), expiresAt: 9 }
+      const outcome = await store.downloads.recordFetched(lease, id, { ...file, ...facts, quotaBytes: 1_000 }, 2_000)
+      expect(outcome).toBe('full')
+      expect(await due()).toHaveLength(1)
+    })
+
+    test('that was erased meanwhile stays erased', async () => {
+      const { id } = await receive()
+      expect(await store.media.erase(lease.instanceId, id, 2_000)).toBe(true)
+      expect(await due()).toEqual([])
+      expect(await fetched(id)).toBe('given_up')
+      await store.downloads.recordFailed(lease, id, 'media_damaged', 3_000)
+      expect(await store.media.find(lease.instanceId, id)).toEqual({ kind: 'gone', reason: 'erased' })
+      expect(await bodies()).toHaveLength(1)
+    })
+
+    test('does not expire while it is being fetched, and is forgotten like others once it is there', async () => {
+      const { id } = await receive()
+      expect(await store.media.expire(1_000_000, 0)).toBe(0)
+      await fetched(id)
+      expect(await store.media.expire(1_000_000, 0)).toBe(1)
+      expect(await store.media.find(lease.instanceId, id)).toEqual({ kind: 'gone', reason: 'expired' })
+    })
+
+    test('is fetched by the owner of the instance only', async () => {
+      const { id } = await receive()
+      const former = { ...lease, epoch: lease.epoch - 1 }
+      await expect(store.downloads.recordFailed(former, id, 'media_damaged', 1)).rejects.toThrow(LeaseLost)
+      expect(await due()).toHaveLength(1)
+    })
+
+    test('is posted after its message', async () => {
+      const endpoint = { instanceId: lease.instanceId, id: newEndpointId(), secret: 'whsec_b3RoZXI=', events: ['*'] }
+      await store.endpoints.create({ ...endpoint, url: URL, active: true, description: null }, 1_000)
+      const { id } = await receive()
+      await fetched(id)
+      const ready = async () => {
+        const deliveries = await store.deliveries.listFirst(lease.instanceId, 0, 100, endpoint.id)
+        return deliveries.map(({ kind }) => kind)
+      }
+      expect(await ready()).toEqual(['message.received'])
+      const [message] = await store.deliveries.listFirst(lease.instanceId, 0, 100, endpoint.id)
+      await store.deliveries.recordAttempt(lease, message!, attempt(message!), { kind: 'delivered' })
+      expect(await ready()).toEqual(['media.ready'])
+    })
+  })
+}
