@@ -1,5 +1,5 @@
 /** The texts about the endpoints of an instance. */
-export const endpointsEn = {
+export const endpoints = {
   add: 'Add an endpoint',
   addTitle: 'Add an endpoint',
   addText: 'It gets its own secret, order, retries and log. A slow or broken endpoint delays no other.',

@@ -1,6 +1,6 @@
-import type { endpointsEn } from './endpoints-en.ts'
+import type { Words } from '../en.ts'
 
-export const endpointsPtBr: typeof endpointsEn = {
+export const endpoints: Words['endpoints'] = {
   add: 'Adicionar um endpoint',
   addTitle: 'Adicionar um endpoint',
   addText:

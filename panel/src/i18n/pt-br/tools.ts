@@ -1,6 +1,6 @@
-import type { toolsEn } from './tools-en.ts'
+import type { Words } from '../en.ts'
 
-export const toolsPtBr: typeof toolsEn = {
+export const tools: Words['tools'] = {
   curl: 'Copiar como curl',
   curlCopied: 'Copiado. Antes de executar, defina POMBAL_TOKEN com o token da instância.',
   curlOf: what => `Copiar como curl: ${what}`,

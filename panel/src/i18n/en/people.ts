@@ -59,3 +59,27 @@ export const ownPassword = {
   change: 'Change password',
   changed: 'Your password is changed. Your other sessions were ended.',
 }
+
+export const audit = {
+  title: 'Audit log',
+  hint: 'Who changed what, and every sign-in. No record is ever changed or erased.',
+  open: 'Open the audit log',
+  when: 'When',
+  who: 'Who',
+  action: 'What',
+  instance: 'On which instance',
+  address: 'From',
+  none: 'No records match',
+  older: 'Show older records',
+  fixed: {
+    admin_key: 'Admin key',
+    panel: 'Panel, with the admin key or password',
+    token: 'Token of the instance',
+    nobody: 'Failed sign-in',
+  },
+  check: 'Check the records',
+  intact: (count: number) => `All ${count} records are there and unchanged.`,
+  broken: 'The records are not intact.',
+  brokenAt: (seq: number) => `Record ${seq} is missing, or does not fit to the one before. Newest digest:`,
+  noteDigest: 'To prove it later, note the digest of the newest record elsewhere:',
+}

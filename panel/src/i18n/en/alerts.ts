@@ -1,4 +1,4 @@
-export const alertsEn = {
+export const alerts = {
   title: 'Alerts',
   hint: 'Messages to people when something goes wrong, and when it is solved.',
   lasting: 'Problems now',

@@ -1,5 +1,5 @@
 /** The texts of what every page offers: search, export, copies, next steps. */
-export const toolsEn = {
+export const tools = {
   curl: 'Copy as curl',
   curlCopied: 'Copied. Set POMBAL_TOKEN to the token of the instance before you run it.',
   curlOf: (what: string) => `Copy as curl: ${what}`,

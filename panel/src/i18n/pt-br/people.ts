@@ -1,7 +1,7 @@
-import type { invitation as invitationEn, ownPassword as ownPasswordEn, people as peopleEn } from './people-en.ts'
+import type { Words } from '../en.ts'
 
 /** Os textos sobre contas. */
-export const people: typeof peopleEn = {
+export const people: Words['people'] = {
   title: 'Pessoas',
   hint: 'Quem pode entrar além de você. A chave de administrador tem sempre os direitos de um dono.',
   open: 'Gerenciar pessoas',
@@ -47,7 +47,7 @@ export const people: typeof peopleEn = {
 }
 
 /** A página de um convite. */
-export const invitation: typeof invitationEn = {
+export const invitation: Words['invitation'] = {
   title: 'Boas-vindas ao Pombal',
   lead: 'Você foi convidado. Defina uma senha para entrar. O link vale uma vez.',
   password: 'Nova senha',
@@ -56,10 +56,34 @@ export const invitation: typeof invitationEn = {
 }
 
 /** Em Configurações, para quem tem uma conta. */
-export const ownPassword: typeof ownPasswordEn = {
+export const ownPassword: Words['ownPassword'] = {
   title: 'Sua senha',
   hint: 'Para entrar com o seu nome. Uma senha nova encerra as suas outras sessões.',
   old: 'Senha antiga',
   change: 'Mudar a senha',
   changed: 'Sua senha foi mudada. As suas outras sessões foram encerradas.',
+}
+
+export const audit: Words['audit'] = {
+  title: 'Registro de auditoria',
+  hint: 'Quem mudou o quê, e cada entrada no painel. Nenhum registro é alterado ou apagado.',
+  open: 'Abrir a auditoria',
+  when: 'Quando',
+  who: 'Quem',
+  action: 'O quê',
+  instance: 'Em qual instância',
+  address: 'De onde',
+  none: 'Nenhum registro corresponde',
+  older: 'Mostrar registros mais antigos',
+  fixed: {
+    admin_key: 'Chave de administrador',
+    token: 'Token da instância',
+    panel: 'Painel, com a chave de administrador ou a senha',
+    nobody: 'Entrada recusada',
+  },
+  check: 'Conferir os registros',
+  intact: count => `Todos os ${count} registros estão aqui, sem alteração.`,
+  broken: 'Os registros não estão íntegros.',
+  brokenAt: seq => `O registro ${seq} falta ou não corresponde ao anterior. Resumo mais novo:`,
+  noteDigest: 'Para poder provar isso depois, anote em outro lugar o resumo do registro mais novo:',
 }

@@ -1,6 +1,6 @@
-import type { alertsEn } from './alerts-en.ts'
+import type { Words } from '../en.ts'
 
-export const alertsPtBr: typeof alertsEn = {
+export const alerts: Words['alerts'] = {
   title: 'Alertas',
   hint: 'Mensagens para pessoas quando algo dá errado, e quando se resolve.',
   lasting: 'Problemas agora',

@@ -1,0 +1,113 @@
+import type { ConnectionCause } from '../../api/types.ts'
+
+export const connection = {
+  states: {
+    unlinked: { name: 'Not linked', text: 'No WhatsApp number is linked yet. Link one to send and receive.' },
+    linking: { name: 'Linking', text: 'Waiting for the phone.' },
+    connecting: { name: 'Connecting', text: 'The phone has confirmed. The first login takes a few seconds.' },
+    connected: { name: 'Connected', text: 'Messages are sent and received.' },
+    reconnecting: {
+      name: 'Reconnecting',
+      text: 'The connection was lost a moment ago and is being reopened. Messages are still accepted and are sent as soon as it is back. No action is needed.',
+    },
+    disconnected: {
+      name: 'Disconnected',
+      text: 'There has been no connection for more than five minutes. Pombal keeps trying; meanwhile messages are refused. Check that the phone and this machine have internet access.',
+    },
+    stopped: {
+      name: 'Stopped',
+      text: 'The number is still linked, but Pombal has stopped reconnecting because this needs your attention. Queued messages wait.',
+    },
+    logged_out: {
+      name: 'Logged out',
+      text: 'The number was unlinked, and queued messages have failed. Link it again to continue.',
+    },
+  },
+  lastKnown: (state: string) => `Last known: ${state}`,
+  unknown: 'The service does not answer, so the connection state of this number is unknown.',
+  reason: 'Reason',
+  /** In English the service's own reason is shown, which is more detailed. */
+  reasons: {} as Partial<Record<ConnectionCause, string>>,
+  simulated: 'This WhatsApp is simulated: Pombal was started with WHATSAPP_URL. Nothing reaches real phones.',
+  number: 'Number',
+  link: 'Link a number',
+  linkAgain: 'Link again',
+  noCode: 'Pombal asks WhatsApp for a code to scan, without success so far.',
+  nextTry: 'Next attempt',
+  resume: 'Try again now',
+  sandboxLinking: 'The simulated phone scans the code by itself: this takes a few seconds.',
+  remedies: {
+    banned:
+      'WhatsApp has banned or restricted this number. Open WhatsApp on the phone: it shows the reason and lets you request a review. Try again here once it works there.',
+    version_refused:
+      'WhatsApp refuses the client version. Update Pombal, or set WHATSAPP_VERSION to a current version and restart. Then try again.',
+    login_refused: 'WhatsApp refused the login. Check WhatsApp on the phone, then try again.',
+    no_linked_devices: 'The phone does not support linked devices. Update WhatsApp on it, then try again.',
+    replaced:
+      'Another program opened the same session. Stop that program first, or it will happen again. Then try again here.',
+    code_expired: 'Nobody scanned the code in time.',
+    unreachable:
+      'WhatsApp could not be reached. Check that this machine has internet access and can reach web.whatsapp.com.',
+    sandbox_off: 'The sandbox is switched off here. Start Pombal with SANDBOX=on, then try again.',
+    thread_crashed:
+      'Pombal crashed several times while it worked for this number, and stopped it to protect the others. Look in the log for whatsapp.thread_died, update Pombal, then try again.',
+  },
+}
+
+export const linking = {
+  byQr: 'QR code',
+  byCode: 'Pairing code',
+  steps: [
+    'Open WhatsApp on the phone',
+    'Go to Settings → Linked devices (on Android: the three dots → Linked devices)',
+    'Tap “Link a device”',
+    'Point the phone at this code',
+  ],
+  codeSteps: [
+    'Open WhatsApp on the phone',
+    'Go to Settings → Linked devices → Link a device',
+    'Tap “Link with phone number instead”',
+    'Type this code',
+  ],
+  qrLabel: 'QR code to scan with WhatsApp on the phone',
+  expiresIn: (seconds: number) => `A new code appears in ${seconds} s`,
+  waitingForQr: 'Asking WhatsApp for a code…',
+  numberLabel: 'Your number',
+  numberHint: 'With the country code, digits only: 5511987654321',
+  numberWrong: 'Enter 7 to 15 digits, with the country code.',
+  getCode: 'Get a pairing code',
+  waitingForCode: 'Asking WhatsApp for a pairing code…',
+  codeLabel: 'Pairing code',
+  expired: 'The code has expired',
+  expiredText: 'Nobody scanned it in time. Request a new one when you have the phone at hand.',
+  newCode: 'Show a new code',
+  lookingAfter: 'The phone may ask for your fingerprint. It must be online.',
+}
+
+export const health = {
+  title: 'Health',
+  hint: 'The last activity from WhatsApp, and why connections ended in the last 24 hours.',
+  never: 'none yet',
+  none: 'none',
+  lastTime: 'last',
+  lastFrame: 'Last activity',
+  acknowledgement: 'Last message acknowledged',
+  tookTime: (time: string) => `after ${time}`,
+  undecryptable: 'Messages that could not be decrypted',
+  restriction: 'Restriction',
+  restrictedUntil: 'WhatsApp does not let the number start new chats until',
+  restrictedForNow: 'WhatsApp does not let the number start new chats; Pombal tries again at',
+  closes: 'Connections ended',
+  close: (code: number, count: number) => `${count} × code ${code}`,
+  codes: {
+    401: 'logged out',
+    403: 'refused, perhaps banned',
+    405: 'version refused',
+    408: 'no answer',
+    428: 'connection lost',
+    440: 'opened elsewhere',
+    500: 'ended without a reason',
+    503: 'WhatsApp is not available',
+    515: 'requested by WhatsApp, as always after linking',
+  },
+}

@@ -1,0 +1,143 @@
+import type { Words } from '../en.ts'
+
+export const instances: Words['instances'] = {
+  title: 'Instâncias',
+  lead: 'Cada uma é um número de WhatsApp com seu token e seu webhook.',
+  create: 'Nova instância',
+  search: 'Buscar por nome, ID ou número',
+  name: 'Nome',
+  anyState: 'Qualquer estado',
+  order: 'Ordem',
+  orders: { newest: 'Mais novas primeiro', name: 'Por nome', traffic: 'Mais ativas primeiro' },
+  whatsapp: 'WhatsApp',
+  number: 'Número',
+  noNumber: 'ainda sem número',
+  traffic: 'Última hora',
+  trafficHint: (sent, received, queued) =>
+    `${sent} enviadas, ${received} recebidas${queued === 0 ? '' : `, ${queued} na fila`} na última hora`,
+  failed: (count, percent) => (count === 1 ? `1 falhou (${percent} %)` : `${count} falharam (${percent} %)`),
+  webhook: 'Webhook',
+  sandbox: 'sandbox',
+  emptyTitle: 'Nenhuma instância ainda',
+  emptyText:
+    'Uma instância envia e recebe por um número de WhatsApp. Comece com um sandbox: ele se comporta como o de verdade e dispensa telefone.',
+  trySandbox: 'Experimentar o sandbox',
+  trySandboxHint: 'Um WhatsApp simulado. Conecta em segundos; nada sai desta máquina.',
+  linkNumber: 'Vincular um número real',
+  linkNumberHint: 'Com o WhatsApp do seu celular, por QR code ou código de pareamento.',
+  noneFound: 'Nenhuma instância corresponde',
+  noneFoundText: search => `Nada se chama “${search}”, e nenhum ID ou número o contém.`,
+  clearSearch: 'Mostrar todas as instâncias',
+  createTitle: 'Nova instância',
+  kind: 'Tipo',
+  nameHint: 'Aparece neste painel e para programas que usam o token da instância. Nunca é enviado ao WhatsApp.',
+  namePlaceholder: 'Loja',
+  sandboxName: 'Sandbox',
+  createAction: 'Criar',
+  creating: 'Criando…',
+}
+
+export const attention: Words['attention'] = {
+  title: count => (count === 1 ? '1 item precisa de atenção' : `${count} itens precisam de atenção`),
+  more: count => `Mostrar mais ${count}`,
+  fewer: 'Mostrar menos',
+  rest: count => `E mais ${count}. Filtre a lista abaixo por estado para encontrá-las.`,
+  restricted: 'Restrita',
+  openInstance: 'Abrir a instância',
+  fixReceiver: 'Corrija o receptor; cada tentativa mostra a resposta dele.',
+  disk: 'O disco está quase cheio',
+  diskFree: (free, total) => `${free} de ${total} GiB livres`,
+  diskRemedy:
+    'Com o disco cheio, o Pombal não aceita mensagens. Libere espaço, aumente o disco ou guarde as mensagens por menos tempo com RETENTION_DAYS.',
+}
+
+export const instance: Words['instance'] = {
+  overview: 'Visão geral',
+  messages: 'Mensagens',
+  events: 'Eventos',
+  webhook: 'Webhook',
+  phone: 'Telefone',
+  settings: 'Configurações',
+  gone: 'Esta instância não existe mais',
+  goneText: 'Ela foi excluída, ou o endereço está errado.',
+  sandboxBadge: 'Sandbox: o WhatsApp é simulado',
+  sections: 'Seções da instância',
+}
+
+export const token: Words['token'] = {
+  title: 'Enviar pelo seu programa',
+  once: 'O token aparece só desta vez. Copie-o para onde seu programa guarda segredos. Se ele se perder, crie outro em Configurações.',
+  id: 'ID da instância',
+  token: 'Token da API',
+  curl: 'Enviar uma mensagem pelo terminal',
+  done: 'Já copiei',
+}
+
+export const instanceSettings: Words['instanceSettings'] = {
+  rename: 'Nome',
+  renamed: 'Renomeada.',
+  facts: 'Dados',
+  id: 'ID da instância',
+  kind: 'Tipo',
+  kinds: { whatsapp: 'Número de WhatsApp', sandbox: 'Sandbox' },
+  created: 'Criada',
+  token: 'Token da API',
+  tokenHint: 'Só um resumo dele é guardado, por isso não pode ser mostrado de novo.',
+  newToken: 'Novo token',
+  newTokenTitle: 'Criar um novo token?',
+  newTokenText:
+    'O token atual deixa de valer imediatamente, em toda parte. Programas que o usam recebem 401 até terem o novo.',
+  newTokenAction: 'Criar um novo token',
+  logout: 'Desvincular o número',
+  logoutHint: 'Encerra o vínculo com o WhatsApp. A instância, seu token e seu log ficam.',
+  logoutTitle: 'Desvincular o número?',
+  logoutText:
+    'A instância some dos aparelhos conectados do telefone. Mensagens que ainda esperam falham com instance_logged_out. Para enviar de novo, vincule o número outra vez.',
+  logoutAction: 'Desvincular',
+  loggedOut: 'Desvinculando…',
+  remove: 'Excluir a instância',
+  removeHint: 'Não dá para desfazer.',
+  removeTitle: 'Excluir esta instância?',
+  removeText: [
+    'O token deixa de valer imediatamente.',
+    'O número é desconectado do WhatsApp e as credenciais são apagadas.',
+    'Mensagens que ainda esperam falham com instance_deleted.',
+    'Eventos pendentes ainda são entregues; depois tudo é apagado.',
+  ],
+  removeAction: 'Excluir para sempre',
+  removed: name => `${name} foi excluída.`,
+}
+
+export const keys: Words['keys'] = {
+  title: 'Chaves da API',
+  hint: 'Dê a cada programa uma chave própria, limitada ao que ele precisa. Todas dividem o limite de chamadas da instância.',
+  create: 'Nova chave',
+  createAction: 'Criar a chave',
+  createdTitle: 'Copie a chave',
+  once: 'A chave só é mostrada uma vez. Copie-a agora e guarde-a com os segredos do seu programa.',
+  key: 'Chave da API',
+  name: 'Nome da chave',
+  nameHint: 'O programa que vai usá-la.',
+  namePlaceholder: 'Meu CRM',
+  mayDo: 'A chave pode',
+  scopes: {
+    send: 'enviar mensagens',
+    read: 'ler mensagens',
+    events: 'ler eventos',
+    webhooks: 'ler e mudar webhooks e seus segredos',
+    media: 'enviar e baixar mídia',
+  },
+  lifetime: 'Expira',
+  lifetimes: days => (days === 0 ? 'Nunca' : `Em ${days} dias`),
+  lastUsed: 'Último uso',
+  neverUsed: 'Nunca usada',
+  expires: 'expira',
+  expiredAt: 'expirou',
+  expired: 'Expirada',
+  revoke: 'Revogar',
+  revokeLabel: name => `Revogar a chave ${name}`,
+  revokeTitle: name => `Revogar a chave ${name}?`,
+  revokeText:
+    'Ela deixa de valer imediatamente. Programas que a usam recebem 401. As outras chaves e o token continuam valendo.',
+  revoked: 'A chave foi revogada.',
+}
