@@ -111,6 +111,13 @@ function operations({ statements }: Core) {
     return (await tx.query(statements.locking(query, 'share', 'accounts'))).length > 0
   }
 
+  /** Of the sessions of an account, or (null) of those without one. */
+  function deleteOf(accountId: string | null) {
+    return accountId === null
+      ? db.deleteFrom('panel_sessions')
+      : db.deleteFrom('account_sessions').where('account_id', '=', accountId)
+  }
+
   return {
     create: oneByOne('sessions.create', noInstance, async (tx, session: NewSession): Promise<boolean> => {
       const { id, accountId, passwordHash, tokenDigest, createdAt, expiresAt, userAgent } = session
@@ -134,17 +141,7 @@ function operations({ statements }: Core) {
     }),
 
     end: oneByOne('sessions.end', noInstance, async (tx, input: { id: string; accountId: string | null }) => {
-      const { id, accountId } = input
-      const ended =
-        accountId === null
-          ? await tx.query(db.deleteFrom('panel_sessions').where('id', '=', id).returning('id'))
-          : await tx.query(
-              db
-                .deleteFrom('account_sessions')
-                .where('id', '=', id)
-                .where('account_id', '=', accountId)
-                .returning('id'),
-            )
+      const ended = await tx.query(deleteOf(input.accountId).where('id', '=', input.id).returning('id'))
       return ended.length > 0
     }),
 
@@ -152,17 +149,11 @@ function operations({ statements }: Core) {
       'sessions.endOthers',
       noInstance,
       async (tx, { accountId, keptId }: { accountId: string | null; keptId: string | null }) => {
-        const kept = keptId ?? ''
-        const ended =
-          accountId === null
-            ? await tx.query(db.deleteFrom('panel_sessions').where('id', '!=', kept).returning('id'))
-            : await tx.query(
-                db
-                  .deleteFrom('account_sessions')
-                  .where('account_id', '=', accountId)
-                  .where('id', '!=', kept)
-                  .returning('id'),
-              )
+        const ended = await tx.query(
+          deleteOf(accountId)
+            .where('id', '!=', keptId ?? '')
+            .returning('id'),
+        )
         return ended.length > 0
       },
     ),
