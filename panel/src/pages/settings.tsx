@@ -1,7 +1,7 @@
-import { Button, Group, PasswordInput, SegmentedControl, Select, Stack, useMantineColorScheme } from '@mantine/core'
+import { Button, SegmentedControl, Select, useMantineColorScheme } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type ReactNode, useState } from 'react'
+import type { ReactNode } from 'react'
 import { call } from '../api/client.ts'
 import { sessionQuery, sessionsQuery } from '../api/queries.ts'
 import type { ListedSession } from '../api/types.ts'
@@ -16,10 +16,8 @@ import { useLanguage, useWords } from '../i18n/i18n.tsx'
 import { findLanguage, LANGUAGES } from '../i18n/languages.ts'
 import { chooseTimeZone, listZones, ownZone, useTimeZone } from '../text/time-zone.ts'
 import { OwnPassword } from './people/own-password.tsx'
+import { PanelPassword } from './people/panel-password.tsx'
 import classes from './settings.module.css'
-
-/** The service's limit. */
-const MIN_PASSWORD = 12
 
 export function Settings() {
   const words = useWords()
@@ -30,7 +28,7 @@ export function Settings() {
       <PageHead title={words.settings.title} />
       <Appearance />
       <OwnPassword />
-      {isOwner && <Password />}
+      {isOwner && <PanelPassword />}
       <Sessions />
       {isOwner && (
         <>
@@ -127,58 +125,6 @@ function Choice({ name, children }: { name: string; children: ReactNode }) {
       <span aria-hidden>{name}</span>
       {children}
     </div>
-  )
-}
-
-function Password() {
-  const words = useWords()
-  const toast = useToast()
-  const client = useQueryClient()
-  const { data: session } = useQuery(sessionQuery)
-  const [password, setPassword] = useState('')
-  const set = useMutation({
-    mutationFn: (value: string | null) => call('/password', { method: 'PUT', body: { password: value } }),
-    onSuccess: (_, value) => {
-      setPassword('')
-      toast(value === null ? words.settings.removed : words.settings.saved)
-      void client.invalidateQueries(sessionQuery)
-      void client.invalidateQueries(sessionsQuery)
-    },
-  })
-  return (
-    <Card title={words.settings.password} hint={words.settings.passwordHint}>
-      <form
-        onSubmit={event => {
-          event.preventDefault()
-          set.mutate(password)
-        }}
-      >
-        <Stack>
-          <strong>{session?.passwordSet ? words.settings.passwordSet : words.settings.passwordNotSet}</strong>
-          <input className="visually-hidden" tabIndex={-1} aria-hidden autoComplete="username" value="admin" readOnly />
-          <PasswordInput
-            label={words.settings.newPassword}
-            description={words.settings.newPasswordHint(MIN_PASSWORD)}
-            autoComplete="new-password"
-            value={password}
-            maxLength={200}
-            onChange={event => setPassword(event.currentTarget.value)}
-            maw={420}
-          />
-          <Problem error={set.error} />
-          <Group>
-            <Button type="submit" loading={set.isPending} disabled={password.length < MIN_PASSWORD}>
-              {words.settings.savePassword}
-            </Button>
-            {session?.passwordSet && (
-              <Button variant="subtle" color="red" onClick={() => set.mutate(null)}>
-                {words.settings.removePassword}
-              </Button>
-            )}
-          </Group>
-        </Stack>
-      </form>
-    </Card>
   )
 }
 

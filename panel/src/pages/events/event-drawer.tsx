@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router'
 import { ApiError, call } from '../../api/client.ts'
 import { eventQuery } from '../../api/queries.ts'
 import type { Attempt, EventDetail } from '../../api/types.ts'
-import { Badge, DeliveryBadge } from '../../components/badges.tsx'
+import { DeliveryBadge } from '../../components/badges.tsx'
 import { CodeBlock, CopyIconButton } from '../../components/copy.tsx'
 import { CopyCurl } from '../../components/copy-curl.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -16,9 +16,10 @@ import { DrawerPage, type Steps } from '../../components/log/drawer-page.tsx'
 import { Step, Timeline } from '../../components/log/timeline.tsx'
 import { Empty, Fact, Facts } from '../../components/panels.tsx'
 import { Recipient } from '../../components/recipient.tsx'
-import { Ago, duration, Time } from '../../components/time.tsx'
+import { Ago, Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { curlOfAttempt } from '../../text/curl.ts'
+import { AttemptOutcome, isSuccess } from '../webhook/attempt-outcome.tsx'
 import { statusText } from '../webhook/status-text.ts'
 import classes from './event-drawer.module.css'
 
@@ -204,17 +205,14 @@ function TryNow({ instanceId, deliveryId }: { instanceId: string; deliveryId: st
 function AttemptStep({ attempt, body }: { attempt: Attempt; body: string }) {
   const words = useWords()
   const { attemptNumber, startedAt, durationMs, status, error, responseExcerpt, headers, url } = attempt
-  const isSuccess = status !== null && status >= 200 && status < 300
   const explained = error ? (words.attemptErrors as Record<string, string>)[error] : statusText(status, words)
   return (
-    <Step title={words.event.attempt(attemptNumber)} at={<Time at={startedAt} />} tone={isSuccess ? 'good' : 'bad'}>
-      <div className={classes.outcome}>
-        <Badge tone={isSuccess ? 'good' : 'bad'}>
-          {status === null ? words.event.noAnswer : words.event.answered(status)}
-        </Badge>
-        {error && <code>{error}</code>}
-        <span>{duration(durationMs)}</span>
-      </div>
+    <Step
+      title={words.event.attempt(attemptNumber)}
+      at={<Time at={startedAt} />}
+      tone={isSuccess(status) ? 'good' : 'bad'}
+    >
+      <AttemptOutcome status={status} error={error} durationMs={durationMs} />
       {explained && <div>{explained}</div>}
       {responseExcerpt && (
         <details className={classes.details}>

@@ -1,4 +1,3 @@
-import type { StatisticsBucket } from '../../api/types.ts'
 import { useLanguage } from '../../i18n/i18n.tsx'
 import { useTimeZone } from '../../text/time-zone.ts'
 import classes from './statistics.module.css'
@@ -6,7 +5,7 @@ import classes from './statistics.module.css'
 const DAY_MS = 86_400_000
 
 /** The times below a chart. */
-export function Axis({ buckets }: { buckets: readonly StatisticsBucket[] }) {
+export function Axis({ buckets }: { buckets: readonly { at: string }[] }) {
   const { language } = useLanguage()
   const timeZone = useTimeZone()
   const first = buckets[0]

@@ -11,9 +11,7 @@ import dove from '../../dove.svg'
 import { useWords } from '../../i18n/i18n.tsx'
 import { LanguageMenu, SchemeButton } from '../../shell.tsx'
 import classes from '../sign-in.module.css'
-
-/** The service's limit. */
-const MIN_PASSWORD = 12
+import { MIN_PASSWORD } from './password-form.tsx'
 
 /** The page of an invitation's link. Opening it changes nothing; setting a password uses the link up. */
 export function Invitation() {

@@ -10,7 +10,7 @@ import { useMay } from '../../api/use-role.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
-import { isUrl } from './is-url.ts'
+import { isUrl, UrlField } from './url-field.tsx'
 import classes from './webhook.module.css'
 
 interface EndpointDialogProps {
@@ -30,7 +30,6 @@ export function EndpointDialog({ instanceId, endpoint, onClose, onCreated }: End
   const [note, setNote] = useState(endpoint?.description ?? '')
   const [events, setEvents] = useState<readonly string[]>(endpoint?.events ?? [ALL_EVENTS])
   const [isTried, setTried] = useState(false)
-  const isWrong = !isUrl(url.trim())
   const isOwner = useMay('owner')
   const save = useMutation({
     mutationFn: () => {
@@ -59,21 +58,15 @@ export function EndpointDialog({ instanceId, endpoint, onClose, onCreated }: End
         onSubmit={event => {
           event.preventDefault()
           setTried(true)
-          if (!isWrong && events.length > 0) save.mutate()
+          if (isUrl(url) && events.length > 0) save.mutate()
         }}
       >
         <Stack>
           {endpoint === null && <p className={classes.note}>{words.endpoints.addText}</p>}
-          <TextInput
-            label={words.webhook.url}
-            placeholder="https://example.com/webhooks/pombal"
-            inputMode="url"
+          <UrlField
             value={url}
-            maxLength={2048}
-            spellCheck={false}
-            autoComplete="off"
-            onChange={event => setUrl(event.currentTarget.value)}
-            error={isTried && isWrong && words.webhook.urlWrong}
+            onType={setUrl}
+            isTried={isTried}
             description={endpoint && words.webhook.boundNote}
             data-autofocus
           />

@@ -1,4 +1,4 @@
-import { Button, Group, Stack, TextInput } from '@mantine/core'
+import { Button, Group, Stack } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { TEST_RECEIVER_URL } from '../../../../src/domain/events/endpoint.ts'
@@ -9,7 +9,7 @@ import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { Card } from '../../components/panels.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
-import { isUrl } from './is-url.ts'
+import { isUrl, UrlField } from './url-field.tsx'
 import classes from './webhook.module.css'
 
 interface FirstUrlProps {
@@ -24,9 +24,6 @@ export function FirstUrl({ instanceId, onSet }: FirstUrlProps) {
   const toast = useToast()
   const client = useQueryClient()
   const [url, setUrl] = useState('')
-  const [isLeft, setLeft] = useState(false)
-  const trimmed = url.trim()
-  const isWrong = trimmed !== '' && !isUrl(trimmed)
   const save = useMutation({
     mutationFn: (to: string) =>
       callData<Webhook>(`/instances/${instanceId}/webhook`, { method: 'PUT', body: { url: to } }),
@@ -41,28 +38,15 @@ export function FirstUrl({ instanceId, onSet }: FirstUrlProps) {
       <form
         onSubmit={event => {
           event.preventDefault()
-          setLeft(true)
-          if (trimmed && !isWrong) save.mutate(trimmed)
+          if (isUrl(url)) save.mutate(url.trim())
         }}
       >
         <Stack gap="md">
-          <TextInput
-            label={words.webhook.url}
-            description={words.webhook.urlHint}
-            placeholder="https://example.com/webhooks/pombal"
-            inputMode="url"
-            value={url}
-            maxLength={2048}
-            spellCheck={false}
-            autoComplete="off"
-            onChange={event => setUrl(event.currentTarget.value)}
-            onBlur={() => setLeft(true)}
-            error={isLeft && isWrong && words.webhook.urlWrong}
-          />
+          <UrlField value={url} onType={setUrl} description={words.webhook.urlHint} />
           <p className={classes.note}>{words.tools.testReceiverText}</p>
           <Problem error={save.error} />
           <Group>
-            <Button type="submit" loading={save.isPending} disabled={!trimmed || isWrong}>
+            <Button type="submit" loading={save.isPending} disabled={!isUrl(url)}>
               {words.webhook.save}
             </Button>
             <Button variant="subtle" onClick={() => save.mutate(TEST_RECEIVER_URL)}>
