@@ -1,10 +1,14 @@
+import { setImmediate } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
-import { firstMessageId, type InstanceId } from '../../domain/ids.ts'
+import { firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
 import type { FailureCode, MessageState } from '../../domain/message.ts'
 import type { Core } from '../engine/core.ts'
-import { IS_FAILED } from '../engine/schema/messages.ts'
+import { IS_FAILED, IS_QUEUED } from '../engine/schema/messages.ts'
 import { messageIds } from '../messages/message-ids.ts'
 import { MAX_COUNTED, type MessageCounts } from './statistics.ts'
+
+/** Queued messages read by one query. Other calls run in between. */
+const SLICE = 20_000
 
 /** Reads index entries only. */
 export async function readMessageCounts(
@@ -12,16 +16,43 @@ export async function readMessageCounts(
   instanceId: InstanceId,
   since: number,
   until: number,
-): Promise<MessageCounts> {
+): Promise<Omit<MessageCounts, 'queued'>> {
   const range = sql<boolean>`id >= ${firstMessageId(since)} and id < ${firstMessageId(until)}`
   const count = (state: MessageState) =>
     sql`(select count(*) from ${messageIds(sql.val(instanceId), range, state)} as ids)`
-  const query = sql<Record<'settled' | 'failed' | 'queued' | 'received', number>>`select
-    ${count('sent')} as settled, ${count('failed')} as failed, ${count('queued')} as queued,
+  const query = sql<Record<'settled' | 'failed' | 'received', number>>`select
+    ${count('sent')} as settled, ${count('failed')} as failed,
     (select count(*) from incoming_messages where instance_id = ${instanceId} and ${range}) as received`
   const [row] = await reader.query({ compile: () => query.compile(statements.db) })
   const [settled, failed] = [Number(row?.settled ?? 0), Number(row?.failed ?? 0)]
-  return { sent: settled - failed, failed, queued: Number(row?.queued ?? 0), received: Number(row?.received ?? 0) }
+  return { sent: settled - failed, failed, received: Number(row?.received ?? 0) }
+}
+
+/** Reads the whole queue once, in slices: its index is in the order of acceptance, and knows no periods. */
+export async function readQueued(
+  { reader, statements }: Core,
+  instanceId: InstanceId,
+  bounds: readonly number[],
+): Promise<number[]> {
+  const counts = bounds.slice(1).map(() => 0)
+  const place = placeAmong(bounds.map(firstMessageId), 0, bounds.length)
+  for (let after = 0; ; await setImmediate()) {
+    const query = sql<{ place: number; count: number; last: number }>`select ${place} as place, count(*) as count,
+      max(seq) as last from (select seq, id from messages where instance_id = ${instanceId} and ${IS_QUEUED}
+        and seq > ${after} order by seq limit ${sql.lit(SLICE)}) as queued group by 1`
+    const rows = await reader.query({ compile: () => query.compile(statements.db) })
+    for (const row of rows) if (row.place > 0 && row.place < bounds.length) counts[row.place - 1]! += Number(row.count)
+    if (rows.reduce((sum, { count }) => sum + Number(count), 0) < SLICE) return counts
+    after = Math.max(...rows.map(({ last }) => Number(last)))
+  }
+}
+
+/** How many of `firsts`, from number `from` and below number `to`, are not above the ID of a row. Found by halving. */
+function placeAmong(firsts: readonly MessageId[], from: number, to: number): RawBuilder<number> {
+  if (from === to) return sql<number>`${sql.lit(from)}`
+  const middle = Math.floor((from + to) / 2)
+  return sql<number>`case when id < ${firsts[middle]} then ${placeAmong(firsts, from, middle)}
+    else ${placeAmong(firsts, middle + 1, to)} end`
 }
 
 /** Of the newest `MAX_COUNTED` failed messages since then. */

@@ -142,8 +142,13 @@ export interface Statistics {
     endpointIds: readonly EndpointId[],
     givenUpSince: number,
   ): Promise<EndpointDeliveries[]>
-  /** The messages accepted and received in a period. */
-  messages(instanceId: InstanceId, since: number, until: number): Promise<MessageCounts>
+  /** The messages accepted and received in a period, queued ones excepted. */
+  messages(instanceId: InstanceId, since: number, until: number): Promise<Omit<MessageCounts, 'queued'>>
+  /**
+   * The queued messages that were accepted in each of the periods between neighbouring bounds. Reads the whole queue, in slices.
+   * @param bounds moments, the earliest first
+   */
+  queued(instanceId: InstanceId, bounds: readonly number[]): Promise<number[]>
   /** Messages accepted since then that failed, by reason, most first; of the newest `MAX_COUNTED`. */
   failures(instanceId: InstanceId, since: number): Promise<{ code: FailureCode; count: number }[]>
   outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes>

@@ -11,7 +11,7 @@ import { messageIds } from '../messages/message-ids.ts'
 import { type Slice, search } from '../messages/searching.ts'
 import { readTroubles } from './attention.ts'
 import { readEndpointDeliveries } from './endpoint-deliveries.ts'
-import { readFailures, readMessageCounts } from './message-counts.ts'
+import { readFailures, readMessageCounts, readQueued } from './message-counts.ts'
 import {
   type DeliveryOutcomes,
   type InstanceActivity,
@@ -79,6 +79,10 @@ export class StoredStatistics implements Statistics {
 
   messages(instanceId: InstanceId, since: number, until: number) {
     return readMessageCounts(this.#core, instanceId, since, until)
+  }
+
+  queued(instanceId: InstanceId, bounds: readonly number[]) {
+    return readQueued(this.#core, instanceId, bounds)
   }
 
   failures(instanceId: InstanceId, since: number) {

@@ -164,6 +164,7 @@ describe('the data of the pages', () => {
             return statistics.outcomes(...period)
           },
           messages: (...period) => statistics.messages(...period),
+          queued: (...periods) => statistics.queued(...periods),
           failures: (...period) => statistics.failures(...period),
         } as Statistics,
       }),

@@ -29,17 +29,21 @@ export function getStatistics(api: Api, { store, now }: ApiContext): void {
   /** SQLite answers at once, so without it all buckets of a call would be counted before any other call. */
   const budget = new EventLoopBudget(1)
 
-  /** Counts one bucket per query, so that other calls can run in between. */
-  async function count(instanceId: string, at: number, bucketMs: number): Promise<Counted> {
+  /**
+   * Counts one bucket per query, so that other calls can run in between.
+   * @param queued counted before, so that a bucket without queued messages gets none later
+   */
+  async function count(instanceId: string, at: number, bucketMs: number, queued: number): Promise<Counted> {
     const key = `${instanceId} ${at} ${bucketMs}`
     const known = kept.get(key)
     if (known && known.until > now()) return known
     await budget.take(instanceId)
-    const [outcomes, messages] = await Promise.all([
+    const [outcomes, settled] = await Promise.all([
       store.statistics.outcomes(instanceId, at, at + bucketMs),
       store.statistics.messages(instanceId, at, at + bucketMs),
     ])
-    const isOver = outcomes.waiting === 0 && messages.queued === 0
+    const messages = { ...settled, queued }
+    const isOver = outcomes.waiting === 0 && queued === 0
     if (at + bucketMs < now() && isOver) kept.set(key, { outcomes, messages, until: now() + KEPT_MS })
     return { outcomes, messages }
   }
@@ -69,9 +73,11 @@ export function getStatistics(api: Api, { store, now }: ApiContext): void {
       const bucketMs = BUCKET_MS[hours]!
       const last = Math.floor(now() / bucketMs) * bucketMs
       const first = last - hours * HOUR_MS + bucketMs
+      const starts = Array.from({ length: (last - first) / bucketMs + 1 }, (_, index) => first + index * bucketMs)
+      const queued = await store.statistics.queued(id, [...starts, last + bucketMs])
       const buckets: (Counted & { at: number })[] = []
-      for (let at = first; at <= last; at += bucketMs) {
-        const { outcomes, messages } = await count(id, at, bucketMs)
+      for (const [index, at] of starts.entries()) {
+        const { outcomes, messages } = await count(id, at, bucketMs, queued[index]!)
         buckets.push({ at, outcomes, messages })
       }
       return { data: statisticsView(buckets, await store.statistics.failures(id, first)) }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { firstMessageId, newMessageId } from '../../../../src/domain/ids.ts'
 import { accept, acceptPrepared, createConnected, incoming, withStore } from '../../fixture.ts'
 import type { CreateHarness } from '../../harness.ts'
 
@@ -16,7 +17,7 @@ export function panelFindingContract(createHarness: CreateHarness): void {
       const now = Date.now()
       const count = (since = now - HOUR_MS, until = now + HOUR_MS) =>
         store.statistics.messages(instanceId, since, until)
-      expect(await count()).toEqual({ sent: 0, failed: 0, queued: 0, received: 0 })
+      expect(await count()).toEqual({ sent: 0, failed: 0, received: 0 })
       await accept(store, instanceId)
       for (const code of ['expired', 'recipient_not_on_whatsapp', 'expired'] as const) {
         const { id, whatsappId } = await acceptPrepared(store, lease)
@@ -25,13 +26,30 @@ export function panelFindingContract(createHarness: CreateHarness): void {
       const sent = await acceptPrepared(store, lease)
       await store.messages.recordProgress(lease, sent.whatsappId, 'read', now)
       await store.events.recordIncoming(lease, incoming(), now)
-      expect(await count()).toEqual({ sent: 1, failed: 3, queued: 1, received: 1 })
-      expect(await count(now - 2 * HOUR_MS, now - HOUR_MS)).toEqual({ sent: 0, failed: 0, queued: 0, received: 0 })
+      expect(await count()).toEqual({ sent: 1, failed: 3, received: 1 })
+      expect(await count(now - 2 * HOUR_MS, now - HOUR_MS)).toEqual({ sent: 0, failed: 0, received: 0 })
       expect(await store.statistics.failures(instanceId, now - HOUR_MS)).toEqual([
         { code: 'expired', count: 2 },
         { code: 'recipient_not_on_whatsapp', count: 1 },
       ])
       expect(await store.statistics.failures(instanceId, now + HOUR_MS)).toEqual([])
+    })
+
+    test('still queued are counted for many periods at once, however long the queue is', async () => {
+      const { store, harness } = context
+      const { instanceId } = await createConnected(store)
+      const now = Date.now()
+      const bounds = [-3, -2, -1, 0, 1].map(hours => now + hours * HOUR_MS)
+      const queued = () => store.statistics.queued(instanceId, bounds)
+      expect(await queued()).toEqual([0, 0, 0, 0])
+      const acceptAt = (at: number) => accept(store, instanceId, { id: newMessageId(at) })
+      for (const hours of [-4, -2.5, -1.5, -1, 0.5, 0.6, 1]) await acceptAt(now + hours * HOUR_MS)
+      expect(await queued()).toEqual([1, 1, 1, 2])
+      const sql = harness.kind === 'sqlite' ? `printf('%016d', n)` : `lpad(n::text, 16, '0')`
+      await harness.execute(`with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 20001)
+        insert into messages (instance_id, id, recipient, text, whatsapp_id, state, created_at)
+        select '${instanceId}', '${firstMessageId(now)}' || ${sql}, '5511999990000', '', n, 'queued', 0 from numbers`)
+      expect(await queued()).toEqual([1, 1, 1, 20_003])
     })
 
     test('are found in all instances by their ID, sent or received; so are events and numbers', async () => {
