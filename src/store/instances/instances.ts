@@ -27,7 +27,7 @@ export interface InstanceFilter {
   state?: ConnectionState | undefined
   /** Default: newest first. */
   sort?: InstanceOrder | undefined
-  /** For the order by traffic: milliseconds since 1970. */
+  /** For the order by traffic: milliseconds since 1970. Lists with the same moment share one count. */
   trafficSince?: number | undefined
 }
 

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { currentState, type StoredConnectionState } from '../../domain/connection.ts'
 import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
-import { firstMessageId, type InstanceId } from '../../domain/ids.ts'
+import type { InstanceId } from '../../domain/ids.ts'
 import type { Instance, InstanceKind, Webhook } from '../../domain/instance.ts'
 import { currentStateOf } from '../connections/current-state.ts'
 import { endpointSecretPlace } from '../encryption/sealing.ts'
@@ -13,18 +13,10 @@ import { oneByOne } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import { searchPatterns } from '../engine/search-patterns.ts'
 import type { Lease } from '../leases/leases.ts'
-import { messageIds } from '../messages/message-ids.ts'
 import { Erasure } from './erasure.ts'
 import { findHolding } from './holding.ts'
 import type { Held, InstanceFilter, Instances, NewInstance } from './instances.ts'
-
-/** The messages of an instance since then, queued ones excepted. */
-function trafficOf(since: number): RawBuilder<number> {
-  const first = firstMessageId(since)
-  const sent = messageIds(sql`instances.id`, sql`id >= ${first}`, 'sent')
-  return sql<number>`((select count(*) from ${sent} as sent_ids) + (select count(*) from incoming_messages as received
-    where received.instance_id = instances.id and received.id >= ${first}))`
-}
+import { Traffic } from './traffic.ts'
 
 const NEVER_LINKED = 'No WhatsApp number is linked yet.'
 
@@ -46,6 +38,7 @@ export class StoredInstances implements Instances {
   readonly #core: Core
   readonly #forgetToken: (id: InstanceId) => void
   readonly #erasure: Erasure
+  readonly #traffic: Traffic
   readonly #operations
 
   /** @param forgetToken called before a change of a token is confirmed to the caller */
@@ -53,6 +46,7 @@ export class StoredInstances implements Instances {
     this.#core = core
     this.#forgetToken = forgetToken
     this.#erasure = new Erasure(core)
+    this.#traffic = new Traffic(core)
     this.#operations = operations(core)
   }
 
@@ -73,27 +67,35 @@ export class StoredInstances implements Instances {
     const { search, state, ids, sort = 'newest', trafficSince = 0 } = filter
     const { reader, statements } = this.#core
     const folded = statements.dialect.fold(sql.ref('instances.name'))
-    const traffic = sort === 'traffic' ? trafficOf(trafficSince) : sql<number>`0`
-    let query = this.#select().select([folded.as('folded'), traffic.as('traffic')])
+    let query = this.#select().select(folded.as('folded'))
     // No instance has an empty ID. It keeps the list from being empty, which SQL does not allow.
     if (ids) query = query.where('instances.id', 'in', [...ids, ''])
     if (search !== undefined) query = query.where(matches(search, folded))
     if (state !== undefined) query = query.where(currentStateOf('connections', 'leases', statements.now), '=', state)
+    if (sort === 'traffic') return this.#listByTraffic(page, await reader.query(query), trafficSince)
     if (sort === 'newest') {
       query = query.where('instances.seq', '<', seqBefore(page)).orderBy('instances.seq', 'desc')
-    } else if (sort === 'traffic') {
-      const after = nameAfter(page)
-      if (after) query = query.where(sql<boolean>`(${traffic}, instances.seq) < (${Number(after.name)}, ${after.seq})`)
-      query = query.orderBy('traffic', 'desc').orderBy('instances.seq', 'desc')
     } else {
       const after = nameAfter(page)
       if (after) query = query.where(sql<boolean>`(${folded}, instances.seq) > (${after.name}, ${after.seq})`)
       query = query.orderBy(folded).orderBy('instances.seq')
     }
     const rows = await reader.query(query.limit(page.limit + 1))
-    const positionOf = (row: (typeof rows)[number]) =>
-      sort === 'newest' ? row.seq : `${row.seq} ${sort === 'traffic' ? row.traffic : row.folded}`
+    const positionOf = (row: (typeof rows)[number]) => (sort === 'newest' ? row.seq : `${row.seq} ${row.folded}`)
     return toPage(rows, page.limit, positionOf, toInstance)
+  }
+
+  async #listByTraffic(page: PageRequest, rows: readonly InstanceRow[], since: number): Promise<Page<Instance>> {
+    const after = nameAfter(page)
+    const counts = await this.#traffic.since(since)
+    const trafficOf = (row: InstanceRow) => counts.get(row.id) ?? 0
+    const below = (row: InstanceRow, traffic: number, seq: number) =>
+      trafficOf(row) === traffic ? row.seq < seq : trafficOf(row) < traffic
+    const listed = rows
+      .filter(row => after === null || below(row, Number(after.name), after.seq))
+      .toSorted((one, other) => (below(one, trafficOf(other), other.seq) ? 1 : -1))
+      .slice(0, page.limit + 1)
+    return toPage(listed, page.limit, row => `${row.seq} ${trafficOf(row)}`, toInstance)
   }
 
   listHolding(held: Held, ids: readonly InstanceId[] | null = null): Promise<InstanceId[]> {
