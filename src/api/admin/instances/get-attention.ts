@@ -10,6 +10,8 @@ const HOUR_MS = 60 * 60_000
 const WEEK_MS = 7 * 24 * HOUR_MS
 const MAX_LISTED = 50
 const KEPT_MS = 1_000
+/** A read that takes longer is not shared any more, so that one that hangs delays only the callers that wait for it already. */
+const SHARED_MS = 10_000
 /** Answers that are kept: one for each set of instances that accounts are limited to. */
 const MAX_KEPT = 100
 
@@ -22,12 +24,12 @@ interface Kept {
 export function getAttention(api: Api, context: ApiContext): void {
   const kept = new BoundedMap<string, Kept>(MAX_KEPT)
 
-  /** Callers who reach the same instances share an answer that is being read, or was read within `KEPT_MS`. */
+  /** Callers who reach the same instances share an answer that has been read for up to `SHARED_MS`, or was read within `KEPT_MS`. */
   function current(reached: readonly string[] | null): Promise<AttentionView> {
     const key = JSON.stringify(reached)
     const found = kept.get(key)
     if (found !== undefined && performance.now() < found.until) return found.answer
-    const entry = { answer: readAttention(context, reached), until: Number.POSITIVE_INFINITY }
+    const entry = { answer: readAttention(context, reached), until: performance.now() + SHARED_MS }
     kept.set(key, entry)
     entry.answer.then(
       () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Role } from '../../../../src/domain/access.ts'
 import type { Statistics } from '../../../../src/store/statistics/statistics.ts'
 import { until } from '../../../until.ts'
@@ -24,7 +24,10 @@ describe('what needs attention', () => {
     foreign = await api.createInstance('whatsapp', 'Foreign shop')
     for (const { id } of [own, foreign]) await api.record(id, { state: 'stopped', reason: 'Stopped.' })
   })
-  afterAll(() => api[Symbol.asyncDispose]())
+  afterAll(async () => {
+    await api[Symbol.asyncDispose]()
+    vi.restoreAllMocks()
+  })
 
   function holding(statistics: Statistics): Statistics {
     const troubles: Statistics['troubles'] = async (since, reached) => {
@@ -64,6 +67,21 @@ describe('what needs attention', () => {
     isHeld = false
     for (const { instances } of await Promise.all([...running, last])) expect(instances[0].id).toBe(foreign.id)
     expect(reads.length).toBe(before + 1)
+  })
+
+  test('is read again while an earlier read hangs', async () => {
+    const person = await createPerson(api, 'viewer', [own.id, foreign.id])
+    const before = reads.length
+    isHeld = true
+    const hanging = read(person.headers)
+    await until('the read to hang', () => reads.length > before)
+    isHeld = false
+    const now = performance.now.bind(performance)
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + 11_000)
+    expect((await read(person.headers)).total).toBe(2)
+    expect(reads.length).toBe(before + 2)
+    reads[before]!.goOn()
+    expect((await hanging).total).toBe(2)
   })
 
   test.each<[Role, boolean, typeof DISK | null]>([
