@@ -96,8 +96,11 @@ describe.each(STORES)('files on %s', on => {
     const beyond = await client.call('GET', id, { range: 'bytes=150000-' })
     expect([beyond.status, beyond.headers.get('content-range')]).toEqual([416, 'bytes */150000'])
     expect(await beyond.json()).toMatchObject({ error: { code: 'range_not_satisfiable' } })
-    const head = await client.call('HEAD', id)
-    expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([200, '150000', ''])
+    for (const range of [undefined, 'bytes=5-9', 'bytes=150000-']) {
+      const head = await client.call('HEAD', id, range ? { range } : {})
+      expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([200, '150000', ''])
+      expect(head.headers.get('content-range')).toBeNull()
+    }
   })
 
   test('of the same content are one, with the later expiry; of another instance they do not exist', async () => {

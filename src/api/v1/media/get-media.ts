@@ -78,7 +78,9 @@ export function getMedia(api: Api, { media, store }: ApiContext): void {
       reply.headers({ etag, 'accept-ranges': 'bytes' })
       if (isKnown(headers['if-none-match'], etag)) return reply.code(304).send(null)
       const isSame = headers['if-range'] === undefined || headers['if-range'] === etag
-      const range = parseRange(isSame ? headers.range : undefined, found.size)
+      // Ranges are defined for GET only (RFC 9110, section 14.2).
+      const isRanged = isSame && request.method === 'GET'
+      const range = parseRange(isRanged ? headers.range : undefined, found.size)
       if (range === 'unsatisfiable') {
         reply.header('content-range', `bytes */${found.size}`)
         throw new Refusal('range_not_satisfiable')
