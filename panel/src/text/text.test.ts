@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { csvLine } from './csv.ts'
+import { csvFile, csvLine } from './csv.ts'
 import { curlOfAttempt, curlOfCall } from './curl.ts'
 import { prettyJson } from './pretty-json.ts'
 import { fromZoned, toZoned } from './time-zone.ts'
@@ -18,6 +18,33 @@ describe('CSV', () => {
     expect(csvLine(['a,b', 'say "x"', 'two\nlines', -1, null, 'plain'])).toBe(
       '"a,b","say ""x""","two\nlines",-1,,plain\r\n',
     )
+  })
+})
+
+describe('a CSV file', () => {
+  async function* pages() {
+    yield ['a', 'b']
+    yield ['c', 'é'.repeat(50)]
+  }
+  const fileOf = async (maxBytes?: number) => {
+    const seen: number[] = []
+    const { file, ...rest } = await csvFile(
+      pages(),
+      ['name'],
+      name => [name],
+      rows => seen.push(rows),
+      maxBytes,
+    )
+    return { ...rest, seen, text: new TextDecoder('utf-8', { ignoreBOM: true }).decode(await file.arrayBuffer()) }
+  }
+
+  test('has all pages', async () => {
+    const text = `\uFEFFname\r\na\r\nb\r\nc\r\n${'é'.repeat(50)}\r\n`
+    expect(await fileOf()).toEqual({ rows: 4, isCut: false, seen: [2, 4], text })
+  })
+
+  test('ends with the last page that fits, and says so', async () => {
+    expect(await fileOf(100)).toEqual({ rows: 2, isCut: true, seen: [2], text: '\uFEFFname\r\na\r\nb\r\n' })
   })
 })
 

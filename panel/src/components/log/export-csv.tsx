@@ -4,14 +4,12 @@ import { useRef, useState } from 'react'
 import type { Query } from '../../api/client.ts'
 import { listPage } from '../../api/queries.ts'
 import { useWords } from '../../i18n/i18n.tsx'
-import { type Cell, csvLine } from '../../text/csv.ts'
+import { type Cell, csvFile } from '../../text/csv.ts'
 import { problemText } from '../feedback/problem.tsx'
 import { useToast } from '../feedback/toasts.tsx'
 import { DownloadIcon } from '../icons.tsx'
 
 const PAGE_SIZE = 200
-/** Without it, spreadsheets do not recognise UTF-8. */
-const BYTE_ORDER_MARK = '\uFEFF'
 
 interface ExportCsvProps<T> {
   /** The name of the file, without its extension. */
@@ -32,20 +30,14 @@ export function ExportCsv<T>({ name, path, query, columns, cellsOf }: ExportCsvP
   const run = useMutation({
     mutationFn: async () => {
       ended.current = new AbortController()
-      const parts = [BYTE_ORDER_MARK, csvLine(columns)]
-      let count = 0
-      for (let cursor: string | undefined; ; ) {
-        const page = await listPage<T>(path, { ...query, limit: PAGE_SIZE, cursor }, ended.current.signal)
-        parts.push(page.data.map(row => csvLine(cellsOf(row))).join(''))
-        count += page.data.length
-        setRows(count)
-        if (page.nextCursor === null) break
-        cursor = page.nextCursor
-      }
-      save(`${name}.csv`, new Blob(parts, { type: 'text/csv;charset=utf-8' }))
-      return count
+      const exported = await csvFile(pages<T>(path, query, ended.current.signal), columns, cellsOf, setRows)
+      save(exported.isCut ? `${name}-first-${exported.rows}.csv` : `${name}.csv`, exported.file)
+      return exported
     },
-    onSuccess: count => toast(words.tools.exported(count)),
+    onSuccess: ({ rows: count, isCut }) => {
+      if (isCut) toast(words.tools.exportedPart(count), 'bad')
+      else toast(words.tools.exported(count))
+    },
     onError: error => {
       if (!ended.current?.signal.aborted) toast(problemText(error, words), 'bad')
     },
@@ -60,6 +52,15 @@ export function ExportCsv<T>({ name, path, query, columns, cellsOf }: ExportCsvP
       {run.isPending ? `${words.tools.exporting(rows)} ${words.common.cancel}` : words.tools.export}
     </Button>
   )
+}
+
+async function* pages<T>(path: string, query: Query, signal: AbortSignal): AsyncGenerator<readonly T[]> {
+  for (let cursor: string | undefined; ; ) {
+    const page = await listPage<T>(path, { ...query, limit: PAGE_SIZE, cursor }, signal)
+    yield page.data
+    if (page.nextCursor === null) return
+    cursor = page.nextCursor
+  }
 }
 
 function save(name: string, file: Blob): void {

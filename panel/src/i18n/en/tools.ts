@@ -38,6 +38,8 @@ export const tools = {
   export: 'Export CSV',
   exporting: (rows: number) => `${rows} rows…`,
   exported: (rows: number) => (rows === 1 ? '1 row is exported.' : `${rows} rows are exported.`),
+  exportedPart: (rows: number) =>
+    `Only the first ${rows} rows are exported, because the file reached 100 MB. Export the rest with a shorter period.`,
   search: 'Find anything',
   searchKeys: 'Find anything (Ctrl+K)',
   searchHint: 'Name, number, message ID or event ID',
