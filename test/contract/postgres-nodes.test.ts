@@ -86,7 +86,7 @@ describe('several nodes on one PostgreSQL', () => {
     expect(await other.admission.admit(hex(kept.digest))).toBeNull()
   })
 
-  test('number the events of an instance in the order of their commits, whoever records them', async () => {
+  test('number the events of an instance in the order of their commits, on all nodes together', async () => {
     const store = await harness.open()
     const lease = await createConnected(store)
     const { instanceId } = lease

@@ -23,7 +23,8 @@ export const people = {
   createLink: 'Create the link',
   link: 'Link',
   linkTitle: (name: string) => `Send this link to ${name}`,
-  linkText: 'It works once, for 3 days, and is shown only now. Whoever opens it sets the password of the account.',
+  linkText:
+    'It works once, for 3 days, and is shown only now. The person who opens it first sets the password of the account.',
   linkEnds: 'Link until',
   notYet: 'has not accepted yet',
   change: 'Change',
