@@ -27,6 +27,9 @@ export interface Invitation {
 
 export type AccountChange = { kind: 'changed'; account: Account } | { kind: 'no_account' } | { kind: 'last_owner' }
 
+/** `wrong_password`: the old hash is not the account's. `signed_out`: the session that would be kept has ended. */
+export type PasswordChange = 'changed' | 'wrong_password' | 'signed_out'
+
 export interface Accounts {
   /** `exists`: another account has this name; `full`: there are `MAX_ACCOUNTS`. */
   create(
@@ -52,8 +55,8 @@ export interface Accounts {
    * so that it works once however many calls race.
    */
   accept(digest: Uint8Array, passwordHash: string): Promise<Account | null>
-  /** Sets a new password and ends the account's sessions except `keptId`, in one commit. False if `oldHash` is not its password. */
-  changePassword(id: string, hashes: { old: string; new: string }, keptId: string): Promise<boolean>
+  /** Sets a new password and ends the account's sessions except `keptId`, in one commit. */
+  changePassword(id: string, hashes: { old: string; new: string }, keptId: string): Promise<PasswordChange>
   /** The account of a name that is active, with its password's hash. */
   findForSignIn(name: string): Promise<{ account: Account; passwordHash: string } | null>
 }

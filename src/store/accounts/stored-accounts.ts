@@ -5,7 +5,7 @@ import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { AccountsTable } from '../engine/schema/accounts.ts'
 import { clearPanelPasswordOf } from '../sessions/panel-password.ts'
-import type { Account, AccountAccess, AccountChange, Accounts, Invitation } from './accounts.ts'
+import type { Account, AccountAccess, AccountChange, Accounts, Invitation, PasswordChange } from './accounts.ts'
 
 export class StoredAccounts implements Accounts {
   readonly #core: Core
@@ -54,7 +54,7 @@ export class StoredAccounts implements Accounts {
     return this.#core.write(this.#operations.accept, { digest, passwordHash })
   }
 
-  changePassword(id: string, hashes: { old: string; new: string }, keptId: string): Promise<boolean> {
+  changePassword(id: string, hashes: { old: string; new: string }, keptId: string): Promise<PasswordChange> {
     return this.#core.write(this.#operations.changePassword, { id, hashes, keptId })
   }
 
@@ -165,20 +165,29 @@ function operations({ statements }: Core) {
     changePassword: oneByOne(
       'accounts.changePassword',
       noInstance,
-      async (tx, input: { id: string; hashes: { old: string; new: string }; keptId: string }): Promise<boolean> => {
+      async (
+        tx,
+        input: { id: string; hashes: { old: string; new: string }; keptId: string },
+      ): Promise<PasswordChange> => {
         const { id, hashes, keptId } = input
-        const changed = await tx.query(
-          db
-            .updateTable('accounts')
-            .set({ password_hash: hashes.new })
-            .where('id', '=', id)
-            .where('password_hash', '=', hashes.old)
-            .returning('id'),
-        )
-        if (changed.length === 0) return false
+        const account = db
+          .selectFrom('accounts')
+          .select('id')
+          .where('id', '=', id)
+          .where('password_hash', '=', hashes.old)
+        if ((await tx.query(statements.locking(account, 'update', 'accounts'))).length === 0) return 'wrong_password'
+        // The lock waits for a call that is ending the session.
+        const kept = db
+          .selectFrom('account_sessions')
+          .select('id')
+          .where('id', '=', keptId)
+          .where('account_id', '=', id)
+        if ((await tx.query(statements.locking(kept, 'share', 'account_sessions'))).length === 0) return 'signed_out'
+        await tx.query(db.updateTable('accounts').set({ password_hash: hashes.new }).where('id', '=', id))
         await tx.query(db.deleteFrom('account_sessions').where('account_id', '=', id).where('id', '!=', keptId))
-        return true
+        return 'changed'
       },
+      outcome => outcome === 'changed',
     ),
   }
 }

@@ -144,11 +144,15 @@ export function accountsContract(createHarness: CreateHarness): void {
           await signIn(store, zoe.id),
         ]
         const change = (old: string, next: string) => store.accounts.changePassword(ana.id, { old, new: next }, kept.id)
-        expect(await change('scrypt$wrong', 'scrypt$new')).toBe(false)
+        expect(await change('scrypt$wrong', 'scrypt$new')).toBe('wrong_password')
+        for (const session of ['ended', foreign.id]) {
+          const hashes = { old: HASH, new: 'scrypt$new' }
+          expect(await store.accounts.changePassword(ana.id, hashes, session)).toBe('signed_out')
+        }
         expect(await other.find()).not.toBeNull()
         expect((await Promise.all([change(HASH, 'scrypt$one'), change(HASH, 'scrypt$two')])).sort()).toEqual([
-          false,
-          true,
+          'changed',
+          'wrong_password',
         ])
         expect(await other.find()).toBeNull()
         expect([await kept.find(), await foreign.find()]).not.toContain(null)

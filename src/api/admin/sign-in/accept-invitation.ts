@@ -54,7 +54,7 @@ export function acceptInvitation(api: Api, context: ApiContext, wrongKeys: Wrong
         const waitMs = await wrongKeys.count(limitsOfCaller(callerAddress(request)))
         throw waitMs > 0 ? refuseWrongKey(waitMs) : new Refusal('invitation_not_found')
       }
-      const passwordHash = await hashPassword(password)
+      const passwordHash = await hashPassword(password, invited.id)
       const entry = {
         actor: invited.id,
         actorName: invited.name,

@@ -35,7 +35,7 @@ export function setPassword(api: Api, { store }: ApiContext): void {
     },
     async (request, reply) => {
       const { password } = request.body
-      const hash = password === null ? null : await hashPassword(password)
+      const hash = password === null ? null : await hashPassword(password, request.account?.id ?? request.sessionId)
       const isSet = await store.sessions.setPasswordHash(hash, request.sessionId || null, request.account?.id ?? null)
       if (!isSet) throw new Refusal('forbidden')
       return reply.code(204).send(null)

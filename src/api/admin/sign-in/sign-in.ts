@@ -54,7 +54,8 @@ export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wr
       : [...limitsOfCaller(callerAddress(request)), limitOfName(name, settings.adminKey)]
     const waitMs = await guesses.count(limits)
     if (waitMs > 0) throw refuseWrongKey(waitMs)
-    const found = key.length > MAX_PASSWORD_LENGTH ? null : await findByPassword(key, name, isKnown)
+    const found =
+      key.length > MAX_PASSWORD_LENGTH ? null : await guesses.unlessFailed(limits, findByPassword(key, name, isKnown))
     if (found === null) throw refuseWrongKey(0)
     await guesses.uncount(limits)
     return found

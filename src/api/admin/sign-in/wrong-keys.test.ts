@@ -59,6 +59,19 @@ test('a right key uses up no limit', async () => {
   expect(await wrongKeys.count(A)).toBeGreaterThan(0)
 })
 
+test('a key that could not be checked uses up no limit', async () => {
+  const wrongKeys = new WrongKeys(new Counts())
+  const busy = new Error('busy')
+  for (let n = 0; n < 20; n += 1) {
+    expect(await wrongKeys.count(A)).toBe(0)
+    await expect(wrongKeys.unlessFailed(A, Promise.reject(busy))).rejects.toBe(busy)
+  }
+  expect(await wrongKeys.count(A)).toBe(0)
+  expect(await wrongKeys.unlessFailed(A, Promise.resolve(false))).toBe(false)
+  for (let n = 0; n < 9; n += 1) expect(await wrongKeys.count(A)).toBe(0)
+  expect(await wrongKeys.count(A)).toBeGreaterThan(0)
+})
+
 test('guesses of a blocked caller do not reach the store', async () => {
   const counts = new Counts()
   const wrongKeys = new WrongKeys(counts)

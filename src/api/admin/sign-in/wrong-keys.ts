@@ -49,6 +49,16 @@ export class WrongKeys {
     await this.#counts.uncountWrongKey(limits)
   }
 
+  /** A check that fails, as when the service is busy, has not found out whether the key is wrong: it uses up no limit. */
+  async unlessFailed<T>(limits: readonly Limit[], check: Promise<T>): Promise<T> {
+    try {
+      return await check
+    } catch (error) {
+      await this.uncount(limits)
+      throw error
+    }
+  }
+
   async #count(limits: readonly Limit[]): Promise<number> {
     const known = this.#knownWaitMs(limits)
     if (known > 0) return known

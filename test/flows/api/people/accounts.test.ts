@@ -57,6 +57,13 @@ describe('accounts', () => {
     ])
   })
 
+  test('a link that is accepted several times at once costs one hash, and works once', async () => {
+    const { token } = await invite('at once')
+    const answers = await Promise.all(Array.from({ length: 5 }, () => accept(token)))
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 503, 503, 503, 503])
+    expect((await accept(token)).body.error.code).toBe('invitation_not_found')
+  })
+
   test('a link that has ended is refused, and so are short passwords', async () => {
     const { id, token } = await invite('late')
     expect((await accept(token, 'short')).status).toBe(400)
@@ -119,6 +126,34 @@ describe('accounts', () => {
     expect(data[0].details).toEqual({ session: expect.any(String) })
     const withKey = await api.admin('POST', '/session/password', { oldPassword: PASSWORD, newPassword })
     expect([withKey.status, withKey.body.error.code]).toEqual([403, 'forbidden'])
+  })
+
+  test('a session that ends while its person changes the password changes nothing', async () => {
+    await using ending = await ApiHarness.start({
+      store: ({ accounts, sessions }) => ({
+        accounts: new Proxy(accounts, {
+          get(target, name: keyof typeof accounts) {
+            if (name !== 'changePassword') return target[name].bind(target)
+            return async (...[id, ...rest]: Parameters<typeof accounts.changePassword>) => {
+              await sessions.endOthers(id, null)
+              return target.changePassword(id, ...rest)
+            }
+          },
+        }),
+      }),
+    })
+    const { body } = await ending.admin('POST', '/accounts', { name: 'Ana', role: 'viewer' })
+    const post = (path: string, json: object, headers = {}) =>
+      ending.call({ method: 'POST', path: `/admin/v1${path}`, body: json, headers })
+    const token = String(body.data.url).split('#')[1]
+    const headers = {
+      ...cookieOf(await post('/invitations/accept', { token, password: PASSWORD })),
+      origin: ending.url,
+    }
+    const passwords = { oldPassword: PASSWORD, newPassword: 'another good password' }
+    const changed = await post('/session/password', passwords, headers)
+    expect([changed.status, changed.body.error.code]).toEqual([401, 'invalid_admin_key'])
+    expect((await post('/session', { name: 'Ana', key: PASSWORD })).status).toBe(200)
   })
 
   test('the old password cannot be guessed in a session that somebody left open', async () => {

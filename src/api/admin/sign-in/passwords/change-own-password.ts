@@ -42,10 +42,14 @@ export function changeOwnPassword(api: Api, { store, settings }: ApiContext): vo
       const waitMs = await wrongPasswords.count(limits)
       if (waitMs > 0) throw refuseWrongKey(waitMs)
       const old = (await store.accounts.findForSignIn(name))?.passwordHash
-      if (old === undefined || !(await isPassword(oldPassword, old, true))) throw wrongPassword()
+      const isRight =
+        old !== undefined && (await wrongPasswords.unlessFailed(limits, isPassword(oldPassword, old, true)))
+      if (!isRight) throw wrongPassword()
       await wrongPasswords.uncount(limits)
-      const hashes = { old, new: await hashPassword(newPassword) }
-      if (!(await store.accounts.changePassword(id, hashes, request.sessionId))) throw wrongPassword()
+      const hashes = { old, new: await hashPassword(newPassword, id) }
+      const change = await store.accounts.changePassword(id, hashes, request.sessionId)
+      if (change === 'wrong_password') throw wrongPassword()
+      if (change === 'signed_out') throw new Refusal('invalid_admin_key')
       const isSecure = isHttps(request, settings.publicUrl ?? null)
       reply.header('set-cookie', deviceCookie({ name, hash: hashes.new }, settings.adminKey, isSecure))
       return reply.code(204).send(null)

@@ -25,15 +25,15 @@ export const NO_PASSWORD = [
 export const MIN_PASSWORD_LENGTH = 12
 export const MAX_PASSWORD_LENGTH = 200
 
-/** @returns `scrypt$N$r$p$salt$key` */
-export async function hashPassword(password: string): Promise<string> {
+/**
+ * @param setter who sets the password. One password of a setter is hashed at a time, so that none of them fills the queue.
+ * @returns `scrypt$N$r$p$salt$key`
+ * @throws Refusal `service_unavailable` if another one of the setter is being hashed, or too many wait
+ */
+export async function hashPassword(password: string, setter: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
-  const key = await set.derive({
-    password: password.normalize('NFKC'),
-    salt,
-    keyBytes: KEY_BYTES,
-    cost: { ...COST, maxmem: MAX_MEMORY_BYTES },
-  })
+  const cost = { ...COST, maxmem: MAX_MEMORY_BYTES }
+  const key = await set.derive({ password: password.normalize('NFKC'), salt, keyBytes: KEY_BYTES, cost }, setter)
   return ['scrypt', COST.N, COST.r, COST.p, salt.toString('base64'), Buffer.from(key).toString('base64')].join('$')
 }
 

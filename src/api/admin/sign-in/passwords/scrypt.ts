@@ -16,17 +16,23 @@ const MAX_WAITING = 32
  * concurrent derivation would take 32 MiB.
  */
 export class Derivations {
+  readonly #callers = new Set<string>()
   #waiting = 0
   #last: Promise<unknown> = Promise.resolve()
 
-  /** @throws Refusal `service_unavailable` when too many wait */
-  async derive(derivation: Derivation): Promise<Uint8Array> {
-    if (this.#waiting >= MAX_WAITING) throw unavailable()
+  /**
+   * @param caller may have one derivation waiting or running. Default: no such limit
+   * @throws Refusal `service_unavailable` when too many wait, or one of the caller
+   */
+  async derive(derivation: Derivation, caller?: string): Promise<Uint8Array> {
+    if (this.#waiting >= MAX_WAITING || (caller !== undefined && this.#callers.has(caller))) throw unavailable()
     this.#waiting += 1
+    if (caller !== undefined) this.#callers.add(caller)
     const derived = this.#last
       .then(() => deriveInThread(derivation))
       .finally(() => {
         this.#waiting -= 1
+        if (caller !== undefined) this.#callers.delete(caller)
       })
     this.#last = derived.catch(() => undefined)
     return derived
