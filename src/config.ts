@@ -92,12 +92,8 @@ export class BadSettings extends Error {
 /** Returns `fallback` for an unset or empty variable. Reports a problem if `parse` returns undefined. */
 type ReadSetting = <T>(name: string, fallback: T, expected: string, parse: (text: string) => T | undefined) => T
 
-/** @throws BadSettings with all problems at once */
-export function readSettings(env: NodeJS.ProcessEnv): Settings {
-  const problems: string[] = []
-  const environment = new Environment(env)
-
-  const read: ReadSetting = (name, fallback, expected, parse) => {
+function settingReader(environment: Environment, problems: string[]): ReadSetting {
+  return (name, fallback, expected, parse) => {
     try {
       const text = environment.get(name)
       if (text === null) return fallback
@@ -109,7 +105,14 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     }
     return fallback
   }
+}
 
+/** @throws BadSettings with all problems at once */
+export function readSettings(env: NodeJS.ProcessEnv): Settings {
+  const problems: string[] = []
+  const environment = new Environment(env)
+
+  const read = settingReader(environment, problems)
   const production = env['NODE_ENV'] === 'production'
   const host = read('HOST', '127.0.0.1', 'an IP address or a host name', text =>
     /[\s/]/.test(text) ? undefined : text,

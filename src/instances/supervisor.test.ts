@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { pass, setUp } from '../../test/supervisor-harness.ts'
+import { pass, setUp } from '../../test/units/supervisor-harness.ts'
 
 afterEach(() => vi.useRealTimers())
 

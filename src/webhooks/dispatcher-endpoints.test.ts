@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { OK, setUp } from '../../test/dispatcher-harness.ts'
+import { OK, setUp } from '../../test/units/dispatcher-harness.ts'
 
 describe('the endpoints of an instance', () => {
   test('may each have eight requests in flight; one that hangs does not delay another', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { CreepingClock, gaps, OK, REFUSED, setUp } from '../../test/dispatcher-harness.ts'
+import { CreepingClock, gaps, OK, REFUSED, setUp } from '../../test/units/dispatcher-harness.ts'
 import { RETRY_DELAYS_MS } from '../domain/events/delivery.ts'
 
 describe('the schedule', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { OK, REFUSED, setUp } from '../../test/dispatcher-harness.ts'
+import { OK, REFUSED, setUp } from '../../test/units/dispatcher-harness.ts'
 
 test('a node that may have lost its leases posts no first attempts and no retries until they are renewed', async () => {
   const { clock, store, consumers, open, node } = setUp()

@@ -1,8 +1,8 @@
 import { pino } from 'pino'
 import { vi } from 'vitest'
-import { Supervisor } from '../src/instances/supervisor.ts'
-import { LocalHints } from '../src/store/hints.ts'
-import type { Attendance, HeldLease, Lease, Leases } from '../src/store/leases/leases.ts'
+import { Supervisor } from '../../src/instances/supervisor.ts'
+import { LocalHints } from '../../src/store/hints.ts'
+import type { Attendance, HeldLease, Lease, Leases } from '../../src/store/leases/leases.ts'
 
 /** The lease table, as seen by one of several nodes. */
 class LeaseTable implements Leases {
