@@ -39,6 +39,7 @@ class World {
   fetching = 0
   most = 0
   requests = 0
+  reads = 0
   fetch: Answer = async () => 'stored'
   phone: () => Promise<ReUpload> = async () => ({ kind: 'refused' })
   readonly stopped = new AbortController()
@@ -49,6 +50,7 @@ class World {
     vi.useFakeTimers({ now: 0 })
     const store: DownloadRows = {
       listDue: async (_, now, limit) => {
+        this.reads += 1
         const rows = [...this.rows.values()].toSorted((a, b) => a.dueAt - b.dueAt)
         const due = rows.filter(row => row.dueAt <= now).slice(0, limit)
         return { due, nextAt: rows[due.length]?.dueAt ?? null }
@@ -147,11 +149,13 @@ describe('received files', () => {
     const done = Promise.withResolvers<'stored'>()
     world.fetch = () => done.promise
     for (let n = 0; n < 10; n += 1) world.add(`f${n}`)
-    await world.pass(60_000)
+    await world.pass(600_000)
     expect(world.fetches).toEqual([])
+    expect(world.reads).toBeLessThan(40)
     world.connect()
-    await world.pass(1)
+    await world.pass(600_000)
     expect(world.fetching).toBe(3)
+    expect(world.reads).toBeLessThan(80)
     done.resolve('stored')
     await world.pass(1)
     expect([world.ended.size, world.most]).toEqual([10, 3])

@@ -18,6 +18,8 @@ const FETCHES_AT_ONCE = 3
 /** Of one instance: files whose phone was asked to upload them again. They do not count as fetches. */
 const REQUESTS_AT_ONCE = 16
 const POLL_EVERY_MS = 30_000
+/** Between two reads of the store without news. */
+const LEAST_PAUSE_MS = 20
 /** After a failed read of the store. */
 const READ_AGAIN_AFTER_MS = 1_000
 /** After it the file is given up. */
@@ -139,7 +141,9 @@ export class Downloads {
         this.#begin(download, link)
       } else if (isOver(download, now())) await this.#fail(download, 'media_unavailable')
     }
-    return nextAt === null ? POLL_EVERY_MS : Math.min(POLL_EVERY_MS, Math.max(0, nextAt - now()))
+    // Without a link nothing starts. The end of a fetch reads again.
+    if (this.#link === null || nextAt === null || this.#count('fetch') >= FETCHES_AT_ONCE) return POLL_EVERY_MS
+    return Math.min(POLL_EVERY_MS, Math.max(LEAST_PAUSE_MS, nextAt - now()))
   }
 
   #begin(download: Download, link: DownloadLink): void {

@@ -6,7 +6,7 @@ import { ApiError } from '../../api-client.ts'
 import { LinkedHarness, type LinkedNumber } from '../../linked-harness.ts'
 import { eventOf } from '../../receiver.ts'
 import { until } from '../../until.ts'
-import { sha256 } from './harness.ts'
+import { MediaClient, sha256 } from './harness.ts'
 import { sampleFile } from './sample-files.ts'
 
 const CONTACT = '5511987654321'
@@ -146,14 +146,18 @@ test('a file that is missing in the storage fails the message as media_unavailab
   expect((await becomes(id, 'failed', 'read')).error?.code).toBe('media_unavailable')
 })
 
-test('the sandbox answers a file', async () => {
+test('the sandbox answers a file with the same file, which is fetched', async () => {
   const { service, receiver } = harness
   const { id, token } = await service.admin.createConnected()
   const instance = service.instance(id, token)
   await instance.setWebhook(receiver.url)
-  const sent = await instance.sendFile(ECHO, sampleFile('image').bytes, { caption: 'echo' })
+  const { bytes } = sampleFile('image')
+  const sent = await instance.sendFile(ECHO, bytes, { caption: 'echo' })
   await until('the file to be read', async () => (await instance.message(sent.id)).status === 'read')
-  await until('the answer', () =>
-    receiver.requests.map(eventOf).some(({ event, data }) => event === 'message.received' && data.from === ECHO),
+  const answer = await until('the answer', () =>
+    receiver.requests.map(eventOf).find(({ event, data }) => event === 'message.received' && data.from === ECHO),
   )
+  const { media } = answer.data as unknown as { media: { id: string } }
+  const fetched = await new MediaClient(service.url!, instance).download(`${media.id}?wait=25`)
+  expect(sha256(fetched.bytes)).toBe(sha256(bytes))
 })
