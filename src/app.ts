@@ -18,7 +18,7 @@ import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.
 import { Supervisor } from './instances/supervisor.ts'
 import { type Keys, openKeys } from './keys.ts'
 import type { MediaLibrary } from './media/media-library.ts'
-import { openMedia } from './media/open-media.ts'
+import { openMedia, refuseFiles } from './media/open-media.ts'
 import { readDiskSpace } from './ops/disk.ts'
 import { Metrics, type MetricsText } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
@@ -281,7 +281,7 @@ function mediaOf({ media, databaseUrl, dataDir }: Settings) {
 
 async function openMediaLibrary({ settings, logger, store, closers }: NodeContext): Promise<MediaLibrary | null> {
   const media = mediaOf(settings)
-  const opened = media && (await openMedia({ ...media, store, logger }))
+  const opened = media ? await openMedia({ ...media, store, logger }) : await refuseFiles(store.media)
   if (opened) closers.push(opened.close)
   return opened?.library ?? null
 }

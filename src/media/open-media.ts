@@ -1,5 +1,7 @@
 import type { Logger } from 'pino'
 import type { MediaPlace } from '../domain/media.ts'
+import { StoreUnusable } from '../store/errors.ts'
+import type { MediaRows } from '../store/media/media.ts'
 import type { Store } from '../store/store.ts'
 import { startCleaning } from './cleaning.ts'
 import { MediaLibrary } from './media-library.ts'
@@ -12,6 +14,17 @@ export interface OpenMediaOptions {
   quotaBytes: number
   bytesPerMinute: number
   logger: Logger
+}
+
+/**
+ * Without a storage. @throws StoreUnusable if there are files: no node could read or remove them, so their instances could not be
+ * erased either
+ */
+export async function refuseFiles(rows: Pick<MediaRows, 'hasFiles'>): Promise<null> {
+  if (!(await rows.hasFiles())) return null
+  throw new StoreUnusable(
+    'Files are stored, but MEDIA_URL is not set. Set it to where the files are, as on the other nodes.',
+  )
 }
 
 /** Opens the storage and removes what is to be removed from it, from now on. */

@@ -74,6 +74,8 @@ export interface MediaRows {
   expire(now: number, goneBefore: number): Promise<number>
   /** Files to remove: those that are not needed, and those whose writer is gone. Each is returned again after a minute, until `forget`. */
   claimDoomed(limit: number): Promise<FileName[]>
+  /** Whether the storage holds a file, or is about to. */
+  hasFiles(): Promise<boolean>
   /** The file is not in the storage any more. */
   forget(file: FileName): Promise<void>
 }

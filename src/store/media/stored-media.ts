@@ -86,6 +86,11 @@ export class StoredMedia implements MediaRows {
     return count
   }
 
+  async hasFiles(): Promise<boolean> {
+    const { db } = this.#core.statements
+    return (await this.#core.reader.query(db.selectFrom('media_files').select('id').limit(1))).length > 0
+  }
+
   claimDoomed(limit: number): Promise<FileName[]> {
     return this.#core.write(this.#operations.claimDoomed, { limit })
   }

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { createDatabase } from '../../databases/database.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
 import { filesIn, MediaClient, png } from './harness.ts'
@@ -51,6 +52,21 @@ test('MEDIA_URL is the bucket of the files', async () => {
   expect((await client.upload(png(1_000))).body.error.code).toBe('service_unavailable')
   server.fails = () => false
   expect((await client.upload(png(1_000))).status).toBe(201)
+})
+
+test('nodes do not start without MEDIA_URL while there are files', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-media-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const { env, dispose } = await createDatabase('postgres', inject('postgresUrl'))
+  onTestFinished(dispose)
+  const { service, client } = await start({ ...env, MEDIA_URL: pathToFileURL(folder).href })
+  expect((await client.upload(png(1_000))).status).toBe(201)
+  await service.kill('SIGTERM')
+  const without = new Service({ dataDir: service.dataDir, env })
+  onTestFinished(() => without.dispose())
+  without.boot()
+  expect((await without.exited()).code).toBe(1)
+  expect(without.output).toContain('Files are stored, but MEDIA_URL is not set. Set it to where the files are')
 })
 
 test('MEDIA_QUOTA_MB limits what an instance stores, MEDIA_MB_PER_MINUTE what it transfers', async () => {
