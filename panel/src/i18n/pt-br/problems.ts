@@ -46,6 +46,7 @@ export const problems: Words['problems'] = {
     payload_too_large: 'O texto é grande demais.',
     media_not_found: 'Este arquivo não existe.',
     media_gone: 'Este arquivo já foi apagado.',
+    media_pending: 'O arquivo ainda está sendo buscado no WhatsApp. Tente de novo em alguns segundos.',
     media_too_large: 'O arquivo é grande demais para o seu tipo.',
     media_quota_exceeded: 'O espaço da instância para arquivos está cheio. Apague arquivos antes.',
     media_unsupported: 'O WhatsApp não mostra um arquivo deste tipo desta forma.',
