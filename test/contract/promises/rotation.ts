@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
+import type { FileSource } from '../../../src/domain/media.ts'
 import { type RotationOptions, rotateMasterKey } from '../../../src/store/encryption/key-rotation.ts'
 import { KeyRotationUnfinished, OtherRotation, WrongMasterKey } from '../../../src/store/errors.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'
-import { createOwned, findSecrets } from '../fixture.ts'
+import { createOwned, findSecrets, incoming } from '../fixture.ts'
 import { type CreateHarness, MASTER_KEY, type StoreHarness } from '../harness.ts'
 
 const OLD = MASTER_KEY
@@ -21,6 +22,24 @@ const MEDIUM = {
   filename: null,
   expiresAt: 1e15,
   quotaBytes: 1,
+}
+
+const FACTS = {
+  mimetype: 'image/png',
+  size: 1,
+  sha256: new Uint8Array(32),
+  filename: null,
+  seconds: null,
+  width: null,
+  height: null,
+}
+const SOURCE: FileSource = {
+  form: 'image',
+  mediaKey: new Uint8Array(32).fill(1),
+  directPath: '/v/a',
+  encSha256: new Uint8Array(32).fill(2),
+  sha256: new Uint8Array(32),
+  key: { id: 'A', remoteJid: '1@s.whatsapp.net', participant: null },
 }
 
 export function rotationContract(createHarness: CreateHarness): void {
@@ -48,6 +67,8 @@ export function rotationContract(createHarness: CreateHarness): void {
       )
       await store.media.begin({ ...MEDIA_FILE, instanceId: lease.instanceId, key: mediaKey, size: 1, quotaBytes: 1 })
       await store.media.finish({ ...MEDIA_FILE, instanceId: lease.instanceId, ...MEDIUM }, NOW)
+      const message = incoming({ type: 'image', file: { facts: FACTS, source: SOURCE } })
+      await store.events.recordIncoming(lease, message, NOW, { quotaBytes: 1_000, retentionMs: 1 })
       await store.leases.release(lease)
       await store.close()
     })
@@ -73,6 +94,8 @@ export function rotationContract(createHarness: CreateHarness): void {
         expect(found.size).toBe(CREDENTIALS)
         const medium = await store.media.find(lease.instanceId, MEDIUM.id)
         expect(medium?.kind === 'stored' && Buffer.from(medium.key).equals(mediaKey)).toBe(true)
+        const { due } = await store.downloads.listDue(lease.instanceId, NOW, 10)
+        expect(due.map(({ source }) => source)).toEqual([SOURCE])
         for (const [id, value] of values) expect(Buffer.from(found.get(id)!).equals(value)).toBe(true)
       } finally {
         await store.close()
@@ -82,9 +105,9 @@ export function rotationContract(createHarness: CreateHarness): void {
     test('re-encrypts secrets and credentials under the new key, so the old one opens nothing', async () => {
       const reported: [number, number][] = []
       const outcome = await rotate({ onProgress: (done, total) => reported.push([done, total]) })
-      expect(outcome).toEqual({ kind: 'rotated', values: CREDENTIALS + 2, unreadable: 0 })
-      expect(reported[0]).toEqual([0, CREDENTIALS + 2])
-      expect(reported.at(-1)).toEqual([CREDENTIALS + 2, CREDENTIALS + 2])
+      expect(outcome).toEqual({ kind: 'rotated', values: CREDENTIALS + 3, unreadable: 0 })
+      expect(reported[0]).toEqual([0, CREDENTIALS + 3])
+      expect(reported.at(-1)).toEqual([CREDENTIALS + 3, CREDENTIALS + 3])
       await expect(harness.open({ masterKey: OLD })).rejects.toThrow(WrongMasterKey)
       await expectAllUnder(NEW)
     })
