@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CONDITION_WITHIN_MS } from './deadlines.ts'
 
-/** The pause between two polls grows with the wait, because a poll of a slow service slows it further. */
+/** The pause between two polls grows with the wait, because polling slows a busy service. A state of half a second is still seen. */
 const SHORTEST_PAUSE_MS = 20
-const LONGEST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 50
 const PAUSE_PER_WAITED_MS = 0.05
 
 /**
