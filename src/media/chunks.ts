@@ -7,7 +7,7 @@ const TAG_BYTES = 16
 export const CHUNK_BYTES = 65_536
 const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES
 
-/** A stored file is not as it was written: it was cut or changed, or its key is another one's. */
+/** A stored file is not as it was written: it was cut or changed, or the key belongs to another file. */
 export class DamagedFile extends Error {
   override readonly name = 'DamagedFile'
 }

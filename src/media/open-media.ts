@@ -27,7 +27,7 @@ export async function refuseFiles(rows: Pick<MediaRows, 'hasFiles'>): Promise<nu
   )
 }
 
-/** Opens the storage and removes what is to be removed from it, from now on. */
+/** Opens the storage, and removes erased files from it from now on. */
 export async function openMedia(options: OpenMediaOptions): Promise<{ library: MediaLibrary; close(): Promise<void> }> {
   const { hints, media: rows, clock } = options.store
   const storage = await openStorage(options.place)

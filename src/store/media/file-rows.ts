@@ -126,7 +126,7 @@ export class FileRows {
     return row as MediaRow
   }
 
-  /** Those of these locked rows that no queued message contains. */
+  /** Of these locked rows, those that no queued message contains. */
   async withoutQueued<M extends { instance_id: string; id: string }>(
     tx: Transaction,
     media: readonly M[],
@@ -141,7 +141,7 @@ export class FileRows {
     return free
   }
 
-  /** The bytes of a medium are not needed any more. What they were is forgotten. */
+  /** The bytes of a medium are not needed any more. Its hash and name are erased. */
   async letGo(
     tx: Transaction,
     { instance_id: instanceId, id, file_id }: { instance_id: string; id: string; file_id: string | null },

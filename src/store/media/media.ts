@@ -65,10 +65,10 @@ export interface MediaRows {
   discard(file: FileName): Promise<void>
   /** Null if the instance has no such medium. */
   find(instanceId: InstanceId, id: string): Promise<FoundMedia | null>
-  /** Declares the bytes gone. `in_use`: a queued message contains them. False if there are none. */
+  /** Marks the bytes for removal. `in_use`: a queued message contains them. False if there are none. */
   erase(instanceId: InstanceId, id: string, now: number): Promise<boolean | 'in_use'>
   /**
-   * Declares the bytes gone of a limited number of media that have expired or whose instance is deleted, except those that a
+   * Marks the bytes for removal of a limited number of media that have expired or whose instance is deleted, except those that a
    * queued message contains. Forgets media that went before `goneBefore`. @returns how many
    */
   expire(now: number, goneBefore: number): Promise<number>

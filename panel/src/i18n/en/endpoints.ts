@@ -13,6 +13,7 @@ export const endpoints = {
   chosen: 'Only these',
   allMessages: 'All events of messages',
   allInstance: 'All events of the connection',
+  allMedia: 'All events of received files',
   chooseOne: 'Choose at least one.',
   created: 'The endpoint is added.',
   changed: 'Saved. The change applies to new events.',
@@ -51,7 +52,8 @@ export const endpoints = {
   remove: 'Remove',
   removeOf: (url: string) => `Remove ${url}`,
   removeTitle: 'Remove the endpoint?',
-  removeText: 'New events are no longer posted there. What it was to receive until now still is, even if it is paused.',
+  removeText:
+    'New events are no longer posted there. Events that already wait for it are still delivered, even if it is paused.',
   removed: 'The endpoint is removed.',
   secret: 'Signing secret',
   secretOnce: 'Copy it to where your receiver keeps secrets. It is shown only now; if it is lost, create a new one.',

@@ -46,7 +46,7 @@ export const attention = {
   disk: 'The disk is nearly full',
   diskFree: (free: string, total: string) => `${free} of ${total} GiB free`,
   diskRemedy:
-    'When it is full, Pombal can accept no messages. Free up space, enlarge the disk, or keep messages for a shorter time with RETENTION_DAYS.',
+    'When it is full, Pombal cannot accept messages. Free up space, enlarge the disk, or keep messages for a shorter time with RETENTION_DAYS.',
 }
 
 export const instance = {

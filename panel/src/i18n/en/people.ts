@@ -11,7 +11,10 @@ export const people = {
   role: 'Role',
   roles: {
     owner: { name: 'Owner', text: 'May do everything, including inviting people and reading tokens and secrets.' },
-    operator: { name: 'Operator', text: 'Runs instances: links numbers, sends, redelivers. Reads no token or secret.' },
+    operator: {
+      name: 'Operator',
+      text: 'Runs instances: links numbers, sends, redelivers. Cannot see tokens or secrets.',
+    },
     viewer: { name: 'Viewer', text: 'Reads messages, events and statistics, and changes nothing.' },
   },
   reaches: 'Reaches',
@@ -81,6 +84,6 @@ export const audit = {
   check: 'Check the records',
   intact: (count: number) => `All ${count} records are there and unchanged.`,
   broken: 'The records are not intact.',
-  brokenAt: (seq: number) => `Record ${seq} is missing, or does not fit to the one before. Newest digest:`,
+  brokenAt: (seq: number) => `Record ${seq} is missing, or does not match the one before. Newest digest:`,
   noteDigest: 'To prove it later, note the digest of the newest record elsewhere:',
 }

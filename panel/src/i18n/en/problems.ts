@@ -14,7 +14,7 @@ export const problems = {
   invalid_phone_number:
     'The recipient must be a number with its country code (7–15 digits) or a group ending in @g.us.',
   instance_not_connected: 'The instance is not connected to WhatsApp. Link it first, or wait until it is back.',
-  webhook_not_configured: 'No webhook URL is set. Set one first.',
+  webhook_not_configured: 'No endpoint receives events of this kind. Set a webhook URL, or change a filter.',
   endpoint_not_found: 'This endpoint no longer exists.',
   delivery_not_found: 'This delivery no longer exists.',
   delivery_not_waiting: 'This delivery does not wait for a retry. It has ended, or its next attempt is due already.',

@@ -15,7 +15,7 @@ export const tools = {
   code: 'Code',
   failureSteps: {
     recipient_not_on_whatsapp: 'Correct the number and send the message again.',
-    not_a_group_member: 'Let a member add the linked number, then send the message again.',
+    not_a_group_member: 'Ask a member to add the linked number, then send the message again.',
     rejected_by_whatsapp:
       'Do not repeat it at once. Open WhatsApp on the phone: it shows whether the number is restricted. Send fewer messages to people who do not know it.',
     media_unavailable: 'Upload the file again and send a new message.',
@@ -31,7 +31,7 @@ export const tools = {
     unauthorized: 'The receiver demands a login, or its check of the signature failed. Compare the signing secret.',
     notFound: 'Nothing answers at this path. Check the URL for a typing error.',
     tooLarge: 'The receiver refuses bodies of this size. Raise its limit.',
-    tooMany: 'The receiver refuses for a time because of too many requests. Raise its limit.',
+    tooMany: 'The receiver refuses requests for a while, because there were too many. Raise its limit.',
     client: 'The receiver refuses the request. Its response may say why.',
     server: 'The receiver failed. Its own log says why.',
   },
@@ -65,11 +65,12 @@ export const tools = {
     send: 'Send a first message',
     sendText: 'The form on this page is already filled in.',
     receive: 'Receive a signed event',
-    receiveText: 'The test receiver of Pombal accepts events and checks their signatures. You run nothing.',
+    receiveText:
+      'The test receiver of Pombal accepts events and checks their signatures. You need no program of your own.',
     receiveAction: 'Use the test receiver',
     lookAction: 'Open the event',
     program: 'Connect your program',
-    programText: 'Replace the test receiver by the URL of your program, and send with the token.',
+    programText: 'Replace the test receiver with the URL of your program, and send with the token.',
     programAction: 'Set the URL',
   },
   testReceiver: 'Test receiver of Pombal',

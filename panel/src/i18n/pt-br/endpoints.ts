@@ -15,6 +15,7 @@ export const endpoints: Words['endpoints'] = {
   chosen: 'Só estes',
   allMessages: 'Todos os eventos de mensagens',
   allInstance: 'Todos os eventos da conexão',
+  allMedia: 'Todos os eventos de arquivos recebidos',
   chooseOne: 'Escolha ao menos um.',
   created: 'O endpoint foi adicionado.',
   changed: 'Salvo. A mudança vale para eventos novos.',

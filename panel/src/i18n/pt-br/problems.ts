@@ -13,7 +13,7 @@ export const problems: Words['problems'] = {
   invalid_phone_number:
     'O destinatário deve ser um número com código do país (7 a 15 dígitos) ou um grupo terminado em @g.us.',
   instance_not_connected: 'A instância não está conectada ao WhatsApp. Vincule-a antes, ou espere até que volte.',
-  webhook_not_configured: 'Nenhuma URL de webhook definida. Defina uma antes.',
+  webhook_not_configured: 'Nenhum endpoint recebe eventos deste tipo. Defina uma URL de webhook ou mude um filtro.',
   endpoint_not_found: 'Este destino não existe mais.',
   delivery_not_found: 'Esta entrega não existe mais.',
   delivery_not_waiting:

@@ -129,6 +129,7 @@ function Filter({ events, onChange, isTried }: FilterProps) {
           <div className={classes.kinds}>
             <Checkbox value="message.*" label={words.endpoints.allMessages} />
             <Checkbox value="instance.*" label={words.endpoints.allInstance} />
+            <Checkbox value="media.*" label={words.endpoints.allMedia} />
             {EVENT_KINDS.map(kind => (
               <Checkbox
                 key={kind}
