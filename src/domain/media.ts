@@ -41,7 +41,7 @@ export function defaultForm(mimetype: string): MediaForm {
 
 /** Why a file that somebody sent to the instance is not there. */
 export const RECEIVING_FAILURES = {
-  media_unavailable: "WhatsApp no longer holds the file, and the sender's phone did not upload it again.",
+  media_unavailable: 'WhatsApp no longer holds the file, and the linked phone did not upload it again.',
   media_damaged: 'What WhatsApp holds is not the file that the message states.',
   media_too_large: 'The file is larger than one of its type may be.',
   media_quota_exceeded: "The instance's space for files was full.",
@@ -80,7 +80,7 @@ export interface FileSource {
   encSha256: Uint8Array
   /** Of the file. */
   sha256: Uint8Array
-  /** The message, as the sender's phone knows it: it can be asked to upload the file again. */
+  /** The message, as the linked phone knows it: the phone can be asked to upload the file again. */
   key: { id: string; remoteJid: string; participant: string | null }
 }
 

@@ -13,7 +13,7 @@ export interface Download {
   createdAt: number
   /** Failed attempts to fetch it. */
   attempts: number
-  /** How often the sender's phone was asked to upload it again. */
+  /** How often the linked phone was asked to upload it again. */
   requests: number
   facts: FileFacts
   source: FileSource

@@ -28,7 +28,7 @@ export interface MediaDownloadsTable {
   due_at: number
   /** Failed attempts to fetch it. */
   attempts: number
-  /** How often the sender's phone was asked to upload it again. */
+  /** How often the linked phone was asked to upload it again. */
   requests: number
   /** A JSON object (`FileSource` and the message's `FileFacts`), encrypted under the instance's key. */
   sealed_source: Uint8Array
