@@ -82,6 +82,8 @@ export interface FileSource {
   sha256: Uint8Array
   /** The message, as the linked phone knows it: the phone can be asked to upload the file again. */
   key: { id: string; remoteJid: string; participant: string | null }
+  /** Whether the phone has uploaded it again. */
+  isReUploaded?: boolean
 }
 
 /** A file of an incoming message. */

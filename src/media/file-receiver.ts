@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { type InstanceId, newMediaFileId } from '../domain/ids.ts'
 import { type FileFacts, type MediaForm, type MediaTerms, maxBytesAs } from '../domain/media.ts'
 import type { FetchedFile } from '../store/media/downloads.ts'
-import type { MediaRows } from '../store/media/media.ts'
+import type { FileName, MediaRows } from '../store/media/media.ts'
 import { encryptFile } from './chunks.ts'
 import { Intake } from './intake.ts'
 import type { MediaStorage } from './storage/storage.ts'
-import { writeFile } from './write-file.ts'
+import { nameOf, writeFile } from './write-file.ts'
 
 const KEY_BYTES = 32
 
@@ -16,11 +16,11 @@ export type ReceiveOutcome = 'stored' | 'full' | 'given_up'
 export class FileReceiver {
   readonly terms: MediaTerms
   readonly #open: () => Promise<MediaStorage>
-  readonly #rows: Pick<MediaRows, 'begin' | 'extend' | 'discard'>
+  readonly #rows: Pick<MediaRows, 'begin' | 'extend' | 'discard' | 'forget'>
 
   constructor(
     open: () => Promise<MediaStorage>,
-    rows: Pick<MediaRows, 'begin' | 'extend' | 'discard'>,
+    rows: Pick<MediaRows, 'begin' | 'extend' | 'discard' | 'forget'>,
     terms: MediaTerms,
   ) {
     this.#open = open
@@ -50,17 +50,24 @@ export class FileReceiver {
       const intake = new Intake(facts.mimetype, () => undefined, maxBytesAs(form))
       await writeFile(this.#rows, storage, file, encryptFile(key, intake.pass(source)))
       const outcome = await commit({ ...file, ...intake.finish(), expiresAt: now + retentionMs, quotaBytes })
-      if (outcome !== 'stored') await this.#discard(file)
+      if (outcome !== 'stored') await this.#discard(storage, file)
       return outcome
     } catch (error) {
-      await this.#discard(file)
+      await this.#discard(storage, file)
       throw source.error ?? error
     }
   }
 
-  /** If this fails, the file is given up when it is due. */
-  async #discard(file: { instanceId: InstanceId; fileId: string }): Promise<void> {
-    await this.#rows.discard(file).catch(() => undefined)
+  /**
+   * Removes the file at once, because what is reserved for it counts until then: files that cannot be fetched would soon fill
+   * the quota. If this fails, the file is removed when it is due.
+   */
+  async #discard(storage: MediaStorage, file: FileName): Promise<void> {
+    try {
+      if (!(await this.#rows.discard(file))) return
+      await storage.remove(nameOf(file))
+      await this.#rows.forget(file)
+    } catch {}
   }
 }
 

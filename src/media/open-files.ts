@@ -7,7 +7,7 @@ import { openWhenUsed } from './storage/open-storage.ts'
 /** The storage for the files of messages, in any thread. Opened when it is first used. */
 export function openFiles(
   { place, ...terms }: MediaTerms & { place: MediaPlace },
-  rows: Pick<MediaRows, 'find' | 'begin' | 'extend' | 'discard'>,
+  rows: Pick<MediaRows, 'find' | 'begin' | 'extend' | 'discard' | 'forget'>,
 ): { reader: FileReader; receiver: FileReceiver } {
   const open = openWhenUsed(place)
   return { reader: new FileReader(open, rows), receiver: new FileReceiver(open, rows, terms) }

@@ -56,10 +56,12 @@ export class FileRows {
     )
   }
 
+  /** Whether callers uploaded a file of this size, which may be the same one. */
   async hasOfSize(tx: Transaction, instanceId: InstanceId, size: number): Promise<boolean> {
     const { db } = this.#statements
     const media = db.selectFrom('media').select('id').where('instance_id', '=', instanceId).where('gone_at', 'is', null)
-    return (await tx.query(media.where('size', '=', size).limit(1))).length > 0
+    const same = media.where('size', '=', size).where('received', '=', sql.lit(0))
+    return (await tx.query(same.limit(1))).length > 0
   }
 
   /** @returns the bytes that are reserved for it, or null if it is not being written any more */
@@ -155,10 +157,11 @@ export class FileRows {
     if (file_id !== null) await this.doom(tx, { instanceId, fileId: file_id })
   }
 
-  async doom(tx: Transaction, file: FileName, state: MediaFileState = 'stored'): Promise<void> {
+  /** @returns false if the file does not have this state */
+  async doom(tx: Transaction, file: FileName, state: MediaFileState = 'stored'): Promise<boolean> {
     const { db, now } = this.#statements
     const doomed = db.updateTable('media_files').set({ state: 'removing', due_at: now }).where('state', '=', state)
-    await tx.query(this.of(doomed, file))
+    return (await tx.query(this.of(doomed, file).returning('id'))).length > 0
   }
 
   of<Q extends { where(column: 'instance_id' | 'id', operator: '=', value: string): Q }>(query: Q, file: FileName): Q {

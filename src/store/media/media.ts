@@ -61,8 +61,11 @@ export interface MediaRows {
    * and expires later.
    */
   finish(file: FinishedFile, now: number): Promise<FinishOutcome>
-  /** The file is not needed: it is to be removed now. Does nothing if it is `stored`, because its `finish` was committed. */
-  discard(file: FileName): Promise<void>
+  /**
+   * The file is not needed: it is to be removed now. Does nothing if it is `stored`, because its `finish` was committed.
+   * @returns whether it is to be removed
+   */
+  discard(file: FileName): Promise<boolean>
   /** Null if the instance has no such medium. */
   find(instanceId: InstanceId, id: string): Promise<FoundMedia | null>
   /** Marks the bytes for removal. `in_use`: a queued message contains them. False if there are none. */
@@ -74,7 +77,7 @@ export interface MediaRows {
   expire(now: number, goneBefore: number): Promise<number>
   /** Files to remove: those that are not needed, and those whose writer is gone. Each is returned again after a minute, until `forget`. */
   claimDoomed(limit: number): Promise<FileName[]>
-  /** Whether the storage holds a file, or is about to. */
+  /** Whether the storage holds a file, or will get one. */
   hasFiles(): Promise<boolean>
   /** The file is not in the storage any more. */
   forget(file: FileName): Promise<void>

@@ -152,12 +152,17 @@ export class StoredDownloads implements Downloads {
     return { outcome: undefined, ...(await this.#report(tx, row, failure, now)) }
   }
 
-  /** Null if there is no such download: the medium was erased. */
+  /** Null if there is no such download, because the medium was erased. A node of the previous version leaves its download. */
   async #find(tx: Transaction, instanceId: InstanceId, mediaId: string): Promise<DownloadRow | null> {
     const { db } = this.#core.statements
     // The medium first, as its erasure does.
-    const medium = db.selectFrom('media').select('id').where('instance_id', '=', instanceId).where('id', '=', mediaId)
-    await tx.query(this.#core.statements.locking(medium, 'update', 'media'))
+    const medium = db.selectFrom('media').select('gone_at').where('instance_id', '=', instanceId)
+    const [found] = await tx.query(this.#core.statements.locking(medium.where('id', '=', mediaId), 'update', 'media'))
+    if (found === undefined || found.gone_at !== null) {
+      const left = db.deleteFrom('media_downloads').where('instance_id', '=', instanceId)
+      await tx.query(left.where('media_id', '=', mediaId))
+      return null
+    }
     const row = db.selectFrom('media_downloads').selectAll().where('instance_id', '=', instanceId)
     const locked = this.#core.statements.locking(row.where('media_id', '=', mediaId), 'update', 'media_downloads')
     return (await tx.query(locked))[0] ?? null

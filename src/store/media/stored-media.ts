@@ -38,7 +38,7 @@ export class StoredMedia implements MediaRows {
     return this.#core.write(this.#operations.finish, { ...file, now })
   }
 
-  discard(file: FileName): Promise<void> {
+  discard(file: FileName): Promise<boolean> {
     return this.#core.write(this.#operations.discard, file)
   }
 
@@ -88,7 +88,11 @@ export class StoredMedia implements MediaRows {
 
   async hasFiles(): Promise<boolean> {
     const { db } = this.#core.statements
-    return (await this.#core.reader.query(db.selectFrom('media_files').select('id').limit(1))).length > 0
+    const { reader } = this.#core
+    const files = await reader.query(db.selectFrom('media_files').select('id').limit(1))
+    return (
+      files.length > 0 || (await reader.query(db.selectFrom('media_downloads').select('media_id').limit(1))).length > 0
+    )
   }
 
   claimDoomed(limit: number): Promise<FileName[]> {

@@ -79,14 +79,14 @@ class World {
     })
   }
 
-  add(mediaId: string): void {
+  add(mediaId: string, chat = mediaId): void {
     const times = { createdAt: Date.now(), dueAt: Date.now() }
     // The name tells the double which file it is.
     const facts = { ...FACTS, filename: mediaId }
     this.rows.set(mediaId, {
       mediaId,
       messageId: 'm',
-      chat: 'c',
+      chat,
       attempts: 0,
       requests: 0,
       facts,
@@ -223,6 +223,29 @@ describe('received files', () => {
     expect(world.requests).toBeLessThan(30 * 15)
     expect(new Set(world.ended.values())).toEqual(new Set(['stored', 'media_unavailable']))
     expect(world.ended.size).toBe(31)
+  })
+
+  test('of one chat leave places for requests to the other chats', async () => {
+    world = new World()
+    world.fetch = fail(new DownloadFailed('404', 'gone'))
+    world.phone = () => new Promise(resolve => setTimeout(() => resolve({ kind: 'unanswered' }), 60_000))
+    for (let n = 0; n < 30; n += 1) world.add(`f${n}`, 'noisy')
+    world.add('other')
+    world.connect()
+    await world.pass(10)
+    expect(world.requests).toBe(5)
+    // The others of the chat wait longer and longer for a place, instead of being fetched again and again.
+    await world.pass(600_000)
+    expect(world.fetches.length).toBeLessThan(31 * 12)
+  })
+
+  test('whose phone refuses at once cost it few requests', async () => {
+    world = new World()
+    world.fetch = fail(new DownloadFailed('404', 'gone'))
+    for (let n = 0; n < 200; n += 1) world.add(`f${n}`, 'noisy')
+    world.connect()
+    await world.pass(60_000)
+    expect(world.requests).toBeLessThanOrEqual(4 * 7)
   })
 
   test.each([

@@ -12,11 +12,10 @@ import { untilStored } from '../../store/until-stored.ts'
 import { type Link, LinkClosed } from '../baileys/link.ts'
 import { AlteredFile } from '../baileys/media/cipher.ts'
 import { DownloadFailed } from '../baileys/media/download.ts'
+import { RequestPlaces } from './request-places.ts'
 
 /** Of one instance. */
 const FETCHES_AT_ONCE = 3
-/** Of one instance: files whose phone was asked to upload them again. They do not count as fetches. */
-const REQUESTS_AT_ONCE = 16
 const POLL_EVERY_MS = 30_000
 /** Between two reads of the store without news. */
 const LEAST_PAUSE_MS = 20
@@ -78,6 +77,7 @@ export class Downloads {
   readonly #options: DownloadsOptions
   /** By the ID of the medium: what is in progress. */
   readonly #active = new Map<string, { step: 'fetch' | 'request'; ended: Promise<void> }>()
+  readonly #places = new RequestPlaces()
   #link: DownloadLink | null = null
   #timer: NodeJS.Timeout | undefined
   #isReading = false
@@ -211,25 +211,26 @@ export class Downloads {
   /** The bytes may have been altered on their way, or the media host has wrong ones. */
   async #afterAltered(download: Download, link: DownloadLink): Promise<void> {
     if (download.attempts + 1 < ALTERED_FETCHES) return this.#fetchLater(download)
-    if (download.requests > 0) return this.#fail(download, 'media_damaged')
+    if (download.source.isReUploaded) return this.#fail(download, 'media_damaged')
     await this.#requestReUpload(download, link, 'media_damaged')
   }
 
   /** @param failure if the phone cannot upload it */
   async #requestReUpload(download: Download, link: DownloadLink, failure: ReceivingFailure): Promise<void> {
     const active = this.#active.get(download.mediaId)
-    if (this.#count('request') >= REQUESTS_AT_ONCE || active === undefined)
-      return this.#retryAfter(POLL_EVERY_MS, download)
     if (download.requests >= MAX_REQUESTS) return this.#fail(download, failure)
+    const place = this.#places.take(download.chat)
+    if (place === null || active === undefined) return this.#fetchLater(download)
+    // It does not count as a fetch any more.
     active.step = 'request'
     this.wake()
-    const answer = await link.files.requestReUpload(download.source)
+    const answer = await link.files.requestReUpload(download.source).finally(() => place.free())
     if (link.closed.aborted) return
     if (answer.kind === 'refused') return this.#fail(download, failure)
     const requests = download.requests + 1
     const pauseMs = backoffMs(download.requests, FIRST_REQUEST_PAUSE_MS, LONGEST_REQUEST_PAUSE_MS)
     if (answer.kind === 'unanswered') return this.#retryAfter(pauseMs, { ...download, requests })
-    const source: FileSource = { ...download.source, directPath: answer.directPath }
+    const source: FileSource = { ...download.source, directPath: answer.directPath, isReUploaded: true }
     // A phone that uploads it again and again in vain is asked ever more rarely.
     const again = { ...download, requests, attempts: 0, source }
     await this.#retryAfter(download.requests === 0 ? 0 : pauseMs, again)

@@ -10,7 +10,7 @@ export type ThreadStore = Pick<
   Store,
   'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'downloads'
 > & {
-  media: Pick<Store['media'], 'find' | 'begin' | 'extend' | 'discard'>
+  media: Pick<Store['media'], 'find' | 'begin' | 'extend' | 'discard' | 'forget'>
 }
 export type Subject = keyof ThreadStore
 

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
+import type { InstanceId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { readWithinMs } from '../../http/limits/one-request-per-connection.ts'
@@ -34,6 +35,7 @@ const BYTES = Type.Unsafe<unknown>({ type: 'string', format: 'binary' })
 const SANDBOX = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
 export function getMedia(api: Api, { media, store }: ApiContext): void {
+  const waiting = new Map<InstanceId, number>()
   api.get(
     '/media/:id',
     {
@@ -72,7 +74,7 @@ export function getMedia(api: Api, { media, store }: ApiContext): void {
       const { headers } = request.raw
       if (!isId(id)) throw new Refusal('media_not_found')
       const { wait: seconds = 0 } = request.query
-      const wait = { hints: store.hints, waitMs: seconds * 1_000, gone: closedSignal(reply.raw) }
+      const wait = { hints: store.hints, waiting, waitMs: seconds * 1_000, gone: closedSignal(reply.raw) }
       const { media: found, read } = await openWhenThere(media, request.instanceId, id, wait)
       const etag = etagOf(found.sha256)
       reply.headers({ etag, 'accept-ranges': 'bytes' })

@@ -7,20 +7,45 @@ import type { MediaApi } from '../../context.ts'
 const POLL_EVERY_MS = 1_000
 /** A busy instance has many hints. */
 const AT_MOST_EVERY_MS = 100
+/** Calls of one instance. Each reads the database once a second and more. */
+const MAX_WAITING = 10
 
 export interface Wait {
   hints: Hints
+  /** The calls that wait, by instance. */
+  waiting: Map<InstanceId, number>
   waitMs: number
   /** Aborted when the caller has left. */
   gone: AbortSignal
 }
 
-/** Opens a medium. If it is still being fetched from WhatsApp, waits for it. @throws Refusal `media_pending` after the time */
+/**
+ * Opens a medium. If it is still being fetched from WhatsApp, waits for it.
+ * @throws Refusal `media_pending` after the time, and at once if many other calls of the instance wait
+ */
 export async function openWhenThere(
   media: Pick<MediaApi, 'open'>,
   instanceId: InstanceId,
   id: string,
-  { hints, waitMs, gone }: Wait,
+  { hints, waiting, waitMs, gone }: Wait,
+): ReturnType<MediaApi['open']> {
+  const others = waiting.get(instanceId) ?? 0
+  if (waitMs === 0 || others >= MAX_WAITING) return media.open(instanceId, id)
+  waiting.set(instanceId, others + 1)
+  try {
+    return await untilThere(media, instanceId, id, { hints, waitMs, gone })
+  } finally {
+    const left = waiting.get(instanceId)! - 1
+    if (left === 0) waiting.delete(instanceId)
+    else waiting.set(instanceId, left)
+  }
+}
+
+async function untilThere(
+  media: Pick<MediaApi, 'open'>,
+  instanceId: InstanceId,
+  id: string,
+  { hints, waitMs, gone }: Omit<Wait, 'waiting'>,
 ): ReturnType<MediaApi['open']> {
   const until = performance.now() + waitMs
   const ended = new AbortController()

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { type FileSource, MAX_MEDIA_BYTES } from '../../../domain/media.ts'
 import { decryptFromWhatsapp, encryptedSize } from './cipher.ts'
-import { isMediaHost } from './hosts.ts'
+import { isMediaHost, isMediaPath } from './hosts.ts'
 
 const ORIGIN = 'https://web.whatsapp.com'
 /** Without a byte. */
@@ -10,9 +10,6 @@ const SILENCE_MS = 30_000
 /** A file that a media host does not have any more. 403: the signature in its path has expired. */
 const GONE: ReadonlySet<number> = new Set([403, 404, 410])
 const MAX_SEALED_BYTES = encryptedSize(MAX_MEDIA_BYTES)
-/** What a request line may contain. The sender chooses the path. */
-const PATH = /^\/[!-~]{1,4095}$/
-
 /** No media host gave the file out. `gone`: WhatsApp does not hold it any more. */
 export class DownloadFailed extends Error {
   override readonly name = 'DownloadFailed'
@@ -50,7 +47,7 @@ async function find(
   agent: Agent,
   { findHosts, simulated, signal }: DownloadOptions,
 ): Promise<IncomingMessage> {
-  if (!PATH.test(path)) throw new DownloadFailed('The path of the file is not a path.', 'gone')
+  if (!isMediaPath(path)) throw new DownloadFailed('The path of the file is not a path.', 'gone')
   let failure = new DownloadFailed('WhatsApp names no media host.', 'unavailable')
   for (const { hostname } of await findHosts()) {
     if (!isMediaHost(hostname, simulated)) continue

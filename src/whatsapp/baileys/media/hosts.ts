@@ -1,5 +1,6 @@
 import { isLoopback } from '../addresses.ts'
 
+const PATH = /^\/[!-~]{1,4095}$/
 /** The real media hosts. */
 const WHATSAPP_HOST = /^[a-z0-9.-]+\.whatsapp\.net$/
 
@@ -8,4 +9,9 @@ export function isMediaHost(hostname: string, simulated: boolean): boolean {
   if (!simulated) return WHATSAPP_HOST.test(hostname)
   const url = URL.parse(`https://${hostname}`)
   return url !== null && url.host === hostname && isLoopback(url)
+}
+
+/** Whether a request line may contain this path, which a sender chooses. */
+export function isMediaPath(path: string): boolean {
+  return PATH.test(path)
 }

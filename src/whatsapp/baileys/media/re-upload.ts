@@ -17,7 +17,8 @@ export type ReUpload = { kind: 'uploaded'; directPath: string } | { kind: 'refus
 
 /**
  * Asks the linked phone to upload the file of a message again. Baileys' own call waits for an answer for as long as the socket
- * lives. Only who knows the media key can answer.
+ * lives. Only an answer that the media key opens counts, or a refusal of just this message: senders choose the IDs of their
+ * messages, so another one may have the same.
  */
 export async function requestReUpload(
   { ws, sendNode, authState }: Pick<WASocket, 'ws' | 'sendNode' | 'authState'>,
@@ -28,7 +29,8 @@ export async function requestReUpload(
   const { promise, resolve } = Promise.withResolvers<ReUpload>()
   const give = (answer: ReUpload) => () => resolve(answer)
   const onAnswer = (node: BinaryNode) => {
-    if (node.attrs['id'] === key.id) resolve(parseAnswer(node, mediaKey))
+    const answer = node.attrs['id'] === key.id ? parseAnswer(node, key, mediaKey) : null
+    if (answer !== null) resolve(answer)
   }
   const giveUp = give({ kind: 'unanswered' })
   const timer = setTimeout(giveUp, answerWithinMs)
@@ -44,14 +46,19 @@ export async function requestReUpload(
   }
 }
 
-function parseAnswer(node: BinaryNode, mediaKey: Uint8Array): ReUpload {
+/** Null if it is the answer to another request. */
+function parseAnswer(node: BinaryNode, key: FileSource['key'], mediaKey: Uint8Array): ReUpload | null {
   try {
-    const { media } = decodeMediaRetryNode(node)
-    if (media === undefined) return { kind: 'refused' }
-    const { result, directPath } = decryptMediaRetryData(media, mediaKey, node.attrs['id'] ?? '')
+    const { key: asked, media } = decodeMediaRetryNode(node)
+    if (media === undefined) {
+      const isSame =
+        asked.remoteJid === key.remoteJid && (asked.participant ?? null) === key.participant && !asked.fromMe
+      return isSame ? { kind: 'refused' } : null
+    }
+    const { result, directPath } = decryptMediaRetryData(media, mediaKey, key.id)
     if (result === SUCCESS && directPath) return { kind: 'uploaded', directPath }
     return { kind: result === GENERAL_ERROR ? 'unanswered' : 'refused' }
   } catch {
-    return { kind: 'unanswered' }
+    return null
   }
 }

@@ -8,6 +8,7 @@ import {
   UNKNOWN_TYPE,
 } from '../../../domain/media.ts'
 import { ownBytes } from '../../../kit/own-bytes.ts'
+import { isMediaPath } from '../media/hosts.ts'
 
 type Part = Partial<
   proto.Message.IImageMessage &
@@ -40,7 +41,8 @@ export function parseFile(wrapped: proto.IMessage | null | undefined, key: WAMes
   const [mediaKey, encSha256] = [hashOf(part.mediaKey), hashOf(part.fileEncSha256)]
   const directPath = part.directPath || pathOf(part.url)
   const { id, remoteJid, participant = null } = key
-  if (!mediaKey || !encSha256 || !sha256 || !directPath || !id || !remoteJid) return { facts, source: null }
+  const isComplete = mediaKey && encSha256 && sha256 && directPath && id && remoteJid
+  if (!isComplete || !isMediaPath(directPath)) return { facts, source: null }
   const asked = { id, remoteJid, participant }
   return { facts, source: { form, mediaKey, directPath, encSha256, sha256, key: asked } }
 }

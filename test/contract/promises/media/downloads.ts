@@ -156,6 +156,26 @@ export function downloadsContract(createHarness: CreateHarness): void {
       expect(await due()).toHaveLength(1)
     })
 
+    test('does not exempt itself from the quota', async () => {
+      await receive(fileOf(600))
+      const file = { instanceId: lease.instanceId, key: randomBytes(32), size: 600, quotaBytes: 1_000 }
+      expect(await store.media.begin({ ...file, fileId: 'file_1' })).toBe('begun')
+      expect(await store.media.begin({ ...file, fileId: 'file_2' })).toBe('full')
+      expect(await store.media.discard({ ...file, fileId: 'file_1' })).toBe(true)
+      expect(await store.media.discard({ ...file, fileId: 'file_1' })).toBe(false)
+      await store.media.forget({ ...file, fileId: 'file_1' })
+      expect(await store.media.begin({ ...file, fileId: 'file_2' })).toBe('begun')
+    })
+
+    test('that a node of the previous version erased, which leaves the download, stays erased', async () => {
+      const { id } = await receive()
+      await harness.execute(`update media set gone_at = 1500, gone_reason = 'erased' where id = '${id}'`)
+      expect(await fetched(id)).toBe('given_up')
+      expect(await due()).toEqual([])
+      expect(await store.media.find(lease.instanceId, id)).toEqual({ kind: 'gone', reason: 'erased' })
+      expect((await bodies()).map(({ event }) => event)).toEqual(['message.received'])
+    })
+
     test('that was erased meanwhile stays erased', async () => {
       const { id } = await receive()
       expect(await store.media.erase(lease.instanceId, id, 2_000)).toBe(true)

@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import { FileReceiver, type ReceiveOutcome } from './file-receiver.ts'
+
+const FACTS = {
+  mimetype: 'image/png',
+  size: 3,
+  sha256: new Uint8Array(32),
+  filename: null,
+  seconds: null,
+  width: null,
+  height: null,
+}
+const TERMS = { quotaBytes: 1_000, retentionMs: 1_000 }
+
+/** A receiver whose calls are noted. @param isWriting whether the row still says that the file is being written */
+function setUp(isWriting = true) {
+  const calls: string[] = []
+  const note =
+    <T>(name: string, answer: T) =>
+    async () => {
+      calls.push(name)
+      return answer
+    }
+  const rows = {
+    begin: note('begin', 'begun' as const),
+    extend: note('extend', true),
+    discard: note('discard', isWriting),
+    forget: note('forget', undefined),
+  }
+  const storage = {
+    async write(_: string, bytes: AsyncIterable<Uint8Array>) {
+      for await (const _part of bytes);
+      calls.push('write')
+    },
+    read: note('read', null),
+    remove: note('remove', undefined),
+    close: note('close', undefined),
+  }
+  const receiver = new FileReceiver(async () => storage, rows, TERMS)
+  const receive = (bytes: AsyncIterable<Uint8Array>, outcome: ReceiveOutcome) =>
+    receiver.receive('inst_1', { facts: FACTS, form: 'image' }, bytes, 0, async () => outcome)
+  return { calls, receive }
+}
+
+async function* three(): AsyncGenerator<Uint8Array> {
+  yield Buffer.from('abc')
+}
+
+// biome-ignore lint/correctness/useYield: a source that fails before its first byte
+async function* missing(): AsyncGenerator<Uint8Array> {
+  throw new Error('404')
+}
+
+test('a file that cannot be fetched stops counting at once', async () => {
+  const { calls, receive } = setUp()
+  await expect(receive(missing(), 'stored')).rejects.toThrow('404')
+  expect(calls).toEqual(['begin', 'discard', 'remove', 'forget'])
+})
+
+test.each(['full', 'given_up'] as const)('a file that is not taken (%s) is removed at once', async outcome => {
+  const { calls, receive } = setUp()
+  expect(await receive(three(), outcome)).toBe(outcome)
+  expect(calls).toEqual(['begin', 'write', 'discard', 'remove', 'forget'])
+})
+
+test('a file stays if an earlier try of its commit has succeeded', async () => {
+  const { calls, receive } = setUp(false)
+  expect(await receive(three(), 'given_up')).toBe('given_up')
+  expect(calls).toEqual(['begin', 'write', 'discard'])
+})
