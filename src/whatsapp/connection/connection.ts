@@ -257,8 +257,8 @@ export class Connection {
   }
 
   async #goOnline(record: ConnectionRecord): Promise<void> {
-    // An open link stays. One that shows codes is replaced, so that it shows a new code.
-    if (this.#links.openLink) return
+    // A link that is open or logs in stays. One that shows codes is replaced, so that it shows a new code.
+    if (this.#links.openLink || this.#links.isLoggingIn) return
     this.#links.reset(record.pairingPhone)
     // The process was killed while the queue of the previous number was failing.
     if (record.state === 'logged_out') await this.#windingUp.finishLogout()

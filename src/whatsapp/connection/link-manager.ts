@@ -110,6 +110,11 @@ export class LinkManager {
     return this.#link !== null
   }
 
+  /** True while a socket with credentials is being opened. It opens or fails by itself. */
+  get isLoggingIn(): boolean {
+    return this.#codes === null && this.#link !== null && !this.#link.closed.aborted
+  }
+
   /** True once `connected` is recorded, for as long as the link is open. */
   get isConnected(): boolean {
     return this.#openedAt !== null && this.openLink !== null

@@ -127,6 +127,19 @@ test("no log line contains a key, a text or a contact's number, at any level", a
   for (const secret of ['secret', CONTACT, phone, 'private', 'Buffer']) expect(all).not.toContain(secret)
 })
 
+test('requests to connect that come all the time do not keep it from connecting', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id } = await harness.link()
+  harness.line.cut()
+  await harness.reaches(id, 'reconnecting')
+  await until('the number to be connected again', async () => {
+    await harness.store.connections.requestConnect(id, null)
+    return (await harness.store.connections.find(id))?.state === 'connected'
+  })
+  const logins = harness.log.filter(line => line.includes('"cause":"logging_in"'))
+  expect(logins.length).toBeLessThan(6)
+})
+
 test.each([401, 503])(
   'a server that answers the WebSocket with HTTP %i is tried again, and causes no logout',
   async status => {
