@@ -78,14 +78,12 @@ export class ReceivedFiles {
     )
   }
 
-  /** What the event says about the file: the facts, and why it will not be fetched, if that is known now. */
-  async assess(tx: Transaction, instanceId: InstanceId, file: NewReceivedFile): Promise<EventMedia> {
-    const { id, facts, source, terms } = file
+  /** What the event says about the file: the facts, and why it will not be fetched, if that is known now. @param used in bytes */
+  assess({ id, facts, source, terms }: NewReceivedFile, used: number): EventMedia {
     const shown = { id, facts }
     if (terms === null) return { ...shown, failure: 'media_not_configured' }
     if (source === null) return { ...shown, failure: 'media_unavailable' }
     if (facts.size > maxBytesAs(source.form)) return { ...shown, failure: 'media_too_large' }
-    const used = await this.#used(tx, instanceId)
     return { ...shown, failure: used + facts.size > terms.quotaBytes ? 'media_quota_exceeded' : null }
   }
 
@@ -122,10 +120,12 @@ export class ReceivedFiles {
     if (downloads.length > 0) tx.post(this.#insertDownloads, downloads)
   }
 
-  async #used(tx: Transaction, instanceId: InstanceId): Promise<number> {
-    const usage = this.#statements.db.selectFrom('media_usage').select('bytes').where('instance_id', '=', instanceId)
-    const [row] = await tx.query(usage)
-    return row?.bytes ?? 0
+  /** The bytes that each of these instances uses. */
+  async readUsage(tx: Transaction, instances: ReadonlySet<InstanceId>): Promise<ReadonlyMap<InstanceId, number>> {
+    if (instances.size === 0) return new Map()
+    const usage = this.#statements.db.selectFrom('media_usage').select(['instance_id', 'bytes'])
+    const rows = await tx.query(usage.where('instance_id', 'in', [...instances]))
+    return new Map(rows.map(({ instance_id, bytes }) => [instance_id, bytes]))
   }
 }
 

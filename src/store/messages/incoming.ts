@@ -58,8 +58,10 @@ export function incomingOperation(
     keys: ({ digests }) => digests.map(hex),
     async run(tx, inputs) {
       const known = await knownOf(tx, inputs)
-      const made = new Map<Incoming, Made>()
-      for (const input of inputs) if (!known.has(input)) made.set(input, await make(tx, input))
+      const fresh = inputs.filter(input => !known.has(input))
+      const withFile = fresh.filter(({ file }) => file !== null)
+      const usage = await files.readUsage(tx, new Set(withFile.map(({ lease }) => lease.instanceId)))
+      const made = new Map(fresh.map(input => [input, make(input, usage.get(input.lease.instanceId) ?? 0)]))
       const events = Array.from(made, ([{ lease, message, digests, now }, { eventId, messageId, media }]) => ({
         instance_id: lease.instanceId,
         id: eventId,
@@ -97,8 +99,8 @@ export function incomingOperation(
     },
   }
 
-  async function make(tx: Transaction, { lease, file, now }: Incoming): Promise<Made> {
-    const media = file && (await files.assess(tx, lease.instanceId, file))
+  function make({ file, now }: Incoming, usedBytes: number): Made {
+    const media = file && files.assess(file, usedBytes)
     return { eventId: newEventId(now), messageId: newMessageId(now), media }
   }
 
