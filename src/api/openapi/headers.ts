@@ -19,12 +19,15 @@ type HeaderName = keyof typeof HEADERS
 
 const RATE_LIMIT: readonly HeaderName[] = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset']
 
+/** The calls that take an `Idempotency-Key`. */
+const SENDING: ReadonlySet<string> = new Set(['sendText', 'sendMedia'])
+
 /** References to the headers of an answer with `status`. @param rated whether the call counts against a rate limit */
 export function headersOf(status: string, rated: boolean, operationId: string | undefined): Record<string, object> {
   const names: HeaderName[] = ['X-Request-Id']
   if (rated && status !== '401') names.push(...RATE_LIMIT)
   if (status === '401') names.push('WWW-Authenticate')
   if (status === '429' || status === '503') names.push('Retry-After')
-  if (status === '202' && operationId === 'sendText') names.push('Idempotent-Replayed')
+  if (status === '202' && SENDING.has(operationId ?? '')) names.push('Idempotent-Replayed')
   return Object.fromEntries(names.map(name => [name, { $ref: `#/components/headers/${name}` }]))
 }
