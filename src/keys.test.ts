@@ -52,7 +52,7 @@ describe('keys', () => {
     ['master.key', 'not a key', 'restore it from your copy'],
     ['master.key', '', 'restore it from your copy'],
     ['master.key', Buffer.alloc(31).toString('base64'), 'restore it from your copy'],
-    ['master.key', Buffer.alloc(32).toString('hex'), 'restore it from your copy'],
+    ['master.key', Buffer.alloc(31).toString('hex'), 'restore it from your copy'],
     ['admin.key', 'abc', 'delete it, and the next start creates a new key'],
     ['admin.key', '', 'delete it, and the next start creates a new key'],
     ['admin.key', 'a'.repeat(31), 'delete it, and the next start creates a new key'],

@@ -116,7 +116,7 @@ function readPrivate(file: string): string {
 /** @throws BadSettings */
 function parseKey(file: string, text: string): Buffer {
   const key = parseMasterKey(text)
-  if (!key) throw new BadSettings([`${file} does not contain the base64 of 32 bytes: restore it from your copy.`])
+  if (!key) throw new BadSettings([`${file} does not contain 32 bytes as base64 or hex: restore it from your copy.`])
   return key
 }
 
