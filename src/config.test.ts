@@ -1,16 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { type BadSettings, isLoopbackHost, readSettings } from './config.ts'
+import { problemsOf } from '../test/units/settings-problems.ts'
+import { isLoopbackHost, readSettings } from './config.ts'
 
 const MIB = 1_048_576
-
-function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
-  try {
-    readSettings(env)
-    return []
-  } catch (error) {
-    return (error as BadSettings).problems
-  }
-}
 
 describe('settings', () => {
   test('default to one machine, loopback, SQLite, and the schedule and rate of the contract', () => {

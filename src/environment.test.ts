@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { type BadSettings, readSettings } from './config.ts'
+import { problemsOf } from '../test/units/settings-problems.ts'
+import { readSettings } from './config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'settings-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -11,15 +12,6 @@ function fileOf(content: string): string {
   const path = join(folder, `${content.length}`)
   writeFileSync(path, content)
   return path
-}
-
-function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
-  try {
-    readSettings(env)
-    return []
-  } catch (error) {
-    return (error as BadSettings).problems
-  }
 }
 
 describe('a secret', () => {

@@ -30,7 +30,7 @@ export interface DownloadOptions {
 
 /**
  * Downloads a file from the first host that has it, and decrypts it.
- * @throws DownloadFailed, or AlteredFile after the last byte: what was read is worthless then
+ * @throws DownloadFailed, or AlteredFile after the last byte: discard the bytes then
  */
 export async function* downloadFile(source: FileSource, options: DownloadOptions): AsyncGenerator<Uint8Array> {
   const agent = new Agent(options.simulated ? { rejectUnauthorized: false } : {})
