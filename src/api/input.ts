@@ -1,4 +1,4 @@
-import { parseRecipient } from '../domain/recipient.ts'
+import { correctedRecipient, parseRecipient } from '../domain/recipient.ts'
 import { Refusal } from '../domain/refusal.ts'
 import type { ApiOptions } from './context.ts'
 import { invalid } from './http/error-handler.ts'
@@ -22,14 +22,22 @@ export function checkText(text: string, field = 'text'): void {
   if (text.includes('\u0000')) throw invalid(field, 'must not contain U+0000')
 }
 
-/** @throws Refusal unless `to` is a number or a group */
+/** @throws Refusal unless `to` is a number, a group or a LID; it names the correct form of a number that is almost right */
 export function checkRecipient(to: string): void {
-  if (!parseRecipient(to)) throw new Refusal('invalid_phone_number', undefined, { details: [RECIPIENT_DETAIL] })
+  if (parseRecipient(to)) return
+  const corrected = correctedRecipient(to)
+  const message = corrected === null ? RECIPIENT_FORMS : `must be written as ${corrected}`
+  const sentence = corrected === null ? undefined : `"to" ${message}.`
+  throw new Refusal('invalid_phone_number', sentence, { details: [{ field: 'to', message }] })
 }
 
-const RECIPIENT_DETAIL = {
-  field: 'to',
-  message: 'must be 7 to 15 digits with the country code and no plus sign, or a group such as 120363041234567890@g.us',
+const RECIPIENT_FORMS =
+  'must be 7 to 15 digits with the country code and no plus sign, a group such as 120363041234567890@g.us, or the LID ' +
+  'address of an event, such as 990000007654321@lid'
+
+/** @throws Refusal unless `chat` is a number, a group or a LID */
+export function checkChat(field: string, chat: string): void {
+  if (!parseRecipient(chat)) throw invalid(field, RECIPIENT_FORMS)
 }
 
 /** A phone number in a field other than `to`. @throws Refusal */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseRecipient } from './recipient.ts'
+import { correctedRecipient, parseRecipient } from './recipient.ts'
 
 describe('a recipient', () => {
   test.each(['1234567', '5511987654321', '123456789012345'])('%s is a number', to => {
@@ -8,6 +8,10 @@ describe('a recipient', () => {
 
   test.each(['120363000000000042@g.us', '5511987654321-1600000000@g.us'])('%s is a group', to => {
     expect(parseRecipient(to)).toEqual({ kind: 'group', group: to })
+  })
+
+  test('990000007654321@lid is a LID', () => {
+    expect(parseRecipient('990000007654321@lid')).toEqual({ kind: 'lid', lid: '990000007654321@lid' })
   })
 
   test.each([
@@ -25,7 +29,27 @@ describe('a recipient', () => {
     '12@s.whatsapp.net',
     '12@G.US',
     `${'1'.repeat(80)}@g.us`,
-  ])('%j is neither a number nor a group', to => {
+    '0123456@lid',
+    '990000007654321:2@lid',
+  ])('%j is neither a number nor a group nor a LID', to => {
     expect(parseRecipient(to)).toBeNull()
   })
+})
+
+test.each([
+  ['+55 11 98765-4321', '5511987654321'],
+  ['+55 (11) 98765.4321', '5511987654321'],
+  ['005511987654321', '5511987654321'],
+  ['5511987654321@s.whatsapp.net', '5511987654321'],
+  ['5511987654321:12@c.us', '5511987654321'],
+  ['whatsapp:+5511987654321', '5511987654321'],
+  ['990000007654321:2@lid', '990000007654321@lid'],
+  ['120363000000000042@G.US', '120363000000000042@g.us'],
+  ['Ana', null],
+  ['123', null],
+  ['5511987654321', null],
+  ['', null],
+  ['+'.repeat(80), null],
+])('the correct form of %j is %j', (to, corrected) => {
+  expect(correctedRecipient(to)).toBe(corrected)
 })

@@ -1,16 +1,36 @@
 /** The digits of a phone number with its country code, without a plus sign. */
 export type PhoneNumber = string
 
-export type Recipient = { kind: 'number'; number: PhoneNumber } | { kind: 'group'; group: string }
+export type Recipient =
+  | { kind: 'number'; number: PhoneNumber }
+  | { kind: 'group'; group: string }
+  /** A person whose number may be unknown. */
+  | { kind: 'lid'; lid: string }
 
 const NUMBER = /^[1-9][0-9]{6,14}$/
 const GROUP = /^[0-9]+(-[0-9]+)?@g\.us$/
+const LID = /^[1-9][0-9]{4,19}@lid$/
 /** Longer than any group ID that WhatsApp assigns (18 digits, or number-timestamp). */
 const MAX_GROUP_LENGTH = 64
+/** A number with a server, and possibly a device, as libraries for WhatsApp write it. */
+const NUMBER_JID = /^(\d+)(?::\d+)?@(?:s\.whatsapp\.net|c\.us)$/
+/** What people write between the digits of a number. */
+const PUNCTUATION = /[\s().\-/\u2010-\u2015\u200e\u202a\u202c\u2060\ufeff]/g
+const MAX_WRITTEN_LENGTH = 64
 
-/** Null unless `to` is 7–15 ASCII digits starting 1–9, or a group JID `digits[-digits]@g.us` (contract §1). */
+/** Null unless `to` is 7–15 ASCII digits starting 1–9, a group JID `digits[-digits]@g.us` or a LID `digits@lid` (contract §1). */
 export function parseRecipient(to: string): Recipient | null {
   if (NUMBER.test(to)) return { kind: 'number', number: to }
   if (to.length <= MAX_GROUP_LENGTH && GROUP.test(to)) return { kind: 'group', group: to }
-  return null
+  return LID.test(to) ? { kind: 'lid', lid: to } : null
+}
+
+/** The recipient that `to` probably means, such as `5511987654321` for `+55 (11) 98765-4321`. Null if it is not obvious. */
+export function correctedRecipient(to: string): string | null {
+  if (to.length > MAX_WRITTEN_LENGTH) return null
+  const written = to.trim().toLowerCase()
+  const [, user] = NUMBER_JID.exec(written) ?? []
+  const digits = (user ?? written.replace(/^whatsapp:/, '').replaceAll(PUNCTUATION, '')).replace(/^(\+|00)/, '')
+  const corrected = user === undefined && written.includes('@') ? written.replace(/:\d+@lid$/, '@lid') : digits
+  return corrected !== to && parseRecipient(corrected) ? corrected : null
 }

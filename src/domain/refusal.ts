@@ -20,7 +20,7 @@ export const REFUSALS = {
   method_not_allowed: [405, 'This address does not support this method: "Allow" lists those that it supports.'],
   invalid_phone_number: [
     400,
-    '"to" must be a number of 7 to 15 digits with its country code, or a group ending in @g.us.',
+    '"to" must be a number of 7 to 15 digits with its country code, a group ending in @g.us, or a LID ending in @lid.',
   ],
   invalid_request: [400, 'The request is invalid.'],
   media_gone: [410, 'The file was erased: upload it again.'],

@@ -9,6 +9,7 @@ import { AuditChain } from './audit/chain.ts'
 import { StoredAudit } from './audit/stored-audit.ts'
 import { machineClock, type StoreClock } from './clock.ts'
 import { StoredConnections } from './connections/stored-connections.ts'
+import { StoredConversations } from './conversations/stored-conversations.ts'
 import { StoredCredentials } from './credentials/stored-credentials.ts'
 import { StoredDeliveries } from './deliveries/stored-deliveries.ts'
 import type { Sealing } from './encryption/sealing.ts'
@@ -48,6 +49,7 @@ export class DatabaseStore implements Store {
   readonly apiKeys
   readonly connections
   readonly messages
+  readonly conversations
   readonly media
   readonly downloads
   readonly events
@@ -117,6 +119,7 @@ export class DatabaseStore implements Store {
     this.apiKeys = new StoredApiKeys(core, forget)
     this.connections = new StoredConnections(core, recorder)
     this.messages = new StoredMessages(core, new Progress(statements, recorder))
+    this.conversations = new StoredConversations(core)
     this.media = new StoredMedia(core)
     this.downloads = new StoredDownloads(core, recorder)
     this.events = new StoredEvents(core, recorder)

@@ -5,6 +5,7 @@ import type { ApiKeys } from './api-keys/api-keys.ts'
 import type { Audit } from './audit/audit.ts'
 import type { StoreClock } from './clock.ts'
 import type { Connections } from './connections/connections.ts'
+import type { Conversations } from './conversations/conversations.ts'
 import type { Credentials } from './credentials/credentials.ts'
 import type { Deliveries } from './deliveries/deliveries.ts'
 import type { Endpoints } from './endpoints/endpoints.ts'
@@ -42,6 +43,7 @@ export interface Store {
   readonly apiKeys: ApiKeys
   readonly connections: Connections
   readonly messages: Messages
+  readonly conversations: Conversations
   readonly media: MediaRows
   readonly downloads: Downloads
   readonly events: Events

@@ -14,8 +14,8 @@ export const messageIdSchema = Type.String({
 export const recipientSchema = Type.String({
   description:
     'A number in E.164 form, digits only: country code, area code, number, no plus sign (7–15 digits, the first 1–9). Or ' +
-    'a group: `digits@g.us` or `digits-digits@g.us`.',
-  examples: ['5511987654321', '120363041234567890@g.us'],
+    'a group: `digits@g.us` or `digits-digits@g.us`. Or a person by LID address, as given by an event: `digits@lid`.',
+  examples: ['5511987654321', '120363041234567890@g.us', '990000007654321@lid'],
 })
 
 export const textSchema = Type.String({

@@ -5,6 +5,8 @@ import type { AllowedMethods } from '../http/allowed-methods.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../http/unknown-paths.ts'
 import { createAdmission } from './admit-caller.ts'
 import { clearWebhook } from './clear-webhook.ts'
+import { listChats } from './conversation/list-chats.ts'
+import { listOwnMessages } from './conversation/list-own-messages.ts'
 import { FeedReaders } from './feed/feed-readers.ts'
 import { readFeed } from './feed/read-feed.ts'
 import { streamFeed } from './feed/stream-feed.ts'
@@ -32,6 +34,8 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
       sendText(v1, context)
       sendMedia(v1, context)
       getMessage(v1, context)
+      listOwnMessages(v1, context)
+      listChats(v1, context)
       getInstance(v1, context)
       getWebhook(v1, context)
       setWebhook(v1, context)

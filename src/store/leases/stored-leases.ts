@@ -139,7 +139,15 @@ function operations({ db, now, dialect }: Statements) {
     await tx.query(
       db
         .insertInto('nodes')
-        .values({ id: owner, started_at: now, seen_until: seenUntil, sandbox, endpoints: 1, media: 1 })
+        .values({
+          id: owner,
+          started_at: now,
+          seen_until: seenUntil,
+          sandbox,
+          endpoints: 1,
+          media: 1,
+          conversations: 1,
+        })
         .onConflict(oc => oc.column('id').doUpdateSet({ seen_until: seenUntil, sandbox })),
     )
     const seen = db.selectFrom('nodes').select(['id', 'sandbox']).where('seen_until', '>', now)

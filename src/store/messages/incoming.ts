@@ -11,7 +11,7 @@ import type { Statement, Statements } from '../engine/statement.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import { decodeFacts, encodeFacts, type NewReceivedFile, ReceivedFiles } from '../media/received-files.ts'
-import { Contacts } from '../numbers/stored-numbers.ts'
+import { Contacts, type Talk } from '../numbers/contacts.ts'
 import type { ReceivedMedia, StoredIncoming } from './messages.ts'
 
 export interface Incoming {
@@ -86,11 +86,7 @@ export function incomingOperation(
           file && media ? [{ instanceId: lease.instanceId, messageId, file, media, now }] : [],
         ),
       )
-      const talks = inputs.filter(({ message }) => message.group === undefined && message.addressing === undefined)
-      contacts.note(
-        tx,
-        talks.map(({ lease, message }) => ({ instanceId: lease.instanceId, with: message.from })),
-      )
+      contacts.note(tx, inputs.map(talkOf))
       return inputs.map(input => {
         const ids = made.get(input)
         const recorded = ids !== undefined && written.events.has(ids.eventId)
@@ -117,6 +113,12 @@ export function incomingOperation(
   }
 }
 
+/** The chat of a message: the group, or the sender with its names. */
+function talkOf({ lease: { instanceId }, message, now }: Incoming): Talk {
+  const { chat, group, lid, username, name = null } = message
+  return { instanceId, with: chat, at: now, ...(group === undefined && { lid, username, name }) }
+}
+
 /** A message with its medium. */
 type IncomingRow = Selectable<IncomingMessagesTable> & {
   [K in 'file_id' | 'gone_reason' | 'mimetype' | 'size' | 'sha256']: Selectable<MediaTable>[K] | null
@@ -126,18 +128,23 @@ export function findIncomingStatement(
   statements: Statements,
 ): Statement<{ instanceId: InstanceId; id: MessageId }, IncomingRow> {
   return statements.one((p: { instanceId: InstanceId; id: MessageId }) =>
-    statements.db
-      .selectFrom('incoming_messages')
-      .leftJoin('media as m', join =>
-        join
-          .onRef('m.instance_id', '=', 'incoming_messages.instance_id')
-          .onRef('m.id', '=', 'incoming_messages.media_id'),
-      )
-      .selectAll('incoming_messages')
-      .select(['m.file_id', 'm.gone_reason', 'm.id as medium', 'm.mimetype', 'm.size', 'm.sha256'])
+    selectIncoming(statements)
       .where('incoming_messages.instance_id', '=', p.instanceId)
       .where('incoming_messages.id', '=', p.id),
   )
+}
+
+/** Received messages with their media. */
+export function selectIncoming({ db }: Statements) {
+  return db
+    .selectFrom('incoming_messages')
+    .leftJoin('media as m', join =>
+      join
+        .onRef('m.instance_id', '=', 'incoming_messages.instance_id')
+        .onRef('m.id', '=', 'incoming_messages.media_id'),
+    )
+    .selectAll('incoming_messages')
+    .select(['m.file_id', 'm.gone_reason', 'm.id as medium', 'm.mimetype', 'm.size', 'm.sha256'])
 }
 
 export function toIncoming(row: IncomingRow): StoredIncoming {

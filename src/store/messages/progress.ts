@@ -15,7 +15,7 @@ import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/mes
 import type { Statements } from '../engine/statement.ts'
 import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
-import { Contacts } from '../numbers/stored-numbers.ts'
+import { Contacts, chatOf, type Talk } from '../numbers/contacts.ts'
 import type { ProgressOutcome } from './messages.ts'
 
 /** The state that a message reaches, or why it fails. */
@@ -96,7 +96,7 @@ export class Progress {
         const messages = await this.#find(tx, inputs)
         const recorded: Progressed[] = []
         const changes: Change[] = []
-        const newContacts: { instanceId: InstanceId; with: string }[] = []
+        const newContacts: Talk[] = []
         for (const { lease, whatsappId, news, now, from } of inputs) {
           const message = messages.get(`${lease.instanceId}/${whatsappId}`)
           const isForeign = message !== undefined && from !== undefined && !from.includes(message.address ?? '')
@@ -105,7 +105,7 @@ export class Progress {
           recorded.push({ outcome: message === undefined ? 'unknown_message' : outcome, deliverable: false })
           if (message === undefined || moves.length === 0) continue
           changes.push({ message, moves, now })
-          if (moves[0] === 'sent') newContacts.push({ instanceId: lease.instanceId, with: message.recipient })
+          if (moves[0] === 'sent') newContacts.push(...talksOf(message, now))
         }
         const deliverable = await this.#advance(tx, changes)
         this.#contacts.note(tx, newContacts)
@@ -162,6 +162,13 @@ export class Progress {
     const { deliverable } = await this.#recorder.record(tx, events)
     return deliverable
   }
+}
+
+/** A message makes a contact of both spellings of a number. The one that WhatsApp knows is the chat. */
+function talksOf({ instance_id: instanceId, recipient, address }: MovingMessage, at: number): Talk[] {
+  const chat = address === null ? recipient : chatOf(address)
+  const talk = { instanceId, with: chat, at }
+  return chat === recipient ? [talk] : [talk, { instanceId, with: recipient, at: null }]
 }
 
 function movesOf(state: MessageState, news: Move): readonly Move[] {

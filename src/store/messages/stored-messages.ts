@@ -29,7 +29,7 @@ import type { Progress, ProgressInput } from './progress.ts'
 import { type Slice, search } from './searching.ts'
 
 /** All columns but the encoded content, which may be as long as the text. */
-const SHOWN = [
+export const SHOWN = [
   'id',
   'state',
   'recipient',
@@ -260,7 +260,7 @@ function prepareOperation({ statements }: Core): Operation<PrepareInput, Prepare
   }
 }
 
-function toMessage(row: Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>): Message {
+export function toMessage(row: Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>): Message {
   return {
     id: row.id,
     state: row.state,

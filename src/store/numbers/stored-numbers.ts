@@ -1,9 +1,7 @@
 import type { InstanceId } from '../../domain/ids.ts'
-import { type PhoneNumber, parseRecipient } from '../../domain/recipient.ts'
-import type { Transaction } from '../engine/backend.ts'
+import type { PhoneNumber } from '../../domain/recipient.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
-import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { LookedUpNumber, Numbers } from './numbers.ts'
 
@@ -54,30 +52,5 @@ export class StoredNumbers implements Numbers {
   async record(lease: Lease, number: PhoneNumber, address: string | null, now: number): Promise<void> {
     const expires_at = now + (address === null ? NOT_FOUND_MS : FOUND_MS)
     await this.#core.write(this.#record, { lease, number, address, expires_at })
-  }
-}
-
-/** Records an instance's contacts in the same commit as the message that makes them contacts. */
-export class Contacts {
-  readonly #insert
-
-  constructor(statements: Statements) {
-    this.#insert = statements.insert(
-      'contacts',
-      { instance_id: 'text', number: 'text' },
-      { finish: query => query.onConflict(oc => oc.doNothing()) },
-    )
-  }
-
-  /** @param talks recipients or senders in the API's notation; groups are ignored */
-  note(tx: Transaction, talks: readonly { instanceId: InstanceId; with: string }[]): void {
-    const rows = new Map<string, { instance_id: InstanceId; number: string }>()
-    for (const { instanceId, with: other } of talks) {
-      const recipient = parseRecipient(other)
-      if (recipient?.kind === 'number') {
-        rows.set(`${instanceId}/${recipient.number}`, { instance_id: instanceId, number: recipient.number })
-      }
-    }
-    if (rows.size > 0) tx.post(this.#insert, [...rows.values()])
   }
 }

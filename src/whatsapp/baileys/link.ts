@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type BinaryNode, DisconnectReason, type GroupMetadata, makeWASocket, type WASocket } from 'baileys'
 import type { Logger } from 'pino'
 import type { PreparedMessage } from '../../store/messages/messages.ts'
-import { type Self, userOf } from './addresses.ts'
+import { lidOf, type Self, userOf } from './addresses.ts'
 import type { LibraryCaches } from './library-caches.ts'
 import { createLibraryLogger } from './library-logger.ts'
 import { containStanzas, outsideLibrary } from './library-scope.ts'
@@ -16,7 +16,7 @@ import { requestPendingMessages } from './link/pending-messages.ts'
 import { requestCopiesFirst } from './link/phone-copies.ts'
 import { recordReceipts } from './link/receipts.ts'
 import { LIBRARY_BROKE, type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
-import { type LookUp, lookUp } from './look-up.ts'
+import { type LookUp, lookUp, lookUpLid } from './look-up.ts'
 import type { Attachment } from './media/attach.ts'
 import { decodeContent } from './parsing/content.ts'
 import { dropKeyErrors, noteToken, relayToDevices } from './recipient-devices.ts'
@@ -166,8 +166,12 @@ export class Link {
     return this.files.upload(attachment)
   }
 
-  lookUp(number: string): Promise<LookUp> {
-    return this.#calls.orClosed(() => lookUp(number, this.#socket.query))
+  /** @param to a number or a LID address */
+  lookUp(to: string): Promise<LookUp> {
+    const { query, signalRepository } = this.#socket
+    return this.#calls.orClosed(() =>
+      lidOf(to) === undefined ? lookUp(to, query) : lookUpLid(to, query, signalRepository.lidMapping),
+    )
   }
 
   /** @throws Boom with WhatsApp's error code in `data` */

@@ -1,4 +1,5 @@
 import { type BinaryNode, getBinaryNodeChild, getBinaryNodeChildren, jidNormalizedUser, S_WHATSAPP_NET } from 'baileys'
+import { numberOf } from './addresses.ts'
 
 /** WhatsApp's answer about a number. `silent`: no usable answer, try again later. */
 export type LookUp = { kind: 'found'; address: string } | { kind: 'absent' } | { kind: 'silent' }
@@ -25,17 +26,35 @@ export async function lookUp(number: string, query: Query): Promise<LookUp> {
   if (type !== undefined && type !== 'in') return { kind: 'absent' }
 
   const address = `${number}${S_WHATSAPP_NET}`
-  const owned = await askFor(
-    query,
-    { tag: 'devices', attrs: { version: '2' } },
-    { tag: 'user', attrs: { jid: address } },
-  )
-  const devices = getBinaryNodeChild(owned.user, 'devices')
-  const list = getBinaryNodeChild(devices, 'device-list')
-  if (getBinaryNodeChildren(list, 'device').length > 0) return { kind: 'found', address }
+  const devices = await askForDevices(address, query)
+  if (devices === 'some') return { kind: 'found', address }
   const leftOut = listed.answered && !getBinaryNodeChild(contact, 'error')
-  const ownsNone = owned.answered && (owned.user === undefined || list !== undefined)
-  return leftOut && ownsNone ? { kind: 'absent' } : { kind: 'silent' }
+  return leftOut && devices === 'none' ? { kind: 'absent' } : { kind: 'silent' }
+}
+
+/**
+ * Finds out whether a person given by LID address is on WhatsApp. The address is that of the number if the mapping has it,
+ * so that both names of a person lead to one chat.
+ * @throws Boom when WhatsApp limits the rate of queries (429)
+ */
+export async function lookUpLid(
+  lid: string,
+  query: Query,
+  mapping: { getPNForLID(lid: string): Promise<string | null> },
+): Promise<LookUp> {
+  const number = numberOf(await mapping.getPNForLID(lid).catch(() => null))
+  if (number !== undefined) return { kind: 'found', address: `${number}${S_WHATSAPP_NET}` }
+  const devices = await askForDevices(lid, query)
+  if (devices === 'some') return { kind: 'found', address: lid }
+  return { kind: devices === 'none' ? 'absent' : 'silent' }
+}
+
+async function askForDevices(jid: string, query: Query): Promise<'some' | 'none' | 'silent'> {
+  const protocol = { tag: 'devices', attrs: { version: '2' } }
+  const { answered, user } = await askFor(query, protocol, { tag: 'user', attrs: { jid } })
+  const list = getBinaryNodeChild(getBinaryNodeChild(user, 'devices'), 'device-list')
+  if (getBinaryNodeChildren(list, 'device').length > 0) return 'some'
+  return answered && (user === undefined || list !== undefined) ? 'none' : 'silent'
 }
 
 /** WhatsApp's entry for one user. `answered`: the answer contains a list, even if the user is missing in it. */

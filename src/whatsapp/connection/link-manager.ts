@@ -241,7 +241,7 @@ export class LinkManager {
         },
         received: async message => {
           await recorder.recordIncoming(message, link.closed)
-          this.sender.noteContact(message.from)
+          this.sender.noteSender(message)
           if (message.file) this.#options.downloads.wake()
         },
         isRecorded: message => recorder.isRecorded(message, link.closed),

@@ -4,7 +4,7 @@ import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { LookedUpNumber, Numbers } from '../../store/numbers/numbers.ts'
 import { untilStored } from '../../store/until-stored.ts'
-import { numberOf } from '../baileys/addresses.ts'
+import { lidOf, numberOf } from '../baileys/addresses.ts'
 import type { Link } from '../baileys/link.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
 
@@ -29,7 +29,8 @@ export interface AddressBookOptions {
 
 /**
  * Finds the address of a recipient. Numbers are looked up on WhatsApp. The returned address may differ from the number
- * (Brazil's ninth digit). Without a look-up, WhatsApp would acknowledge a message to a number that it does not know.
+ * (Brazil's ninth digit). Without a look-up, WhatsApp would acknowledge a message to a number that it does not know. A person
+ * given by LID address is looked up too; the address is that of the number, if it is known.
  */
 export class AddressBook {
   readonly #options: AddressBookOptions
@@ -42,9 +43,7 @@ export class AddressBook {
 
   async find(to: string, link: GroupSource & Pick<Link, 'lookUp'>): Promise<FoundAddress> {
     const recipient = parseRecipient(to)
-    return recipient?.kind === 'group'
-      ? this.#findGroup(recipient.group, link)
-      : this.#findNumber(recipient?.number ?? to, link)
+    return recipient?.kind === 'group' ? this.#findGroup(recipient.group, link) : this.#findNumber(to, link)
   }
 
   /** `known`: the recipient is a contact or a group. `numbers`: the numbers from which the recipient may write. */
@@ -85,7 +84,8 @@ export class AddressBook {
     const cached = this.#cache.get(number)
     if (cached && cached.expiresAt > now()) return cached
     const found = await untilStored(() => numbers.find(lease.instanceId, number, now()), signal)
-    if (found) this.#cache.set(number, found)
+    // An incoming message may reveal the number of a LID at any time.
+    if (found && lidOf(number) === undefined) this.#cache.set(number, found)
     return found
   }
 }

@@ -99,6 +99,11 @@ export class SendQueue {
     return this.#chats.get(this.#keyOf(to)) ?? null
   }
 
+  /** Two names turned out to belong to one person. */
+  noteSame(one: string, other: string): void {
+    if (this.#chats.has(this.#keyOf(one)) && this.#chats.has(this.#keyOf(other))) this.#join(one, other)
+  }
+
   /** Call before writing the message to this address. @returns false if another message of the same chat goes first */
   beginWrite(message: QueuedMessage, address: string): boolean {
     this.#join(message.to, address)

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { IncomingMessage } from '../../domain/incoming-message.ts'
 import type { Batcher } from '../../kit/batcher.ts'
 import type { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { Lease } from '../../store/leases/leases.ts'
@@ -164,10 +165,15 @@ export class Sender {
     this.#claims.read()
   }
 
-  /** An incoming message from this number was recorded, so it is no longer a stranger. */
-  noteContact(number: string): void {
+  /** An incoming message was recorded: its sender is no longer a stranger, and its number and LID are one chat. */
+  noteSender({ from, addressing, lid }: Pick<IncomingMessage, 'from' | 'addressing' | 'lid'>): void {
+    if (addressing === undefined && lid !== null) this.#queue.noteSame(from, lid)
+    this.#releaseContact(addressing === 'lid' && lid !== null ? lid : from)
+  }
+
+  #releaseContact(name: string): void {
     if (this.#queue.deferredChats === 0) return
-    this.#queue.release(number)
+    this.#queue.release(name)
     this.#claims.read()
   }
 
@@ -243,7 +249,7 @@ export class Sender {
     this.#addresses
       .findContactStatus(message.to)
       .then(({ known }) => {
-        if (known) this.noteContact(message.to)
+        if (known) this.#releaseContact(message.to)
       })
       .catch(error => this.#failed(error))
   }

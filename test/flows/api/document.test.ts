@@ -49,6 +49,8 @@ describe('/openapi.json', () => {
         'POST /v1/messages/text',
         'POST /v1/messages/media',
         'GET /v1/messages/{id}',
+        'GET /v1/messages',
+        'GET /v1/chats',
         'GET /v1/events',
         'GET /v1/events/stream',
         'POST /v1/media',

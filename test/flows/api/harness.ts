@@ -250,6 +250,7 @@ function parts(store: Store): Store {
     apiKeys: store.apiKeys,
     connections: store.connections,
     messages: store.messages,
+    conversations: store.conversations,
     media: store.media,
     downloads: store.downloads,
     events: store.events,

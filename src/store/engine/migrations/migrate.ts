@@ -26,6 +26,7 @@ import { apiKeys } from './steps/0050-api-keys.ts'
 import { audit } from './steps/0051-audit.ts'
 import { accounts } from './steps/0052-accounts.ts'
 import { alertsTables } from './steps/0060-alerts.ts'
+import { conversations } from './steps/0080-conversations.ts'
 import { mediaTables } from './steps/media/0070-media.ts'
 import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 import { receivedFiles } from './steps/media/0072-received-files.ts'
@@ -57,6 +58,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0070-media': mediaTables,
   '0071-files-of-messages': filesOfMessages,
   '0072-received-files': receivedFiles,
+  '0080-conversations': conversations,
 }
 
 /**

@@ -1,7 +1,18 @@
-/** Numbers that wrote to the instance, or that one of its messages reached, since the account was linked. */
+import type { Generated } from 'kysely'
+
+/** Numbers, LIDs and groups that wrote to the instance, or that one of its messages reached, since the account was linked. */
 export interface ContactsTable {
   instance_id: string
+  /** A number, or the address of a LID or group. */
   number: string
+  /** The latest message, give or take a minute. Null: another row of the same person is the chat. */
+  last_at: Generated<number | null>
+  /** The LID address of a number. */
+  lid: Generated<string | null>
+  /** A JSON string, like the next column. */
+  username: Generated<string | null>
+  /** The push name. */
+  name: Generated<string | null>
 }
 
 export interface ConnectionHealthTable {

@@ -27,6 +27,10 @@ export interface MessagesTable {
   media_id: Generated<string | null>
   /** How it is shown, as JSON. Null for a text. */
   file: Generated<string | null>
+  /** Whatever a text has besides its text, or a command, as JSON (`MessageExtras`). Null for a plain text. */
+  extras: Generated<string | null>
+  /** The moment of a scheduled message. */
+  not_before: Generated<number | null>
 }
 
 export interface IncomingMessagesTable {
@@ -53,6 +57,8 @@ export interface IncomingMessagesTable {
   media_id: Generated<string | null>
   /** What the message states about its file, as JSON. */
   file: Generated<string | null>
+  /** What else it contains, as JSON (`IncomingDetails`). */
+  details: Generated<string | null>
 }
 
 export interface IdempotencyKeysTable {

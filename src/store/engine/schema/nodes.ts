@@ -12,4 +12,6 @@ export interface NodesTable {
   endpoints: Generated<number>
   /** 1 if the node sends files. Older versions leave the default, 0. */
   media: Generated<number>
+  /** The same for quotes, commands and scheduled messages. */
+  conversations: Generated<number>
 }

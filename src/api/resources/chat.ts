@@ -1,0 +1,23 @@
+import { type Static, Type } from 'typebox'
+import type { Chat } from '../../store/conversations/conversations.ts'
+import { senderProperties } from './incoming-message.ts'
+import { moment, nullable, toIso } from './schema-kit.ts'
+
+export const chatSchema = Type.Object(
+  {
+    chat: Type.String({
+      description: 'The person or group, as `to` of a message: a number if known, else a LID address; or a group.',
+      examples: ['5511987654321'],
+    }),
+    phone: nullable(Type.String({ description: 'The number; null for a group, or if it is unknown.' })),
+    lid: nullable(senderProperties.lid),
+    username: nullable(Type.String({ description: 'The user name; null if unknown.' })),
+    name: nullable(Type.String({ description: "The person's push name; null if unknown." })),
+    lastMessageAt: moment('The time of the latest message. Behind by up to a minute.'),
+  },
+  { title: 'Chat', description: 'A person or group that messages were exchanged with.' },
+)
+
+export function chatView({ lastMessageAt, ...chat }: Chat): Static<typeof chatSchema> {
+  return { ...chat, lastMessageAt: toIso(lastMessageAt) }
+}

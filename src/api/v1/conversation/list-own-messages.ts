@@ -1,0 +1,53 @@
+import { Type } from 'typebox'
+import { MESSAGE_STATES } from '../../../domain/message.ts'
+import type { Line } from '../../../store/conversations/conversations.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { checkChat, parseMoment } from '../../input.ts'
+import { incomingMessageSchema, incomingMessageView } from '../../resources/incoming-message.ts'
+import { sentMessageSchema, sentMessageView } from '../../resources/message.ts'
+import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
+import { oneOf } from '../../resources/schema-kit.ts'
+
+const querySchema = Type.Object({
+  ...pageQuery,
+  chat: Type.Optional(
+    Type.String({ maxLength: 64, description: 'Only messages of this number, LID or group: `chat` of an event.' }),
+  ),
+  status: Type.Optional(
+    oneOf([...MESSAGE_STATES, 'received'], {
+      description: 'Only messages in this state; `received`: incoming messages.',
+    }),
+  ),
+  direction: Type.Optional(
+    oneOf(['in', 'out'], { description: 'Only incoming (`in`) or only sent (`out`) messages.' }),
+  ),
+  since: Type.Optional(Type.String({ description: 'Accepted or recorded at or after this time (ISO 8601).' })),
+})
+
+export function listOwnMessages(api: Api, { store }: ApiContext): void {
+  api.get(
+    '/messages',
+    {
+      schema: {
+        operationId: 'listOwnMessages',
+        summary: 'List messages in both directions',
+        description: 'Sent and received messages, newest first by the time of their acceptance or record.',
+        tags: ['Messages'],
+        querystring: querySchema,
+        response: { 200: pageOf(Type.Union([sentMessageSchema, incomingMessageSchema]), 'One page of messages.') },
+      },
+      config: { scope: 'read', refusals: ['invalid_request'] },
+    },
+    async request => {
+      const { chat, status, direction, since } = request.query
+      if (chat !== undefined) checkChat('chat', chat)
+      const filter = { chat, status, direction, since: since === undefined ? undefined : parseMoment('since', since) }
+      const page = await store.conversations.listLines(request.instanceId, pageRequest(request.query), filter)
+      return { data: page.data.map(lineView), nextCursor: page.nextCursor }
+    },
+  )
+}
+
+function lineView(line: Line) {
+  return line.direction === 'out' ? sentMessageView(line.message) : incomingMessageView(line.message)
+}

@@ -1,0 +1,103 @@
+import { sql } from 'kysely'
+import type { InstanceId } from '../../domain/ids.ts'
+import { parseRecipient } from '../../domain/recipient.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Statements } from '../engine/statement.ts'
+
+/** A busy chat is written at most once in this time, unless its names change. */
+const ACCURACY_MS = 60_000
+
+/** Somebody that a message came from or went to. */
+export interface Talk {
+  instanceId: InstanceId
+  /** A number, a LID or a group. Others are ignored. */
+  with: string
+  /** The time of the message; null if another talk of the message names the chat. */
+  at: number | null
+  lid?: string | null
+  username?: string | null
+  name?: string | null
+}
+
+/** Records an instance's contacts and chats in the same commit as the message that makes them so. */
+export class Contacts {
+  readonly #insert
+  readonly #resolve
+
+  constructor(statements: Statements) {
+    const isNew = (column: 'lid' | 'username' | 'name') =>
+      sql`(excluded.${sql.ref(column)} is not null and excluded.${sql.ref(column)} <> coalesce(contacts.${sql.ref(column)}, ''))`
+    this.#insert = statements.insert(
+      'contacts',
+      { instance_id: 'text', number: 'text', last_at: 'integer?', lid: 'text?', username: 'text?', name: 'text?' },
+      {
+        finish: query =>
+          query.onConflict(oc =>
+            oc
+              .columns(['instance_id', 'number'])
+              .doUpdateSet({
+                last_at: sql`excluded.last_at`,
+                lid: sql`coalesce(excluded.lid, contacts.lid)`,
+                username: sql`coalesce(excluded.username, contacts.username)`,
+                name: sql`coalesce(excluded.name, contacts.name)`,
+              })
+              .where(
+                sql<boolean>`excluded.last_at is not null and (
+                  excluded.last_at >= coalesce(contacts.last_at, 0) + ${sql.lit(ACCURACY_MS)}
+                  or ${isNew('lid')} or ${isNew('username')} or ${isNew('name')})`,
+              ),
+          ),
+      },
+    )
+    // From now on both names of a person lead to one chat.
+    this.#resolve = statements.rows({ instance_id: 'text', lid: 'text', address: 'text' }, db =>
+      db
+        .updateTable('numbers')
+        .from('input')
+        .set(eb => ({ address: eb.ref('input.address') }))
+        .whereRef('numbers.instance_id', '=', 'input.instance_id')
+        .whereRef('numbers.number', '=', 'input.lid')
+        .whereRef('numbers.address', '<>', 'input.address'),
+    )
+  }
+
+  note(tx: Transaction, talks: readonly Talk[]): void {
+    const rows = new Map<string, ReturnType<typeof toRow>>()
+    const resolved = new Map<string, { instance_id: InstanceId; lid: string; address: string }>()
+    for (const talk of talks) {
+      const recipient = parseRecipient(talk.with)
+      if (recipient === null) continue
+      const { instanceId: instance_id, lid } = talk
+      const key = `${instance_id}/${talk.with}`
+      const row = toRow(talk)
+      const other = rows.get(key)
+      rows.set(key, {
+        ...row,
+        last_at: row.last_at ?? other?.last_at ?? null,
+        lid: row.lid ?? other?.lid ?? null,
+        username: row.username ?? other?.username ?? null,
+        name: row.name ?? other?.name ?? null,
+      })
+      if (recipient.kind === 'number' && lid)
+        resolved.set(key, { instance_id, lid, address: `${recipient.number}@s.whatsapp.net` })
+    }
+    if (rows.size > 0) tx.post(this.#insert, [...rows.values()])
+    if (resolved.size > 0) tx.post(this.#resolve, [...resolved.values()])
+  }
+}
+
+function toRow({ instanceId, with: number, at, lid = null, username = null, name = null }: Talk) {
+  return {
+    instance_id: instanceId,
+    number,
+    last_at: at,
+    lid,
+    username: username === null ? null : JSON.stringify(username),
+    name: name === null ? null : JSON.stringify(name),
+  }
+}
+
+/** The chat of an address of WhatsApp, as the API names it. */
+export function chatOf(address: string): string {
+  return address.endsWith('@s.whatsapp.net') ? address.slice(0, address.indexOf('@')) : address
+}
