@@ -3,6 +3,7 @@ import { isNumber, numberOfKey } from './addresses.ts'
 import { hasMeaning } from './contacts/behaviour.ts'
 import { MediaFiles } from './media/media-files.ts'
 import { MediaHost } from './media/media-host.ts'
+import { RefusedQueries } from './queries/refused-queries.ts'
 import { Scenario } from './scenario/scenario.ts'
 import { Agenda } from './server/agenda.ts'
 import { CodeRequests } from './server/code-requests.ts'
@@ -35,6 +36,7 @@ export class Network {
   readonly timings: typeof DEFAULT_TIMINGS
   readonly claimedPreKeys: number
   readonly log: (line: string) => void
+  readonly refusedQueries: RefusedQueries
   /** By the reference in the QR code. */
   readonly qrRefs = new Map<string, WaitingClient>()
   readonly codeRequests = new CodeRequests<WaitingClient>()
@@ -52,6 +54,7 @@ export class Network {
     this.claimedPreKeys = options.claimedPreKeys ?? 0
     this.#storage = options.storage ?? null
     this.log = options.log ?? (() => undefined)
+    this.refusedQueries = new RefusedQueries(this.log)
     const files = new MediaFiles(options.mediaFolder ?? null, MAX_MEDIA_BYTES)
     this.media = new MediaHost(files, this.scenario, certificate, this.log)
   }

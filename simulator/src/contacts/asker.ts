@@ -12,3 +12,8 @@ export interface Asker {
 }
 
 export type Answer = Node[] | { error: string; text: string }
+
+/** WhatsApp's refusal of a query that it does not understand. */
+export const BAD_REQUEST = { error: '400', text: 'bad-request' } as const satisfies Answer
+export const FORBIDDEN = { error: '403', text: 'forbidden' } as const satisfies Answer
+export const NOT_FOUND = { error: '404', text: 'item-not-found' } as const satisfies Answer

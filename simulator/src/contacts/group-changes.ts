@@ -5,7 +5,7 @@ import { randomInt } from 'node:crypto'
 import { lidJid, parseAddress } from '../addresses.ts'
 import { release } from '../server/delivery.ts'
 import { bytes, child, children, type Node, node, seconds } from '../wire/nodes.ts'
-import type { Answer, Asker } from './asker.ts'
+import { type Answer, type Asker, BAD_REQUEST, FORBIDDEN } from './asker.ts'
 import { behaviourOf } from './behaviour.ts'
 import { createMessageId } from './content.ts'
 import {
@@ -20,8 +20,6 @@ import {
 
 const GROUP_PREFIX = '120363'
 const GROUP_DIGITS = 12
-const FORBIDDEN = { error: '403', text: 'forbidden' }
-const BAD_REQUEST = { error: '400', text: 'bad-request' }
 
 /** The actions on members, and the error for a member on whom the action is impossible. */
 const IMPOSSIBLE = { add: '409', remove: '404', promote: '404', demote: '404' } as const

@@ -1,12 +1,12 @@
 import type { Account, Client } from '../account.ts'
 import { lidJid } from '../addresses.ts'
 import type { Network } from '../network.ts'
+import { handleIq } from '../queries/queries.ts'
 import { announceDevices } from '../signal/device-lists.ts'
 import { child, type Node, node, SERVER, seconds } from '../wire/nodes.ts'
 import { handleMessage } from './client-messages.ts'
 import type { Connection, Hello, Role } from './connection.ts'
 import { unlinkClient } from './dismissal.ts'
-import { handleIq } from './iqs.ts'
 import { handleAck, handleReceipt } from './receipts.ts'
 
 /** A logged-in client. Its stanzas are processed one after the other; recording and answering may overlap. */

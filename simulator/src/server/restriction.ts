@@ -4,6 +4,7 @@
  * `socket.js`). When WhatsApp imposes a restriction is not known.
  */
 import type { Account } from '../account.ts'
+import type { Answer, Asker } from '../contacts/asker.ts'
 import { createMessageId } from '../contacts/content.ts'
 import type { Network } from '../network.ts'
 import type { Restriction } from '../scenario/scenario.ts'
@@ -25,12 +26,16 @@ export function isRestrictedFor(network: Network, account: Account, number: stri
   return !(network.findAccount(number) ?? account).hasTalked(number, account)
 }
 
-/** Answers the only query of this kind that is supported. */
-export function answerMex(network: Network, account: Account, iq: Node): Node[] {
-  const query = child(iq, 'query')
-  if (query?.attrs['query_id'] !== ASKS_FOR_RESTRICTION) return []
-  const data = { xwa2_fetch_account_reachout_timelock: describe(restrictionOf(network, account)) }
-  return [node('result', {}, Buffer.from(JSON.stringify({ data })))]
+/** Answers the only GraphQL query that is supported. An unknown one gets a GraphQL error. */
+export function answerMex({ network, account }: Asker, iq: Node): Answer {
+  const id = child(iq, 'query')?.attrs['query_id']
+  if (id === ASKS_FOR_RESTRICTION) {
+    const data = { xwa2_fetch_account_reachout_timelock: describe(restrictionOf(network, account)) }
+    return [node('result', {}, Buffer.from(JSON.stringify({ data })))]
+  }
+  network.refusedQueries.report(`mex ${id}`, iq)
+  const errors = [{ message: 'Bad Request', extensions: { error_code: 400, is_silent: false } }]
+  return [node('result', {}, Buffer.from(JSON.stringify({ data: null, errors })))]
 }
 
 export function restrictionStanza(network: Network, account: Account): Node {
