@@ -16,6 +16,9 @@ export interface PhoneMessage {
   media?: ReceivedMedia
   /** WhatsApp's ID of the message that it quotes. */
   quoted?: string
+  /** Of anything but a plain text or a file: the whole message. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests compare parts of it
+  details?: any
   group?: string
   /** How often this ID arrived. The phone shows it once. */
   copies: number

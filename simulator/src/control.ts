@@ -60,13 +60,14 @@ const routes: readonly Route[] = [
     answer: ({ simulator, body }) => {
       const { from, to } = strings(body, 'from', 'to')
       const { text, quote, group, name } = strings(body)
-      const { media, undecryptable, unavailable } = parseObject(body) as Pick<
+      const { media, content, undecryptable, unavailable } = parseObject(body) as Pick<
         ContactMessage,
-        'undecryptable' | 'unavailable'
+        'content' | 'undecryptable' | 'unavailable'
       > & { media?: unknown }
       const optional = {
         ...(text !== undefined && { text }),
         ...(media !== undefined && { media: mediaIn(media) }),
+        ...(content !== undefined && { content }),
         ...(quote !== undefined && { quote }),
         ...(group !== undefined && { group }),
         ...(name !== undefined && { name }),

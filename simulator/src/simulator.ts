@@ -7,6 +7,7 @@ import type { Account } from './account.ts'
 import { isGroup, isNumber } from './addresses.ts'
 import { hasMeaning } from './contacts/behaviour.ts'
 import { join, writeToAccount } from './contacts/contact-messages.ts'
+import { readObject } from './contacts/content.ts'
 import { isForeign, isMember } from './contacts/groups.ts'
 import { problemOf, uploadOf } from './media/contact-files.ts'
 import { Network } from './network.ts'
@@ -187,15 +188,16 @@ class ListeningSimulator implements Simulator {
   async writeAs(message: ContactMessage): Promise<{ id: string }> {
     this.#checkOpen()
     this.#check(message)
-    const { from, to, text = '', media: given, quote, group, name, undecryptable, unavailable } = message
+    const { from, to, text = '', media: given, content, quote, group, name, undecryptable, unavailable } = message
     const account = this.#network.getAccount(to)
     if (quote !== undefined && !account.inboxes.find(quote))
       throw new SimulatorError('invalid_argument', `no phone has the message ${quote}`)
+    const other = content === undefined ? undefined : readObject(content)
     const media = given && { description: given, file: await uploadOf(this.#network.media, to, given) }
     let id = ''
     await account.applyDurably(async () => {
       if (name !== undefined) account.setContactName(from, name)
-      const writing = { from, text, media, quote, group, undecryptable, unavailable, at: Date.now() }
+      const writing = { from, text, media, other, quote, group, undecryptable, unavailable, at: Date.now() }
       const written = await writeToAccount(this.#network, account, writing)
       id = written.id
       return written.effects
@@ -253,11 +255,12 @@ class ListeningSimulator implements Simulator {
     if (this.#closing) throw new SimulatorError('closed', 'the simulator is closed')
   }
 
-  #check({ from, to, text, media, quote, group, name, undecryptable, unavailable }: ContactMessage): void {
+  #check({ from, to, text, media, content, quote, group, name, undecryptable, unavailable }: ContactMessage): void {
     const problem =
       (!isNumber(from) && '`from` must be a phone number, digits only') ||
       (!isNumber(to) && '`to` must be a phone number, digits only') ||
-      ((media === undefined) === (text === undefined) && 'either `text` or `media` is required') ||
+      ([text, media, content].filter(part => part !== undefined).length !== 1 &&
+        'one of `text`, `media` and `content` is required') ||
       (text !== undefined &&
         (typeof text !== 'string' || text === '' || text.length > MAX_TEXT_LENGTH) &&
         '`text` must be 1 to 10,000,000 characters') ||

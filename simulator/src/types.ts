@@ -59,8 +59,10 @@ export interface ContactMessage {
   from: string
   /** Phone number of the account it goes to, digits only. */
   to: string
-  /** Required, unless it has `media`. */
+  /** Required, unless it has `media` or `content`. */
   text?: string
+  /** Any other message, as JSON with the names of WhatsApp's encoding, such as `{"reactionMessage": …}`. */
+  content?: object
   /** A file, with its caption, instead of a text. The contact encrypts it with a new key and uploads it. */
   media?: ContactMedia
   /** WhatsApp's ID of the message that it quotes. */
@@ -87,6 +89,11 @@ export interface ReceivedMessage {
   media?: ReceivedMedia
   /** WhatsApp's ID of the message that it quotes. */
   quoted?: string
+  /**
+   * The whole message with the names of WhatsApp's encoding, unless it is a file or a text without anything else: a reaction,
+   * an edit, a deletion, a text with mentions.
+   */
+  details?: Record<string, unknown>
   /** Group JID, if it came in a group. */
   group?: string
   /** Milliseconds since the epoch, of the first copy. */

@@ -14,24 +14,34 @@ type ComposedMessage = Omit<NewMessage, 'instanceId' | 'idempotency'>
 
 /** Validates a message and assigns its IDs. @throws Refusal */
 export function composeMessage(
-  { to, text, file }: Pick<NewMessage, 'to' | 'text' | 'file'>,
+  { to, text, file, extras, notBefore }: Pick<NewMessage, 'to' | 'text' | 'file' | 'extras' | 'notBefore'>,
   now: number,
 ): ComposedMessage {
   checkRecipient(to)
   checkText(text, file === undefined ? 'text' : 'caption')
-  return { id: newMessageId(now), to, text, ...(file && { file }), whatsappId: newWhatsappId() }
+  const more = { ...(file && { file }), ...(extras && { extras }), ...(notBefore !== undefined && { notBefore }) }
+  return { id: newMessageId(now), to, text, ...more, whatsappId: newWhatsappId() }
 }
 
 /** @throws Refusal; `invalid_token` if the instance was deleted meanwhile */
 export async function acceptMessage(
-  { messages }: Store,
+  store: Store,
   instanceId: InstanceId,
   message: ComposedMessage,
   idempotencyKey: string | undefined,
   now: number,
 ): Promise<{ id: MessageId; replayed: boolean }> {
   const idempotency = idempotencyKey === undefined ? undefined : { key: idempotencyKey, digest: contentDigest(message) }
-  const outcome = await messages.accept({ ...message, instanceId, idempotency }, now)
+  return requestAcceptance(store, { ...message, instanceId, idempotency }, now)
+}
+
+/** @throws Refusal; `invalid_token` if the instance was deleted meanwhile */
+export async function requestAcceptance(
+  { messages }: Store,
+  message: NewMessage,
+  now: number,
+): Promise<{ id: MessageId; replayed: boolean }> {
+  const outcome = await messages.accept(message, now)
   switch (outcome.kind) {
     case 'accepted':
     case 'replayed':
@@ -44,6 +54,8 @@ export async function acceptMessage(
       throw new Refusal('media_not_found')
     case 'unsupported':
       throw new Refusal('media_unsupported', outcome.why === 'caption' ? NO_CAPTION : undefined)
+    case 'refused':
+      throw new Refusal(outcome.code)
     case 'old_nodes':
       return refuseBesideOldNodes()
     case 'no_instance':
@@ -52,7 +64,11 @@ export async function acceptMessage(
 }
 
 /** Bodies with the same recipient and content count as equal. Digests are stored, so that of a text must never change. */
-function contentDigest({ to, text, file }: ComposedMessage): Buffer {
+function contentDigest({ to, text, file, extras, notBefore }: ComposedMessage): Buffer {
+  if (extras !== undefined || notBefore !== undefined) {
+    const content = { to, text, extras: extras ?? null, notBefore: notBefore ?? null, file: file ?? null }
+    return hash('sha256', JSON.stringify(content), 'buffer')
+  }
   // `file` has its type in the digest, so that no file equals a text.
   const content = file === undefined ? [text] : [text, 'file', file.mediaId, file.form, file.filename]
   return hash('sha256', JSON.stringify([to, ...content]), 'buffer')

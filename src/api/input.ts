@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { correctedRecipient, parseRecipient } from '../domain/recipient.ts'
 import { Refusal } from '../domain/refusal.ts'
 import type { ApiOptions } from './context.ts'
@@ -75,6 +76,15 @@ export function parseIdempotencyKey(header: string | string[] | undefined): stri
   if (header === undefined) return undefined
   if (typeof header === 'string' && KEY.test(header)) return header
   throw invalid('X-Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
+}
+
+/** The key of a call, under either name of its header. @throws Refusal if they differ */
+export function findIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
+  const own = parseIdempotencyKey(headers['x-idempotency-key'])
+  const common = parseIdempotencyKey(headers['idempotency-key'])
+  if (own !== undefined && common !== undefined && own !== common)
+    throw invalid('Idempotency-Key', 'must equal X-Idempotency-Key if both are sent')
+  return own ?? common
 }
 
 export function isId(text: string): boolean {

@@ -106,6 +106,11 @@ export function acceptsMessages(state: ConnectionState): boolean {
   return state === 'connected' || state === 'reconnecting'
 }
 
+/** Whether a message for later is accepted: the number is linked. */
+export function acceptsScheduled(state: ConnectionState): boolean {
+  return state !== 'unlinked' && state !== 'linking' && state !== 'logged_out'
+}
+
 /** The last report about a connection. `unlinked` is not an event, but ends the report before it. */
 export type Reported = InstanceEventKind | 'unlinked'
 

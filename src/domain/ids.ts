@@ -88,6 +88,15 @@ export function newMessageId(now: number): MessageId {
   return `msg_${timeOrderedId(now)}`
 }
 
+/** A command is a row among the messages. */
+export function newCommandId(now: number): MessageId {
+  return `cmd_${timeOrderedId(now)}`
+}
+
+export function isCommandId(id: string): boolean {
+  return id.startsWith('cmd_')
+}
+
 export function newEventId(now: number): EventId {
   return `evt_${timeOrderedId(now)}`
 }
@@ -124,6 +133,11 @@ export function newMediaFileId(now: number): string {
 /** Sorts after every ID created before `at` and before every later one. */
 export function firstMessageId(at: number): MessageId {
   return `msg_${timeCharacters(at)}`
+}
+
+/** The same for commands. */
+export function firstCommandId(at: number): MessageId {
+  return `cmd_${timeCharacters(at)}`
 }
 
 /** The same for events. */

@@ -1,3 +1,4 @@
+import type { MessageExtras } from './conversation.ts'
 import type { MessageId } from './ids.ts'
 import type { MediaForm } from './media.ts'
 
@@ -42,6 +43,9 @@ export const FAILURE_CODES = [
   'media_unavailable',
   'media_too_large',
   'media_unsupported',
+  'message_failed',
+  'edit_window_closed',
+  'cancelled',
   'instance_logged_out',
   'instance_deleted',
   'expired',
@@ -62,6 +66,9 @@ const FAILURE_SENTENCES: Record<FailureCode, string> = {
   media_unavailable: 'The file of the message is missing or damaged in the storage.',
   media_too_large: 'WhatsApp refused the file because of its size.',
   media_unsupported: 'WhatsApp refused the file because of its type.',
+  message_failed: 'The message that the command concerns failed.',
+  edit_window_closed: 'The message was sent more than 15 minutes ago, so WhatsApp does not let it be edited.',
+  cancelled: 'The message was deleted before it was sent.',
   instance_logged_out: 'The instance was logged out of WhatsApp before the message was sent.',
   instance_deleted: 'The instance was deleted before the message was sent.',
   expired: 'The message became too old before it could be sent.',
@@ -85,7 +92,7 @@ export interface MessageFile {
 }
 
 /** What a caller sends: a text, or a file whose caption is `text`. */
-export type MessageContent = { text: string; file?: MessageFile | undefined }
+export type MessageContent = { text: string; file?: MessageFile | undefined; extras?: MessageExtras | undefined }
 
 /**
  * Why a queued message is not sent any more; null while it may be sent.
@@ -98,13 +105,14 @@ export function expiryFailure(
   return createdAt <= oldest ? messageFailure(prepared ? 'unconfirmed' : 'expired') : null
 }
 
-/** A sent message. Times are milliseconds since 1970, null for states that it has not reached. */
+/** A sent message. `notBefore`: the moment of a scheduled one. Times are milliseconds since 1970, null for states that it has not reached. */
 export type Message = MessageContent & {
   id: MessageId
   state: MessageState
   /** The recipient as the caller wrote it. */
   to: string
   createdAt: number
+  notBefore: number | null
   sentAt: number | null
   deliveredAt: number | null
   readAt: number | null

@@ -103,11 +103,11 @@ export function idempotency(key: string, body = 'the body') {
 }
 
 export function incoming(changes: Partial<IncomingMessage> = {}): IncomingMessage {
-  const { from = '5511988880000', group } = changes
+  const { from = '5511988880000', group, addressing } = changes
   return {
     id: randomBytes(8).toString('hex'),
     from,
-    chat: group ?? from,
+    chat: group ?? (addressing === 'lid' ? `${from}@lid` : from),
     lid: null,
     username: null,
     type: 'text',

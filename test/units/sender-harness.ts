@@ -25,6 +25,7 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
   const numbers = new Map<string, LookedUpNumber>([['5511987654321', { address: ADDRESS, expiresAt }]])
   const findPrepared = (whatsappId: string) => rows.find(row => row.prepared && row.whatsappId === whatsappId)
   const messages = {
+    releaseDue: async () => null,
     listQueued: async (_: string, limit: number, afterSeq = 0) =>
       rows
         .filter(row => !row.ended && row.seq > afterSeq)
@@ -82,6 +83,7 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
       written.push({ address, content: Buffer.from(content).toString('hex'), whatsappId })
     }),
     uploadFile: vi.fn(async () => new Uint8Array()),
+    markRead: vi.fn(async () => undefined),
     lookUp: vi.fn(async (): ReturnType<SendingLink['lookUp']> => ({ kind: 'silent' })),
     queryGroup: vi.fn(async () => {
       throw Object.assign(new Error('item-not-found'), { data: 404 })

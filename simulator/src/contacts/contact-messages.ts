@@ -21,6 +21,8 @@ export interface Writing {
   text: string
   /** Sent instead of a text. */
   media?: SentMedia | undefined
+  /** Sent instead of a text. */
+  other?: proto.IMessage | undefined
   /** WhatsApp's ID of the message that it quotes. */
   quote?: string | undefined
   group?: string | undefined
@@ -41,11 +43,12 @@ export interface SentMedia {
  * if one is linked. Call it in an event of the account.
  */
 export async function writeToAccount(network: Network, account: Account, writing: Writing) {
-  const { from, text, media, quote, group, undecryptable, unavailable, at } = writing
+  const { from, text, media, other, quote, group, undecryptable, unavailable, at } = writing
   const id = createMessageId()
   const effects: Effect[] = []
   const context = quote === undefined ? undefined : quotation(account, quote)
-  const content = encoded(media ? mediaMessage(media.description, media.file, context) : textMessage(text, context))
+  const file = media && mediaMessage(media.description, media.file, context)
+  const content = encoded(other ?? file ?? textMessage(text, context))
   const received = { id, from, text, ...(quote && { quoted: quote }), ...(group && { group }), receivedAt: at }
   account.inboxes.receive(account.phone, { ...received, ...(media && sentMedia(content)) }, media && content)
   if (group) effects.push(...join(network, account, group, from))

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { proto } from 'baileys/WAProto/index.js'
 import { type MediaMessage, mediaIn } from '../media/media-content.ts'
+import { SimulatorError } from '../types.ts'
 
 /** The parts of a decrypted message that a simulated phone uses. */
 export interface Content {
@@ -12,6 +13,8 @@ export interface Content {
   senderKey: { group: string; distribution: Uint8Array } | null
   /** True if it contains anything besides a sender key. */
   isMessage: boolean
+  /** The whole message as JSON, unless it is a file or a text without anything else. */
+  details: Record<string, unknown> | null
   message: proto.IMessage
 }
 
@@ -22,9 +25,11 @@ export function readContent(encoded: Uint8Array): Content {
   const distribution = message.senderKeyDistributionMessage
   const { senderKeyDistributionMessage, messageContextInfo, ...rest } = message
   const inner = unwrapped(message)
+  const media = mediaIn(inner)
   return {
     text: inner.conversation || inner.extendedTextMessage?.text || '',
-    media: mediaIn(inner),
+    media,
+    details: media ? null : detailsOf(rest),
     quoted: contextOf(inner)?.stanzaId ?? null,
     senderKey: distribution?.axolotlSenderKeyDistributionMessage
       ? { group: distribution.groupId ?? '', distribution: distribution.axolotlSenderKeyDistributionMessage }
@@ -32,6 +37,14 @@ export function readContent(encoded: Uint8Array): Content {
     isMessage: Object.values(rest).some(part => part !== null && part !== undefined),
     message: rest,
   }
+}
+
+function detailsOf(message: proto.IMessage): Record<string, unknown> | null {
+  const { conversation, extendedTextMessage: extended, ...others } = message
+  const isPlain = !extended?.matchedText && !extended?.contextInfo?.mentionedJid?.length
+  const hasOthers = Object.values(others).some(part => part !== null && part !== undefined)
+  if (isPlain && !hasOthers) return null
+  return proto.Message.toObject(proto.Message.fromObject(message), { bytes: String, longs: Number, enums: String })
 }
 
 /** The message inside those that only change how it is shown. */
@@ -51,6 +64,17 @@ function contextOf(message: proto.IMessage): proto.IContextInfo | null {
     if (context) return context
   }
   return null
+}
+
+/** @throws SimulatorError if the object is not a message */
+export function readObject(content: object): proto.IMessage {
+  try {
+    const message = proto.Message.fromObject(content)
+    if (readContent(encoded(message)).isMessage) return message
+  } catch {
+    // The error below says it.
+  }
+  throw new SimulatorError('invalid_argument', "`content` must be a message with the names of WhatsApp's encoding")
 }
 
 /** A text, which may quote a message. */

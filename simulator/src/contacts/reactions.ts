@@ -27,7 +27,7 @@ export type Reading =
   | { kind: 'nothing' }
 
 /** A decrypted message. */
-export interface ReadMessage extends Pick<ReceivedMessage, 'text' | 'quoted' | 'media'> {
+export interface ReadMessage extends Pick<ReceivedMessage, 'text' | 'quoted' | 'details' | 'media'> {
   /** Where the file is, if it has one. */
   original?: MediaMessage
   /** Encoded, if it has a file. */

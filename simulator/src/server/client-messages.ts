@@ -214,8 +214,8 @@ async function receive(
 }
 
 /** Downloads the file, if the message has one. */
-async function readMessage(network: Network, { text, quoted, media, message }: Content): Promise<ReadMessage> {
-  const read = { text, ...(quoted && { quoted }) }
+async function readMessage(network: Network, { text, quoted, details, media, message }: Content): Promise<ReadMessage> {
+  const read = { text, ...(quoted && { quoted }), ...(details && { details }) }
   if (!media) return read
   return { ...read, media: await inspect(network.media, media), original: media, content: encoded(message) }
 }

@@ -1,6 +1,8 @@
 import { Type } from 'typebox'
 import { CONNECTION_CAUSES, type ConnectionCause } from '../../domain/connection.ts'
+import { COMMAND_KINDS } from '../../domain/conversation.ts'
 import {
+  commandBody,
   connectionBody,
   EVENT_KINDS,
   type EventKind,
@@ -14,8 +16,9 @@ import {
   progressBody,
 } from '../../domain/events/event.ts'
 import type { ReceivingFailure } from '../../domain/media.ts'
-import { messageFailure } from '../../domain/message.ts'
+import { type MessageFailure, messageFailure } from '../../domain/message.ts'
 import type { DocumentedSettings } from '../context.ts'
+import { commandIdSchema } from '../resources/command.ts'
 import { senderProperties } from '../resources/incoming-message.ts'
 import { instanceIdSchema } from '../resources/instance.ts'
 import { eventMediaSchema } from '../resources/media.ts'
@@ -90,9 +93,39 @@ function statusData(status: string, more: Record<string, typeof failureSchema> =
       to: recipientSchema,
       status: Type.Unsafe<string>({ type: 'string', const: status }),
       ...more,
+      ...echoProperties,
     },
     { additionalProperties: false },
   )
+}
+
+const echoProperties = {
+  metadata: Type.Optional(Type.Object({}, { additionalProperties: true, description: 'As the caller sent it.' })),
+  quoted: Type.Optional(
+    Type.Unsafe<false>({
+      type: 'boolean',
+      const: false,
+      description: 'Present if the message went out without its quote.',
+    }),
+  ),
+}
+
+function commandDoc(summary: string, failure: MessageFailure | null): EventDoc {
+  const status = failure === null ? 'done' : 'failed'
+  const { instanceId, messageId } = SUBJECT
+  const command = { instanceId, messageId: 'cmd_01kajxq9a3h4j5k6m7n8p9q0r1' }
+  const data = Type.Object(
+    {
+      id: commandIdSchema,
+      command: oneOf(COMMAND_KINDS, { description: 'What was to be done.' }),
+      messageId: messageIdSchema,
+      status: Type.Unsafe<string>({ type: 'string', const: status }),
+      ...(failure && { error: failureSchema }),
+    },
+    { additionalProperties: false },
+  )
+  const body = commandBody(command, { kind: 'reaction', messageId }, failure, AT)
+  return { summary, schema: envelope(`command.${status}`, data), example: JSON.parse(body) }
 }
 
 function progressDoc(reached: 'sent' | 'delivered' | 'read', summary: string): EventDoc {
@@ -173,6 +206,8 @@ const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
   },
   'media.ready': mediaDoc('The file of a received message can be downloaded', null),
   'media.failed': mediaDoc('The file of a received message could not be fetched', 'media_unavailable'),
+  'command.done': commandDoc('A reaction, edit, deletion or read mark was executed', null),
+  'command.failed': commandDoc('A reaction, edit, deletion or read mark failed', messageFailure('message_failed')),
   'instance.linking': connectionDoc(
     'instance.linking',
     'A QR code or pairing code is available',

@@ -20,7 +20,15 @@ type HeaderName = keyof typeof HEADERS
 const RATE_LIMIT: readonly HeaderName[] = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset']
 
 /** The calls that take an `Idempotency-Key`. */
-const SENDING: ReadonlySet<string> = new Set(['sendText', 'sendMedia'])
+const SENDING: ReadonlySet<string> = new Set([
+  'sendText',
+  'sendMedia',
+  'react',
+  'removeReaction',
+  'editMessage',
+  'deleteMessage',
+  'markRead',
+])
 
 /** References to the headers of an answer with `status`. @param rated whether the call counts against a rate limit */
 export function headersOf(status: string, rated: boolean, operationId: string | undefined): Record<string, object> {

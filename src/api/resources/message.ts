@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import type { MessageExtras } from '../../domain/conversation.ts'
 import { MEDIA_FORMS } from '../../domain/media.ts'
 import { FAILURE_CODES, MESSAGE_STATES, type Message, type MessageFile } from '../../domain/message.ts'
 import { mediaIdSchema } from './media.ts'
@@ -35,6 +36,7 @@ export const idempotencyHeaderSchema = Type.Object({
         'message instead of sending another one.',
     }),
   ),
+  'Idempotency-Key': Type.Optional(Type.String({ description: 'The same under its common name.' })),
 })
 
 export const acceptedSchema = Type.Object(
@@ -59,6 +61,14 @@ const sentFileSchema = Type.Object(
   { title: 'SentFile', description: 'The file that the message contains. Absent from a text.' },
 )
 
+const quoteSchema = Type.Object(
+  {
+    messageId: messageIdSchema,
+    whatsappId: Type.String({ description: "WhatsApp's ID of the quoted message." }),
+  },
+  { title: 'SentQuote', description: 'The message that the text answers. Absent without one, or if it failed.' },
+)
+
 export const messageProperties = {
   id: messageIdSchema,
   status: oneOf(MESSAGE_STATES, { description: 'The state of the message.' }),
@@ -68,6 +78,15 @@ export const messageProperties = {
     examples: ['Hello!'],
   }),
   media: Type.Optional(sentFileSchema),
+  quote: Type.Optional(quoteSchema),
+  mentions: Type.Optional(
+    Type.Unsafe<readonly string[] | 'all'>({
+      anyOf: [{ type: 'array', items: { type: 'string' } }, { const: 'all' }],
+      description: 'Who is mentioned. Absent if nobody is.',
+    }),
+  ),
+  metadata: Type.Optional(Type.Object({}, { additionalProperties: true, description: 'As the caller sent it.' })),
+  notBefore: Type.Optional(moment('When a scheduled message is sent. Absent from others.')),
   createdAt: moment('When it was accepted.'),
   sentAt: nullable(moment("When WhatsApp's server acknowledged it.")),
   deliveredAt: nullable(moment('When it reached the recipient.')),
@@ -103,12 +122,22 @@ export function messageView(message: Message): MessageView {
     to: message.to,
     text: message.text,
     ...(message.file && { media: fileView(message.file) }),
+    ...(message.extras && extrasView(message.extras)),
+    ...(message.notBefore !== null && { notBefore: toIso(message.notBefore) }),
     createdAt: toIso(message.createdAt),
     sentAt: toIsoOrNull(message.sentAt),
     deliveredAt: toIsoOrNull(message.deliveredAt),
     readAt: toIsoOrNull(message.readAt),
     failedAt: toIsoOrNull(message.failedAt),
     error: message.failure,
+  }
+}
+
+function extrasView({ quote, mentions, metadata }: MessageExtras) {
+  return {
+    ...(quote && !quote.dropped && { quote: { messageId: quote.messageId, whatsappId: quote.whatsappId } }),
+    ...(mentions && { mentions }),
+    ...(metadata && { metadata }),
   }
 }
 

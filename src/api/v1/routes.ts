@@ -5,6 +5,7 @@ import type { AllowedMethods } from '../http/allowed-methods.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../http/unknown-paths.ts'
 import { createAdmission } from './admit-caller.ts'
 import { clearWebhook } from './clear-webhook.ts'
+import { registerCommands } from './conversation/commands.ts'
 import { listChats } from './conversation/list-chats.ts'
 import { listOwnMessages } from './conversation/list-own-messages.ts'
 import { FeedReaders } from './feed/feed-readers.ts'
@@ -30,12 +31,14 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
       v1.addHook('onRequest', createAdmission(context.store.admission))
       recordChanges(v1, context, CHANGES_BY_PROGRAMS)
       refuseUnknownPaths(v1, allowed)
-      for (const type of ['text', 'media']) refuseOtherMethods(v1, allowed, `/messages/${type}`, ['GET'])
+      for (const type of ['text', 'media'])
+        refuseOtherMethods(v1, allowed, `/messages/${type}`, ['GET', 'PATCH', 'DELETE'])
       sendText(v1, context)
       sendMedia(v1, context)
       getMessage(v1, context)
       listOwnMessages(v1, context)
       listChats(v1, context)
+      registerCommands(v1, context)
       getInstance(v1, context)
       getWebhook(v1, context)
       setWebhook(v1, context)

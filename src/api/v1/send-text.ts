@@ -1,11 +1,12 @@
 import { Type } from 'typebox'
 import { acceptMessage, composeMessage } from '../accept-message.ts'
 import type { Api, ApiContext } from '../context.ts'
-import { parseIdempotencyKey } from '../input.ts'
+import { findIdempotencyKey } from '../input.ts'
 import { acceptedSchema, idempotencyHeaderSchema, recipientSchema, textSchema } from '../resources/message.ts'
 import { dataOf } from '../resources/schema-kit.ts'
+import { parseTextOptions, textOptions } from './conversation/text-options.ts'
 
-const bodySchema = Type.Object({ to: recipientSchema, text: textSchema }, { title: 'TextToSend' })
+const bodySchema = Type.Object({ to: recipientSchema, text: textSchema, ...textOptions }, { title: 'TextToSend' })
 
 export function sendText(api: Api, { store, now }: ApiContext): void {
   api.post(
@@ -24,13 +25,20 @@ export function sendText(api: Api, { store, now }: ApiContext): void {
       },
       config: {
         scope: 'send',
-        refusals: ['invalid_request', 'invalid_phone_number', 'instance_not_connected', 'idempotency_key_reused'],
+        refusals: [
+          'invalid_request',
+          'invalid_phone_number',
+          'quote_not_found',
+          'instance_not_connected',
+          'idempotency_key_reused',
+        ],
       },
     },
     async (request, reply) => {
       const acceptedAt = now()
-      const message = composeMessage(request.body, acceptedAt)
-      const key = parseIdempotencyKey(request.headers['x-idempotency-key'])
+      const { to, text } = request.body
+      const message = composeMessage({ to, text, ...parseTextOptions(request.body, to, acceptedAt) }, acceptedAt)
+      const key = findIdempotencyKey(request.headers)
       const { id, replayed } = await acceptMessage(store, request.instanceId, message, key, acceptedAt)
       if (replayed) reply.header('idempotent-replayed', 'true')
       return reply.code(202).send({ data: { id, status: 'queued' } })

@@ -1,3 +1,4 @@
+import type { CommandKind } from '../conversation.ts'
 import type { InstanceId, MessageId } from '../ids.ts'
 import { type IncomingMessage, phoneOf } from '../incoming-message.ts'
 import { type FileFacts, RECEIVING_FAILURES, type ReceivingFailure } from '../media.ts'
@@ -26,6 +27,8 @@ export const EVENT_KINDS = [
   'message.read',
   'message.failed',
   ...MEDIA_EVENT_KINDS,
+  'command.done',
+  'command.failed',
   ...INSTANCE_EVENT_KINDS,
 ] as const
 export type EventKind = (typeof EVENT_KINDS)[number]
@@ -36,7 +39,14 @@ export const TEST_EVENT = 'webhook.test'
 /** The maximum text in an event, in UTF-16 units. Longer text is cut. */
 export const MAX_EVENT_TEXT_UNITS = 65_536
 
-interface Subject {
+/** What an event of a message repeats. */
+export interface Echo {
+  metadata?: Record<string, unknown> | undefined
+  /** The message went out without its quote. */
+  quoted?: false | undefined
+}
+
+interface Subject extends Echo {
   instanceId: InstanceId
   messageId: MessageId
   to: string
@@ -49,12 +59,28 @@ function body(event: EventKind | typeof TEST_EVENT, instanceId: InstanceId, at: 
 /** The body of the event for a state change. It is created once, and every attempt posts the same bytes. */
 export function progressBody(subject: Subject, reached: MessageProgress, at: number): string {
   const { instanceId, messageId: id, to } = subject
-  return body(`message.${reached}`, instanceId, at, { id, to, status: reached })
+  return body(`message.${reached}`, instanceId, at, { id, to, status: reached, ...echoOf(subject) })
 }
 
 export function failureBody(subject: Subject, error: MessageFailure, at: number): string {
   const { instanceId, messageId: id, to } = subject
-  return body('message.failed', instanceId, at, { id, to, status: 'failed', error })
+  return body('message.failed', instanceId, at, { id, to, status: 'failed', error, ...echoOf(subject) })
+}
+
+function echoOf({ metadata, quoted }: Echo): Echo {
+  return { ...(metadata && { metadata }), ...(quoted === false && { quoted }) }
+}
+
+/** `command.done`, or `command.failed` if there is a failure. */
+export function commandBody(
+  { instanceId, messageId: id, metadata }: Omit<Subject, 'to'>,
+  command: { kind: CommandKind; messageId: MessageId },
+  error: MessageFailure | null,
+  at: number,
+): string {
+  const status = error === null ? 'done' : 'failed'
+  const data = { id, command: command.kind, messageId: command.messageId, status, ...(error && { error }) }
+  return body(`command.${status}`, instanceId, at, { ...data, ...echoOf({ metadata }) })
 }
 
 /** The `data` of an event about a connection. */

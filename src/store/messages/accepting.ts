@@ -1,11 +1,13 @@
+import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
-import { acceptsMessages, currentState } from '../../domain/connection.ts'
+import { acceptsMessages, acceptsScheduled, currentState } from '../../domain/connection.ts'
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { RowOf, Statements } from '../engine/statement.ts'
+import { ExtrasResolver, type ResolvedExtras } from './extras.ts'
 import { fileChecker, fileColumns } from './message-files.ts'
 import type { AcceptOutcome, NewMessage } from './messages.ts'
 
@@ -21,7 +23,22 @@ const MESSAGE = {
   created_at: 'integer',
   media_id: 'text?',
   file: 'text?',
+  extras: 'text?',
 } as const
+
+const SCHEDULED = { ...MESSAGE, seq: 'integer', not_before: 'integer' } as const
+
+const EVERYTHING = { now: true, scheduled: true }
+/** The number of a scheduled message is below 0, so that nothing reads it before its moment. */
+const MAX_SCHEDULED_SEQ = 2 ** 47
+
+/** The deletion of a message that was never written to a socket. */
+export interface Cancellation {
+  instanceId: InstanceId
+  command: MessageId
+  message: MessageId
+  now: number
+}
 
 interface Acceptance {
   message: NewMessage
@@ -34,15 +51,24 @@ interface Key {
   key: string
   digest: Uint8Array
   message_id: MessageId
+  /** Milliseconds beyond 24 h: the key of a scheduled message is kept until 24 h after it must have settled. */
+  expires_at: number
 }
 
 /** By `keyId`. */
-type Keys = ReadonlyMap<string, Key>
+type Keys = ReadonlyMap<string, Omit<Key, 'expires_at'>>
 
-/** Checks the instance, the idempotency key and the connection, in this order, then inserts. */
-export function acceptOperation({ statements }: Core): Operation<Acceptance, AcceptOutcome> {
+/**
+ * Checks the instance, the idempotency key and the connection, in this order, then inserts.
+ * @param cancel ends a message that was never written to a socket, and the command that deletes it
+ */
+export function acceptOperation(
+  { statements }: Core,
+  cancel: (tx: Transaction, cancellations: readonly Cancellation[]) => Promise<void>,
+): Operation<Acceptance, AcceptOutcome> {
   const queries = prepare(statements)
   const checkFiles = fileChecker(statements)
+  const resolver = new ExtrasResolver(statements)
   return {
     name: 'messages.accept',
     isIndependent: true,
@@ -56,7 +82,7 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
       const outcomes = new Map<Acceptance, AcceptOutcome>()
       const accepted: Acceptance[] = []
       for (const input of inputs) {
-        const outcome = decide(input.message, accepting.get(input.message.instanceId), known)
+        const outcome = decide(input, accepting.get(input.message.instanceId), known)
         outcomes.set(input, outcome)
         if (outcome.kind === 'accepted') accepted.push(input)
       }
@@ -64,21 +90,29 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
         tx,
         accepted.map(({ message }) => message),
       )
+      const extras = await resolver.resolve(tx, accepted)
       const sendable: Acceptance[] = []
       for (const input of accepted) {
         const file = files.get(input.message)
-        if (file === undefined || 'form' in file) sendable.push(input)
-        else outcomes.set(input, file)
+        const found = extras.get(input.message)
+        if (file !== undefined && !('form' in file)) outcomes.set(input, file)
+        else if (found !== undefined && 'kind' in found) outcomes.set(input, found)
+        else sendable.push(input)
       }
       const taken = await takeKeys(tx, queries, keysOf(sendable))
       const rows: RowOf<typeof MESSAGE>[] = []
+      const scheduled: RowOf<typeof SCHEDULED>[] = []
+      const cancellations: Cancellation[] = []
       for (const input of sendable) {
         const { message, now } = input
-        const outcome = decide(message, true, taken)
+        const outcome = decide(input, EVERYTHING, taken)
         outcomes.set(input, outcome)
         if (outcome.kind !== 'accepted') continue
-        const { id, instanceId: instance_id, to: recipient, text, whatsappId: whatsapp_id } = message
-        rows.push({
+        const { id, instanceId: instance_id, text, whatsappId: whatsapp_id, notBefore = 0 } = message
+        const found = extras.get(message) as ResolvedExtras | undefined
+        const recipient = found?.to ?? message.to
+        const cancelled = found?.cancelled ?? null
+        const row = {
           instance_id,
           id,
           recipient,
@@ -86,26 +120,40 @@ export function acceptOperation({ statements }: Core): Operation<Acceptance, Acc
           whatsapp_id,
           created_at: now,
           ...fileColumns(files.get(message)),
-        })
+          extras: found?.extras ? JSON.stringify(found.extras) : null,
+        }
+        const not_before = found?.notBefore ?? (notBefore > now ? notBefore : null)
+        if (not_before === null) rows.push(row)
+        else scheduled.push({ ...row, seq: -randomInt(1, MAX_SCHEDULED_SEQ), not_before })
+        if (cancelled !== null) cancellations.push({ instanceId: instance_id, command: id, message: cancelled, now })
       }
       if (rows.length > 0) tx.post(queries.insertMessage, rows)
+      if (scheduled.length > 0) tx.post(queries.insertScheduled, scheduled)
+      if (cancellations.length > 0) await cancel(tx, cancellations)
       return [...outcomes.values()]
     },
   }
 }
 
-/** Whether each existing instance accepts messages now. */
+interface Acceptability {
+  /** Whether it accepts messages now. */
+  now: boolean
+  scheduled: boolean
+}
+
+/** What each existing instance accepts. */
 async function findAccepting(
   tx: Transaction,
   queries: Queries,
   inputs: readonly Acceptance[],
-): Promise<Map<InstanceId, boolean>> {
+): Promise<Map<InstanceId, Acceptability>> {
   const asked = new Map<InstanceId, { instance_id: InstanceId }>()
   for (const { message } of inputs) asked.set(message.instanceId, { instance_id: message.instanceId })
-  const accepting = new Map<InstanceId, boolean>()
+  const accepting = new Map<InstanceId, Acceptability>()
   for (const row of await tx.each(queries.findConnection, [...asked.values()])) {
     const stored = { state: row.state, lastConnectedAt: row.last_connected_at }
-    accepting.set(row.id, acceptsMessages(currentState(stored, row.lease_until > row.now, row.now)))
+    const state = currentState(stored, row.lease_until > row.now, row.now)
+    accepting.set(row.id, { now: acceptsMessages(state), scheduled: acceptsScheduled(state) })
   }
   return accepting
 }
@@ -130,22 +178,23 @@ async function takeKeys(tx: Transaction, queries: Queries, keys: readonly Key[])
 }
 
 /** @param accepts undefined if there is no such instance */
-function decide(message: NewMessage, accepts: boolean | undefined, known: Keys): AcceptOutcome {
-  const { id, instanceId, idempotency } = message
+function decide({ message, now }: Acceptance, accepts: Acceptability | undefined, known: Keys): AcceptOutcome {
+  const { id, instanceId, idempotency, notBefore = 0 } = message
   if (accepts === undefined) return { kind: 'no_instance' }
   const first = idempotency && known.get(keyId(instanceId, idempotency.key))
   if (first) {
     const same = Buffer.compare(first.digest, idempotency.digest) === 0
     return same ? { kind: 'replayed', id: first.message_id } : { kind: 'key_reused' }
   }
-  return accepts ? { kind: 'accepted', id } : { kind: 'not_connected' }
+  return (notBefore > now ? accepts.scheduled : accepts.now) ? { kind: 'accepted', id } : { kind: 'not_connected' }
 }
 
 function keysOf(inputs: readonly Acceptance[]): Key[] {
   const keys: Key[] = []
-  for (const { message } of inputs) {
-    const { id: message_id, instanceId: instance_id, idempotency } = message
-    if (idempotency) keys.push({ instance_id, ...idempotency, message_id })
+  for (const { message, now } of inputs) {
+    const { id: message_id, instanceId: instance_id, idempotency, notBefore = 0 } = message
+    const waits = Math.max(0, notBefore - now)
+    if (idempotency) keys.push({ instance_id, ...idempotency, message_id, expires_at: waits && waits + KEY_MS })
   }
   return keys
 }
@@ -183,9 +232,10 @@ function prepare(statements: Statements) {
 
     takeKey: statements.insert(
       'idempotency_keys',
-      { instance_id: 'text', key: 'text', digest: 'blob', message_id: 'text' },
+      { instance_id: 'text', key: 'text', digest: 'blob', message_id: 'text', expires_at: 'integer' },
       {
-        fixed: { expires_at: sql`${statements.now} + ${sql.lit(KEY_MS)}` },
+        // Given is the time that the message waits for its moment.
+        fixed: { expires_at: sql`${statements.now} + ${sql.lit(KEY_MS)} + input.expires_at` },
         finish: query =>
           query
             .onConflict(oc =>
@@ -203,5 +253,7 @@ function prepare(statements: Statements) {
     ),
 
     insertMessage: statements.insert('messages', MESSAGE, { fixed: { state: sql.lit<MessageState>('queued') } }),
+
+    insertScheduled: statements.insert('messages', SCHEDULED, { fixed: { state: sql.lit<MessageState>('queued') } }),
   }
 }

@@ -1,6 +1,7 @@
+import type { CommandState, RequestedExtras } from '../../domain/conversation.ts'
 import type { EventKind } from '../../domain/events/event.ts'
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
-import type { IncomingMessage } from '../../domain/incoming-message.ts'
+import type { IncomingMessage, IncomingType } from '../../domain/incoming-message.ts'
 import type { FileFacts, GoneReason, MediaForm } from '../../domain/media.ts'
 import type { Message, MessageContent, MessageFailure, MessageProgress, MessageState } from '../../domain/message.ts'
 import type { DeliverySummary } from '../deliveries/deliveries.ts'
@@ -16,8 +17,11 @@ export interface NewMessageFile {
   filename: string | null
 }
 
-export type NewMessage = Omit<MessageContent, 'file'> & {
+export type NewMessage = Omit<MessageContent, 'file' | 'extras'> & {
   file?: NewMessageFile | undefined
+  extras?: RequestedExtras | undefined
+  /** The moment of a scheduled message. */
+  notBefore?: number | undefined
   /** Created by `newMessageId` at acceptance. Lists and retention use the time in it. */
   id: MessageId
   instanceId: InstanceId
@@ -37,7 +41,18 @@ export type AcceptOutcome =
   | { kind: 'no_media' }
   /** WhatsApp does not show a file of this type in this form, or (`caption`) not with a caption. */
   | { kind: 'unsupported'; why: 'form' | 'caption' }
-  /** A node of the previous version is running. It would send the caption as a text. */
+  /** The message that it refers to does not exist, or does not allow it. */
+  | {
+      kind: 'refused'
+      code:
+        | 'quote_not_found'
+        | 'message_not_found'
+        | 'not_own_message'
+        | 'not_incoming_message'
+        | 'not_editable'
+        | 'edit_window_closed'
+    }
+  /** A node of the previous version is running. It would send the text alone. */
   | { kind: 'old_nodes' }
   /** The instance was deleted after admission. */
   | { kind: 'no_instance' }
@@ -60,6 +75,17 @@ export type QueuedMessage = MessageContent & {
   foundAddress: string | null
   /** Set by the first `recordPrepared`; never changed afterwards. */
   prepared: PreparedMessage | null
+}
+
+/** What a quotation or a command needs of a stored message. */
+export interface QuotedMessage {
+  /** Null for an incoming message. */
+  state: MessageState | null
+  sentAt: number | null
+  type: IncomingType
+  text: string
+  /** As it was sent; null if it was received. */
+  content: Uint8Array | null
 }
 
 export interface PreparedMessage {
@@ -122,9 +148,22 @@ export interface Messages {
   /**
    * Stores address and content before the message is first written to a socket. From then on the message counts as written:
    * if it becomes too old, it fails as `unconfirmed` instead of `expired`. The first call wins.
-   * @returns the stored values
+   * @returns the stored values; null if the message is no longer queued, and must not be written
    */
-  recordPrepared(lease: Lease, id: MessageId, prepared: PreparedMessage): Promise<PreparedMessage>
+  recordPrepared(lease: Lease, id: MessageId, prepared: PreparedMessage): Promise<PreparedMessage | null>
+  /** Records that a message goes out without its quote. */
+  recordUnquoted(lease: Lease, id: MessageId): Promise<void>
+  findCommand(
+    instanceId: InstanceId,
+    id: MessageId,
+  ): Promise<(CommandState & { failure: MessageFailure | null }) | null>
+  /**
+   * Gives scheduled messages whose moment has come their place in the order of the queue.
+   * @returns when the next one is due; null if none is scheduled
+   */
+  releaseDue(lease: Lease, now: number): Promise<number | null>
+  /** A sent or received message. Null if it is unknown or erased. */
+  findQuoted(instanceId: InstanceId, id: MessageId): Promise<QuotedMessage | null>
   /**
    * Moves a prepared message forward (`movesTo`). All moves, with their events and deliveries, are one commit. An
    * acknowledgement is `sent`. Each event's timestamp is `now`, but never before the message's previous event.

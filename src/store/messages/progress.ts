@@ -1,14 +1,8 @@
 import type { Selectable } from 'kysely'
-import { failureBody, progressBody } from '../../domain/events/event.ts'
-import { type InstanceId, type MessageId, newEventId } from '../../domain/ids.ts'
-import {
-  canFail,
-  type MessageFailure,
-  type MessageProgress,
-  type MessageState,
-  messageFailure,
-  movesTo,
-} from '../../domain/message.ts'
+import type { MessageExtras } from '../../domain/conversation.ts'
+import { commandBody, failureBody, progressBody } from '../../domain/events/event.ts'
+import { type InstanceId, isCommandId, type MessageId, newEventId } from '../../domain/ids.ts'
+import { canFail, type MessageFailure, type MessageProgress, messageFailure, movesTo } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { fenced, fencedOneByOne, type Operation } from '../engine/operation.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
@@ -16,6 +10,7 @@ import type { Statements } from '../engine/statement.ts'
 import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import { Contacts, chatOf, type Talk } from '../numbers/contacts.ts'
+import type { Cancellation } from './accepting.ts'
 import type { ProgressOutcome } from './messages.ts'
 
 /** The state that a message reaches, or why it fails. */
@@ -42,6 +37,7 @@ const MOVING = [
   'failure_code',
   'failure_message',
   'last_event_at',
+  'extras',
 ] as const
 type MovingMessage = Pick<Selectable<MessagesTable>, (typeof MOVING)[number]>
 
@@ -100,7 +96,7 @@ export class Progress {
         for (const { lease, whatsappId, news, now, from } of inputs) {
           const message = messages.get(`${lease.instanceId}/${whatsappId}`)
           const isForeign = message !== undefined && from !== undefined && !from.includes(message.address ?? '')
-          const moves = message === undefined || isForeign ? [] : movesOf(message.state, news)
+          const moves = message === undefined || isForeign ? [] : movesOf(message, news)
           const outcome = isForeign ? 'foreign' : moves.length > 0 ? 'recorded' : 'unchanged'
           recorded.push({ outcome: message === undefined ? 'unknown_message' : outcome, deliverable: false })
           if (message === undefined || moves.length === 0) continue
@@ -145,6 +141,20 @@ export class Progress {
     return { count: queued.length, deliverable: deliverable.size > 0 }
   }
 
+  /** Ends messages that were never written, and the commands that delete them. The rows are locked or new. */
+  async cancel(tx: Transaction, cancellations: readonly Cancellation[]): Promise<void> {
+    const keys = cancellations.flatMap(({ instanceId: instance_id, message, command }) => [
+      { instance_id, id: message },
+      { instance_id, id: command },
+    ])
+    const rows = new Map((await tx.each(this.#statements.find, keys)).map(row => [row.id, row]))
+    const changes = cancellations.flatMap(({ message, command, now }): Change[] => [
+      { message: rows.get(message)!, moves: [messageFailure('cancelled')], now },
+      { message: rows.get(command)!, moves: ['sent'], now },
+    ])
+    await this.#advance(tx, changes)
+  }
+
   /** @returns the instances with a new delivery that may start now */
   async #advance(tx: Transaction, changes: readonly Change[]): Promise<ReadonlySet<InstanceId>> {
     if (changes.length === 0) return new Set()
@@ -159,6 +169,8 @@ export class Progress {
       messages.push(moved)
     }
     tx.post(this.#statements.update, messages)
+    const edits = changes.flatMap(editOf)
+    if (edits.length > 0) tx.post(this.#statements.edit, edits)
     const { deliverable } = await this.#recorder.record(tx, events)
     return deliverable
   }
@@ -171,9 +183,16 @@ function talksOf({ instance_id: instanceId, recipient, address }: MovingMessage,
   return chat === recipient ? [talk] : [talk, { instanceId, with: recipient, at: null }]
 }
 
-function movesOf(state: MessageState, news: Move): readonly Move[] {
-  if (typeof news === 'string') return movesTo(state, news)
-  return canFail(state) ? [news] : []
+/** A command is done once WhatsApp has it. Receipts about it say no more. */
+function movesOf({ id, state }: MovingMessage, news: Move): readonly Move[] {
+  if (typeof news === 'string') return movesTo(state, isCommandId(id) ? 'sent' : news)
+  return (isCommandId(id) ? state === 'queued' : canFail(state)) ? [news] : []
+}
+
+/** The new text of a message whose edit is done. */
+function editOf({ message: { instance_id, extras }, moves }: Change) {
+  const { command }: MessageExtras = extras === null || moves[0] !== 'sent' ? {} : JSON.parse(extras)
+  return command?.kind === 'edit' ? [{ instance_id, id: command.target.messageId, text: command.text }] : []
 }
 
 function after(message: MovingMessage, move: Move, now: number): MovingMessage {
@@ -186,19 +205,32 @@ function after(message: MovingMessage, move: Move, now: number): MovingMessage {
 }
 
 function eventOf(message: MovingMessage, move: Move, now: number): NewEvent {
-  const { instance_id, id: message_id, recipient: to } = message
-  const subject = { instanceId: instance_id, messageId: message_id, to }
+  const { instance_id, id: message_id } = message
   const timestamp = message.last_event_at!
   return {
     instance_id,
     id: newEventId(now),
-    kind: `message.${typeof move === 'string' ? move : 'failed'}`,
+    ...describe(message, move, timestamp),
     timestamp,
     created_at: now,
     message_id,
     incoming_digest: null,
-    body: typeof move === 'string' ? progressBody(subject, move, timestamp) : failureBody(subject, move, timestamp),
   }
+}
+
+function describe(message: MovingMessage, move: Move, timestamp: number): Pick<NewEvent, 'kind' | 'body'> {
+  const { instance_id: instanceId, id: messageId, recipient: to } = message
+  const extras: MessageExtras = message.extras === null ? {} : JSON.parse(message.extras)
+  const { metadata, quote, command } = extras
+  const subject = { instanceId, messageId, to, metadata, ...(quote?.dropped && { quoted: false as const }) }
+  if (command !== undefined) {
+    const about = { kind: command.kind, messageId: command.target.messageId }
+    const failure = typeof move === 'string' ? null : move
+    const kind = failure === null ? 'command.done' : 'command.failed'
+    return { kind, body: commandBody(subject, about, failure, timestamp) }
+  }
+  if (typeof move === 'string') return { kind: `message.${move}`, body: progressBody(subject, move, timestamp) }
+  return { kind: 'message.failed', body: failureBody(subject, move, timestamp) }
 }
 
 function prepare(statements: Statements) {
@@ -224,6 +256,8 @@ function prepare(statements: Statements) {
         'messages',
       ),
     ),
+
+    edit: statements.update('messages', { instance_id: 'text', id: 'text' }, { text: 'text' }),
 
     update: statements.update(
       'messages',

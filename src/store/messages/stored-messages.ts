@@ -1,4 +1,5 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
+import type { MessageExtras } from '../../domain/conversation.ts'
 import { EVENT_KINDS } from '../../domain/events/event.ts'
 import { firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
 import type { Message, MessageFailure, MessageFile, MessageProgress } from '../../domain/message.ts'
@@ -11,6 +12,7 @@ import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/mes
 import { searchPatterns } from '../engine/search-patterns.ts'
 import type { Lease } from '../leases/leases.ts'
 import { acceptOperation } from './accepting.ts'
+import { Extras } from './commands.ts'
 import { findIncomingStatement, toIncoming } from './incoming.ts'
 import { messageIds } from './message-ids.ts'
 import type {
@@ -23,6 +25,7 @@ import type {
   PreparedMessage,
   ProgressOutcome,
   QueuedMessage,
+  QuotedMessage,
   StoredIncoming,
 } from './messages.ts'
 import type { Progress, ProgressInput } from './progress.ts'
@@ -43,6 +46,8 @@ export const SHOWN = [
   'failure_message',
   'media_id',
   'file',
+  'extras',
+  'not_before',
 ] as const
 
 interface PrepareInput {
@@ -55,21 +60,30 @@ export class StoredMessages implements Messages {
   readonly #core: Core
   readonly #progress: Progress
   readonly #accept
+  readonly #delete
+  readonly #extras: Extras
   readonly #prepare
   readonly #statements
 
   constructor(core: Core, progress: Progress) {
     this.#core = core
     this.#progress = progress
-    this.#accept = acceptOperation(core)
+    this.#accept = acceptOperation(core, (tx, cancellations) => progress.cancel(tx, cancellations))
+    // Changes a message that the owner may change too.
+    this.#delete = { ...this.#accept, name: 'messages.delete', isIndependent: false }
+    this.#extras = new Extras(core)
     this.#prepare = prepareOperation(core)
     this.#statements = prepareReads(core)
   }
 
   async accept(message: NewMessage, now: number): Promise<AcceptOutcome> {
-    const outcome = await this.#core.write(this.#accept, { message, now })
+    const command = message.extras?.command
+    const outcome = await this.#core.write(command?.kind === 'delete' ? this.#delete : this.#accept, { message, now })
     if (outcome.kind === 'accepted') {
-      this.#core.hints.publish('queued', message.instanceId, message.to)
+      const isPlain = command === undefined && message.notBefore === undefined
+      if (!isPlain) this.#core.hints.publish('plans', message.instanceId)
+      if (command?.kind === 'delete') this.#core.hints.publish('deliveries', message.instanceId)
+      this.#core.hints.publish('queued', message.instanceId, isPlain ? message.to : undefined)
       this.#core.hints.publish('log', message.instanceId)
     }
     return outcome
@@ -137,7 +151,23 @@ export class StoredMessages implements Messages {
     return rows.map(toQueued)
   }
 
-  recordPrepared(lease: Lease, id: MessageId, prepared: PreparedMessage): Promise<PreparedMessage> {
+  recordUnquoted(lease: Lease, id: MessageId): Promise<void> {
+    return this.#extras.recordUnquoted(lease, id)
+  }
+
+  findQuoted(instanceId: InstanceId, id: MessageId): Promise<QuotedMessage | null> {
+    return this.#extras.findQuoted(instanceId, id)
+  }
+
+  findCommand(instanceId: InstanceId, id: MessageId) {
+    return this.#extras.findCommand(instanceId, id)
+  }
+
+  releaseDue(lease: Lease, now: number): Promise<number | null> {
+    return this.#extras.releaseDue(lease, now)
+  }
+
+  recordPrepared(lease: Lease, id: MessageId, prepared: PreparedMessage): Promise<PreparedMessage | null> {
     return this.#core.write(this.#prepare, { lease, id, prepared })
   }
 
@@ -196,7 +226,7 @@ function prepareReads({ statements }: Core) {
       db
         .selectFrom('messages')
         .select(['seq', 'id', 'instance_id', 'recipient', 'text', 'whatsapp_id', 'created_at', 'address', 'content'])
-        .select(['media_id', 'file'])
+        .select(['media_id', 'file', 'extras', 'not_before'])
         // A subquery, not a join: it is always one key look-up per row, whatever the planner knows about the tables.
         .select(eb =>
           eb
@@ -223,7 +253,7 @@ function prepareReads({ statements }: Core) {
   }
 }
 
-function prepareOperation({ statements }: Core): Operation<PrepareInput, PreparedMessage> {
+function prepareOperation({ statements }: Core): Operation<PrepareInput, PreparedMessage | null> {
   // Address and content are set together, so the first call determines both.
   const fix = statements.rows({ instance_id: 'text', id: 'text', address: 'text', content: 'blob' }, db =>
     db
@@ -235,6 +265,7 @@ function prepareOperation({ statements }: Core): Operation<PrepareInput, Prepare
       }))
       .whereRef('messages.instance_id', '=', 'input.instance_id')
       .whereRef('messages.id', '=', 'input.id')
+      .where(IS_QUEUED)
       .returning(['messages.instance_id', 'messages.id', 'messages.address', 'messages.content']),
   )
   return {
@@ -249,13 +280,7 @@ function prepareOperation({ statements }: Core): Operation<PrepareInput, Prepare
       for (const { instance_id, id, address, content } of await tx.each(fix, rows)) {
         stored.set(`${instance_id}/${id}`, { address: address!, content: content! })
       }
-      const outcomes: PreparedMessage[] = []
-      for (const { lease, id } of inputs) {
-        const prepared = stored.get(`${lease.instanceId}/${id}`)
-        if (prepared === undefined) throw new Error(`There is no message ${id} to prepare.`)
-        outcomes.push(prepared)
-      }
-      return outcomes
+      return inputs.map(({ lease, id }) => stored.get(`${lease.instanceId}/${id}`) ?? null)
     },
   }
 }
@@ -267,13 +292,19 @@ export function toMessage(row: Pick<Selectable<MessagesTable>, (typeof SHOWN)[nu
     to: row.recipient,
     text: row.text,
     ...fileOf(row),
+    ...extrasOf(row),
     createdAt: row.created_at,
+    notBefore: row.not_before,
     sentAt: row.sent_at,
     deliveredAt: row.delivered_at,
     readAt: row.read_at,
     failedAt: row.failed_at,
     failure: row.failure_code === null ? null : { code: row.failure_code, message: row.failure_message! },
   }
+}
+
+function extrasOf({ extras }: { extras: string | null }): { extras?: MessageExtras } {
+  return extras === null ? {} : { extras: JSON.parse(extras) }
 }
 
 function fileOf({ media_id, file }: { media_id: string | null; file: string | null }): { file?: MessageFile } {
@@ -288,8 +319,10 @@ function toQueued(row: QueuedRow): QueuedMessage {
     to: row.recipient,
     text: row.text,
     ...fileOf(row),
+    ...extrasOf(row),
     whatsappId: row.whatsapp_id,
-    createdAt: row.created_at,
+    // The age of a scheduled message counts from its moment.
+    createdAt: row.not_before ?? row.created_at,
     foundAddress: row.found_address,
     prepared: row.address === null ? null : { address: row.address, content: row.content! },
   }
@@ -308,4 +341,6 @@ type QueuedRow = Pick<
   | 'content'
   | 'media_id'
   | 'file'
+  | 'extras'
+  | 'not_before'
 > & { found_address: string | null }

@@ -1,5 +1,12 @@
 import { sql } from 'kysely'
-import { type EventId, firstEventId, firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
+import {
+  type EventId,
+  firstCommandId,
+  firstEventId,
+  firstMessageId,
+  type InstanceId,
+  type MessageId,
+} from '../../domain/ids.ts'
 import { HAS_DELIVERIES } from '../endpoints/stored-endpoints.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
@@ -37,6 +44,7 @@ export class StoredRetention implements Retention {
   async step(before: number, now: number): Promise<number> {
     const instances = await this.#core.reader.run(this.#findInstances, {
       beforeMessage: firstMessageId(before),
+      beforeCommand: firstCommandId(before),
       beforeEvent: firstEventId(before),
     })
     let rows = await this.#core.write(this.#eraseExpired, { now })
@@ -80,7 +88,7 @@ function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ no
 }
 
 function findInstances(statements: Statements) {
-  return statements.one((p: { beforeMessage: MessageId; beforeEvent: EventId }) =>
+  return statements.one((p: { beforeMessage: MessageId; beforeCommand: MessageId; beforeEvent: EventId }) =>
     statements.db
       .selectFrom('instances')
       .select('id')
@@ -90,7 +98,7 @@ function findInstances(statements: Statements) {
             selectFrom('messages as m')
               .select('m.id')
               .whereRef('m.instance_id', '=', 'instances.id')
-              .where('m.id', '<', p.beforeMessage)
+              .where(isOld(p.beforeMessage, p.beforeCommand))
               .where('m.state', '!=', sql.lit('queued'))
               .where(hasNoOpenDelivery('m', 'message_id')),
           ),
@@ -114,6 +122,11 @@ function findInstances(statements: Statements) {
       .orderBy('id')
       .limit(INSTANCES_STEP),
   )
+}
+
+/** Commands are rows among the messages, with IDs before those of messages. */
+function isOld(beforeMessage: MessageId, beforeCommand: MessageId) {
+  return sql<boolean>`(m.id < ${beforeCommand} or (m.id >= 'msg_' and m.id < ${beforeMessage}))`
 }
 
 function hasNoOpenDelivery(alias: 'm' | 'e', column: 'message_id' | 'event_id') {
@@ -195,7 +208,7 @@ class Eraser {
       .selectFrom('messages as m')
       .select('m.id')
       .where('m.instance_id', '=', instanceId)
-      .where('m.id', '<', firstMessageId(before))
+      .where(isOld(firstMessageId(before), firstCommandId(before)))
       .where('m.state', '!=', sql.lit('queued'))
       .where(hasNoOpenDelivery('m', 'message_id'))
       .orderBy('m.id')

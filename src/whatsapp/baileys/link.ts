@@ -1,5 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type BinaryNode, DisconnectReason, type GroupMetadata, makeWASocket, type WASocket } from 'baileys'
+import {
+  type BinaryNode,
+  DisconnectReason,
+  type GroupMetadata,
+  makeWASocket,
+  type WAMessageKey,
+  type WASocket,
+} from 'baileys'
 import type { Logger } from 'pino'
 import type { PreparedMessage } from '../../store/messages/messages.ts'
 import { lidOf, type Self, userOf } from './addresses.ts'
@@ -14,6 +21,7 @@ import { LibraryCalls } from './link/library-calls.ts'
 import { LinkFiles } from './link/link-files.ts'
 import { requestPendingMessages } from './link/pending-messages.ts'
 import { requestCopiesFirst } from './link/phone-copies.ts'
+import { markRead } from './link/read-marks.ts'
 import { recordReceipts } from './link/receipts.ts'
 import { LIBRARY_BROKE, type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import { type LookUp, lookUp, lookUpLid } from './look-up.ts'
@@ -28,7 +36,6 @@ import { createSignalRepository, sending } from './signal/signal-repository.ts'
 import { QUERY_TIMEOUT_MS, type SocketParts, socketOptions } from './socket-options.ts'
 
 export type { GroupMetadata } from 'baileys'
-
 export type { Acknowledgement, LinkEvents } from './link/events.ts'
 export { LinkClosed } from './link/library-calls.ts'
 
@@ -161,7 +168,10 @@ export class Link {
     this.#calls.inBackground('token', () => noteToken(this.#socket, this.#options.credentials, address))
   }
 
-  /** @see LinkFiles.upload */
+  markRead(key: WAMessageKey): Promise<void> {
+    return this.#calls.orClosed(() => markRead(this.#socket, key))
+  }
+
   uploadFile(attachment: Attachment): Promise<Uint8Array> {
     return this.files.upload(attachment)
   }

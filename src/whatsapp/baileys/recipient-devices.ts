@@ -8,6 +8,7 @@ import {
   type WASocket,
 } from 'baileys'
 import { isSelf, lidOf, numberOf, type Self } from './addresses.ts'
+import { stanzaAttributes } from './parsing/extended-content.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
 import type { DeviceCache } from './signal/device-cache.ts'
 
@@ -37,7 +38,8 @@ export async function relayToDevices(
   content: proto.IMessage,
   messageId: string,
 ): Promise<void> {
-  const write = () => relay.socket.relayMessage(address, content, { messageId })
+  const additionalAttributes = stanzaAttributes(content)
+  const write = () => relay.socket.relayMessage(address, content, { messageId, additionalAttributes })
   if (isJidGroup(address)) {
     await write()
     return

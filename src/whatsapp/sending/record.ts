@@ -45,6 +45,11 @@ export class OutcomeRecorder {
     this.#inFlight.set(message.whatsappId, this.#recordInBatch(message, outcome))
   }
 
+  /** Resolves when no outcome of this message is being recorded. */
+  async recorded(whatsappId: string): Promise<void> {
+    await this.#inFlight.get(whatsappId)
+  }
+
   /** An acknowledgement after the timeout still counts. A refusal fails the message, even if it is already `sent`. */
   async recordLate({ whatsappId, error }: Acknowledgement): Promise<void> {
     const failure = error === undefined ? null : messageFailure('rejected_by_whatsapp', error)

@@ -1,3 +1,4 @@
+import type { Command } from '../../domain/conversation.ts'
 import { expiryFailure, type MessageFailure, messageFailure } from '../../domain/message.ts'
 import { parseRecipient } from '../../domain/recipient.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
@@ -8,8 +9,10 @@ import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import type { Acknowledgement, Link } from '../baileys/link.ts'
 import { encodeContent } from '../baileys/parsing/content.ts'
+import { messageKey } from '../baileys/parsing/extended-content.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 import type { AddressBook, FoundAddress } from './address-book.ts'
+import type { Composer } from './compose.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import type { SendQueue } from './send-queue.ts'
 import type { UploadOutcome, Uploads } from './uploads.ts'
@@ -27,6 +30,8 @@ export type SendOutcome =
   /** To be sent again with the same ID and content. */
   | { kind: 'unanswered'; why: string }
   | { kind: 'refused'; failure: MessageFailure }
+  /** Deleted before it was ever written. */
+  | { kind: 'gone' }
   /** Not written, because another message of the same chat goes first. */
   | { kind: 'not_next' }
   /** Not written: the account is restricted and the recipient is a stranger, who may write from one of `numbers`. */
@@ -34,7 +39,16 @@ export type SendOutcome =
 
 export type SendingLink = Pick<
   Link,
-  'isOpen' | 'closed' | 'self' | 'write' | 'uploadFile' | 'lookUp' | 'queryGroup' | 'forgetDevices' | 'shareKeyAgain'
+  | 'isOpen'
+  | 'closed'
+  | 'self'
+  | 'write'
+  | 'markRead'
+  | 'uploadFile'
+  | 'lookUp'
+  | 'queryGroup'
+  | 'forgetDevices'
+  | 'shareKeyAgain'
 >
 
 export interface TransmitterOptions {
@@ -43,6 +57,7 @@ export interface TransmitterOptions {
   addresses: AddressBook
   groups: GroupDirectory
   uploads: Uploads
+  composer: Composer
   eventLoopBudget: EventLoopBudget
   queue: Pick<SendQueue, 'beginWrite'>
   messageTtlMs: number
@@ -67,6 +82,9 @@ export class Transmitter {
   /** The latest hash of each recipient's devices, by address. */
   readonly #devicesHashes = new BoundedMap<string, string>(MAX_HASHES)
 
+  /** The time of the latest deletion of a message that was never written. */
+  #lastDeletion = Number.NEGATIVE_INFINITY
+
   constructor(options: TransmitterOptions) {
     this.#options = options
   }
@@ -87,7 +105,9 @@ export class Transmitter {
     const { address } = found
     // Before an upload, so that the messages of a chat stay in their order and none is uploaded in vain.
     if (!queue.beginWrite(message, address)) return { kind: 'not_next' }
-    const encoded = await this.#encode(message, link)
+    const command = message.extras?.command
+    if (command?.kind === 'read') return this.#markRead(message, command, address, link)
+    const encoded = await this.#encode(message, address, link)
     if (encoded.kind !== 'uploaded') return encoded
     const { content } = encoded
     // An upload may take long.
@@ -95,9 +115,14 @@ export class Transmitter {
     if (late) return { kind: 'refused', failure: late }
     const prepared = message.prepared ?? { address, content }
     const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
+    let isGone = false
     recorded.catch(error => {
-      if (!(error instanceof PreparedBefore)) onFailed(error)
+      isGone = error instanceof Gone
+      if (!(error instanceof PreparedBefore) && !isGone) onFailed(error)
     })
+    // Some waiting message was deleted, maybe this one. A frame that is refused would end the link.
+    if (!message.prepared && message.createdAt <= this.#lastDeletion) await recorded.catch(() => undefined)
+    if (isGone) return { kind: 'gone' }
     // Listen before the write: the acknowledgement may arrive before `write` returns.
     const answer = this.#waitForAnswer(message.whatsappId, link.closed)
     const writtenAt = performance.now()
@@ -107,6 +132,7 @@ export class Transmitter {
       await Promise.race([written, answer])
     } catch (error) {
       this.#waiting.get(message.whatsappId)?.(null)
+      if (isGone) return { kind: 'gone' }
       return { kind: 'unanswered', why: nameOf(error) }
     }
     const ack = await answer
@@ -115,6 +141,11 @@ export class Transmitter {
     // A write that is still running would later record that the group has the key.
     if (ack.error !== undefined) await written.catch(() => undefined)
     return this.#toOutcome(message, prepared, ack, link)
+  }
+
+  /** A message that was accepted until now may have been deleted. */
+  noteDeletion(): void {
+    this.#lastDeletion = this.#options.now()
   }
 
   /** @returns false if no send waits for this acknowledgement */
@@ -127,9 +158,11 @@ export class Transmitter {
   /** Resolves once this content is stored and may be written to the socket. @throws PreparedBefore */
   async #recordPrepared(message: QueuedMessage, prepared: PreparedMessage): Promise<void> {
     const { store, lease, signal } = this.#options
-    message.prepared = await untilStored(() => store.messages.recordPrepared(lease, message.id, prepared), signal)
+    const stored = await untilStored(() => store.messages.recordPrepared(lease, message.id, prepared), signal)
+    if (stored === null) throw new Gone()
+    message.prepared = stored
     // An earlier attempt stored other content. The next attempt sends that.
-    if (!Buffer.from(message.prepared.content).equals(prepared.content)) throw new PreparedBefore()
+    if (!Buffer.from(stored.content).equals(prepared.content)) throw new PreparedBefore()
   }
 
   #expiryFailure(message: QueuedMessage): MessageFailure | null {
@@ -143,10 +176,28 @@ export class Transmitter {
   }
 
   /** The content to send. A file is uploaded first: from the commit of the content on, every attempt refers to that upload. */
-  async #encode(message: QueuedMessage, link: SendingLink): Promise<UploadOutcome> {
+  async #encode(message: QueuedMessage, address: string, link: SendingLink): Promise<UploadOutcome> {
     if (message.prepared) return { kind: 'uploaded', content: message.prepared.content }
+    if (message.extras && !message.file) return this.#options.composer.compose(message, message.extras, address, link)
     if (!message.file) return { kind: 'uploaded', content: encodeContent(message) }
     return this.#options.uploads.upload(message, message.file, link)
+  }
+
+  /** A read mark is a receipt without content. WhatsApp ignores a repeated one. */
+  async #markRead(
+    message: QueuedMessage,
+    { target }: Command,
+    address: string,
+    link: SendingLink,
+  ): Promise<SendOutcome> {
+    try {
+      if (!message.prepared) await this.#recordPrepared(message, { address, content: new Uint8Array() })
+      await link.markRead(messageKey(target, { address }))
+      return { kind: 'acknowledged' }
+    } catch (error) {
+      if (error instanceof Gone) return { kind: 'gone' }
+      return { kind: 'unanswered', why: nameOf(error) }
+    }
   }
 
   /** @returns null after the timeout or when the link closes */
@@ -207,6 +258,10 @@ export class Transmitter {
 /** Only groups have a sender key. */
 function shareKeyAgain(address: string, link: SendingLink): void {
   if (parseRecipient(address)?.kind === 'group') link.shareKeyAgain(address)
+}
+
+class Gone extends Error {
+  override readonly name = 'Gone'
 }
 
 class PreparedBefore extends Error {

@@ -8,9 +8,11 @@ import type { Store } from '../../store/store.ts'
 import type { Acknowledgement } from '../baileys/link.ts'
 import { AddressBook } from './address-book.ts'
 import { Claims, ConcurrencyLimit, type Permit } from './claim.ts'
+import { Composer } from './compose.ts'
 import { Expiry } from './expiry.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import { OutcomeRecorder } from './record.ts'
+import { Schedule } from './schedule.ts'
 import { type SendingLink, type SendOutcome, STALE_DEVICES, Transmitter, type TransmitterOptions } from './send.ts'
 import { SendQueue } from './send-queue.ts'
 import { type Files, Uploads } from './uploads.ts'
@@ -60,7 +62,8 @@ export class Sender {
   /** Runs when the first of the waiting chats may be tried again. */
   #retryTimer: NodeJS.Timeout | undefined
   #poll: NodeJS.Timeout | undefined
-  #unsubscribe: () => void = () => undefined
+  #unsubscribe: (() => void)[] = []
+  readonly #schedule: Schedule
 
   constructor(options: SenderOptions) {
     this.#options = options
@@ -83,14 +86,17 @@ export class Sender {
       onExpired: message => this.#queue.remove(message),
       onFailed,
     })
+    const composer = new Composer({ ...options, recorded: id => this.#recorder.recorded(id), signal })
     this.#transmitter = new Transmitter({
       ...options,
       addresses: this.#addresses,
       uploads: new Uploads(options.files),
+      composer,
       queue: this.#queue,
       signal,
       onFailed,
     })
+    this.#schedule = new Schedule({ ...options, messages: store.messages, onFailed })
     this.#recorder = new OutcomeRecorder({
       ...options,
       messages: store.messages,
@@ -106,13 +112,23 @@ export class Sender {
   start(): void {
     const { store, lease } = this.#options
     const from = store.hints.shared ? 'overlap' : 'next'
-    this.#unsubscribe = store.hints.on('queued', (_, __, to) => this.#claims.requestRead(from, to), lease.instanceId)
+    const { instanceId } = lease
+    this.#unsubscribe = [
+      store.hints.on('queued', (_, __, to) => this.#claims.requestRead(from, to), instanceId),
+      store.hints.on('plans', () => this.#plansChanged(), instanceId),
+    ]
     this.#poll = setInterval(() => {
       this.#claims.poll()
       this.#claimSoon()
     }, POLL_INTERVAL_MS)
     this.#expiry.start()
+    this.#schedule.start()
     this.#claims.requestRead('start')
+  }
+
+  #plansChanged(): void {
+    this.#transmitter.noteDeletion()
+    this.#schedule.wake()
   }
 
   /** Sends through this link from now on. */
@@ -137,7 +153,8 @@ export class Sender {
 
   /** Resolves when nothing is in flight or being recorded. Close the link first. */
   async stop(): Promise<void> {
-    this.#unsubscribe()
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
+    this.#schedule.stop()
     clearTimeout(this.#retryTimer)
     clearInterval(this.#poll)
     this.#expiry.stop()
@@ -225,6 +242,9 @@ export class Sender {
     const facts = { instanceId: lease.instanceId, messageId: message.id, whatsappId: message.whatsappId, durationMs }
     switch (outcome.kind) {
       case 'not_next':
+        return
+      case 'gone':
+        this.#queue.remove(message)
         return
       case 'restricted':
         // If the restriction has ended since, the message is sent at once.

@@ -173,7 +173,7 @@ describe.each(STORES)('on %s', on => {
       ['OPTIONS', '/v1/messages/text', 'POST'],
       ['PROPFIND', '/v1/messages/text', 'POST'],
       ['GET', '/v1/messages/media', 'POST'],
-      ['POST', '/v1/messages/msg_1', 'GET, HEAD'],
+      ['POST', '/v1/messages/msg_1', 'DELETE, GET, HEAD, PATCH'],
       ['PATCH', '/v1/webhooks/inst_1', 'DELETE, GET, HEAD, PUT'],
       ['PUT', '/v1/instance', 'GET, HEAD'],
     ])('%s %s is 405 with Allow: %s', async (method, path, allow) => {

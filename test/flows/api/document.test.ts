@@ -51,6 +51,12 @@ describe('/openapi.json', () => {
         'GET /v1/messages/{id}',
         'GET /v1/messages',
         'GET /v1/chats',
+        'PUT /v1/messages/{id}/reaction',
+        'DELETE /v1/messages/{id}/reaction',
+        'PATCH /v1/messages/{id}',
+        'DELETE /v1/messages/{id}',
+        'POST /v1/messages/{id}/read',
+        'GET /v1/commands/{id}',
         'GET /v1/events',
         'GET /v1/events/stream',
         'POST /v1/media',
@@ -195,7 +201,7 @@ describe('/openapi.json', () => {
     )
     expect(codes).toEqual({
       202: [],
-      400: ['invalid_phone_number', 'invalid_request'],
+      400: ['invalid_phone_number', 'invalid_request', 'quote_not_found'],
       401: ['invalid_token'],
       403: ['forbidden'],
       413: ['payload_too_large'],

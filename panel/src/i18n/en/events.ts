@@ -10,6 +10,8 @@ export const events = {
     'message.failed': 'failed',
     'media.ready': 'file fetched',
     'media.failed': 'file not fetched',
+    'command.done': 'done',
+    'command.failed': 'not done',
     'instance.linking': 'code shown',
     'instance.connected': 'connected',
     'instance.restricted': 'restricted',

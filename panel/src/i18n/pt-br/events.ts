@@ -12,6 +12,8 @@ export const events: Words['events'] = {
     'message.failed': 'falhou',
     'media.ready': 'arquivo baixado',
     'media.failed': 'arquivo não baixado',
+    'command.done': 'feito',
+    'command.failed': 'não feito',
     'instance.linking': 'código à mostra',
     'instance.connected': 'conectada',
     'instance.restricted': 'restringida',

@@ -27,6 +27,12 @@ export const problems: Words['problems'] = {
   too_many_attempts: seconds => `Tentativas erradas demais. Espere ${seconds} s.`,
   rate_limit_exceeded: seconds => `Chamadas demais. Espere ${seconds} s.`,
   refusals: {
+    command_not_found: 'Não há tal comando.',
+    quote_not_found: 'Não há tal mensagem nesta conversa para citar.',
+    not_own_message: 'Só uma mensagem da própria instância pode ser editada ou apagada.',
+    not_incoming_message: 'Só uma mensagem recebida pode ser marcada como lida.',
+    not_editable: 'Só um texto pode ser editado.',
+    edit_window_closed: 'A mensagem foi enviada há mais de 15 minutos, e o WhatsApp não deixa mais editá-la.',
     invalid_request: 'O pedido não está como deveria. Confira os campos.',
     invalid_token: 'O token falta ou não é conhecido.',
     forbidden: 'Você não tem permissão para isto.',

@@ -22,6 +22,9 @@ export const tools: Words['tools'] = {
     media_unavailable: 'Envie o arquivo ao serviço de novo e mande uma nova mensagem.',
     media_too_large: 'Mande um arquivo menor.',
     media_unsupported: 'Mande o arquivo como documento, ou em outro formato.',
+    message_failed: 'Veja por que a mensagem falhou.',
+    edit_window_closed: 'Envie um novo texto.',
+    cancelled: 'Não há nada a fazer.',
     instance_logged_out: 'Vincule o número na visão geral; depois envie a mensagem de novo.',
     instance_deleted: 'Envie-a por outra instância.',
     expired:

@@ -3,7 +3,7 @@ import { cleanFilename, MAX_FILENAME_LENGTH, MEDIA_FORMS } from '../../../domain
 import { Refusal } from '../../../domain/refusal.ts'
 import { acceptMessage, composeMessage } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
-import { isId, parseIdempotencyKey } from '../../input.ts'
+import { findIdempotencyKey, isId } from '../../input.ts'
 import { mediaIdSchema } from '../../resources/media.ts'
 import { acceptedSchema, idempotencyHeaderSchema, MAX_TEXT_UNITS, recipientSchema } from '../../resources/message.ts'
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
@@ -67,7 +67,7 @@ export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
       const file = { mediaId, form, filename: filename === undefined ? null : cleanFilename(filename) }
       const message = composeMessage({ to, text, file }, acceptedAt)
       if (!isId(mediaId)) throw new Refusal('media_not_found')
-      const key = parseIdempotencyKey(request.headers['x-idempotency-key'])
+      const key = findIdempotencyKey(request.headers)
       const { id, replayed } = await acceptMessage(store, request.instanceId, message, key, acceptedAt)
       if (replayed) reply.header('idempotent-replayed', 'true')
       return reply.code(202).send({ data: { id, status: 'queued' } })

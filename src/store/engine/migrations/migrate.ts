@@ -27,6 +27,7 @@ import { audit } from './steps/0051-audit.ts'
 import { accounts } from './steps/0052-accounts.ts'
 import { alertsTables } from './steps/0060-alerts.ts'
 import { conversations } from './steps/0080-conversations.ts'
+import { references } from './steps/0081-references.ts'
 import { mediaTables } from './steps/media/0070-media.ts'
 import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 import { receivedFiles } from './steps/media/0072-received-files.ts'
@@ -59,6 +60,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0071-files-of-messages': filesOfMessages,
   '0072-received-files': receivedFiles,
   '0080-conversations': conversations,
+  '0081-references': references,
 }
 
 /**

@@ -4,7 +4,7 @@ import type { MessageContent } from '../../../domain/message.ts'
 import { ownBytes } from '../../../kit/own-bytes.ts'
 
 /** WhatsApp derives report tokens and poll votes from the secret. Official clients send one with every message. */
-const MESSAGE_SECRET_BYTES = 32
+export const MESSAGE_SECRET_BYTES = 32
 
 /** The content that is encrypted for each device. It is encoded once and stored, so every attempt sends the same bytes. */
 export function encodeContent({ text }: MessageContent): Uint8Array {

@@ -1,0 +1,101 @@
+import { type Static, Type } from 'typebox'
+import type { RequestedExtras } from '../../../domain/conversation.ts'
+import { parseRecipient } from '../../../domain/recipient.ts'
+import { invalid } from '../../http/error-handler.ts'
+import { checkText, parseMoment } from '../../input.ts'
+
+const MAX_METADATA_BYTES = 1_024
+const MAX_MENTIONS = 1_024
+const MAX_SCHEDULED_MS = 30 * 24 * 60 * 60_000
+
+const previewSchema = Type.Object(
+  {
+    url: Type.String({ minLength: 1, maxLength: 2_048, description: 'A link that the text contains.' }),
+    title: Type.String({ minLength: 1, maxLength: 300 }),
+    description: Type.Optional(Type.String({ maxLength: 1_000 })),
+  },
+  { title: 'LinkPreview', description: 'Shown with the text. Nothing is fetched.' },
+)
+
+/** What a text may have besides its text. */
+export const textOptions = {
+  quote: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description: "The message of this chat that the text answers: its `messageId` or `id`, or WhatsApp's ID.",
+    }),
+  ),
+  mentions: Type.Optional(
+    Type.Union(
+      [
+        Type.Array(Type.String({ maxLength: 64 }), { maxItems: MAX_MENTIONS }),
+        Type.Unsafe<'all'>({ type: 'string', const: 'all' }),
+      ],
+      {
+        description:
+          'Who is mentioned: numbers or LID addresses, or `all` members of a group. The text contains each as `@` and the digits.',
+      },
+    ),
+  ),
+  preview: Type.Optional(
+    Type.Union([previewSchema, Type.Unsafe<false>({ type: 'boolean', const: false })], {
+      description: 'A link preview, or false for none. Without it there is none either.',
+    }),
+  ),
+  metadata: Type.Optional(
+    Type.Object(
+      {},
+      { additionalProperties: true, description: 'At most 1 KiB as JSON. Repeated in every event of the message.' },
+    ),
+  ),
+  sendAt: Type.Optional(
+    Type.String({ description: 'Sent at this time (ISO 8601), at most 30 days ahead. A past time means now.' }),
+  ),
+}
+
+type TextOptions = Static<ReturnType<typeof optionsSchema>>
+
+function optionsSchema() {
+  return Type.Object(textOptions)
+}
+
+/** @returns nothing for a plain text @throws Refusal */
+export function parseTextOptions(
+  options: TextOptions,
+  to: string,
+  now: number,
+): { extras?: RequestedExtras; notBefore?: number } {
+  const { quote, mentions, preview, metadata, sendAt } = options
+  const extras: RequestedExtras = {
+    ...(quote !== undefined && { quote }),
+    ...(mentions !== undefined && mentions.length > 0 && { mentions: checkMentions(mentions, to) }),
+    ...(preview && { preview }),
+    ...(metadata !== undefined && { metadata: checkMetadata(metadata as Record<string, unknown>) }),
+  }
+  if (preview) for (const text of [preview.url, preview.title, preview.description ?? '']) checkText(text, 'preview')
+  const at = sendAt === undefined ? undefined : parseMoment('sendAt', sendAt)
+  if (at !== undefined && at > now + MAX_SCHEDULED_MS) throw invalid('sendAt', 'must be at most 30 days ahead')
+  return {
+    ...(Object.keys(extras).length > 0 && { extras }),
+    ...(at !== undefined && { notBefore: at }),
+  }
+}
+
+function checkMentions(mentions: string[] | 'all', to: string): string[] | 'all' {
+  if (mentions === 'all') {
+    if (parseRecipient(to)?.kind !== 'group') throw invalid('mentions', 'may be "all" only in a group')
+    return mentions
+  }
+  for (const mention of mentions) {
+    const kind = parseRecipient(mention)?.kind
+    if (kind !== 'number' && kind !== 'lid') throw invalid('mentions', 'must contain numbers or LID addresses')
+  }
+  return mentions
+}
+
+function checkMetadata(metadata: Record<string, unknown>): Record<string, unknown> {
+  if (Buffer.byteLength(JSON.stringify(metadata)) > MAX_METADATA_BYTES)
+    throw invalid('metadata', 'must not be longer than 1 KiB as JSON')
+  return metadata
+}

@@ -1,0 +1,93 @@
+import { EDIT_WINDOW_MS, type Mentions, type MessageExtras } from '../../domain/conversation.ts'
+import { messageFailure } from '../../domain/message.ts'
+import { parseRecipient } from '../../domain/recipient.ts'
+import type { Lease } from '../../store/leases/leases.ts'
+import type { Messages, QueuedMessage, QuotedMessage } from '../../store/messages/messages.ts'
+import { untilStored } from '../../store/until-stored.ts'
+import { lidOf, numberOf, type Self } from '../baileys/addresses.ts'
+import { encodeExtended } from '../baileys/parsing/extended-content.ts'
+import type { GroupDirectory, GroupSource } from './group-directory.ts'
+import type { UploadOutcome } from './uploads.ts'
+
+export interface ComposerOptions {
+  lease: Lease
+  store: { messages: Pick<Messages, 'findQuoted' | 'recordUnquoted'> }
+  groups: GroupDirectory
+  /** Resolves when no outcome of this message is being recorded. */
+  recorded(whatsappId: string): Promise<void>
+  now: () => number
+  signal: AbortSignal
+}
+
+/** Composes what is more than a plain text: quotes, mentions, previews and commands. */
+export class Composer {
+  readonly #options: ComposerOptions
+
+  constructor(options: ComposerOptions) {
+    this.#options = options
+  }
+
+  async compose(
+    { id, text }: Pick<QueuedMessage, 'id' | 'text'>,
+    extras: MessageExtras,
+    address: string,
+    link: GroupSource & { readonly self: Self },
+  ): Promise<UploadOutcome> {
+    const { now } = this.#options
+    const refusal = await this.#checkTarget(extras)
+    if (refusal) return refusal
+    const quoted = await this.#findQuoted(id, extras)
+    const mentioned = await this.#addressesOf(extras.mentions ?? [], address, link)
+    if (mentioned === null) return { kind: 'unanswered', why: 'group_query' }
+    const content = encodeExtended(text, extras, { address, self: link.self, mentioned, quoted, now: now() })
+    return { kind: 'uploaded', content }
+  }
+
+  /** The target of a command goes before it in the order of the chat, so it is sent or has failed. */
+  async #checkTarget({ command }: MessageExtras): Promise<UploadOutcome | null> {
+    if (command === undefined || command.target.author !== null) return null
+    const target = await this.#findSettled(command.target)
+    if (target === null) return null
+    if (target.state === 'failed') return { kind: 'refused', failure: messageFailure('message_failed') }
+    if (target.state === 'queued') return { kind: 'unanswered', why: 'target_queued' }
+    const isLate = target.sentAt !== null && this.#options.now() - target.sentAt > EDIT_WINDOW_MS
+    if (command.kind === 'edit' && isLate) return { kind: 'refused', failure: messageFailure('edit_window_closed') }
+    return null
+  }
+
+  /** @returns null without a quote, or if the quoted message failed or was erased. Then that is recorded first. */
+  async #findQuoted(id: string, { quote }: MessageExtras): Promise<QuotedMessage | null> {
+    if (quote === undefined || quote.dropped) return null
+    const quoted = await this.#findSettled(quote)
+    if (quoted !== null && quoted.state !== 'failed' && quoted.state !== 'queued') return quoted
+    const { store, lease, signal } = this.#options
+    await untilStored(() => store.messages.recordUnquoted(lease, id), signal)
+    return null
+  }
+
+  async #findSettled({ messageId, whatsappId }: { messageId: string; whatsappId: string }) {
+    const { store, lease, recorded, signal } = this.#options
+    await recorded(whatsappId)
+    return untilStored(() => store.messages.findQuoted(lease.instanceId, messageId), signal)
+  }
+
+  /** @returns null if WhatsApp gave no answer */
+  async #addressesOf(mentions: Mentions, address: string, link: GroupSource): Promise<readonly string[] | null> {
+    if (mentions.length === 0) return []
+    const { groups } = this.#options
+    if (parseRecipient(address)?.kind !== 'group') return mentions === 'all' ? [address] : mentions.map(jidOf)
+    if ((await groups.find(address, link)) === 'silent') return null
+    const members = groups.get(address)?.participants ?? []
+    if (mentions === 'all') return members.map(({ id }) => id)
+    return mentions.map(mention => {
+      const user = mention.replace(/@lid$/, '')
+      const isMentioned = (jid: string | undefined) =>
+        mention.endsWith('@lid') ? lidOf(jid) === user : numberOf(jid) === user
+      return members.find(({ id, lid, phoneNumber }) => [id, lid, phoneNumber].some(isMentioned))?.id ?? jidOf(mention)
+    })
+  }
+}
+
+function jidOf(mention: string): string {
+  return mention.includes('@') ? mention : `${mention}@s.whatsapp.net`
+}

@@ -1,0 +1,57 @@
+import type { Lease } from '../../store/leases/leases.ts'
+import type { Messages } from '../../store/messages/messages.ts'
+
+/** Finds scheduled messages whose hint was lost. */
+const POLL_INTERVAL_MS = 30_000
+
+export interface ScheduleOptions {
+  lease: Lease
+  messages: Pick<Messages, 'releaseDue'>
+  now: () => number
+  onFailed(error: unknown): void
+}
+
+/** Puts scheduled messages into the queue at their moment, connected or not. */
+export class Schedule {
+  readonly #options: ScheduleOptions
+  #timer: NodeJS.Timeout | undefined
+  #running = false
+  #again = false
+  #stopped = false
+
+  constructor(options: ScheduleOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.wake()
+  }
+
+  /** There may be a new scheduled message. */
+  wake(): void {
+    this.#again = true
+    if (!this.#running && !this.#stopped) this.#run().catch(this.#options.onFailed)
+  }
+
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+  }
+
+  async #run(): Promise<void> {
+    const { lease, messages, now } = this.#options
+    this.#running = true
+    clearTimeout(this.#timer)
+    let waitMs = POLL_INTERVAL_MS
+    try {
+      while (this.#again) {
+        this.#again = false
+        const next = await messages.releaseDue(lease, now())
+        waitMs = next === null ? POLL_INTERVAL_MS : Math.min(Math.max(next - now(), 0), POLL_INTERVAL_MS)
+      }
+    } finally {
+      this.#running = false
+      if (!this.#stopped) this.#timer = setTimeout(() => this.wake(), waitMs)
+    }
+  }
+}
