@@ -112,7 +112,7 @@ export type Message = MessageContent & {
   /** The recipient as the caller wrote it. */
   to: string
   createdAt: number
-  notBefore: number | null
+  notBefore?: number
   sentAt: number | null
   deliveredAt: number | null
   readAt: number | null

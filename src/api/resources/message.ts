@@ -123,7 +123,7 @@ export function messageView(message: Message): MessageView {
     text: message.text,
     ...(message.file && { media: fileView(message.file) }),
     ...(message.extras && extrasView(message.extras)),
-    ...(message.notBefore !== null && { notBefore: toIso(message.notBefore) }),
+    ...(message.notBefore !== undefined && { notBefore: toIso(message.notBefore) }),
     createdAt: toIso(message.createdAt),
     sentAt: toIsoOrNull(message.sentAt),
     deliveredAt: toIsoOrNull(message.deliveredAt),

@@ -6,7 +6,6 @@ import type { Message, MessageFailure, MessageFile, MessageProgress } from '../.
 import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
 import { idBefore, TOP, toPage } from '../engine/cursor.ts'
-import { fenced, type Operation } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
 import { searchPatterns } from '../engine/search-patterns.ts'
@@ -28,6 +27,7 @@ import type {
   QuotedMessage,
   StoredIncoming,
 } from './messages.ts'
+import { prepareOperation } from './preparing.ts'
 import type { Progress, ProgressInput } from './progress.ts'
 import { type Slice, search } from './searching.ts'
 
@@ -49,12 +49,6 @@ export const SHOWN = [
   'extras',
   'not_before',
 ] as const
-
-interface PrepareInput {
-  lease: Lease
-  id: MessageId
-  prepared: PreparedMessage
-}
 
 export class StoredMessages implements Messages {
   readonly #core: Core
@@ -253,38 +247,6 @@ function prepareReads({ statements }: Core) {
   }
 }
 
-function prepareOperation({ statements }: Core): Operation<PrepareInput, PreparedMessage | null> {
-  // Address and content are set together, so the first call determines both.
-  const fix = statements.rows({ instance_id: 'text', id: 'text', address: 'text', content: 'blob' }, db =>
-    db
-      .updateTable('messages')
-      .from('input')
-      .set(eb => ({
-        address: eb.fn.coalesce('messages.address', 'input.address'),
-        content: eb.fn.coalesce('messages.content', 'input.content'),
-      }))
-      .whereRef('messages.instance_id', '=', 'input.instance_id')
-      .whereRef('messages.id', '=', 'input.id')
-      .where(IS_QUEUED)
-      .returning(['messages.instance_id', 'messages.id', 'messages.address', 'messages.content']),
-  )
-  return {
-    name: 'messages.prepare',
-    ...fenced,
-    isIndependent: true,
-    keys: ({ id }) => [id],
-    async run(tx, inputs) {
-      const rows: { instance_id: InstanceId; id: MessageId; address: string; content: Uint8Array }[] = []
-      for (const { lease, id, prepared } of inputs) rows.push({ instance_id: lease.instanceId, id, ...prepared })
-      const stored = new Map<string, PreparedMessage>()
-      for (const { instance_id, id, address, content } of await tx.each(fix, rows)) {
-        stored.set(`${instance_id}/${id}`, { address: address!, content: content! })
-      }
-      return inputs.map(({ lease, id }) => stored.get(`${lease.instanceId}/${id}`) ?? null)
-    },
-  }
-}
-
 export function toMessage(row: Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>): Message {
   return {
     id: row.id,
@@ -294,7 +256,7 @@ export function toMessage(row: Pick<Selectable<MessagesTable>, (typeof SHOWN)[nu
     ...fileOf(row),
     ...extrasOf(row),
     createdAt: row.created_at,
-    notBefore: row.not_before,
+    ...(row.not_before !== null && { notBefore: row.not_before }),
     sentAt: row.sent_at,
     deliveredAt: row.delivered_at,
     readAt: row.read_at,

@@ -126,7 +126,7 @@ function findInstances(statements: Statements) {
 
 /** Commands are rows among the messages, with IDs before those of messages. */
 function isOld(beforeMessage: MessageId, beforeCommand: MessageId) {
-  return sql<boolean>`(m.id < ${beforeCommand} or (m.id >= 'msg_' and m.id < ${beforeMessage}))`
+  return sql<boolean>`m.id < ${beforeMessage} and not (m.id >= ${beforeCommand} and m.id < 'msg_')`
 }
 
 function hasNoOpenDelivery(alias: 'm' | 'e', column: 'message_id' | 'event_id') {

@@ -216,7 +216,10 @@ describe('/openapi.json', () => {
     expect(Object.keys(responses['429']!.headers).sort()).toEqual([...rate.slice(0, 3), 'Retry-After', 'X-Request-Id'])
     expect(Object.keys(responses['401']!.headers).sort()).toEqual(['WWW-Authenticate', 'X-Request-Id'])
     expect(requestBody.required).toBe(true)
-    expect(parameters).toMatchObject([{ name: 'X-Idempotency-Key', in: 'header', required: false }])
+    expect(parameters).toMatchObject([
+      { name: 'X-Idempotency-Key', in: 'header', required: false },
+      { name: 'Idempotency-Key', in: 'header', required: false },
+    ])
   })
 
   test('an optional body is not required', () => {
