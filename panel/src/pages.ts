@@ -20,6 +20,7 @@ export const pages = {
   messages: () => import('./pages/messages/messages.tsx'),
   events: () => import('./pages/events/events.tsx'),
   webhook: () => import('./pages/webhook/webhook.tsx'),
+  files: () => import('./pages/files/files.tsx'),
   phone: () => import('./pages/phone/phone.tsx'),
   instanceSettings: () => import('./pages/instance/instance-settings.tsx'),
 }

@@ -146,6 +146,12 @@ const webhook = createRoute({
   component: lazyRouteComponent(reloadOnFailure(pages.webhook), 'WebhookPage'),
 })
 
+const files = createRoute({
+  getParentRoute: () => instance,
+  path: '/files',
+  component: lazyRouteComponent(reloadOnFailure(pages.files), 'Files'),
+})
+
 const phone = createRoute({
   getParentRoute: () => instance,
   path: '/phone',
@@ -169,7 +175,7 @@ const tree = root.addChildren([
     people,
     audit,
     alerts,
-    instance.addChildren([overview, messages, events, webhook, phone, instanceSettings]),
+    instance.addChildren([overview, messages, events, files, webhook, phone, instanceSettings]),
   ]),
 ])
 

@@ -25,6 +25,7 @@ const AUDITED: ReadonlySet<string> = new Set([
   'clearWebhook',
   ...ENDPOINT_CHANGES.flatMap(([verb, rest]) => [`${verb}Endpoint${rest}`, `${verb}InstanceEndpoint${rest}`]),
   'eraseMedia',
+  'eraseInstanceMedia',
   'redeliverEvent',
   'redeliverEvents',
   'redeliverOwnEvent',
@@ -60,7 +61,7 @@ export function auditOperations(api: Api, logger: Logger): void {
 }
 
 function factsOf(request: FastifyRequest, action: string) {
-  const { id, eventId, keyId, endpointId, deliveryId } = request.params as Record<string, string | undefined>
+  const { id, eventId, keyId, endpointId, deliveryId, mediaId } = request.params as Record<string, string | undefined>
   const isOfSession = action === 'endSession'
   const isOfMedia = action === 'eraseMedia'
   return {
@@ -72,7 +73,7 @@ function factsOf(request: FastifyRequest, action: string) {
     keyId,
     endpointId,
     deliveryId,
-    mediaId: isOfMedia ? id : undefined,
+    mediaId: isOfMedia ? id : mediaId,
     endedSession: isOfSession ? id?.slice(0, SHOWN_OF_SESSION) : undefined,
     address: callerAddress(request),
     // The log, if it is kept elsewhere, proves what the audit in the database contained.

@@ -69,14 +69,18 @@ export type TestOutcome =
   | { kind: 'failed'; error: string }
 
 export interface MediaApi {
+  /** How much an instance's files may take. */
+  readonly quotaBytes: number
   /** Resolves when the file is stored. It may leave the rest of `bytes` unread if it throws. */
   upload(
     instanceId: InstanceId,
     upload: { bytes: AsyncIterable<Uint8Array>; length: number | null; type: string | null; filename: string | null },
   ): Promise<Media>
+  /** @param as `preview`: for the panel, outside the limits of the instance's own downloads */
   open(
     instanceId: InstanceId,
     id: string,
+    as?: 'download' | 'preview',
   ): Promise<{ media: Media; read(range: ByteRange): Promise<AsyncIterable<Uint8Array>> }>
   erase(instanceId: InstanceId, id: string): Promise<void>
 }

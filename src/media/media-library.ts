@@ -8,7 +8,7 @@ import type { FileName, FoundMedia, MediaRows } from '../store/media/media.ts'
 import { DamagedFile, decryptFile, encryptFile, storedRange } from './chunks.ts'
 import { Intake, refuseLarge } from './intake.ts'
 import { refuseSlow } from './limits/pace.ts'
-import { type Transfer, Transfers } from './limits/transfers.ts'
+import { type Direction, type Transfer, Transfers } from './limits/transfers.ts'
 import type { MediaStorage } from './storage/storage.ts'
 import { nameOf, writeFile } from './write-file.ts'
 
@@ -88,10 +88,17 @@ export class MediaLibrary {
     }
   }
 
-  /** @throws Refusal if the instance has no such medium, or its bytes are gone */
-  async open(instanceId: InstanceId, id: string): Promise<OpenedMedia> {
+  get quotaBytes(): number {
+    return this.#options.quotaBytes
+  }
+
+  /**
+   * @param as `preview`: for the panel, with limits of its own
+   * @throws Refusal if the instance has no such medium, or its bytes are gone
+   */
+  async open(instanceId: InstanceId, id: string, as: Exclude<Direction, 'upload'> = 'download'): Promise<OpenedMedia> {
     const found = await this.#find(instanceId, id)
-    return { media: found.media, read: range => this.#read(found, range) }
+    return { media: found.media, read: range => this.#read(found, range, as) }
   }
 
   async #find(instanceId: InstanceId, id: string): Promise<StoredFile> {
@@ -112,10 +119,10 @@ export class MediaLibrary {
     else await this.open(instanceId, id)
   }
 
-  async #read(found: StoredFile, range: ByteRange): Promise<AsyncIterable<Uint8Array>> {
+  async #read(found: StoredFile, range: ByteRange, as: Direction): Promise<AsyncIterable<Uint8Array>> {
     const { file } = found
     const length = range.to + 1 - range.from
-    const transfer = this.#transfers.begin('download', file.instanceId, length)
+    const transfer = this.#transfers.begin(as, file.instanceId, length)
     try {
       const plain = await this.#openFile(found, range)
       const first = await plain.next()

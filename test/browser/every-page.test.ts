@@ -40,6 +40,7 @@ beforeAll(async () => {
     `${at}/messages?open=${message.id}`,
     `${at}/events`,
     `${at}/events?open=${event.id}`,
+    `${at}/files`,
     `${at}/webhook`,
     `${at}/phone`,
     `${at}/settings`,

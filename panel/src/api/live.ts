@@ -155,7 +155,7 @@ const KEYS_OF: Record<Change['what'], readonly string[]> = {
   instance: ['instance', 'connection'],
   // Its endpoints are read with the sums.
   webhook: [],
-  log: ['message', 'event', 'conversations', 'counts'],
+  log: ['message', 'event', 'conversations', 'counts', 'medium', 'media-usage'],
 }
 /** Sums cost the service more than a row and are therefore read less often. */
 const SUMS = new Set<unknown>(['activity', 'attention', 'endpoints', 'statistics'])

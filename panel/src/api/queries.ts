@@ -16,6 +16,8 @@ import type {
   Health,
   Instance,
   ListedSession,
+  MediaUsage,
+  Medium,
   MessageLife,
   Page,
   SandboxPhone,
@@ -168,6 +170,22 @@ export function conversationsQuery(id: string) {
   return queryOptions({
     queryKey: ['conversations', id],
     queryFn: ({ signal }) => callData<Conversation[]>(`/instances/${id}/sandbox/conversations`, { signal }),
+  })
+}
+
+export function mediumQuery(id: string, mediaId: string) {
+  return queryOptions({
+    queryKey: ['medium', id, mediaId],
+    queryFn: ({ signal }) => callData<Medium>(`/instances/${id}/media/${mediaId}`, { signal }),
+  })
+}
+
+export function mediaUsageQuery(id: string) {
+  return queryOptions({
+    queryKey: ['media-usage', id],
+    queryFn: ({ signal }) => callData<MediaUsage>(`/instances/${id}/media-usage`, { signal }),
+    // Without a storage, the answer does not change.
+    retry: false,
   })
 }
 

@@ -39,6 +39,10 @@ export type {
   CreatedInstanceView as CreatedInstance,
   InstanceView as Instance,
 } from '../../../src/api/resources/instance.ts'
+export type {
+  ListedMediaView as Medium,
+  MediaUsageView as MediaUsage,
+} from '../../../src/api/resources/media.ts'
 export type { MessageView as Message } from '../../../src/api/resources/message.ts'
 export type { MessageLifeView as MessageLife } from '../../../src/api/resources/message-life.ts'
 export type {

@@ -2,6 +2,7 @@ import * as alerts from './en/alerts.ts'
 import * as connection from './en/connection.ts'
 import * as endpoints from './en/endpoints.ts'
 import * as events from './en/events.ts'
+import * as files from './en/files.ts'
 import * as frame from './en/frame.ts'
 import * as instances from './en/instances.ts'
 import * as messages from './en/messages.ts'
@@ -16,6 +17,7 @@ export const en = {
   ...connection,
   ...endpoints,
   ...events,
+  ...files,
   ...frame,
   ...instances,
   ...messages,

@@ -3,6 +3,7 @@ import * as alerts from './pt-br/alerts.ts'
 import * as connection from './pt-br/connection.ts'
 import * as endpoints from './pt-br/endpoints.ts'
 import * as events from './pt-br/events.ts'
+import * as files from './pt-br/files.ts'
 import * as frame from './pt-br/frame.ts'
 import * as instances from './pt-br/instances.ts'
 import * as messages from './pt-br/messages.ts'
@@ -16,6 +17,7 @@ export const ptBr: Words = {
   ...connection,
   ...endpoints,
   ...events,
+  ...files,
   ...frame,
   ...instances,
   ...messages,

@@ -32,6 +32,12 @@ import { listInstances } from './instances/list-instances.ts'
 import { renameInstance } from './instances/rename-instance.ts'
 import { replaceToken } from './instances/replace-token.ts'
 import { search } from './instances/search.ts'
+import { downloadInstanceMedia } from './media/download-instance-media.ts'
+import { eraseInstanceMedia } from './media/erase-instance-media.ts'
+import { getInstanceMedia } from './media/get-instance-media.ts'
+import { getMediaUsage } from './media/get-media-usage.ts'
+import { listMedia } from './media/list-media.ts'
+import { uploadInstanceMedia } from './media/upload-instance-media.ts'
 import { getInstanceMessage } from './messages/get-instance-message.ts'
 import { listConversations } from './messages/list-conversations.ts'
 import { listMessages } from './messages/list-messages.ts'
@@ -83,6 +89,12 @@ const OPERATIONS = [
   getInstanceEvent,
   redeliverEvent,
   redeliverEvents,
+  listMedia,
+  getMediaUsage,
+  getInstanceMedia,
+  downloadInstanceMedia,
+  uploadInstanceMedia,
+  eraseInstanceMedia,
   writeAsContact,
   sendMessage,
   testWebhook,

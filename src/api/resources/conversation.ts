@@ -7,6 +7,7 @@ const lineSchema = Type.Object(
     id: Type.String({ description: 'The ID of the sent message, or of the event of the received one.' }),
     direction: oneOf(['out', 'in'], { description: '`out`: from the instance; `in`: to it.' }),
     text: Type.String(),
+    mediaId: nullable(Type.String({ description: 'The file of the message, if it has one.' })),
     at: moment('When it was accepted, or received.'),
     status: nullable(oneOf(MESSAGE_STATES, { description: 'The state of a sent message; null for a received one.' })),
     from: nullable(Type.String({ description: 'The sender, in a group.' })),
@@ -42,6 +43,14 @@ interface ReceivedEvent {
   body: string
 }
 
+interface ReceivedData {
+  from: string
+  text?: string
+  group?: string
+  name?: string
+  media?: { id: string }
+}
+
 type Entry = { line: ConversationLineView; with: string; contactName: string | null; moment: number }
 
 /** Groups sent and received messages by the other party, latest conversation first. */
@@ -57,9 +66,10 @@ export function conversationViews(sent: readonly Message[], received: readonly R
     }))
 }
 
-function sentEntry({ id, to, text, state, createdAt }: Message): Entry {
+function sentEntry({ id, to, text, file, state, createdAt }: Message): Entry {
+  const mediaId = file?.mediaId ?? null
   return {
-    line: { id, direction: 'out', text, at: toIso(createdAt), status: state, from: null, name: null },
+    line: { id, direction: 'out', text, mediaId, at: toIso(createdAt), status: state, from: null, name: null },
     with: to,
     contactName: null,
     moment: createdAt,
@@ -67,13 +77,14 @@ function sentEntry({ id, to, text, state, createdAt }: Message): Entry {
 }
 
 function receivedEntry({ id, createdAt, body }: ReceivedEvent): Entry {
-  const { data } = JSON.parse(body) as { data: { from: string; text?: string; group?: string; name?: string } }
+  const { data } = JSON.parse(body) as { data: ReceivedData }
   const isGroup = data.group !== undefined
   return {
     line: {
       id,
       direction: 'in',
       text: data.text ?? '',
+      mediaId: data.media?.id ?? null,
       at: toIso(createdAt),
       status: null,
       from: isGroup ? data.from : null,

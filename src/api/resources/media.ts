@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { isReceivingFailure, type Media, RECEIVING_FAILURES, type ReceivingFailure } from '../../domain/media.ts'
+import type { ListedMedia } from '../../store/media/media.ts'
 import type { ReceivedMedia } from '../../store/messages/messages.ts'
 import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
 
@@ -77,8 +78,57 @@ export const receivedMediaSchema = Type.Object(
 
 export function receivedMediaView({ id, facts, state }: ReceivedMedia): Static<typeof receivedMediaSchema> {
   const { sha256, ...others } = facts
-  const shown = { id, ...others, sha256: Buffer.from(sha256).toString('hex') }
-  if (state === 'pending' || state === 'ready') return { ...shown, status: state, error: null }
-  if (!isReceivingFailure(state)) return { ...shown, status: 'gone', error: null }
-  return { ...shown, status: 'failed', error: { code: state, message: RECEIVING_FAILURES[state] } }
+  return { id, ...others, sha256: Buffer.from(sha256).toString('hex'), ...statusView(state) }
 }
+
+function statusView(state: ReceivedMedia['state']): Pick<Static<typeof receivedMediaSchema>, 'status' | 'error'> {
+  if (state === 'pending' || state === 'ready') return { status: state, error: null }
+  if (!isReceivingFailure(state)) return { status: 'gone', error: null }
+  return { status: 'failed', error: { code: state, message: RECEIVING_FAILURES[state] } }
+}
+
+/** A file of an instance in the management API. */
+export const listedMediaSchema = Type.Object(
+  {
+    id: mediaIdSchema,
+    direction: oneOf(['in', 'out'], { description: '`in`: somebody sent it to the instance. `out`: it was uploaded.' }),
+    status: oneOf(RECEIVED_STATES, {
+      description:
+        '`pending`: being fetched from WhatsApp. `ready`: it can be downloaded. `failed`: see `error`. `gone`: it was kept ' +
+        'for its time, or erased.',
+    }),
+    mimetype: factProperties.mimetype,
+    size: factProperties.size,
+    filename: nullable(filename),
+    error: nullable(receivingErrorSchema),
+    createdAt: moment('When it was uploaded, or its message was recorded.'),
+    expiresAt: moment('When the bytes are erased.'),
+  },
+  { title: 'ListedMedia' },
+)
+
+export type ListedMediaView = Static<typeof listedMediaSchema>
+
+export function listedMediaView({ isReceived, state, createdAt, expiresAt, ...media }: ListedMedia): ListedMediaView {
+  const { id, mimetype, size, filename } = media
+  return {
+    id,
+    direction: isReceived ? 'in' : 'out',
+    ...statusView(state),
+    mimetype,
+    size,
+    filename,
+    createdAt: toIso(createdAt),
+    expiresAt: toIso(expiresAt),
+  }
+}
+
+export const mediaUsageSchema = Type.Object(
+  {
+    bytes: Type.Integer({ description: "What the instance's files take." }),
+    quotaBytes: Type.Integer({ description: '`MEDIA_QUOTA_MB` in bytes.' }),
+  },
+  { title: 'MediaUsage' },
+)
+
+export type MediaUsageView = Static<typeof mediaUsageSchema>

@@ -2,7 +2,8 @@ import type { InstanceId } from '../../domain/ids.ts'
 import { Refusal } from '../../domain/refusal.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 
-export type Direction = 'upload' | 'download'
+/** `preview`: a download by the panel. */
+export type Direction = 'upload' | 'download' | 'preview'
 
 /**
  * Of one instance, and of all instances of a node. The second half of the node's places is for instances without a transfer, so
@@ -11,6 +12,8 @@ export type Direction = 'upload' | 'download'
 const AT_ONCE: Readonly<Record<Direction, { instance: number; node: number }>> = {
   upload: { instance: 2, node: 32 },
   download: { instance: 4, node: 64 },
+  // A browser loads six files of a page at once.
+  preview: { instance: 12, node: 48 },
 }
 const WINDOW_MS = 60_000
 const SECOND_MS = 1_000
@@ -26,9 +29,9 @@ export interface Transfer extends Disposable {
 export class Transfers {
   readonly #bytesPerMinute: number
   readonly #now: () => number
-  readonly #ofNode: Record<Direction, number> = { upload: 0, download: 0 }
+  readonly #ofNode: Record<Direction, number> = { upload: 0, download: 0, preview: 0 }
   readonly #ofInstance = new Map<string, number>()
-  readonly #windows = new BoundedMap<InstanceId, { since: number; bytes: number }>(MAX_WINDOWS)
+  readonly #windows = new BoundedMap<string, { since: number; bytes: number }>(MAX_WINDOWS)
 
   constructor(bytesPerMinute: number, now = () => performance.now()) {
     this.#bytesPerMinute = bytesPerMinute
@@ -46,7 +49,8 @@ export class Transfers {
     if (open >= instance) throw busy(`The instance makes ${instance} ${direction}s already.`, 1)
     if (this.#ofNode[direction] >= (open > 0 ? node / 2 : node))
       throw busy(`There are too many ${direction}s right now.`, 1)
-    const window = this.#windowOf(instanceId)
+    const callers = direction === 'preview' ? `panel ${instanceId}` : instanceId
+    const window = this.#windowOf(callers)
     if (window.bytes > 0 && window.bytes + bytes > this.#bytesPerMinute) {
       const restMs = window.since + WINDOW_MS - this.#now()
       throw busy('The instance has transferred too much within a minute.', Math.max(1, Math.ceil(restMs / SECOND_MS)))
@@ -55,7 +59,7 @@ export class Transfers {
     this.#ofNode[direction] += 1
     return {
       count: more => {
-        this.#windowOf(instanceId).bytes += more
+        this.#windowOf(callers).bytes += more
       },
       [Symbol.dispose]: () => this.#end(direction, key),
     }
@@ -68,12 +72,13 @@ export class Transfers {
     this.#ofNode[direction] -= 1
   }
 
-  #windowOf(instanceId: InstanceId) {
+  /** @param callers the programs of an instance, or the panel's readers of it */
+  #windowOf(callers: string) {
     const now = this.#now()
-    const known = this.#windows.get(instanceId)
+    const known = this.#windows.get(callers)
     if (known !== undefined && now - known.since < WINDOW_MS) return known
     const window = { since: now, bytes: 0 }
-    this.#windows.set(instanceId, window)
+    this.#windows.set(callers, window)
     return window
   }
 }

@@ -4,7 +4,7 @@ import type { Page, PageRequest } from './page.ts'
 /** Sorts after every ID. The first page starts here. */
 export const TOP = '~'
 const TOP_SEQ = Number.MAX_SAFE_INTEGER
-const ID = { msg: /^msg_[0-9a-z]+$/, evt: /^evt_[0-9a-z]+$/, alt: /^alt_[0-9a-z]+$/ }
+const ID = { msg: /^msg_[0-9a-z]+$/, evt: /^evt_[0-9a-z]+$/, alt: /^alt_[0-9a-z]+$/, med: /^med_[0-9a-z]+$/ }
 
 /** The ID of the previous page's last row. @throws InvalidCursor if the cursor is not one of this list */
 export function idBefore({ cursor }: PageRequest, of: keyof typeof ID): string {

@@ -1,5 +1,6 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { GoneReason, Media } from '../../domain/media.ts'
+import type { Page, PageRequest } from '../engine/page.ts'
 
 /** A file in the storage. */
 export interface FileName {
@@ -32,6 +33,19 @@ export type FoundMedia =
   | { kind: 'pending' }
   | { kind: 'stored'; media: Media; file: FileName; key: Uint8Array }
   | { kind: 'gone'; reason: GoneReason }
+
+/** A file as people see it in a list. */
+export interface ListedMedia {
+  id: string
+  /** Somebody sent it to the instance. Otherwise it was uploaded. */
+  isReceived: boolean
+  state: 'pending' | 'ready' | GoneReason
+  mimetype: string
+  size: number
+  filename: string | null
+  createdAt: number
+  expiresAt: number
+}
 
 export type FinishOutcome =
   | { kind: 'stored'; media: Media }
@@ -68,6 +82,12 @@ export interface MediaRows {
   discard(file: FileName): Promise<boolean>
   /** Null if the instance has no such medium. */
   find(instanceId: InstanceId, id: string): Promise<FoundMedia | null>
+  /** Newest first. */
+  list(instanceId: InstanceId, page: PageRequest): Promise<Page<ListedMedia>>
+  /** Null if the instance has no such medium. */
+  findListed(instanceId: InstanceId, id: string): Promise<ListedMedia | null>
+  /** The bytes that the instance's files take. */
+  readUsage(instanceId: InstanceId): Promise<number>
   /** Marks the bytes for removal. `in_use`: a queued message contains them. False if there are none. */
   erase(instanceId: InstanceId, id: string, now: number): Promise<boolean | 'in_use'>
   /**

@@ -4,9 +4,11 @@ import { mediaKeyPlace } from '../encryption/sealing.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
+import type { Page, PageRequest } from '../engine/page.ts'
 import type { Statements } from '../engine/statement.ts'
 import { FileRows, IS_QUEUED_IN, toMedia } from './file-rows.ts'
-import type { FileName, FinishedFile, FinishOutcome, FoundMedia, MediaRows, NewFile } from './media.ts'
+import { findListed, listMedia } from './listed-media.ts'
+import type { FileName, FinishedFile, FinishOutcome, FoundMedia, ListedMedia, MediaRows, NewFile } from './media.ts'
 
 /** A file that nobody has extended for so long is given up. */
 const WRITER_GONE_AFTER_MS = 5 * 60_000
@@ -72,6 +74,20 @@ export class StoredMedia implements MediaRows {
     const file = { instanceId, fileId }
     const key = this.#core.sealing.open(instanceId, placeOf(file), sealedKey)
     return { kind: 'stored', media: toMedia({ ...row, sha256 }), file, key }
+  }
+
+  list(instanceId: InstanceId, page: PageRequest): Promise<Page<ListedMedia>> {
+    return listMedia(this.#core, instanceId, page)
+  }
+
+  findListed(instanceId: InstanceId, id: string): Promise<ListedMedia | null> {
+    return findListed(this.#core, instanceId, id)
+  }
+
+  async readUsage(instanceId: InstanceId): Promise<number> {
+    const usage = this.#core.statements.db.selectFrom('media_usage').select('bytes')
+    const [row] = await this.#core.reader.query(usage.where('instance_id', '=', instanceId))
+    return row?.bytes ?? 0
   }
 
   async erase(instanceId: InstanceId, id: string, now: number): Promise<boolean | 'in_use'> {

@@ -53,6 +53,7 @@ export const instance = {
   overview: 'Overview',
   messages: 'Messages',
   events: 'Events',
+  files: 'Files',
   webhook: 'Webhook',
   phone: 'Phone',
   settings: 'Settings',

@@ -55,6 +55,7 @@ export const instance: Words['instance'] = {
   overview: 'Visão geral',
   messages: 'Mensagens',
   events: 'Eventos',
+  files: 'Arquivos',
   webhook: 'Webhook',
   phone: 'Telefone',
   settings: 'Configurações',

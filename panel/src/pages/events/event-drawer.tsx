@@ -14,6 +14,7 @@ import { RepeatIcon } from '../../components/icons.tsx'
 import { JsonBlock } from '../../components/json-block.tsx'
 import { DrawerPage, type Steps } from '../../components/log/drawer-page.tsx'
 import { Step, Timeline } from '../../components/log/timeline.tsx'
+import { MessageFile } from '../../components/media/file-preview.tsx'
 import { Empty, Fact, Facts } from '../../components/panels.tsx'
 import { Recipient } from '../../components/recipient.tsx'
 import { Ago, Time } from '../../components/time.tsx'
@@ -48,6 +49,7 @@ function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string
   }
   if (error && !event) return <Problem error={error} onRetry={() => void refetch()} />
   if (!event) return <Waiting />
+  const mediaId = mediaIdIn(event)
   return (
     <div className={classes.page}>
       <div className={classes.top}>
@@ -55,6 +57,7 @@ function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string
         <DeliveryBadge state={event.delivery?.state ?? null} attempts={event.delivery?.attemptCount} />
       </div>
       <Redeliver instanceId={instanceId} event={event} />
+      {mediaId !== null && <MessageFile instanceId={instanceId} mediaId={mediaId} />}
       <Facts>
         <Fact name={words.event.id}>
           <span className={classes.id}>
@@ -97,6 +100,12 @@ function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string
       <JsonBlock code={event.body} label={words.event.body} />
     </div>
   )
+}
+
+/** The file that a `message.received` or `media.*` is about. */
+function mediaIdIn({ body }: EventDetail): string | null {
+  const { data } = JSON.parse(body) as { data: { media?: { id: string } } }
+  return data.media?.id ?? null
 }
 
 function Redeliver({ instanceId, event }: { instanceId: string; event: EventDetail }) {

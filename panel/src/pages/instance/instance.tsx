@@ -56,6 +56,7 @@ function useSection(): string {
   switch (section) {
     case 'messages':
     case 'events':
+    case 'files':
     case 'webhook':
     case 'phone':
     case 'settings':
@@ -78,6 +79,9 @@ function Sections({ instance: { id, kind } }: { instance: Instance }) {
       <Tab to="/instances/$id/events" id={id}>
         {words.instance.events}
       </Tab>
+      <Tab to="/instances/$id/files" id={id}>
+        {words.instance.files}
+      </Tab>
       <Tab to="/instances/$id/webhook" id={id}>
         {words.instance.webhook}
       </Tab>
@@ -97,6 +101,7 @@ type Section =
   | '/instances/$id'
   | '/instances/$id/messages'
   | '/instances/$id/events'
+  | '/instances/$id/files'
   | '/instances/$id/webhook'
   | '/instances/$id/phone'
   | '/instances/$id/settings'

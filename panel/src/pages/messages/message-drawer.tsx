@@ -13,12 +13,12 @@ import { Waiting } from '../../components/feedback/waiting.tsx'
 import { RepeatIcon } from '../../components/icons.tsx'
 import { DrawerPage, type Steps } from '../../components/log/drawer-page.tsx'
 import { Step, Timeline } from '../../components/log/timeline.tsx'
+import { MessageFile } from '../../components/media/file-preview.tsx'
 import { Empty, Fact, Facts } from '../../components/panels.tsx'
 import { Recipient } from '../../components/recipient.tsx'
 import { duration, Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import classes from './message-drawer.module.css'
-import { shownText } from './shown-text.ts'
 
 interface MessageDrawerProps {
   instanceId: string
@@ -53,7 +53,8 @@ function OneMessage({ instanceId, messageId, onSendAgain }: OneMessageProps) {
   if (!message) return <Waiting />
   return (
     <div className={classes.page}>
-      <blockquote className={classes.text}>{shownText(message)}</blockquote>
+      {message.media && <MessageFile instanceId={instanceId} mediaId={message.media.id} />}
+      {(!message.media || message.text) && <blockquote className={classes.text}>{message.text}</blockquote>}
       <Facts>
         <Fact name={words.messages.state}>
           <MessageBadge state={message.status} />

@@ -8,6 +8,7 @@ import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { SendIcon } from '../../components/icons.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
+import { AttachmentField, useAttachment } from './attachment.tsx'
 import classes from './send-form.module.css'
 
 const NUMBER = /^[1-9][0-9]{6,14}$/
@@ -36,6 +37,12 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
   const [to, setTo] = useState(draft.to ?? (isSandbox ? FIRST_RECIPIENT : ''))
   const [text, setText] = useState(draft.text ?? words.send.defaultText)
   const [isTried, setTried] = useState(false)
+  const attaching = useAttachment(instance.id)
+  const { attachment } = attaching
+  const media = attachment.state === 'stored' ? attachment.file.id : undefined
+  /** The suggested text is no caption. */
+  const shownText = media !== undefined && text === words.send.defaultText ? '' : text
+  const isComplete = attachment.state !== 'uploading' && (media !== undefined || text !== '')
   const recipient = to.includes('@') ? to.trim() : to.replace(/[\s()+.-]/g, '')
   const isValid = NUMBER.test(recipient) || GROUP.test(recipient)
   /** One key per message: a repeated click or a lost answer sends nothing twice. */
@@ -43,15 +50,16 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
 
   const send = useMutation({
     mutationFn: () => {
-      const message = JSON.stringify([recipient, text])
+      const message = JSON.stringify([recipient, shownText, media])
       if (key.current.for !== message) key.current = { for: message, value: randomId() }
       return callData<{ id: string }>(`/instances/${instance.id}/messages`, {
         method: 'POST',
-        body: { to: recipient, text, idempotencyKey: key.current.value },
+        body: { to: recipient, ...(shownText && { text: shownText }), media, idempotencyKey: key.current.value },
       })
     },
     onSuccess: ({ id }) => {
       key.current = { for: '', value: '' }
+      attaching.detach()
       onSent(id)
     },
   })
@@ -63,7 +71,7 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
       onSubmit={event => {
         event.preventDefault()
         setTried(true)
-        if (isValid && text) send.mutate()
+        if (isValid && isComplete) send.mutate()
       }}
     >
       <Stack gap="md">
@@ -78,22 +86,32 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
           data-autofocus
         />
         {isSandbox && <Meanings onPick={setTo} />}
-        <Textarea
-          label={words.send.text}
-          autosize
-          minRows={2}
-          maxRows={8}
-          maxLength={MAX_TEXT}
-          value={text}
-          onChange={event => setText(event.currentTarget.value)}
-        />
+        <AttachmentField {...attaching}>
+          <Textarea
+            label={media === undefined ? words.send.text : words.files.caption}
+            autosize
+            minRows={2}
+            maxRows={8}
+            maxLength={MAX_TEXT}
+            value={shownText}
+            onChange={event => setText(event.currentTarget.value)}
+          />
+        </AttachmentField>
         {isUnanswered ? <Notice tone="bad">{words.send.unanswered}</Notice> : <Problem error={send.error} />}
         <Group>
-          <Button type="submit" leftSection={<SendIcon />} loading={send.isPending} disabled={!text}>
+          <Button type="submit" leftSection={<SendIcon />} loading={send.isPending} disabled={!isComplete}>
             {words.send.action}
           </Button>
           <CopyCurl
-            of={{ method: 'POST', path: '/v1/messages/text', body: { to: recipient, text } }}
+            of={
+              media === undefined
+                ? { method: 'POST', path: '/v1/messages/text', body: { to: recipient, text } }
+                : {
+                    method: 'POST',
+                    path: '/v1/messages/media',
+                    body: { to: recipient, media, ...(shownText && { caption: shownText }) },
+                  }
+            }
             what="POST /v1/messages"
           />
         </Group>

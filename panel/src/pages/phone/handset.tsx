@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
 import type { Conversation, ConversationLine } from '../../api/types.ts'
 import { BackIcon } from '../../components/icons.tsx'
+import { MessageFile } from '../../components/media/file-preview.tsx'
 import { Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { conversationName } from './conversation-name.ts'
@@ -56,7 +57,8 @@ function Line({ line, instanceId }: { line: ConversationLine; instanceId: string
   return (
     <div className={classes.line} data-direction={line.direction} data-arrived={hasArrived}>
       {!isOut && line.from && <span className={classes.author}>{line.name ?? `+${line.from}`}</span>}
-      <span className={classes.text}>{line.text}</span>
+      {line.mediaId !== null && <MessageFile instanceId={instanceId} mediaId={line.mediaId} />}
+      {line.text !== '' && <span className={classes.text}>{line.text}</span>}
       <span className={classes.meta}>
         {!hasArrived && <em>{line.status === 'failed' ? words.phone.neverArrived : words.phone.notArrived}</em>}
         <Time at={line.at} seconds={false} />

@@ -83,7 +83,7 @@ export function Phone() {
                   </span>
                   <span className={classes.entryText}>
                     <strong>{conversationName(conversation, words)}</strong>
-                    <span>{conversation.lines.at(-1)?.text}</span>
+                    <span>{lastText(conversation)}</span>
                   </span>
                   <LastTime conversation={conversation} />
                 </Link>
@@ -104,6 +104,11 @@ export function Phone() {
       />
     </>
   )
+}
+
+function lastText({ lines }: Conversation): string | undefined {
+  const last = lines.at(-1)
+  return last && (last.mediaId === null ? last.text : `📎 ${last.text}`)
 }
 
 function LastTime({ conversation }: { conversation: Conversation }) {

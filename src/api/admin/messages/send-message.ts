@@ -1,28 +1,34 @@
 import { Type } from 'typebox'
+import { MEDIA_FORMS, type MediaForm } from '../../../domain/media.ts'
+import { Refusal } from '../../../domain/refusal.ts'
 import { acceptMessage, composeMessage } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
-import { parseIdempotencyKey } from '../../input.ts'
+import { isId, parseIdempotencyKey } from '../../input.ts'
+import { mediaIdSchema } from '../../resources/media.ts'
 import { acceptedSchema, recipientSchema, textSchema } from '../../resources/message.ts'
-import { dataOf } from '../../resources/schema-kit.ts'
+import { dataOf, oneOf } from '../../resources/schema-kit.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 const bodySchema = Type.Object(
   {
     to: recipientSchema,
-    text: textSchema,
+    text: Type.Optional(textSchema),
+    media: Type.Optional(mediaIdSchema),
+    as: Type.Optional(oneOf(MEDIA_FORMS, { description: 'Like `as` of `sendMedia`.' })),
     idempotencyKey: Type.Optional(Type.String({ description: 'Like `X-Idempotency-Key` of `sendText`.' })),
   },
-  { title: 'TextToSendByHand' },
+  { title: 'MessageToSendByHand', description: 'A text, or a file whose caption is `text`.' },
 )
 
-export function sendMessage(api: Api, { store, now }: ApiContext): void {
+export function sendMessage(api: Api, { store, media, now }: ApiContext): void {
   api.post(
     '/instances/:id/messages',
     {
       schema: {
         operationId: 'sendMessage',
-        summary: 'Send a text message as the administrator',
-        description: "Like `sendText`, but without the instance's token and outside its rate limit.",
+        summary: 'Send a message as the administrator',
+        description:
+          "Like `sendText` or, with `media`, `sendMedia`, but without the instance's token and outside its rate limit.",
         tags: ['Message log'],
         params: instanceParams,
         body: bodySchema,
@@ -33,6 +39,9 @@ export function sendMessage(api: Api, { store, now }: ApiContext): void {
           'instance_not_found',
           'invalid_request',
           'invalid_phone_number',
+          'media_not_found',
+          'media_unsupported',
+          'media_not_configured',
           'instance_not_connected',
           'idempotency_key_reused',
         ],
@@ -40,11 +49,25 @@ export function sendMessage(api: Api, { store, now }: ApiContext): void {
     },
     async (request, reply) => {
       const instance = await getInstanceOrRefuse(store, request.params.id)
+      const { to, text = '', media: mediaId, as: form = null } = request.body
+      if (mediaId === undefined && text === '')
+        throw new Refusal('invalid_request', undefined, {
+          details: [{ field: 'text', message: 'is required without media' }],
+        })
+      if (mediaId !== undefined && media === null) throw new Refusal('media_not_configured')
       const key = parseIdempotencyKey(request.body.idempotencyKey)
       const acceptedAt = now()
-      const message = composeMessage(request.body, acceptedAt)
+      const message = composeMessage(
+        { to, text, ...(mediaId !== undefined && { file: fileOf(mediaId, form) }) },
+        acceptedAt,
+      )
       const { id } = await acceptMessage(store, instance.id, message, key, acceptedAt)
       return reply.code(202).send({ data: { id, status: 'queued' } })
     },
   )
+}
+
+function fileOf(mediaId: string, form: MediaForm | null) {
+  if (!isId(mediaId)) throw new Refusal('media_not_found')
+  return { mediaId, form, filename: null }
 }

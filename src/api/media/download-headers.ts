@@ -1,4 +1,4 @@
-import type { ByteRange } from '../../../domain/media.ts'
+import type { ByteRange } from '../../domain/media.ts'
 
 const FALLBACK_NAME = 'file'
 

@@ -1,7 +1,7 @@
 import { validateHeaderValue } from 'node:http'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { cleanFilename } from '../../../domain/media.ts'
+import { cleanFilename } from '../../domain/media.ts'
 import { attachmentHeader, isKnown, parseRange } from './download-headers.ts'
 
 describe('Range', () => {

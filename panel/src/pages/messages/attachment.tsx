@@ -1,0 +1,128 @@
+import { ActionIcon, Button, Progress } from '@mantine/core'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { type Uploaded, uploadFile } from '../../api/upload.ts'
+import { Problem } from '../../components/feedback/problem.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
+import { sizeText } from '../../text/size.ts'
+import classes from './send-form.module.css'
+
+/** The file of a message that is being written. */
+export type Attachment =
+  | { state: 'none'; error: unknown }
+  | { state: 'uploading'; name: string; percent: number }
+  | { state: 'stored'; name: string; file: Uploaded }
+
+const NONE: Attachment = { state: 'none', error: null }
+
+/** Uploads the file as soon as it is chosen. Another one replaces it. */
+export function useAttachment(instanceId: string) {
+  const words = useWords()
+  const [attachment, setAttachment] = useState<Attachment>(NONE)
+  const upload = useRef<AbortController | null>(null)
+  useEffect(() => () => upload.current?.abort(), [])
+
+  function attach(file: File): void {
+    upload.current?.abort()
+    const started = new AbortController()
+    upload.current = started
+    const { signal } = started
+    const name = file.name || words.files.unnamed
+    const show = (next: Attachment) => !signal.aborted && setAttachment(next)
+    show({ state: 'uploading', name, percent: 0 })
+    uploadFile(
+      instanceId,
+      file,
+      part => show({ state: 'uploading', name, percent: Math.floor(part * 100) }),
+      signal,
+    ).then(
+      stored => show({ state: 'stored', name, file: stored }),
+      error => show({ state: 'none', error }),
+    )
+  }
+  function detach(): void {
+    upload.current?.abort()
+    setAttachment(NONE)
+  }
+  return { attachment, attach, detach }
+}
+
+interface AttachmentFieldProps extends ReturnType<typeof useAttachment> {
+  children: ReactNode
+}
+
+/** Takes files by button, by drop and by paste. @param children the other fields, onto which a file can be dropped too */
+export function AttachmentField({ attachment, attach, detach, children }: AttachmentFieldProps) {
+  const words = useWords()
+  const [isOver, setOver] = useState(false)
+  const picker = useRef<HTMLInputElement>(null)
+  const take = (files: FileList) => {
+    const [file] = files
+    if (file) attach(file)
+    return file !== undefined
+  }
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the button does the same by keyboard
+    <div
+      className={classes.dropZone}
+      data-over={isOver}
+      onDragOver={event => {
+        if (!event.dataTransfer.types.includes('Files')) return
+        event.preventDefault()
+        setOver(true)
+      }}
+      onDragLeave={event => setOver(event.currentTarget.contains(event.relatedTarget as Node | null))}
+      onDrop={event => {
+        setOver(false)
+        if (take(event.dataTransfer.files)) event.preventDefault()
+      }}
+      onPaste={event => {
+        if (take(event.clipboardData.files)) event.preventDefault()
+      }}
+    >
+      {children}
+      <div className={classes.attachment}>
+        <input
+          ref={picker}
+          type="file"
+          hidden
+          onChange={event => {
+            if (event.currentTarget.files) take(event.currentTarget.files)
+            event.currentTarget.value = ''
+          }}
+        />
+        {attachment.state === 'none' && (
+          <>
+            <Button size="compact-sm" variant="default" onClick={() => picker.current?.click()}>
+              {words.files.attach}
+            </Button>
+            <span className={classes.again}>{isOver ? words.files.drop : words.files.attachHint}</span>
+          </>
+        )}
+        {attachment.state !== 'none' && <Attached attachment={attachment} onDetach={detach} />}
+      </div>
+      {attachment.state === 'none' && <Problem error={attachment.error} />}
+    </div>
+  )
+}
+
+type AttachedProps = { attachment: Exclude<Attachment, { state: 'none' }>; onDetach: () => void }
+
+function Attached({ attachment, onDetach }: AttachedProps) {
+  const words = useWords()
+  const { name } = attachment
+  const isUploading = attachment.state === 'uploading'
+  const text = isUploading
+    ? words.files.uploading(name, attachment.percent)
+    : words.files.attached(name, sizeText(attachment.file.size))
+  return (
+    <>
+      <span className={classes.attachedName} role="status">
+        {text}
+      </span>
+      <ActionIcon variant="subtle" color="gray" aria-label={words.files.detach(name)} onClick={onDetach}>
+        <span aria-hidden>✕</span>
+      </ActionIcon>
+      {isUploading && <Progress value={attachment.percent} aria-label={text} w="100%" />}
+    </>
+  )
+}

@@ -1,0 +1,35 @@
+import type { Api, ApiContext } from '../../context.ts'
+import { fileHeadersSchema, fileResponses, serveFile } from '../../media/serve-file.ts'
+import { getStorageOrRefuse, mediaParams } from './media-params.ts'
+
+export function downloadInstanceMedia(api: Api, context: ApiContext): void {
+  api.get(
+    '/instances/:id/media/:mediaId/content',
+    {
+      schema: {
+        operationId: 'downloadInstanceMedia',
+        summary: 'Download a file as the administrator',
+        description: "Like `getMedia`, but without the instance's token and outside its limits of calls and downloads.",
+        tags: ['Message log'],
+        params: mediaParams,
+        headers: fileHeadersSchema,
+        response: fileResponses,
+      },
+      config: {
+        refusals: [
+          'instance_not_found',
+          'media_not_found',
+          'media_gone',
+          'media_pending',
+          'range_not_satisfiable',
+          'too_many_transfers',
+          'media_not_configured',
+        ],
+      },
+    },
+    async (request, reply) => {
+      const { media, instance } = await getStorageOrRefuse(context, request.params)
+      return serveFile(request, reply, await media.open(instance.id, request.params.mediaId, 'preview'))
+    },
+  )
+}

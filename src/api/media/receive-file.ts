@@ -1,0 +1,79 @@
+import type { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type Static, Type } from 'typebox'
+import type { InstanceId } from '../../domain/ids.ts'
+import { cleanFilename, MAX_FILENAME_LENGTH, type Media, parseMimetype } from '../../domain/media.ts'
+import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
+import type { Api, MediaApi } from '../context.ts'
+import { mayTakeLong } from '../http/limits/slow-bodies.ts'
+import { compileValidator } from '../http/validation.ts'
+
+export const uploadQuerySchema = Type.Object({
+  filename: Type.Optional(
+    Type.String({
+      maxLength: MAX_FILENAME_LENGTH,
+      description: 'The name of the file. Path and control characters are dropped.',
+      examples: ['invoice.pdf'],
+    }),
+  ),
+})
+
+const BYTES = Type.Unsafe<unknown>({ type: 'string', format: 'binary', description: 'The bytes of the file.' })
+export const uploadBody = { content: { '*/*': { schema: BYTES } } }
+
+export const UPLOAD_REFUSALS: readonly RefusalCode[] = [
+  'invalid_request',
+  'media_too_large',
+  'media_quota_exceeded',
+  'too_many_transfers',
+  'request_timeout',
+  'unsupported_media_type',
+  'media_not_configured',
+]
+
+/** Options of a route whose handler calls `receiveFile`. */
+export const uploadOptions = {
+  onRequest: checkType,
+  validatorCompiler: (part: Parameters<typeof compileValidator>[0]) =>
+    part.httpPart === 'body' ? () => true : compileValidator(part),
+}
+
+/** Registers routes whose bodies are files: their handlers read the bytes. */
+export function withRawBodies(api: Api, register: (bodies: Api) => void): void {
+  api.register(async (bodies: Api) => {
+    bodies.removeAllContentTypeParsers()
+    bodies.addContentTypeParser('*', (_request: FastifyRequest, bytes: Readable, done) => done(null, bytes))
+    register(bodies)
+  })
+}
+
+/** Stores the body of the request. @throws Refusal */
+export function receiveFile(
+  media: MediaApi,
+  instanceId: InstanceId,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { filename }: Static<typeof uploadQuerySchema>,
+): Promise<Media> {
+  const { headers } = request
+  if ((headers['content-encoding'] ?? 'identity') !== 'identity')
+    throw new Refusal('unsupported_media_type', 'Send the file without a Content-Encoding.')
+  mayTakeLong(request.raw, reply.raw)
+  return media.upload(instanceId, {
+    // If the rest of the body is not read, the connection stays open for the answer.
+    bytes: request.raw.iterator({ destroyOnReturn: false }),
+    length: parseLength(headers['content-length']),
+    type: headers['content-type'] ?? null,
+    filename: filename === undefined ? null : cleanFilename(filename),
+  })
+}
+
+async function checkType({ headers }: FastifyRequest): Promise<void> {
+  const type = headers['content-type']
+  if (type !== undefined && parseMimetype(type) === null)
+    throw new Refusal('unsupported_media_type', 'The Content-Type is not valid.')
+}
+
+function parseLength(header: string | undefined): number | null {
+  return header === undefined ? null : Number(header)
+}

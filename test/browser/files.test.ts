@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { crc32, deflateSync } from 'node:zlib'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
+import { ptBr } from '../../panel/src/i18n/pt-br.ts'
+import { until } from '../until.ts'
+import { PanelHarness } from './harness.ts'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const ECHO = '15005550005'
+const ACTIVE = '<html><script>window.opener ? opener.hacked = 1 : window.hacked = 1</script></html>'
+
+let harness: PanelHarness
+beforeAll(async () => {
+  harness = await PanelHarness.start()
+})
+afterAll(() => harness.dispose())
+
+/** A picture that browsers show: 4 × 3 pixels. @param shade makes its content unique */
+function picture(shade: number): Buffer {
+  const chunk = (type: string, data: Buffer) => {
+    const body = Buffer.concat([Buffer.from(type), data])
+    const [length, check] = [Buffer.alloc(4), Buffer.alloc(4)]
+    length.writeUInt32BE(data.length)
+    check.writeUInt32BE(crc32(body))
+    return Buffer.concat([length, body, check])
+  }
+  const header = Buffer.from([0, 0, 0, 4, 0, 0, 0, 3, 8, 0, 0, 0, 0])
+  const rows = Buffer.alloc(15, shade)
+  for (let row = 0; row < 3; row++) rows[row * 5] = 0
+  const start = Buffer.from('89504e470d0a1a0a', 'hex')
+  return Buffer.concat([start, chunk('IHDR', header), chunk('IDAT', deflateSync(rows)), chunk('IEND', Buffer.alloc(0))])
+}
+
+async function seriousProblems(page: Page): Promise<string[]> {
+  await page.evaluate(AXE)
+  return page.evaluate(async () => {
+    const axe = (window as unknown as { axe: { run(): Promise<{ violations: { id: string; impact: string }[] }> } }).axe
+    const { violations } = await axe.run()
+    return violations.filter(({ impact }) => impact === 'serious' || impact === 'critical').map(({ id }) => id)
+  })
+}
+
+const isLoaded = (page: Page, scope: string) =>
+  until('a loaded picture', () =>
+    page.evaluate(selector => {
+      const images = [...document.querySelectorAll<HTMLImageElement>(`${selector} img`)]
+      return images.length > 0 && images.every(image => image.complete && image.naturalWidth === 4)
+    }, scope),
+  )
+
+test.each([
+  { locale: 'en-GB', words: en, shade: 40 },
+  { locale: 'pt-BR', words: ptBr, shade: 90 },
+])('$locale: a file is attached, sent, seen on both sides and erased', async ({ locale, words, shade }) => {
+  const { id } = await harness.service.admin.createConnected('Files')
+  const page = await harness.openSignedIn(`/instances/${id}/messages`, { locale, reducedMotion: 'reduce' })
+  const bytes = picture(shade)
+  await page.getByRole('button', { name: words.messages.send }).first().click()
+  const form = page.getByRole('dialog', { name: words.send.title })
+  await form.getByLabel(words.send.to).fill(ECHO)
+  await form.locator('input[type=file]').setInputFiles({ name: 'foto.png', mimeType: 'image/png', buffer: bytes })
+  await form.getByText('foto.png').waitFor()
+  await form.getByLabel(words.files.caption).fill('um recado')
+  expect(await seriousProblems(page)).toEqual([])
+  await form.getByRole('button', { name: words.send.action, exact: true }).click()
+  await page.getByText(words.message.readText).waitFor()
+  await isLoaded(page, '[role=dialog]')
+
+  await page.goto(`${harness.url}/instances/${id}/phone`)
+  await until('the echo', async () => (await page.getByRole('log').locator('img').count()) === 2)
+  await isLoaded(page, '[role=log]')
+  expect(await seriousProblems(page)).toEqual([])
+
+  await page.goto(`${harness.url}/instances/${id}/files`)
+  await until('both files', async () => (await page.getByRole('table').locator('img').count()) === 2)
+  await isLoaded(page, '[role=table]')
+  await page.getByLabel(words.files.usageLabel).waitFor({ state: 'attached' })
+  expect(await seriousProblems(page)).toEqual([])
+  await page.getByRole('button', { name: words.files.eraseLabel('foto.png') }).click()
+  await page.getByRole('dialog').getByRole('button', { name: words.files.erase, exact: true }).click()
+  await page.getByText(words.files.erased).waitFor()
+  await until('one file', async () => (await page.getByRole('table').locator('img').count()) === 1)
+  expect(harness.complaints).toEqual([])
+})
+
+test('a file is taken by drop and by paste, and one with a script is saved but never run', async () => {
+  const { id } = await harness.service.admin.createConnected('Active')
+  const page = await harness.openSignedIn(`/instances/${id}/messages`)
+  await page.getByRole('button', { name: en.messages.send }).first().click()
+  const form = page.getByRole('dialog', { name: en.send.title })
+  for (const [event, name] of [
+    ['drop', 'page.html'],
+    ['paste', 'pasted.html'],
+  ] as const) {
+    const target = await form.getByRole('textbox').last().elementHandle()
+    await page.evaluate(
+      ({ event, name, target, text }) => {
+        const data = new DataTransfer()
+        data.items.add(new File([text], name, { type: 'text/html' }))
+        const options = { bubbles: true, cancelable: true }
+        const sent =
+          event === 'drop'
+            ? new DragEvent('drop', { ...options, dataTransfer: data })
+            : new ClipboardEvent('paste', { ...options, clipboardData: data })
+        target!.dispatchEvent(sent)
+      },
+      { event, name, target, text: ACTIVE },
+    )
+    await form.getByText(name).waitFor()
+  }
+  await form.getByRole('button', { name: en.send.action, exact: true }).click()
+  const link = page
+    .getByRole('link', { name: en.files.download('page.html') })
+    .or(page.getByRole('link', { name: en.files.download('pasted.html') }))
+  await link.waitFor()
+  const address = await link.getAttribute('href')
+  const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
+  expect(await readFile(await download.path(), 'utf8')).toBe(ACTIVE)
+  // Also in an address bar, a frame and a window of the panel.
+  const answer = await page.evaluate(async url => {
+    const response = await fetch(url)
+    return Object.fromEntries(response.headers)
+  }, address!)
+  expect(answer).toMatchObject({
+    'content-disposition': expect.stringMatching(/^attachment;/),
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': expect.stringContaining('sandbox'),
+  })
+  const [opened] = await Promise.all([
+    page.waitForEvent('download'),
+    page.evaluate(url => void window.open(url), new URL(address!, harness.url).href),
+  ])
+  await opened.path()
+  expect(await page.evaluate(() => 'hacked' in window)).toBe(false)
+  expect(harness.complaints).toEqual([])
+})
