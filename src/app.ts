@@ -241,14 +241,14 @@ function openThreads(
   { settings, logger, logTo, store, metrics, closers }: NodeContext,
   mayAct: () => boolean,
 ): WhatsappThreads {
-  const { version, threads: count } = settings.whatsapp
+  const { version, device, threads: count } = settings.whatsapp
   // One core stays for the API and the webhooks.
   const oneFewerThanCores = Math.max(1, availableParallelism() - 1)
   const program = identifyProgram()
   const threads = new WhatsappThreads({
     store,
     threads: count ?? oneFewerThanCores,
-    settings: { ...(version && { version }), messageTtlMs: settings.messageTtlMs },
+    settings: { ...(version && { version }), device, messageTtlMs: settings.messageTtlMs },
     media: mediaOf(settings),
     isReplaced: () => identifyProgram() !== program,
     logger,

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { MAX_RETRIES, MAX_RETRY_DELAY_MS, RETRY_DELAYS_MS } from './domain/events/delivery.ts'
+import { DEFAULT_LINKED_DEVICE, LINKED_DEVICES, type LinkedDevice } from './domain/linked-device.ts'
 import type { MediaPlace } from './domain/media.ts'
 import { Environment } from './environment.ts'
 
@@ -58,6 +59,8 @@ export interface Settings {
   whatsapp: {
     /** The WhatsApp Web version; null: the driver's own. */
     version: [number, number, number] | null
+    /** Announced when a number is linked. */
+    device: LinkedDevice
     /** The URL of a simulated WhatsApp on loopback, for tests; null: the real one. */
     url: string | null
     /** How many threads run connections; null: one fewer than the cores, at least one. */
@@ -167,6 +170,9 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     },
     whatsapp: {
       version: read('WHATSAPP_VERSION', null, 'three numbers, such as 2.3000.1035194821', parseVersion),
+      device: read('WHATSAPP_DEVICE', DEFAULT_LINKED_DEVICE, `one of ${LINKED_DEVICES.join(', ')}`, text =>
+        LINKED_DEVICES.find(device => device === text),
+      ),
       url: read(
         'WHATSAPP_URL',
         null,

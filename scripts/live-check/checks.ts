@@ -95,6 +95,7 @@ class Checks {
     const link = await account.openLink(
       {
         qr: () => undefined,
+        newCode: () => undefined,
         paired: () => undefined,
         opened: () => undefined,
         closed: () => undefined,

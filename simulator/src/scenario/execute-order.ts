@@ -35,6 +35,9 @@ export async function executeOrder(network: Network, order: Order): Promise<Orde
     case 'qr_codes':
       scenario.qrCodes = order.count
       return {}
+    case 'fail_linking':
+      scenario.linkingFailures.set(order.how, order.count ?? Number.POSITIVE_INFINITY)
+      return {}
     case 'no_restart':
       scenario.restarts = false
       return {}

@@ -1,3 +1,4 @@
+import type { LinkingFailure } from './linking-failures.ts'
 import type { Rule } from './rule.ts'
 
 /** A command to misbehave. `account` and `contact` are phone numbers. */
@@ -8,7 +9,7 @@ export type Order =
   /** Releases the oldest `count` held stanzas, or all of them. Answered with how many were released. */
   | { kind: 'release'; count?: number }
   /**
-   * Removes all rules, login refusals, look-ups, restrictions and the number of QR codes. Held stanzas are released.
+   * Removes all rules, refusals of logins and linkings, look-ups, restrictions and the number of QR codes. Held stanzas are released.
    */
   | { kind: 'clear' }
   /** Restarts the random choices (`probability`, `jitterMs`) from this seed. */
@@ -23,6 +24,13 @@ export type Order =
   | { kind: 'refuse_logins'; reason: string; count: number; account?: string }
   /** A client that waits to be linked is offered this many QR codes. WhatsApp offers 6. */
   | { kind: 'qr_codes'; count: number }
+  /**
+   * The next `count` attempts to link a client fail, or all of them. `passkey`: WhatsApp asks for a passkey. `refresh`: it asks
+   * for a new code. `refuse_version`: 405 instead of codes. `refuse_device`: the socket ends instead of codes. `refuse_code`:
+   * no pairing code. `device_limit`: the phone has too many devices. `phone_offline`: the phone goes offline after the code was
+   * scanned or typed. `bad_signature`: the phone signs with another secret. `unauthorized`: 401 after the scan.
+   */
+  | { kind: 'fail_linking'; how: LinkingFailure; count?: number }
   /** A newly linked client is not asked to reconnect (515): it is logged in on the socket that linked it. */
   | { kind: 'no_restart' }
   /** The phones answer requests for copies of messages. Otherwise they do not, as if they were off. */

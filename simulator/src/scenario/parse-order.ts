@@ -1,5 +1,6 @@
 import { isGroup, isNumber } from '../addresses.ts'
 import { SimulatorError } from '../types.ts'
+import { LINKING_FAILURES } from './linking-failures.ts'
 import { MEDIA_RETRY_ANSWERS, type Order } from './order.ts'
 
 type Check = (value: unknown) => boolean
@@ -63,6 +64,7 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
   stream_error: [{ account: isNumber }, { code: text, conflict: oneOf('replaced', 'device_removed') }],
   refuse_logins: [{ reason: text, count }, { account: isNumber }],
   qr_codes: [{ count }],
+  fail_linking: [{ how: oneOf(...LINKING_FAILURES) }, { count }],
   no_restart: [{}],
   phone_copies: [{}],
   media_retries: [{ answer: oneOf(...MEDIA_RETRY_ANSWERS) }],

@@ -7,6 +7,7 @@ import type { Connection, Gate } from '../server/connection.ts'
 import { type Node, node } from '../wire/nodes.ts'
 import { ActiveRule } from './active-rule.ts'
 import { addressed, failed, garbled, refusalOf, stripped } from './alterations.ts'
+import { LinkingFailures } from './linking-failures.ts'
 import type { MediaRetryAnswer } from './order.ts'
 import { createRandom } from './random.ts'
 import type { Direction, Rule } from './rule.ts'
@@ -69,6 +70,7 @@ export const DEFAULT_SEED = 1
 export class Scenario implements Gate {
   /** How many QR codes a client is offered. Null: as many as WhatsApp offers. */
   qrCodes: number | null = null
+  readonly linkingFailures = new LinkingFailures()
   /** True if a newly linked client must reconnect over a new socket. */
   restarts = true
   /** True if the account's phone answers a client's requests for copies of messages. */
@@ -142,6 +144,7 @@ export class Scenario implements Gate {
     this.#rules = []
     this.#loginRefusals = []
     this.qrCodes = null
+    this.linkingFailures.clear()
     this.restarts = true
     this.phoneCopies = false
     this.mediaRetries = 'upload'

@@ -23,6 +23,7 @@ import { PairingCodeExchange } from './pairing-code.ts'
 
 const QR_REFS = 6
 const REF_BYTES = 24
+const SECRET_BYTES = 32
 /** How long a linked client has to sign. */
 const CONFIRM_WITHIN_MS = 10_000
 const ACCOUNT_SIGNATURE = Buffer.from([6, 0])
@@ -65,6 +66,11 @@ export class LinkingClient implements Role, WaitingClient {
     if (type === 'result' && id === this.#confirmation?.id) return this.#confirm(stanza)
     if (type !== 'get' && type !== 'set') return
     const request = child(stanza, 'link_code_companion_reg')
+    const refusal = request && this.#refusalOf(request)
+    if (refusal) {
+      this.#connection.send(node('iq', { from: SERVER, type: 'error', id }, [node('error', refusal)]))
+      return
+    }
     const content = request ? this.#exchangeCode(request) : undefined
     this.#connection.send(node('iq', { from: SERVER, type: 'result', id }, content))
   }
@@ -79,6 +85,7 @@ export class LinkingClient implements Role, WaitingClient {
 
   async link(account: Account, advSecret: Buffer): Promise<void> {
     if (this.#isBeingLinked) throw failure('another phone is linking this client')
+    await this.#failAsSet(account)
     this.#isBeingLinked = true
     let device = 0
     await account.applyDurably(() => {
@@ -93,10 +100,51 @@ export class LinkingClient implements Role, WaitingClient {
 
   async linkByCode(account: Account, code: string): Promise<void> {
     if (!this.#code) throw new SimulatorError('unknown_pairing_code', 'no client has requested a pairing code')
+    if (this.#network.scenario.linkingFailures.take('refresh')) {
+      // The next code that is typed waits for the client's next request.
+      this.#network.codeRequests.remove(account.phone, this)
+      this.#notify('link_code_companion_reg', node('link_code_companion_reg', { stage: 'refresh_code' }))
+      throw failure('WhatsApp asked the client for a new pairing code')
+    }
     const advSecret = await this.#code.answer(code, account.devices.get(account.phone).identity, notification =>
       this.#connection.send(notification),
     )
     await this.link(account, advSecret)
+  }
+
+  /** @throws SimulatorError `linking_failed` if the scenario lets this attempt fail */
+  async #failAsSet(account: Account): Promise<void> {
+    const { linkingFailures } = this.#network.scenario
+    if (linkingFailures.take('passkey')) {
+      const options = node('passkey_request_options', {}, Buffer.from(JSON.stringify(passkeyOptions())))
+      this.#notify('passkey_prologue_request', options)
+      throw failure('WhatsApp asked the client for a passkey')
+    }
+    if (linkingFailures.take('refresh')) {
+      this.#notify('companion_reg_refresh', node('pair-device-rotate-qr'))
+      throw failure('WhatsApp asked the client for a new QR code')
+    }
+    if (linkingFailures.take('device_limit')) throw failure('the phone has too many linked devices')
+    if (linkingFailures.take('phone_offline')) throw failure('the phone is offline')
+    if (linkingFailures.take('bad_signature')) await this.#askToSign(account, 1, randomBytes(SECRET_BYTES))
+    if (linkingFailures.take('unauthorized')) {
+      this.#connection.end(node('stream:error', { code: '401' }))
+      throw failure('WhatsApp ended the connection of the client')
+    }
+  }
+
+  /** The error with which WhatsApp answers a request about a pairing code. Null if it accepts the request. */
+  #refusalOf({ attrs: { stage } }: Node): Record<string, string> | null {
+    const { linkingFailures } = this.#network.scenario
+    if (stage === 'companion_hello' && linkingFailures.take('refuse_code')) return { code: '400', text: 'bad-request' }
+    if (stage !== 'companion_finish' || !linkingFailures.take('device_limit')) return null
+    this.#code?.abandon(failure('the phone has too many linked devices'))
+    return { code: '419', text: 'resource-limit' }
+  }
+
+  #notify(type: string, content: Node): void {
+    const id = randomBytes(8).toString('hex')
+    this.#connection.send(node('notification', { from: SERVER, type, id, t: seconds(Date.now()) }, [content]))
   }
 
   #askToSign(account: Account, device: number, advSecret: Buffer): Promise<void> {
@@ -156,6 +204,18 @@ export class LinkingClient implements Role, WaitingClient {
     const id = `link-${++this.#iqs}`
     this.#connection.send(node('iq', { from: SERVER, type: 'set', id, xmlns: 'md', t: seconds(Date.now()) }, content))
     return id
+  }
+}
+
+/** As captured from WhatsApp. */
+function passkeyOptions() {
+  return {
+    challenge: randomBytes(32).toString('base64url'),
+    timeout: 600_000,
+    rpId: 'whatsapp.com',
+    allowCredentials: [],
+    userVerification: 'required',
+    extensions: { uvm: true },
   }
 }
 

@@ -18,6 +18,11 @@ const FAILED_TO_LINK = [
   'login_refused',
   'no_linked_devices',
   'unreachable',
+  'passkey_required',
+  'identity_rejected',
+  'linking_unfinished',
+  'phone_offline',
+  'device_limit',
 ] as const satisfies ConnectionCause[]
 
 interface TroubleRow {

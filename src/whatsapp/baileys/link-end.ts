@@ -1,5 +1,16 @@
 import { DisconnectReason } from 'baileys'
 
+/**
+ * Why a number could not be linked, as WhatsApp shows it.
+ *
+ * - `passkey`: WhatsApp asks for a passkey.
+ * - `device_refused`: WhatsApp gives no pairing code. `hung_up`: it ended the socket instead of giving a QR code.
+ * - `device_limit`: the account has as many linked devices as it may have.
+ * - `phone_silent`: the phone has taken the code and does not confirm.
+ * - `unfinished`: the phone took part, but the linking failed, or WhatsApp keeps asking for new codes.
+ */
+export type LinkingObstacle = 'passkey' | 'device_refused' | 'hung_up' | 'device_limit' | 'phone_silent' | 'unfinished'
+
 export interface LinkEnd {
   /** Baileys' status code, which is its own close code or WhatsApp's failure reason, or one of our codes below. */
   code: number
@@ -7,6 +18,8 @@ export interface LinkEnd {
   deviceRemoved: boolean
   /** With `NOT_REACHED`: the error code of the system or of TLS, such as `ENOTFOUND`. */
   systemCode?: string
+  /** Set if the number was not linked yet and WhatsApp has shown why. */
+  obstacle?: LinkingObstacle | undefined
 }
 
 /** Our own code: a stanza could not be recorded, and WhatsApp has to deliver it again. */
@@ -17,6 +30,9 @@ export const NOT_REACHED = -2
 
 /** Our own code: an exception in the library may have left the socket in an inconsistent state. */
 export const LIBRARY_BROKE = -3
+
+/** Our own code: the number cannot be linked, for the reason in `obstacle`. */
+export const LINKING_FAILED = -4
 
 /** Error codes of an established connection. */
 const CUT = ['ECONNRESET', 'EPIPE']

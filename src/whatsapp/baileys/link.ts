@@ -7,33 +7,30 @@ import {
   type WAMessageKey,
   type WASocket,
 } from 'baileys'
-import type { Logger } from 'pino'
-import type { PreparedMessage } from '../../store/messages/messages.ts'
 import { lidOf, type Self, userOf } from './addresses.ts'
-import type { LibraryCaches } from './library-caches.ts'
 import { createLibraryLogger } from './library-logger.ts'
 import { containStanzas, outsideLibrary } from './library-scope.ts'
 import { sendDurably } from './link/durable-frames.ts'
-import { AcknowledgementReader, type LinkEvents, watchVitalSigns } from './link/events.ts'
+import { AcknowledgementReader, watchVitalSigns } from './link/events.ts'
 import { watchHandshake } from './link/handshake.ts'
 import { IncomingMessages } from './link/incoming-messages.ts'
 import { LibraryCalls } from './link/library-calls.ts'
 import { LinkFiles } from './link/link-files.ts'
+import type { LinkOptions } from './link/link-options.ts'
+import { LinkingWatch } from './link/linking-watch.ts'
 import { requestPendingMessages } from './link/pending-messages.ts'
 import { requestCopiesFirst } from './link/phone-copies.ts'
 import { markRead } from './link/read-marks.ts'
 import { recordReceipts } from './link/receipts.ts'
-import { LIBRARY_BROKE, type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
+import { LIBRARY_BROKE, LINKING_FAILED, type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import { type LookUp, lookUp, lookUpLid } from './look-up.ts'
 import type { Attachment } from './media/attach.ts'
 import { decodeContent } from './parsing/content.ts'
 import { dropKeyErrors, noteToken, relayToDevices } from './recipient-devices.ts'
-import type { CredentialStore } from './signal/credential-store.ts'
-import type { DeviceCache } from './signal/device-cache.ts'
 import { Journal } from './signal/journal.ts'
-import { boundRetryRequests, type RetryBudgets, storePreKeysFirst } from './signal/retry-requests.ts'
+import { boundRetryRequests, storePreKeysFirst } from './signal/retry-requests.ts'
 import { createSignalRepository, sending } from './signal/signal-repository.ts'
-import { QUERY_TIMEOUT_MS, type SocketParts, socketOptions } from './socket-options.ts'
+import { QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
 
 export type { GroupMetadata } from 'baileys'
 export type { Acknowledgement, LinkEvents } from './link/events.ts'
@@ -41,21 +38,6 @@ export { LinkClosed } from './link/library-calls.ts'
 
 /** A dead peer never answers the close frame: after this time the connection is destroyed. */
 const CLOSE_GRACE_MS = 1_000
-
-export interface LinkOptions extends Pick<SocketParts, 'network' | 'version' | 'queryTimeoutMs' | 'keepAliveMs'> {
-  credentials: CredentialStore
-  devices: DeviceCache
-  caches: LibraryCaches
-  retryBudgets: RetryBudgets
-  /** Called before each frame. False once another node may own the account. By default always true. */
-  mayAct?: (() => boolean) | undefined
-  findGroup(group: string): GroupMetadata | undefined
-  findSent(whatsappId: string): Promise<PreparedMessage | null>
-  events: LinkEvents
-  /** For diagnosis: called with every stanza from WhatsApp before it is handled. */
-  onStanza?: (stanza: BinaryNode) => void
-  logger: Logger
-}
 
 /** One socket to WhatsApp, from opening to its end. It is never reopened: the next socket is a new link. */
 export class Link {
@@ -66,14 +48,13 @@ export class Link {
   readonly files: LinkFiles
   readonly #acknowledgements = new AcknowledgementReader()
   /** The socket has no account yet. It links one, and WhatsApp delivers no messages over it. */
-  readonly #isLinking: boolean
+  readonly #linking: LinkingWatch | null
   #isOpen = false
   /** WhatsApp has delivered everything that it held for us. */
   #caughtUp = false
 
   constructor(options: LinkOptions) {
     this.#options = { ...options, events: outsideLibrary(options.events) }
-    this.#isLinking = options.credentials.creds.account === undefined
     this.#calls = new LibraryCalls(options.logger, () => this.#endAs(LIBRARY_BROKE))
     this.files = new LinkFiles(this.#calls, () => this.#socket, options.network.kind === 'simulated')
     this.#incoming = new IncomingMessages({
@@ -84,16 +65,19 @@ export class Link {
       events: this.#options.events,
     })
     this.#socket = this.#calls.scope.run(() => this.#open())
+    const isLinked = options.credentials.creds.account !== undefined
+    this.#linking = isLinked ? null : this.#watchLinking()
   }
 
   #open(): WASocket {
     const options = outsideLibrary(this.#options)
-    const { credentials, caches, network, version, queryTimeoutMs, keepAliveMs } = options
+    const { credentials, caches, network, version, device, queryTimeoutMs, keepAliveMs } = options
     const journal = new Journal(credentials)
     const socket = makeWASocket(
       socketOptions({
         network,
         version,
+        device,
         queryTimeoutMs,
         keepAliveMs,
         auth: { creds: credentials.creds, keys: credentials.keys },
@@ -274,13 +258,13 @@ export class Link {
       this.#calls.inBackground('creds', () => credentials.settled())
     })
     ev.on('connection.update', update => {
-      if (update.qr) events.qr(update.qr)
+      if (update.qr) events.qr(this.#linking?.withSecret(update.qr) ?? update.qr)
       if (update.isNewLogin) {
         events.paired()
         this.#calls.inBackground('restart', () => this.#restart(queryTimeoutMs))
       }
       if (update.receivedPendingNotifications) this.#caughtUp = true
-      if (update.connection === 'open' && !this.#isLinking) {
+      if (update.connection === 'open' && !this.#linking) {
         this.#isOpen = true
         events.opened()
         this.#calls.inBackground('activate', () =>
@@ -316,10 +300,21 @@ export class Link {
     this.#endAs(NOT_RECORDED)
   }
 
-  #endAs(code: number): void {
+  #watchLinking(): LinkingWatch {
+    const { credentials, events, queryTimeoutMs = QUERY_TIMEOUT_MS } = this.#options
+    return new LinkingWatch(this.#socket, {
+      creds: credentials.creds,
+      closed: this.closed,
+      queryTimeoutMs,
+      onObstacle: obstacle => this.#endAs(LINKING_FAILED, obstacle),
+      onNewCode: qr => events.newCode(qr),
+    })
+  }
+
+  #endAs(code: number, obstacle = this.#linking?.obstacleAtEnd): void {
     if (this.closed.aborted) return
     this.close()
-    this.#options.events.closed({ code, deviceRemoved: false })
+    this.#options.events.closed({ code, deviceRemoved: false, obstacle })
   }
 
   /** Called when the socket starts to end, while its events still have listeners. */
@@ -340,7 +335,7 @@ export class Link {
   #end(end: LinkEnd): void {
     if (this.closed.aborted) return
     this.#markEnded()
-    this.#options.events.closed(end)
+    this.#options.events.closed({ ...end, obstacle: this.#linking?.obstacleAtEnd })
   }
 
   #markEnded(): void {

@@ -8,6 +8,11 @@ test('the version of WhatsApp Web defaults to the one that ships with the librar
   expect(socketOptions(parts({}))).not.toHaveProperty('version')
 })
 
+test('the announced device is a browser on a real system', () => {
+  expect(socketOptions(parts({})).browser?.slice(0, 2)).toEqual(['Mac OS', 'Chrome'])
+  expect(socketOptions(parts({ device: 'firefox-windows' })).browser?.slice(0, 2)).toEqual(['Windows', 'Firefox'])
+})
+
 test('a server without a valid certificate is trusted only on loopback', () => {
   expect(socketOptions(parts({}))).not.toHaveProperty('agent')
   expect(socketOptions(parts({ network: { kind: 'simulated', url: 'wss://127.0.0.1:1/' } }))).toHaveProperty('agent')

@@ -11,6 +11,7 @@ import {
   type WAMessageKey,
 } from 'baileys'
 import type { ILogger } from 'baileys/lib/Utils/logger.js'
+import { DEFAULT_LINKED_DEVICE, type LinkedDevice } from '../../domain/linked-device.ts'
 import { isLoopback } from './addresses.ts'
 import type { createSignalRepository } from './signal/signal-repository.ts'
 
@@ -24,10 +25,22 @@ export type Network =
 export const QUERY_TIMEOUT_MS = 15_000
 const KEEP_ALIVE_MS = 25_000
 
+/** With other names, WhatsApp refuses pairing codes. */
+const BROWSERS: Readonly<Record<LinkedDevice, [string, string, string]>> = {
+  'chrome-macos': Browsers.macOS('Chrome'),
+  'chrome-windows': Browsers.windows('Chrome'),
+  'chrome-ubuntu': Browsers.ubuntu('Chrome'),
+  'edge-windows': Browsers.windows('Edge'),
+  'firefox-macos': Browsers.macOS('Firefox'),
+  'firefox-windows': Browsers.windows('Firefox'),
+  'firefox-ubuntu': Browsers.ubuntu('Firefox'),
+}
+
 export interface SocketParts {
   network: Network
   /** The version of WhatsApp Web. Default: the one that ships with Baileys. */
   version?: [number, number, number] | undefined
+  device?: LinkedDevice | undefined
   /** Default: 15 s. */
   queryTimeoutMs?: number | undefined
   /** Default: 25 s. */
@@ -47,14 +60,21 @@ export interface SocketParts {
 
 /** Baileys' options. All others keep their defaults. */
 export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
-  const { network, version, queryTimeoutMs = QUERY_TIMEOUT_MS, keepAliveMs = KEEP_ALIVE_MS, ...rest } = parts
+  const {
+    network,
+    version,
+    device = DEFAULT_LINKED_DEVICE,
+    queryTimeoutMs = QUERY_TIMEOUT_MS,
+    keepAliveMs = KEEP_ALIVE_MS,
+    ...rest
+  } = parts
   return {
     ...rest,
     // Never fetched, so a start depends on no other server.
     ...(version && { version }),
     ...(network.kind === 'simulated' && simulated(network.url)),
     // Shown in the phone's list of linked devices. Pairing codes require a known platform. Constant per account.
-    browser: Browsers.macOS('Chrome'),
+    browser: BROWSERS[device],
     // Otherwise our own sends would be emitted as events, which hide receipts that arrive at the same time.
     emitOwnEvents: false,
     // Otherwise the phone shows no notifications.

@@ -29,7 +29,14 @@ describe('the reaction to the end of a socket', () => {
 })
 
 describe('the next step', () => {
-  const situation = { linked: true, codesRanOut: false, linksItself: false, failures: 0, restarts: 0 }
+  const situation = {
+    linked: true,
+    isFirstLogin: false,
+    codesRanOut: false,
+    linksItself: false,
+    failures: 0,
+    restarts: 0,
+  }
   const next = (code: number, more: Partial<typeof situation> = {}) =>
     nextStep({ code, deviceRemoved: false }, { ...situation, ...more })
 
@@ -53,8 +60,10 @@ describe('the next step', () => {
     expect(next(428, { linked: false, failures: 50, linksItself: true }).kind).toBe('pause')
   })
 
-  test('without credentials nothing can be logged out', () => {
-    expect(next(401, { linked: false }).kind).toBe('pause')
+  test('without credentials nothing can be logged out: the linking has failed', () => {
+    expect(next(401, { linked: false })).toMatchObject({ kind: 'rest', cause: 'linking_unfinished' })
+    expect(next(401, { linked: false, linksItself: true }).kind).toBe('pause')
+    expect(next(401, { isFirstLogin: true })).toMatchObject({ kind: 'logged_out', cause: 'linking_unfinished' })
     expect(next(401).kind).toBe('logged_out')
   })
 })

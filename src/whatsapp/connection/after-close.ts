@@ -1,6 +1,7 @@
 import { type ConnectionCause, RECONNECTING_MS } from '../../domain/connection.ts'
 import { backoffMs } from '../../kit/backoff.ts'
 import { LIBRARY_BROKE, type LinkEnd, NOT_REACHED, NOT_RECORDED } from '../baileys/link-end.ts'
+import { linkingFailure, UNFINISHED } from './linking-failures.ts'
 
 /**
  * The reaction to the end of a socket.
@@ -98,6 +99,8 @@ const KEEPS_ASKING = {
 /** The facts besides the close code that decide the next step. */
 export interface Situation {
   linked: boolean
+  /** The linked account has not connected yet. */
+  isFirstLogin: boolean
   /** The last code shown has expired. */
   codesRanOut: boolean
   /** The sandbox's phone scans the code, so nobody has to request a new one. */
@@ -111,10 +114,18 @@ export type NextStep =
   | { kind: 'restart' }
   | { kind: 'pause'; state: 'linking' | 'reconnecting'; cause: ConnectionCause; reason: string; slow: boolean }
   | { kind: 'rest'; state: 'unlinked' | 'stopped'; cause: ConnectionCause; reason: string }
-  | { kind: 'logged_out' }
+  | LoggedOut
+
+export interface LoggedOut {
+  kind: 'logged_out'
+  cause: ConnectionCause
+  reason: string
+}
+
+const BY_PHONE: LoggedOut = { kind: 'logged_out', cause: 'logged_out_by_phone', reason: 'Logged out from the phone.' }
 
 export function nextStep(end: LinkEnd, situation: Situation): NextStep {
-  const { linked, failures, restarts, linksItself } = situation
+  const { linked, isFirstLogin, failures, restarts, linksItself } = situation
   const after = afterClose(end)
   if (after.kind === 'stop') {
     const { cause, reason } = after
@@ -122,16 +133,20 @@ export function nextStep(end: LinkEnd, situation: Situation): NextStep {
   }
   const { cause, reason } = after.kind === 'retry' ? after : KEEPS_ASKING
   if (linked) {
-    if (after.kind === 'logged_out') return after
+    if (after.kind === 'logged_out') return isFirstLogin ? { kind: 'logged_out', ...UNFINISHED } : BY_PHONE
     if (after.kind === 'restart' && restarts < MAX_RESTARTS) return after
     return { kind: 'pause', state: 'reconnecting', cause, reason, slow: after.kind === 'retry' && after.slow === true }
   }
+  const failure = linkingFailure(end, after.kind === 'logged_out', failures)
+  if (!linksItself && failure) return { kind: 'rest', state: 'unlinked', ...failure }
   if (!linksItself && situation.codesRanOut) {
     return {
       kind: 'rest',
       state: 'unlinked',
       cause: 'code_expired',
-      reason: 'Nobody linked the number in time. Connect again for a new code.',
+      reason:
+        'Nobody linked the number in time. The phone must be online. If it said that it could not link a device, read its ' +
+        'message: it may have too many linked devices. Then connect again for a new code.',
     }
   }
   if (!linksItself && failures >= MAX_LINKING_FAILURES) {

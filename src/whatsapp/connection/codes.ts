@@ -23,8 +23,11 @@ export interface CodesOptions {
 export class Codes {
   readonly #options: CodesOptions
   #shown = 0
+  /** WhatsApp has asked for a new code, so the reason says that the one before is dead. */
+  #replaced = false
   /** When the last code expires (`performance.now()`). */
   #expiresAt = 0
+  #qrExpiresAt: number | null = null
 
   constructor(options: CodesOptions) {
     this.#options = options
@@ -36,20 +39,44 @@ export class Codes {
   }
 
   async show(link: Link, qr: string): Promise<void> {
-    const { pairingPhone, status, now } = this.#options
+    const { pairingPhone, now } = this.#options
     const lifetimeMs = this.#shown === 0 ? FIRST_QR_MS : NEXT_QR_MS
     this.#expiresAt = performance.now() + lifetimeMs
     this.#shown += 1
     if (pairingPhone !== null) {
       // One pairing code is valid until the end, although WhatsApp keeps sending QR codes.
       if (this.#shown > 1) return
-      const pairingCode = await link.requestPairingCode(pairingPhone)
-      const reason = 'Type the code on the phone: Linked devices, Link with phone number.'
-      return status.record({ ...NO_CODES, state: 'linking', cause: 'type_pairing_code', reason, pairingCode })
+      return this.#showPairingCode(link, pairingPhone)
     }
-    const reason = 'Scan the QR code with the phone: Linked devices, Link a device.'
-    const shown = { qr, qrExpiresAt: now() + lifetimeMs }
-    await status.record({ ...NO_CODES, state: 'linking', cause: 'scan_qr_code', reason, ...shown })
+    this.#qrExpiresAt = now() + lifetimeMs
+    await this.#showQr(qr)
+  }
+
+  /** WhatsApp wants a new code. @param qr null: a pairing code has to be requested again */
+  async replace(link: Link, qr: string | null): Promise<void> {
+    const { pairingPhone } = this.#options
+    this.#replaced = true
+    if (pairingPhone === null) return qr === null ? undefined : this.#showQr(qr)
+    if (qr === null) await this.#showPairingCode(link, pairingPhone)
+  }
+
+  async #showPairingCode(link: Link, phone: string): Promise<void> {
+    const pairingCode = await link.requestPairingCode(phone)
+    const why = this.#replaced
+      ? ({ cause: 'new_code_asked', reason: 'WhatsApp asked for a new code. Type this one on the phone.' } as const)
+      : ({
+          cause: 'type_pairing_code',
+          reason: 'Type the code on the phone: Linked devices, Link with phone number.',
+        } as const)
+    await this.#options.status.record({ ...NO_CODES, state: 'linking', ...why, pairingCode })
+  }
+
+  async #showQr(qr: string): Promise<void> {
+    const why = this.#replaced
+      ? ({ cause: 'new_code_asked', reason: 'WhatsApp asked for a new code. Scan this one with the phone.' } as const)
+      : ({ cause: 'scan_qr_code', reason: 'Scan the QR code with the phone: Linked devices, Link a device.' } as const)
+    const shown = { qr, qrExpiresAt: this.#qrExpiresAt }
+    await this.#options.status.record({ ...NO_CODES, state: 'linking', ...why, ...shown })
     this.#scan(qr)
   }
 

@@ -129,7 +129,7 @@ export class Connection {
       health: this.#health,
       runStep: work => this.#step(work),
       onRest: next => this.#rest(next),
-      onLoggedOut: () => this.#windUp({ cause: 'logged_out_by_phone', reason: 'Logged out from the phone.' }),
+      onLoggedOut: ({ cause, reason }) => this.#windUp({ cause, reason }),
     })
   }
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { ConnectionCause, StoredConnection } from '../../domain/connection.ts'
+import type { LinkedDevice } from '../../domain/linked-device.ts'
 import { waitAtMost, withDeadline } from '../../kit/deadline.ts'
 import { LeaseLost } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
@@ -18,7 +19,7 @@ import type { Downloads } from '../receiving/downloads.ts'
 import type { IncomingRecorder } from '../receiving/record.ts'
 import type { GroupDirectory } from '../sending/group-directory.ts'
 import type { Sender } from '../sending/sender.ts'
-import { type NextStep, nextStep } from './after-close.ts'
+import { type LoggedOut, type NextStep, nextStep } from './after-close.ts'
 import { Codes } from './codes.ts'
 import type { ConnectionPacing } from './connection-pacing.ts'
 import type { HealthLog } from './health-log.ts'
@@ -42,6 +43,7 @@ export type ConnectionNetwork = Network | { kind: 'none'; cause: ConnectionCause
 export interface ConnectionSettings {
   /** Version of WhatsApp Web. Default: the one that ships with the driver. */
   version?: [number, number, number]
+  device?: LinkedDevice
   messageTtlMs: number
   ackTimeoutMs?: number
   /** How long to wait for WhatsApp's answer to a query. Default: 15 s. */
@@ -75,7 +77,7 @@ export interface LinkManagerOptions {
   /** The link has ended, and no other one is opened until somebody connects again. */
   onRest(next: Extract<NextStep, { kind: 'rest' }>): Promise<void>
   /** The phone has removed this device. */
-  onLoggedOut(): Promise<void>
+  onLoggedOut(why: LoggedOut): Promise<void>
 }
 
 /** Opens and closes the links of a connection, one at a time, and decides what follows when a link ends. */
@@ -216,6 +218,7 @@ export class LinkManager {
     const link: Link = new Link({
       network,
       version: settings.version,
+      device: settings.device,
       queryTimeoutMs: settings.queryTimeoutMs,
       keepAliveMs: settings.keepAliveMs,
       credentials,
@@ -228,6 +231,7 @@ export class LinkManager {
       logger: this.#options.logger.child({ instanceId: lease.instanceId }),
       events: {
         qr: text => runStep(async () => (link === this.#link ? this.#codes?.show(link, text) : undefined)),
+        newCode: qr => runStep(async () => (link === this.#link ? this.#codes?.replace(link, qr) : undefined)),
         paired: () => runStep(() => this.#notePaired(link)),
         opened: () => runStep(() => this.#noteOpened(link)),
         closed: end => runStep(() => this.#noteClosed(link, end)),
@@ -317,11 +321,12 @@ export class LinkManager {
     health.closed(end.code)
     const next = nextStep(end, {
       linked,
+      isFirstLogin: this.isFirstLogin,
       codesRanOut: this.#codes?.ranOut === true,
       linksItself: network.kind === 'simulated' && network.linkBy !== undefined,
       ...this.#pause.inARow,
     })
-    if (next.kind === 'logged_out') return onLoggedOut()
+    if (next.kind === 'logged_out') return onLoggedOut(next)
     if (next.kind === 'rest') return onRest(next)
     if (next.kind === 'pause') return this.#openAfterPause(next)
     this.#pause.noteRestart()

@@ -46,6 +46,15 @@ export const connection = {
     replaced:
       'Another program opened the same session. Stop that program first, or it will happen again. Then try again here.',
     code_expired: 'Nobody scanned the code in time.',
+    passkey_required:
+      'WhatsApp asks this account for a passkey to link a device, which Pombal cannot answer. Another code does not help. WhatsApp does not always ask: try again on another day.',
+    identity_rejected:
+      'WhatsApp gives no code to the device that Pombal announces, or too many codes were requested for this number. Wait an hour. If that does not help, set WHATSAPP_DEVICE to another device (such as chrome-windows) and restart. Then try again.',
+    linking_unfinished:
+      'The phone took the code, but WhatsApp did not complete the linking. Remove linked devices that are not used on the phone, wait some minutes, then try again.',
+    phone_offline:
+      'The phone took the code but did not confirm. Check that it is online, keep WhatsApp open on it, then try again.',
+    device_limit: 'The account has too many linked devices. Remove one on the phone, then try again.',
     unreachable:
       'WhatsApp could not be reached. Check that this machine has internet access and can reach web.whatsapp.com.',
     sandbox_off: 'The sandbox is switched off here. Start Pombal with SANDBOX=on, then try again.',
@@ -79,7 +88,10 @@ export const linking = {
   waitingForCode: 'Asking WhatsApp for a pairing code…',
   codeLabel: 'Pairing code',
   expired: 'The code has expired',
-  expiredText: 'Nobody scanned it in time. Request a new one when you have the phone at hand.',
+  expiredText:
+    'Nobody scanned it in time. The phone must be online. If it said that it could not link a device, it may have too many linked devices: remove one. Then request a new code.',
+  failed: 'The number could not be linked',
+  newCodeAsked: 'WhatsApp asked for a new code. The one before no longer works.',
   newCode: 'Show a new code',
   lookingAfter: 'The phone may ask for your fingerprint. It must be online.',
 }

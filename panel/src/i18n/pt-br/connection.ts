@@ -34,6 +34,7 @@ export const connection: Words['connection'] = {
     linking_interrupted: 'A vinculação foi interrompida. Tente de novo.',
     asking_for_code: 'Pedindo um código ao WhatsApp.',
     scan_qr_code: 'Leia o QR code com o telefone: Aparelhos conectados, Conectar um aparelho.',
+    new_code_asked: 'O WhatsApp pediu um novo código. Use o que aparece agora.',
     type_pairing_code: 'Digite o código no telefone: Aparelhos conectados, Conectar com número de telefone.',
     first_login: 'O número foi vinculado; este é o primeiro acesso.',
     logging_in: 'Conectando ao WhatsApp.',
@@ -57,6 +58,11 @@ export const connection: Words['connection'] = {
     no_linked_devices: 'O telefone não participa de aparelhos conectados.',
     replaced: 'A conexão foi aberta em outro lugar com as mesmas credenciais.',
     code_expired: 'Ninguém vinculou o número a tempo.',
+    passkey_required: 'O WhatsApp pede uma chave de acesso (passkey) para vincular esta conta.',
+    identity_rejected: 'O WhatsApp não dá código ao aparelho que o Pombal anuncia.',
+    linking_unfinished: 'O telefone aceitou o código, mas o WhatsApp não concluiu a vinculação.',
+    phone_offline: 'O telefone aceitou o código, mas não confirmou.',
+    device_limit: 'A conta tem aparelhos conectados demais.',
     unreachable: 'Não foi possível alcançar o WhatsApp.',
     sandbox_off: 'O sandbox está desligado.',
     thread_crashed: 'O Pombal falhou várias vezes ao trabalhar para este número e o parou.',
@@ -79,6 +85,15 @@ export const connection: Words['connection'] = {
     replaced:
       'Outro programa abriu esta mesma sessão em outro lugar. Pare aquele primeiro, ou acontecerá de novo; depois tente aqui.',
     code_expired: 'Ninguém leu o código a tempo.',
+    passkey_required:
+      'O WhatsApp pede a esta conta uma chave de acesso (passkey) para vincular um aparelho, e o Pombal não consegue responder. Outro código não resolve. O WhatsApp nem sempre pede: tente de novo em outro dia.',
+    identity_rejected:
+      'O WhatsApp não dá código ao aparelho que o Pombal anuncia, ou foram pedidos códigos demais para este número. Espere uma hora. Se não resolver, defina WHATSAPP_DEVICE com outro aparelho (como chrome-windows) e reinicie; depois tente de novo.',
+    linking_unfinished:
+      'O telefone aceitou o código, mas o WhatsApp não concluiu a vinculação. Remova no telefone os aparelhos conectados que não são usados, espere alguns minutos e tente de novo.',
+    phone_offline:
+      'O telefone aceitou o código, mas não confirmou. Veja se ele tem internet, deixe o WhatsApp aberto nele e tente de novo.',
+    device_limit: 'A conta tem aparelhos conectados demais. Remova um no telefone e tente de novo.',
     unreachable: 'Não foi possível alcançar o WhatsApp. Veja se esta máquina tem internet e alcança web.whatsapp.com.',
     sandbox_off: 'O sandbox está desligado aqui. Inicie o Pombal com SANDBOX=on e tente de novo.',
     thread_crashed:
@@ -111,7 +126,10 @@ export const linking: Words['linking'] = {
   waitingForCode: 'Pedindo um código de pareamento ao WhatsApp…',
   codeLabel: 'Código de pareamento',
   expired: 'O código expirou',
-  expiredText: 'Ninguém o leu a tempo. Peça outro quando o telefone estiver à mão.',
+  expiredText:
+    'Ninguém o leu a tempo. O telefone precisa ter internet. Se ele disse que não foi possível conectar um aparelho, talvez tenha aparelhos demais: remova um. Depois peça outro código.',
+  failed: 'O número não pôde ser vinculado',
+  newCodeAsked: 'O WhatsApp pediu um novo código. O anterior não vale mais.',
   newCode: 'Mostrar um novo código',
   lookingAfter: 'O telefone pode pedir sua digital. Ele precisa ter internet.',
 }

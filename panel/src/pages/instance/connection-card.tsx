@@ -8,14 +8,20 @@ import { Ago } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { useConnect } from './connect.ts'
 import classes from './connection-card.module.css'
-import { Linking } from './linking.tsx'
+import { LINKING_FAILURES, Linking } from './linking.tsx'
 
 /** While linking, any other cause means that WhatsApp gave no code. */
-const ASKING = new Set<ConnectionCause>(['asking_for_code', 'scan_qr_code', 'type_pairing_code', 'linking_interrupted'])
+const ASKING = new Set<ConnectionCause>([
+  'asking_for_code',
+  'scan_qr_code',
+  'type_pairing_code',
+  'new_code_asked',
+  'linking_interrupted',
+])
 
 /** The colour of the card. It warns of a connection that is open but hindered, too. */
 function toneOf({ state, cause, restriction }: Connection, isHindered: boolean): Tone {
-  if (isHindered || (state === 'unlinked' && cause === 'unreachable')) return 'bad'
+  if (isHindered || (state === 'unlinked' && cause !== null && LINKING_FAILURES.has(cause))) return 'bad'
   return restriction && state === 'connected' ? 'wait' : CONNECTION_TONES[state]
 }
 
@@ -39,6 +45,8 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
     state === 'logged_out' ||
     cause === 'restricted' ||
     isWaiting
+  // `Linking` shows it in place of the code.
+  const showsFailure = kind === 'whatsapp' && state === 'unlinked' && cause !== null && LINKING_FAILURES.has(cause)
   if (isAway) {
     return (
       <section className={classes.card} data-tone="quiet">
@@ -62,7 +70,7 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
             ? words.connection.sandboxLinking
             : words.connection.states[state].text}
       </p>
-      {remedy && cause !== 'code_expired' && <p className={classes.text}>{remedy}</p>}
+      {remedy && !showsFailure && cause !== 'code_expired' && <p className={classes.text}>{remedy}</p>}
       {!remedy && (showsReason || (isSandboxLinking && state === 'unlinked')) && (
         <p className={classes.reason}>
           {words.connection.reason}: {reason}

@@ -1,14 +1,26 @@
 import { Button, Group, SegmentedControl, TextInput } from '@mantine/core'
 import type { UseMutationResult } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { Connection } from '../../api/types.ts'
+import type { Connection, ConnectionCause } from '../../api/types.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { QrCode } from '../../components/qr-code.tsx'
 import { useNow } from '../../components/time.tsx'
+import type { Words } from '../../i18n/en.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import { useIsRequested } from './connect.ts'
 import classes from './linking.module.css'
+
+/** Why the last attempt to link a number failed. A person has to act, so no code is requested until they ask for one. */
+export const LINKING_FAILURES: ReadonlySet<ConnectionCause> = new Set([
+  'passkey_required',
+  'identity_rejected',
+  'linking_unfinished',
+  'phone_offline',
+  'device_limit',
+  'version_refused',
+  'unreachable',
+] as const satisfies readonly ConnectionCause[])
 
 const NUMBER = /^[1-9][0-9]{6,14}$/
 
@@ -24,6 +36,8 @@ export function Linking({ connection, connect }: LinkingProps) {
   const isLinking = state === 'linking'
   const isRequested = useIsRequested(connection)
   const isExpired = !isLinking && !isRequested && connection.cause === 'code_expired'
+
+  const failure = !isLinking && !isRequested && connection.cause !== null ? failureText(words, connection.cause) : null
 
   return (
     <div className={classes.linking}>
@@ -41,6 +55,13 @@ export function Linking({ connection, connect }: LinkingProps) {
           <span>{words.linking.expiredText}</span>
         </div>
       )}
+      {failure && (
+        <div className={classes.expired} role="alert">
+          <strong>{words.linking.failed}</strong>
+          <span>{failure}</span>
+        </div>
+      )}
+      {isLinking && connection.cause === 'new_code_asked' && <p role="status">{words.linking.newCodeAsked}</p>}
       {way === 'qr' ? (
         <div className={classes.columns}>
           {isLinking && qr ? (
@@ -49,7 +70,7 @@ export function Linking({ connection, connect }: LinkingProps) {
             <Waiting text={words.linking.waitingForQr} />
           ) : (
             <Button onClick={() => connect.mutate(undefined)} loading={connect.isPending}>
-              {isExpired || pairingCode ? words.linking.newCode : words.connection.link}
+              {isExpired || failure || pairingCode ? words.linking.newCode : words.connection.link}
             </Button>
           )}
           <Steps steps={words.linking.steps} />
@@ -67,6 +88,11 @@ export function Linking({ connection, connect }: LinkingProps) {
       <Problem error={connect.error} />
     </div>
   )
+}
+
+function failureText(words: Words, cause: ConnectionCause): string | null {
+  const remedies: Partial<Record<ConnectionCause, string>> = words.connection.remedies
+  return LINKING_FAILURES.has(cause) ? (remedies[cause] ?? null) : null
 }
 
 function Qr({ connection, qr }: { connection: Connection; qr: string }) {

@@ -14,6 +14,8 @@ const UNKNOWN_ERROR = 500
 export interface LinkEvents extends VitalSigns {
   /** A new QR code, which replaces the one before. */
   qr(text: string): void
+  /** WhatsApp wants a new code: this QR code, or another pairing code if it is null. */
+  newCode(qr: string | null): void
   /** A phone has linked us. WhatsApp requests a new socket next. */
   paired(): void
   opened(): void

@@ -1,0 +1,14 @@
+/** What an instance announces itself as when a number is linked: a browser and a system. The phone lists it under this name. */
+export const LINKED_DEVICES = [
+  'chrome-macos',
+  'chrome-windows',
+  'chrome-ubuntu',
+  'edge-windows',
+  'firefox-macos',
+  'firefox-windows',
+  'firefox-ubuntu',
+] as const
+export type LinkedDevice = (typeof LINKED_DEVICES)[number]
+
+/** The one that linked longest without refusals. */
+export const DEFAULT_LINKED_DEVICE: LinkedDevice = 'chrome-macos'

@@ -1,0 +1,25 @@
+import type { BinaryNode, GroupMetadata } from 'baileys'
+import type { Logger } from 'pino'
+import type { PreparedMessage } from '../../../store/messages/messages.ts'
+import type { LibraryCaches } from '../library-caches.ts'
+import type { CredentialStore } from '../signal/credential-store.ts'
+import type { DeviceCache } from '../signal/device-cache.ts'
+import type { RetryBudgets } from '../signal/retry-requests.ts'
+import type { SocketParts } from '../socket-options.ts'
+import type { LinkEvents } from './events.ts'
+
+export interface LinkOptions
+  extends Pick<SocketParts, 'network' | 'version' | 'device' | 'queryTimeoutMs' | 'keepAliveMs'> {
+  credentials: CredentialStore
+  devices: DeviceCache
+  caches: LibraryCaches
+  retryBudgets: RetryBudgets
+  /** Called before each frame. False once another node may own the account. By default always true. */
+  mayAct?: (() => boolean) | undefined
+  findGroup(group: string): GroupMetadata | undefined
+  findSent(whatsappId: string): Promise<PreparedMessage | null>
+  events: LinkEvents
+  /** For diagnosis: called with every stanza from WhatsApp before it is handled. */
+  onStanza?: (stanza: BinaryNode) => void
+  logger: Logger
+}
