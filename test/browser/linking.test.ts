@@ -141,6 +141,22 @@ test.each<[string, string, (phone: string) => Order[]]>([
   await page.getByText('Messages are sent and received.').waitFor()
 })
 
+test('a passkey that WhatsApp wants is shown in place of the QR code', async () => {
+  await network.misbehave({ kind: 'fail_linking', how: 'passkey', count: 1 })
+  const { id } = await harness.service.admin.createInstance('whatsapp', 'Passkey')
+  const page = await harness.openSignedIn(`/instances/${id}`)
+  await page.getByRole('button', { name: 'Link a number' }).click()
+  await page.getByTestId('qr').waitFor()
+  const qr = await until('a code', async () => (await harness.service.admin.connection(id)).qr)
+  await network.scanQr(qr).catch(() => undefined)
+  await page.getByText('The number could not be linked').waitFor()
+  await page.getByText('asks this account for a passkey').waitFor()
+  expect(await page.getByTestId('qr').count()).toBe(0)
+  await page.getByRole('button', { name: 'Link a number' }).click()
+  await network.scanQr(await until('a code', async () => (await harness.service.admin.connection(id)).qr))
+  await page.getByText('Messages are sent and received.').waitFor()
+})
+
 test('a restriction is shown with its end and the messages that wait for it, and so are the reasons for closed connections', async () => {
   const { id } = await harness.service.admin.createInstance('whatsapp', 'Restricted')
   await harness.service.admin.connect(id)

@@ -70,7 +70,7 @@ export function Linking({ connection, connect }: LinkingProps) {
             <Waiting text={words.linking.waitingForQr} />
           ) : (
             <Button onClick={() => connect.mutate(undefined)} loading={connect.isPending}>
-              {isExpired || failure || pairingCode ? words.linking.newCode : words.connection.link}
+              {isExpired || pairingCode ? words.linking.newCode : words.connection.link}
             </Button>
           )}
           <Steps steps={words.linking.steps} />

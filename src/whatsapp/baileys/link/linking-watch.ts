@@ -71,19 +71,21 @@ export class LinkingWatch {
     switch (node.attrs['type']) {
       case 'passkey_prologue_request':
         this.#acknowledge(node)
-        return this.#options.onObstacle('passkey')
+        this.#options.onObstacle('passkey')
+        break
       case 'companion_reg_refresh':
         this.#acknowledge(node)
-        return this.#refresh(false)
+        this.#refresh(false)
+        break
       case 'link_code_companion_reg':
-        return this.#codeTyped(node)
+        this.#codeTyped(node)
     }
   }
 
   #codeTyped({ content }: BinaryNode): void {
     const [request] = Array.isArray(content) ? content : []
     const stage = request?.attrs['stage']
-    if (stage === 'refresh_code') return this.#refresh(true)
+    if (stage === 'refresh_code') this.#refresh(true)
     if (stage !== 'primary_hello') return
     this.#phoneTookPart = true
     this.#timer ??= setTimeout(
@@ -101,12 +103,13 @@ export class LinkingWatch {
 
   #refresh(byPairingCode: boolean): void {
     const { creds, onObstacle, onNewCode } = this.#options
-    if (++this.#newCodes > MAX_NEW_CODES) return onObstacle('unfinished')
-    if (byPairingCode) return onNewCode(null)
-    // The phone has the secret of the typed code.
-    if (this.#phoneTookPart) return
-    creds.advSecretKey = randomBytes(SECRET_BYTES).toString('base64')
-    if (this.#qr !== null) onNewCode(this.withSecret(this.#qr))
+    if (++this.#newCodes > MAX_NEW_CODES) onObstacle('unfinished')
+    else if (byPairingCode) onNewCode(null)
+    // Otherwise the phone has the secret of the typed code already.
+    else if (!this.#phoneTookPart) {
+      creds.advSecretKey = randomBytes(SECRET_BYTES).toString('base64')
+      if (this.#qr !== null) onNewCode(this.withSecret(this.#qr))
+    }
   }
 
   /** Baileys' own acknowledgement needs the account's address, which exists only with a pairing code. */
