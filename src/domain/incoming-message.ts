@@ -43,6 +43,29 @@ export interface IncomingMessage {
   sentAt: number
   /** The file of a media message. */
   file?: IncomingFile
+  details?: IncomingDetails
+}
+
+/** A message that another one refers to. `messageId`: null if it is unknown here; absent until it was looked up. */
+interface Reference {
+  whatsappId: string
+  messageId?: string | null
+}
+
+/** What a message contains besides its type, text and file (contract §4). */
+export interface IncomingDetails {
+  /** `from`: the number of the quoted message's sender, or its LID address. */
+  quote?: Reference & { from: string | null; text: string | null }
+  /** Numbers, or LID addresses. */
+  mentions?: string[]
+  /** A null emoji removes the reaction. */
+  reaction?: Reference & { emoji: string | null }
+  /** The advertisement that the sender answers. */
+  referral?: { sourceId: string | null; clickId: string | null; headline: string | null; url: string | null }
+  location?: { latitude: number; longitude: number; name?: string; address?: string }
+  contacts?: { name: string | null; vcard: string }[]
+  /** `selectable`: how many options may be chosen; null if any number. */
+  poll?: { question: string; options: string[]; selectable: number | null }
 }
 
 /** What a simulated contact writes to a sandbox instance. */

@@ -19,7 +19,7 @@ import type { ReceivingFailure } from '../../domain/media.ts'
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
 import type { DocumentedSettings } from '../context.ts'
 import { commandIdSchema } from '../resources/command.ts'
-import { senderProperties } from '../resources/incoming-message.ts'
+import { detailProperties, senderProperties } from '../resources/incoming-message.ts'
 import { instanceIdSchema } from '../resources/instance.ts'
 import { eventMediaSchema } from '../resources/media.ts'
 import { failureSchema, messageIdSchema, recipientSchema } from '../resources/message.ts'
@@ -67,6 +67,7 @@ const receivedData = Type.Object(
     lid: nullable(senderProperties.lid),
     username: nullable(senderProperties.username),
     media: Type.Optional(eventMediaSchema),
+    ...detailProperties,
   },
   { additionalProperties: false },
 )

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { showDetails } from '../../domain/events/event.ts'
 import { ADDRESSINGS, INCOMING_TYPES, phoneOf } from '../../domain/incoming-message.ts'
 import type { StoredIncoming } from '../../store/messages/messages.ts'
 import { receivedMediaSchema, receivedMediaView } from './media.ts'
@@ -30,6 +31,70 @@ export const senderProperties = {
   username: Type.String({ description: "The sender's user name; null if unknown." }),
 }
 
+const referenceProperties = {
+  messageId: nullable(Type.String({ description: 'The message in Pombal; null if it is unknown or was erased.' })),
+  whatsappId: Type.String({ description: "WhatsApp's ID of the message." }),
+}
+
+/** Each is absent if the message has none. */
+export const detailProperties = {
+  quote: Type.Optional(
+    Type.Object(
+      {
+        ...referenceProperties,
+        from: nullable(Type.String({ description: 'The number or LID address of its sender.' })),
+        text: nullable(Type.String({ description: 'The first 1,000 units of its text, as the sender quotes it.' })),
+      },
+      { title: 'Quote', description: 'The message that it answers.' },
+    ),
+  ),
+  mentions: Type.Optional(Type.Array(Type.String(), { description: 'Who is mentioned: numbers, or LID addresses.' })),
+  reaction: Type.Optional(
+    Type.Object(
+      { ...referenceProperties, emoji: nullable(Type.String({ description: 'Null: the reaction was removed.' })) },
+      { title: 'ReceivedReaction', description: 'The message that it reacts to.' },
+    ),
+  ),
+  location: Type.Optional(
+    Type.Object(
+      {
+        latitude: Type.Number(),
+        longitude: Type.Number(),
+        name: Type.Optional(Type.String()),
+        address: Type.Optional(Type.String()),
+      },
+      { title: 'Location' },
+    ),
+  ),
+  contacts: Type.Optional(
+    Type.Array(
+      Type.Object({ name: nullable(Type.String()), vcard: Type.String({ description: 'At most 4,096 units.' }) }),
+      { description: 'The contact cards, at most 20.' },
+    ),
+  ),
+  poll: Type.Optional(
+    Type.Object(
+      {
+        question: Type.String(),
+        options: Type.Array(Type.String()),
+        selectable: nullable(Type.Integer({ description: 'How many options may be chosen; null: any number.' })),
+      },
+      { title: 'Poll' },
+    ),
+  ),
+  referral: Type.Optional(
+    Type.Object(
+      {
+        sourceId: nullable(Type.String({ description: 'The ID of the advertisement.' })),
+        clickId: nullable(Type.String({ description: 'The ID of the click on it.' })),
+        headline: nullable(Type.String()),
+        url: nullable(Type.String()),
+      },
+      { title: 'Referral', description: 'The advertisement from which the sender came.' },
+    ),
+  ),
+}
+
 /** `GET /v1/messages/{id}` for a received message (contract §4). */
 export const incomingMessageSchema = Type.Object(
   {
@@ -46,6 +111,7 @@ export const incomingMessageSchema = Type.Object(
     username: nullable(senderProperties.username),
     text: nullable(Type.String({ description: 'The whole text, the caption or the reaction; null if there is none.' })),
     media: Type.Optional(receivedMediaSchema),
+    ...detailProperties,
     sentAt: moment('When it was sent, as reported by WhatsApp.'),
     createdAt: moment('When it was recorded.'),
   },
@@ -71,6 +137,7 @@ export function incomingMessageView(message: StoredIncoming): Static<typeof inco
     type,
     text: text ?? null,
     ...(media && { media: receivedMediaView(media) }),
+    ...(message.details && showDetails(message.details)),
     sentAt: toIso(sentAt),
     createdAt: toIso(createdAt),
   }

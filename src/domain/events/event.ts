@@ -1,6 +1,6 @@
 import type { CommandKind } from '../conversation.ts'
 import type { InstanceId, MessageId } from '../ids.ts'
-import { type IncomingMessage, phoneOf } from '../incoming-message.ts'
+import { type IncomingDetails, type IncomingMessage, phoneOf } from '../incoming-message.ts'
 import { type FileFacts, RECEIVING_FAILURES, type ReceivingFailure } from '../media.ts'
 import type { MessageFailure, MessageProgress } from '../message.ts'
 
@@ -143,7 +143,7 @@ export function incomingBody(
   message: IncomingMessage,
   media: EventMedia | null = null,
 ): string {
-  const { sentAt, id, from, addressing, type, text, group, name, chat, lid, username } = message
+  const { sentAt, id, from, addressing, type, text, group, name, chat, lid, username, details } = message
   const shown = text?.slice(0, endOfText(text))
   const isCut = shown !== undefined && shown !== text
   return body('message.received', instanceId, sentAt, {
@@ -161,7 +161,17 @@ export function incomingBody(
     lid,
     username,
     ...(media !== null && { media: showMedia(media) }),
+    ...(details && showDetails(details)),
   })
+}
+
+/** References have both IDs. */
+export function showDetails({ quote, reaction, ...details }: IncomingDetails) {
+  return {
+    ...(quote && { quote: { ...quote, messageId: quote.messageId ?? null } }),
+    ...(reaction && { reaction: { ...reaction, messageId: reaction.messageId ?? null } }),
+    ...details,
+  }
 }
 
 /** The length at which an event's text is cut, never inside a surrogate pair. */

@@ -12,6 +12,7 @@ import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import { decodeFacts, encodeFacts, type NewReceivedFile, ReceivedFiles } from '../media/received-files.ts'
 import { Contacts, type Talk } from '../numbers/contacts.ts'
+import { IncomingReferences } from './incoming-references.ts'
 import type { ReceivedMedia, StoredIncoming } from './messages.ts'
 
 export interface Incoming {
@@ -52,6 +53,7 @@ export function incomingOperation(
   const contacts = new Contacts(statements)
   const files = new ReceivedFiles(statements)
   const insert = insertStatement(statements)
+  const references = new IncomingReferences(statements)
   return {
     name: 'events.incoming',
     ...fenced,
@@ -59,6 +61,7 @@ export function incomingOperation(
     async run(tx, inputs) {
       const known = await knownOf(tx, inputs)
       const fresh = inputs.filter(input => !known.has(input))
+      await references.resolve(tx, fresh)
       const withFile = fresh.filter(({ file }) => file !== null)
       const usage = await files.readUsage(tx, new Set(withFile.map(({ lease }) => lease.instanceId)))
       const made = new Map(fresh.map(input => [input, make(input, usage.get(input.lease.instanceId) ?? 0)]))
@@ -165,6 +168,7 @@ export function toIncoming(row: IncomingRow): StoredIncoming {
     ...(name !== null && { name: JSON.parse(name) }),
     sentAt: row.sent_at,
     ...(media && { media }),
+    ...(row.details !== null && { details: JSON.parse(row.details) }),
   }
 }
 
@@ -183,7 +187,7 @@ export function isGroup(chat: string): boolean {
 }
 
 function toRow({ lease, message, file, digests, now }: Incoming, messageId: MessageId) {
-  const { id, from, addressing, chat, lid, username, type, text, name, sentAt } = message
+  const { id, from, addressing, chat, lid, username, type, text, name, sentAt, details } = message
   return {
     instance_id: lease.instanceId,
     id: messageId,
@@ -201,6 +205,7 @@ function toRow({ lease, message, file, digests, now }: Incoming, messageId: Mess
     text: text === undefined ? null : JSON.stringify(text),
     media_id: file?.id ?? null,
     file: file && encodeFacts(file.facts),
+    details: details === undefined ? null : JSON.stringify(details),
   }
 }
 
@@ -243,5 +248,6 @@ function insertStatement(statements: Statements) {
     text: 'text?',
     media_id: 'text?',
     file: 'text?',
+    details: 'text?',
   })
 }

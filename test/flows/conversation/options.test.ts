@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { until } from '../../until.ts'
 import { Talking } from './harness.ts'
 
 let talking: Talking
@@ -29,7 +28,7 @@ test('a text quotes a received message and one of ours, by either ID', async () 
   expect(shown[0]!.id).toBe(last.quote.whatsappId)
 })
 
-test('a quote of another chat or of nothing is refused, after the replay of the key', async () => {
+test('a quote of another chat or of nothing is refused', async () => {
   const to = '5511987651002'
   const { messageId } = await talking.receive('5511987651003', 'outra conversa')
   for (const quote of [String(messageId), 'msg_01kajxq8r2f0v7m3n5p9s1t4w6', 'XYZ'])
@@ -37,17 +36,11 @@ test('a quote of another chat or of nothing is refused, after the replay of the 
 })
 
 test('a text goes out unquoted if the quoted message fails, and its event says so', async () => {
-  const to = '15005550001'
-  const failing = await talking.send({ to, text: 'nobody' })
-  const id = await talking.send({ to, text: 'answer', quote: failing })
-  await talking.becomes(id, 'failed')
-  const group = '120363000000000666@g.us'
   const refused = await talking.send({ to: '15005550004', text: 'refused' })
   const again = await talking.send({ to: '15005550004', text: 'answer', quote: refused, metadata: { step: 2 } })
   await talking.becomes(again, 'failed')
   const event = await talking.event('message.failed', data => data.id === again)
   expect(event.data).toMatchObject({ metadata: { step: 2 }, quoted: false })
-  expect(group).toBeDefined()
 })
 
 test('mentions, previews and metadata arrive', async () => {
@@ -130,7 +123,7 @@ test('a scheduled message is cancelled by its deletion, once and for all', async
 
 test('a message that waits for its connection is cancelled too, and the link stays', async () => {
   const to = '5511987651010'
-  const { network, service } = talking.harness
+  const { network } = talking.harness
   await talking.becomes(await talking.send({ to, text: 'primeira' }), 'read')
   const ends = talking.harness.endsOf(talking.number)
   network.pause()
@@ -144,5 +137,4 @@ test('a message that waits for its connection is cancelled too, and the link sta
   await talking.becomes(await talking.send({ to, text: 'última' }), 'read')
   expect((await talking.inbox(to)).map(({ text }) => text)).toEqual(['primeira', 'escrita', 'última'])
   expect(talking.harness.endsOf(talking.number)).toBe(ends)
-  expect(await until('the service', () => service.url)).toBeTruthy()
 })

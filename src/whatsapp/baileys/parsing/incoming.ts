@@ -9,6 +9,7 @@ import {
 } from 'baileys'
 import type { IncomingMessage, IncomingType } from '../../../domain/incoming-message.ts'
 import { isSelf, lidOf, numberOf, type Self, userOf } from '../addresses.ts'
+import { parseDetails } from './incoming-details.ts'
 import { parseFile } from './incoming-file.ts'
 
 /** The known pairs of numbers and LIDs. Null if a pair is unknown. */
@@ -86,6 +87,7 @@ export async function parseIncoming(
   if (!found || isSelf(sender, self) || found.from === userOf(self.id)) return null
   const { address, ...from } = found
   const file = HAVE_FILES.has(kind.type) ? parseFile(message.message, key) : undefined
+  const details = parseDetails(message.message)
   return {
     id: key.id,
     ...from,
@@ -96,6 +98,7 @@ export async function parseIncoming(
     ...(message.pushName && { name: message.pushName }),
     sentAt: sentAt(message.messageTimestamp),
     ...(file && { file }),
+    ...(details && { details }),
   }
 }
 

@@ -1,0 +1,125 @@
+import { normalizeMessageContent, type proto } from 'baileys'
+import type { IncomingDetails } from '../../../domain/incoming-message.ts'
+import { lidOf, numberOf } from '../addresses.ts'
+
+/** The sender chooses these texts, so an event holds a part of longer ones. */
+const MAX_UNITS = 1_000
+const MAX_VCARD_UNITS = 4_096
+const MAX_MENTIONS = 1_024
+const MAX_CONTACTS = 20
+const MAX_OPTIONS = 20
+const MAX_ID_LENGTH = 100
+
+/** What a message contains besides its type, text and file. Undefined if it is nothing. */
+export function parseDetails(wrapped: proto.IMessage | null | undefined): IncomingDetails | undefined {
+  const content = normalizeMessageContent(wrapped)
+  if (!content) return undefined
+  const context = contextOf(content)
+  const details: IncomingDetails = {
+    ...part('quote', quoteOf(context)),
+    ...part('mentions', mentionsOf(context)),
+    ...part('referral', referralOf(context)),
+    ...part('reaction', reactionOf(content.reactionMessage)),
+    ...part('location', locationOf(content)),
+    ...part('contacts', contactsOf(content)),
+    ...part('poll', pollOf(content)),
+  }
+  return Object.keys(details).length > 0 ? details : undefined
+}
+
+function part<K extends keyof IncomingDetails>(name: K, value: IncomingDetails[K] | null) {
+  return value === null ? {} : { [name]: value }
+}
+
+function contextOf(content: proto.IMessage): proto.IContextInfo | null {
+  for (const one of Object.values(content)) {
+    const context = (one as { contextInfo?: proto.IContextInfo | null } | null)?.contextInfo
+    if (context) return context
+  }
+  return null
+}
+
+function quoteOf(context: proto.IContextInfo | null): IncomingDetails['quote'] | null {
+  const whatsappId = context?.stanzaId
+  if (!whatsappId || !context.quotedMessage) return null
+  return {
+    whatsappId: cut(whatsappId, MAX_ID_LENGTH),
+    from: nameOf(context.participant),
+    text: textOf(context.quotedMessage),
+  }
+}
+
+function textOf(message: proto.IMessage): string | null {
+  const { conversation, extendedTextMessage, imageMessage, videoMessage, documentMessage } =
+    normalizeMessageContent(message) ?? {}
+  const caption = imageMessage?.caption || videoMessage?.caption || documentMessage?.caption
+  return cutOrNull(conversation || extendedTextMessage?.text || caption)
+}
+
+function mentionsOf(context: proto.IContextInfo | null): string[] | null {
+  const names = (context?.mentionedJid ?? []).slice(0, MAX_MENTIONS).map(nameOf)
+  const known = names.filter(name => name !== null)
+  return known.length > 0 ? known : null
+}
+
+/** The advertisement from which the sender came. */
+function referralOf(context: proto.IContextInfo | null): IncomingDetails['referral'] | null {
+  const ad = context?.externalAdReply
+  if (!ad || !(ad.sourceId || ad.ctwaClid)) return null
+  return {
+    sourceId: cutOrNull(ad.sourceId),
+    clickId: cutOrNull(ad.ctwaClid),
+    headline: cutOrNull(ad.title),
+    url: cutOrNull(ad.sourceUrl),
+  }
+}
+
+function reactionOf(reaction: proto.Message.IReactionMessage | null | undefined): IncomingDetails['reaction'] | null {
+  const whatsappId = reaction?.key?.id
+  return whatsappId ? { whatsappId: cut(whatsappId, MAX_ID_LENGTH), emoji: cutOrNull(reaction.text) } : null
+}
+
+function locationOf({ locationMessage, liveLocationMessage }: proto.IMessage): IncomingDetails['location'] | null {
+  const place = locationMessage ?? liveLocationMessage
+  const { degreesLatitude: latitude, degreesLongitude: longitude } = place ?? {}
+  if (!isDegrees(latitude) || !isDegrees(longitude)) return null
+  const name = cutOrNull(locationMessage?.name)
+  const address = cutOrNull(locationMessage?.address)
+  return { latitude, longitude, ...(name !== null && { name }), ...(address !== null && { address }) }
+}
+
+function isDegrees(value: number | null | undefined): value is number {
+  return typeof value === 'number' && Number.isFinite(value)
+}
+
+function contactsOf({ contactMessage, contactsArrayMessage }: proto.IMessage): IncomingDetails['contacts'] | null {
+  const cards = contactMessage ? [contactMessage] : (contactsArrayMessage?.contacts ?? [])
+  if (cards.length === 0) return null
+  return cards
+    .slice(0, MAX_CONTACTS)
+    .map(({ displayName, vcard }) => ({ name: cutOrNull(displayName), vcard: cut(vcard ?? '', MAX_VCARD_UNITS) }))
+}
+
+function pollOf(content: proto.IMessage): IncomingDetails['poll'] | null {
+  const { pollCreationMessage, pollCreationMessageV2, pollCreationMessageV3 } = content
+  const poll = pollCreationMessage ?? pollCreationMessageV2 ?? pollCreationMessageV3
+  if (!poll) return null
+  const options = (poll.options ?? []).slice(0, MAX_OPTIONS).map(({ optionName }) => cut(optionName ?? ''))
+  return { question: cut(poll.name ?? ''), options, selectable: poll.selectableOptionsCount || null }
+}
+
+/** A person's number, else the LID address. */
+function nameOf(jid: string | null | undefined): string | null {
+  const lid = lidOf(jid)
+  return numberOf(jid) ?? (lid === undefined ? null : `${lid}@lid`)
+}
+
+function cutOrNull(text: string | null | undefined): string | null {
+  return text ? cut(text) : null
+}
+
+/** Never inside a surrogate pair. */
+function cut(text: string, units = MAX_UNITS): string {
+  if (text.length <= units) return text
+  return text.slice(0, (text.codePointAt(units - 1) ?? 0) > 0xffff ? units - 1 : units)
+}
