@@ -7,6 +7,7 @@ import type { Store } from '../store/store.ts'
 import { refuseBesideOldNodes } from './endpoints/scope.ts'
 import { checkRecipient, checkText } from './input.ts'
 
+const PENDING_RETRY_AFTER_SECONDS = 2
 const NO_CAPTION = 'WhatsApp shows a caption only with an image, a video or a document.'
 
 /** A message without its instance and idempotency key. */
@@ -52,6 +53,8 @@ export async function requestAcceptance(
       throw new Refusal('instance_not_connected')
     case 'no_media':
       throw new Refusal('media_not_found')
+    case 'pending_media':
+      throw new Refusal('media_pending', undefined, { retryAfterSeconds: PENDING_RETRY_AFTER_SECONDS })
     case 'unsupported':
       throw new Refusal('media_unsupported', outcome.why === 'caption' ? NO_CAPTION : undefined)
     case 'refused':

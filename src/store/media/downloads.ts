@@ -31,6 +31,14 @@ export interface FetchedFile extends FileName {
 /** When it is tried again, and what is known by then. */
 export type NextTry = Pick<Download, 'attempts' | 'requests' | 'source' | 'facts' | 'chat'> & { dueAt: number }
 
+export interface DueDownloads {
+  due: Download[]
+  /** The media of due rows that are damaged and cannot be decrypted. */
+  unreadable: string[]
+  /** When the next one after them is due. Null: there is none. */
+  nextAt: number | null
+}
+
 /**
  * The received files that are still to be fetched. `Events.recordIncoming` adds them in the commit of their message. Only the
  * owner of the instance fetches them, so nothing is claimed in the rows:
@@ -41,8 +49,8 @@ export type NextTry = Pick<Download, 'attempts' | 'requests' | 'source' | 'facts
  * | after `recordFetched` or `recordFailed` | the file or its failure, with the event; the download is gone |
  */
 export interface Downloads {
-  /** Those that are due, first those that are due longest; and when the next one after them is due (null: there is none). */
-  listDue(instanceId: InstanceId, now: number, limit: number): Promise<{ due: Download[]; nextAt: number | null }>
+  /** The first `limit` that are due, those first that are due longest. */
+  listDue(instanceId: InstanceId, now: number, limit: number): Promise<DueDownloads>
   /**
    * The bytes are in the storage, under a file that `MediaRows.begin` announced. Makes them those of the medium and records
    * `media.ready`. `full`: they would exceed the quota. `given_up`: the medium was erased, or the file took too long.

@@ -138,8 +138,11 @@ export function sealSource(sealing: Sealing, instanceId: InstanceId, id: string,
   return sealing.seal(instanceId, mediaSourcePlace(instanceId, id), Buffer.from(text))
 }
 
-export function openSource(sealing: Sealing, instanceId: InstanceId, id: string, sealed: Uint8Array): Sealed {
-  const opened = JSON.parse(sealing.open(instanceId, mediaSourcePlace(instanceId, id), sealed).toString())
+/** Null if the value is damaged. */
+export function openSource(sealing: Sealing, instanceId: InstanceId, id: string, sealed: Uint8Array): Sealed | null {
+  const json = sealing.tryOpen(instanceId, mediaSourcePlace(instanceId, id), sealed)
+  if (json === null) return null
+  const opened = JSON.parse(json.toString())
   const { mediaKey, encSha256, sha256, facts, chat, ...rest } = opened
   const bytes = { mediaKey: fromHex(mediaKey), encSha256: fromHex(encSha256), sha256: fromHex(sha256) }
   return { source: { ...rest, ...bytes }, facts: decodeFacts(facts), chat }

@@ -8,7 +8,8 @@ import { fencedOneByOne } from '../engine/operation.ts'
 import type { MediaDownloadsTable } from '../engine/schema/media.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
-import type { Download, Downloads, FetchedFile, NextTry } from './downloads.ts'
+import { selectIncoming, toIncoming } from '../messages/incoming.ts'
+import type { Download, Downloads, DueDownloads, FetchedFile, NextTry } from './downloads.ts'
 import { FileRows } from './file-rows.ts'
 import { openSource, sealSource } from './received-files.ts'
 
@@ -49,27 +50,20 @@ export class StoredDownloads implements Downloads {
     )
   }
 
-  async listDue(
-    instanceId: InstanceId,
-    now: number,
-    limit: number,
-  ): Promise<{ due: Download[]; nextAt: number | null }> {
+  async listDue(instanceId: InstanceId, now: number, limit: number): Promise<DueDownloads> {
     const { statements, reader, sealing } = this.#core
     const query = statements.db.selectFrom('media_downloads').selectAll().where('instance_id', '=', instanceId)
     const rows = await reader.query(query.orderBy('due_at').limit(limit + 1))
-    const due = rows.slice(0, limit).filter(row => row.due_at <= now)
-    const downloads = due.map(({ media_id: mediaId, message_id: messageId, created_at: createdAt, ...row }) => {
+    const dueRows = rows.slice(0, limit).filter(row => row.due_at <= now)
+    const due: Download[] = []
+    const unreadable: string[] = []
+    for (const { media_id: mediaId, message_id: messageId, created_at: createdAt, ...row } of dueRows) {
       const { attempts, requests, sealed_source } = row
-      return {
-        mediaId,
-        messageId,
-        createdAt,
-        attempts,
-        requests,
-        ...openSource(sealing, instanceId, mediaId, sealed_source),
-      }
-    })
-    return { due: downloads, nextAt: rows[due.length]?.due_at ?? null }
+      const opened = openSource(sealing, instanceId, mediaId, sealed_source)
+      if (opened === null) unreadable.push(mediaId)
+      else due.push({ mediaId, messageId, createdAt, attempts, requests, ...opened })
+    }
+    return { due, unreadable, nextAt: rows[dueRows.length]?.due_at ?? null }
   }
 
   async recordFetched(
@@ -178,8 +172,11 @@ export class StoredDownloads implements Downloads {
   ): Promise<{ recorded: boolean; deliverable: boolean }> {
     const { db } = this.#core.statements
     await tx.query(db.deleteFrom('media_downloads').where('instance_id', '=', instanceId).where('media_id', '=', id))
-    const { source, facts, chat } = openSource(this.#core.sealing, instanceId, id, sealed_source)
-    const media = { id, facts: { ...facts, ...found }, failure }
+    const opened = openSource(this.#core.sealing, instanceId, id, sealed_source)
+    const stated = opened && { facts: opened.facts, chat: opened.chat, whatsappId: opened.source.key.id }
+    const message = stated ?? (await this.#findMessage(tx, instanceId, messageId))
+    if (message === null) return { recorded: true, deliverable: false }
+    const media = { id, facts: { ...message.facts, ...found }, failure }
     const event = {
       instance_id: instanceId,
       id: newEventId(now),
@@ -188,9 +185,17 @@ export class StoredDownloads implements Downloads {
       created_at: now,
       message_id: messageId,
       incoming_digest: null,
-      body: mediaBody(instanceId, { messageId, id: source.key.id, chat }, media, now),
+      body: mediaBody(instanceId, { messageId, id: message.whatsappId, chat: message.chat }, media, now),
     }
     const { deliverable } = await this.#recorder.record(tx, [event])
     return { recorded: true, deliverable: deliverable.has(instanceId) }
+  }
+  /** The same facts from the message, which may have been erased already. */
+  async #findMessage(tx: Transaction, instanceId: InstanceId, messageId: string) {
+    const message = selectIncoming(this.#core.statements).where('incoming_messages.instance_id', '=', instanceId)
+    const [row] = await tx.query(message.where('incoming_messages.id', '=', messageId))
+    if (row === undefined) return null
+    const { id: whatsappId, chat, media } = toIncoming(row)
+    return media ? { facts: media.facts, chat, whatsappId } : null
   }
 }

@@ -7,7 +7,9 @@ import { hasOldNodes } from '../leases/old-nodes.ts'
 import type { AcceptOutcome, NewMessage, NewMessageFile } from './messages.ts'
 
 /** The file of a message as it is to be sent, or why it cannot be. */
-type FileCheck = MessageFile | Extract<AcceptOutcome, { kind: 'no_media' | 'unsupported' | 'old_nodes' }>
+type FileCheck =
+  | MessageFile
+  | Extract<AcceptOutcome, { kind: 'no_media' | 'pending_media' | 'unsupported' | 'old_nodes' }>
 
 /** @returns a check of the files of these messages. Messages without a file are not in its result. */
 export function fileChecker(statements: Statements) {
@@ -15,8 +17,8 @@ export function fileChecker(statements: Statements) {
   const findMedia = statements.find(
     'media',
     { instance_id: 'text', id: 'text' },
-    ['instance_id', 'id', 'mimetype', 'filename'],
-    { where: sql`media.file_id is not null`, lock: 'key share' },
+    ['instance_id', 'id', 'mimetype', 'filename', 'file_id'],
+    { where: sql`media.gone_at is null`, lock: 'key share' },
   )
 
   return async (tx: Transaction, messages: readonly NewMessage[]): Promise<Map<NewMessage, FileCheck>> => {
@@ -38,8 +40,9 @@ export function fileChecker(statements: Statements) {
 function checkFile(
   { mediaId, ...asked }: NewMessageFile,
   text: string,
-  media: { mimetype: string; filename: string | null },
+  media: { mimetype: string; filename: string | null; file_id: string | null },
 ): FileCheck {
+  if (media.file_id === null) return { kind: 'pending_media' }
   const form = asked.form ?? defaultForm(media.mimetype)
   if (!canBeShownAs(media.mimetype, form)) return { kind: 'unsupported', why: 'form' }
   if (text !== '' && !hasCaption(form)) return { kind: 'unsupported', why: 'caption' }

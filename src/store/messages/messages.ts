@@ -39,6 +39,8 @@ export type AcceptOutcome =
   | { kind: 'not_connected' }
   /** The file does not exist, or its bytes are gone. */
   | { kind: 'no_media' }
+  /** The file is still being fetched from WhatsApp. */
+  | { kind: 'pending_media' }
   /** WhatsApp does not show a file of this type in this form, or (`caption`) not with a caption. */
   | { kind: 'unsupported'; why: 'form' | 'caption' }
   /** The message that it refers to does not exist, or does not allow it. */

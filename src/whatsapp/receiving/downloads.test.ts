@@ -53,7 +53,7 @@ class World {
         this.reads += 1
         const rows = [...this.rows.values()].toSorted((a, b) => a.dueAt - b.dueAt)
         const due = rows.filter(row => row.dueAt <= now).slice(0, limit)
-        return { due, nextAt: rows[due.length]?.dueAt ?? null }
+        return { due, unreadable: [], nextAt: rows[due.length]?.dueAt ?? null }
       },
       recordFetched: async () => 'stored',
       recordRetry: async (_, mediaId, next) => {

@@ -130,9 +130,14 @@ export class Downloads {
 
   /** @returns when to read again at the latest */
   async #startDue(): Promise<number> {
-    const { lease, store, now } = this.#options
+    const { lease, store, logger, now } = this.#options
     const limit = this.#active.size + FETCHES_AT_ONCE
-    const { due, nextAt } = await store.downloads.listDue(lease.instanceId, now(), limit)
+    const { due, unreadable, nextAt } = await store.downloads.listDue(lease.instanceId, now(), limit)
+    for (const mediaId of unreadable) {
+      logger.error({ instanceId: lease.instanceId, mediaId }, 'media.download_unreadable')
+      await store.downloads.recordFailed(lease, mediaId, 'media_unavailable', now())
+      this.#isStale = true
+    }
     for (const download of due) {
       if (this.#active.has(download.mediaId)) continue
       const link = this.#link

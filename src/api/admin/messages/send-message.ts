@@ -40,6 +40,7 @@ export function sendMessage(api: Api, { store, media, now }: ApiContext): void {
           'invalid_request',
           'invalid_phone_number',
           'media_not_found',
+          'media_pending',
           'media_unsupported',
           'media_not_configured',
           'instance_not_connected',

@@ -53,6 +53,7 @@ export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
           'invalid_request',
           'invalid_phone_number',
           'media_not_found',
+          'media_pending',
           'media_unsupported',
           'instance_not_connected',
           'idempotency_key_reused',

@@ -103,6 +103,27 @@ export function downloadsContract(createHarness: CreateHarness): void {
       })
     })
 
+    test('whose row is damaged fails with its event, and holds up no other', async () => {
+      const damaged = await receive(fileOf(), { id: 'A' })
+      const whole = await receive(fileOf(), { id: 'B' })
+      const bytes = harness.kind === 'sqlite' ? "x'00'" : "'\\x00'"
+      await harness.execute(`update media_downloads set sealed_source = ${bytes} where media_id = '${damaged.id}'`)
+      const listed = await store.downloads.listDue(lease.instanceId, 1_000_000, 10)
+      expect(listed.due.map(({ mediaId }) => mediaId)).toEqual([whole.id])
+      expect(listed.unreadable).toEqual([damaged.id])
+      await store.downloads.recordFailed(lease, damaged.id, 'media_unavailable', 2_000)
+      const [failed] = await bodies()
+      expect(failed).toMatchObject({
+        event: 'media.failed',
+        data: {
+          id: 'A',
+          messageId: damaged.messageId,
+          media: { id: damaged.id, error: { code: 'media_unavailable' } },
+        },
+      })
+      expect(await store.downloads.listDue(lease.instanceId, 1_000_000, 10)).toMatchObject({ unreadable: [] })
+    })
+
     test('has an ID of its own, even if the content is there already', async () => {
       const first = await receive(fileOf(), { id: 'A' })
       const second = await receive(fileOf(), { id: 'B' })
@@ -116,7 +137,11 @@ export function downloadsContract(createHarness: CreateHarness): void {
       const [download] = await due()
       const source = { ...download!.source, directPath: '/v/new' }
       await store.downloads.recordRetry(lease, id, { ...download!, source, attempts: 2, requests: 1, dueAt: 5_000 })
-      expect(await store.downloads.listDue(lease.instanceId, 4_999, 10)).toEqual({ due: [], nextAt: 5_000 })
+      expect(await store.downloads.listDue(lease.instanceId, 4_999, 10)).toEqual({
+        due: [],
+        unreadable: [],
+        nextAt: 5_000,
+      })
       expect((await due(5_000))[0]).toMatchObject({ attempts: 2, requests: 1, source: { directPath: '/v/new' } })
     })
 
