@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,7 +14,15 @@ const SHOWN_TEXT_LENGTH = 40
 
 interface PostedEvent {
   event: string
-  data: { id: string; to?: string; from?: string; text?: string; group?: string; error?: { code: string } }
+  data: {
+    id: string
+    to?: string
+    from?: string
+    text?: string
+    group?: string
+    media?: { sha256: string }
+    error?: { code: string }
+  }
 }
 
 /** The messages to send, and the events that must follow in this order. */
@@ -24,6 +32,12 @@ const PLAN = [
   { to: '120363000000000042@g.us', text: 'Hello, everybody', expected: ['sent', 'delivered', 'read'] },
   { to: '15005550001', text: 'To a number that is not on WhatsApp', expected: ['failed'] },
 ]
+/** A picture of one pixel, which 15005550005 sends back. */
+const PICTURE = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+const PICTURE_SHA256 = createHash('sha256').update(PICTURE).digest('hex')
 const REPLY = 'Echo, are you there?'
 
 const startedAt = performance.now()
@@ -65,7 +79,7 @@ function isSigned(body: Buffer, signature: string | undefined): boolean {
 function show(event: PostedEvent, signed: boolean): void {
   const { data } = event
   const who = data.group ? `${data.group} (${data.from})` : (data.from ?? data.to)
-  const what = data.text ?? data.error?.code ?? data.id
+  const what = (data.media && 'a picture') ?? data.text ?? data.error?.code ?? data.id
   say(
     `  ${event.event.padEnd(18)} ${String(who).padEnd(26)} ${what.slice(0, SHOWN_TEXT_LENGTH)}  ${signed ? '✓ signed' : '✗ BAD SIGNATURE'}`,
   )
@@ -109,6 +123,18 @@ function eventsOf(id: string): string[] {
   return events.filter(event => event.data.id === id).map(event => event.event.replace('message.', ''))
 }
 
+async function sendPicture(url: string, token: string): Promise<string> {
+  const response = await fetch(`${url}/v1/media?filename=pixel.png`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'image/png' },
+    body: PICTURE,
+  })
+  if (!response.ok) throw new Error(`The upload was answered with ${response.status}: ${await response.text()}`)
+  const { data } = (await response.json()) as { data: { id: string } }
+  const { id } = await call('POST', `${url}/v1/messages/media`, token, { to: '15005550005', media: data.id })
+  return String(id)
+}
+
 async function run(url: string): Promise<void> {
   const adminKey = readFileSync(join(dataDir, 'admin.key'), 'utf8').trim()
   const instance = await call('POST', `${url}/admin/v1/instances`, adminKey, { name: 'demo', kind: 'sandbox' })
@@ -123,7 +149,7 @@ async function run(url: string): Promise<void> {
   await new Promise<void>(resolve => receiver.listen(0, '127.0.0.1', resolve))
   const webhookUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/events`
   secret = String((await call('PUT', `${url}/v1/webhooks/${instance['id']}`, token, { url: webhookUrl }))['secret'])
-  say(`Webhook set to ${webhookUrl}; sending ${PLAN.length} texts`)
+  say(`Webhook set to ${webhookUrl}; sending ${PLAN.length} texts and a picture`)
 
   const sent = await Promise.all(
     PLAN.map(async ({ to, text, expected }) => {
@@ -131,9 +157,11 @@ async function run(url: string): Promise<void> {
       return { id: String(id), expected }
     }),
   )
+  sent.push({ id: await sendPicture(url, token), expected: ['sent', 'delivered', 'read'] })
+  const hasEcho = () => events.some(({ data }) => data.media?.sha256 === PICTURE_SHA256)
   await until('every event', () => {
     const all = sent.every(({ id, expected }) => eventsOf(id).length >= expected.length)
-    return all && events.some(event => event.event === 'message.received')
+    return all && hasEcho() && events.some(event => event.data.text === REPLY)
   })
   for (const { id, expected } of sent) {
     if (eventsOf(id).join() !== expected.join())

@@ -79,7 +79,7 @@ test('a file that is not there yet is pending, and a call can wait for it', asyn
   const response = await media.call('GET', shown.id)
   expect([response.status, response.headers.get('retry-after')]).toEqual([409, '2'])
   expect(await media.codeOf('GET', shown.id)).toBe('media_pending')
-  const early = number.instance.sendMedia({ to: newContact(), media: shown.id }, 'too early')
+  const early = number.instance.sendMedia({ to: newContact(), media: shown.id }, 'too-early')
   await expect(early).rejects.toMatchObject({ status: 409, code: 'media_pending', retryAfter: '2' })
   expect(await hashOf(harness, number, shown.id)).toBe(sent.hash)
 })
