@@ -23,8 +23,6 @@ WORKDIR /app
 COPY --from=modules /app ./
 COPY LICENSE NOTICE ./
 COPY bin bin
-# Scripts for backup, restore and rotation of the master key.
-COPY scripts/backup.ts scripts/restore.ts scripts/rotate-keys.ts scripts/
 COPY src src
 COPY simulator/src simulator/src
 COPY --from=panel /app/panel/dist panel/dist

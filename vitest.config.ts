@@ -6,7 +6,12 @@ import { LongestFirst } from './test/longest-first.ts'
 export default defineConfig({
   test: {
     include: ['{src,simulator,test,panel}/**/*.test.ts'],
-    globalSetup: ['test/logs/log-setup.ts', 'test/databases/postgres-setup.ts', 'test/browser/build-setup.ts'],
+    globalSetup: [
+      'test/logs/log-setup.ts',
+      'test/databases/postgres-setup.ts',
+      'test/browser/build-setup.ts',
+      'test/program-setup.ts',
+    ],
     // The simulators of the flows are compiled once, not at each start. (The service has a cache of its own.)
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/tests') },
     // Flows start whole services and networks on loopback, which is slow on two busy cores.

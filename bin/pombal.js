@@ -1,33 +1,102 @@
 #!/usr/bin/env node
-// Plain JavaScript that every version of Node can parse, so that an old version prints a clear message and not a syntax error.
-import { join } from 'node:path'
+// Plain JavaScript that old versions of Node can parse: they start the right version, or print a clear message.
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { COMMANDS, USAGE } from './commands.js'
 
-const [major, minor] = process.versions.node.split('.').map(Number)
-if (major !== 24 || minor < 12) {
-  console.error(
-    `Pombal needs Node 24.12 or a later 24; this is ${process.versions.node}. "npm start" uses the right version.`,
-  )
-  process.exit(1)
-}
+const BIN = dirname(fileURLToPath(import.meta.url))
 // By default V8's young generation grows to 128 MB and keeps unused buffers alive outside the heap until then, and glibc
 // keeps freed memory separately for each thread. Together they add 130 MB to a busy node. Consolidating glibc's "fast bins"
 // for each large allocation takes a tenth of the main thread's time. These options take effect only when a process starts,
 // so it is replaced by a new one with the same ID, pipes and options.
 const YOUNG_GENERATION = '--max-semi-space-size'
-const isLimited = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].some(text => text.includes(YOUNG_GENERATION))
-if (!isLimited && !process.connected && process.platform !== 'win32') {
-  const args = [process.execPath, `${YOUNG_GENERATION}=16`, ...process.execArgv, ...process.argv.slice(1)]
-  process.execve(process.execPath, args, {
-    MALLOC_ARENA_MAX: '2',
-    GLIBC_TUNABLES: 'glibc.malloc.mxfast=0',
-    ...process.env,
+
+/** @returns the command, or undefined if the process has printed what was asked for and must end */
+function readCommand() {
+  const [name = 'serve', ...more] = process.argv.slice(2)
+  if (Object.hasOwn(COMMANDS, name)) {
+    if (name !== 'serve' || more.length === 0) return name
+    if (!isHelp(more[0])) return refuse(`pombal serve takes no arguments. Its settings are read from the environment.`)
+  } else if (name === '--version' || name === '-v') {
+    console.log(JSON.parse(readFileSync(join(BIN, '../package.json'), 'utf8')).version)
+    return undefined
+  } else if (!isHelp(name)) return refuse(`There is no command ${name}.\n\n${USAGE}`)
+  console.log(USAGE)
+  return undefined
+}
+
+function isHelp(word) {
+  return word === '--help' || word === '-h' || word === 'help'
+}
+
+function refuse(reason) {
+  console.error(reason)
+  process.exitCode = 2
+  return undefined
+}
+
+/** Node 24 that npm has installed with this package; null if there is none. */
+function findNode() {
+  try {
+    const folder = dirname(createRequire(import.meta.url).resolve('node/package.json'))
+    const file = join(folder, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
+    return existsSync(file) ? file : null
+  } catch {
+    return null
+  }
+}
+
+/** Runs this program again: in the same process where Node and the platform allow it, else in a child. */
+function runAgain(node, options, env) {
+  const args = [...options, ...process.execArgv, ...process.argv.slice(1)]
+  if (process.execve !== undefined && process.platform !== 'win32') process.execve(node, [node, ...args], env)
+  const child = spawn(node, args, { stdio: 'inherit', env })
+  // A terminal sends Ctrl-C to the child, too. A second signal would cut its stop short.
+  const signals = process.stdin.isTTY ? ['SIGTERM', 'SIGHUP'] : ['SIGTERM', 'SIGHUP', 'SIGINT']
+  process.on('SIGINT', () => undefined)
+  for (const signal of signals) process.on(signal, () => child.kill(signal))
+  child.on('exit', (code, signal) => {
+    if (signal === null) process.exit(code ?? 1)
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
   })
 }
-// DNS look-ups for webhooks block libuv's threads. With the default of four threads, four hanging look-ups would stop all
-// others, and file access too.
-process.env.UV_THREADPOOL_SIZE ??= '32'
-// Caches compiled code, which makes a start a third faster. Without a writable folder, every start compiles again.
-// (Imported dynamically because Node 20 does not have this export.)
-const { enableCompileCache } = await import('node:module')
-enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/pombal'))
-await import('../src/main.ts')
+
+async function run(command) {
+  const [major, minor] = process.versions.node.split('.').map(Number)
+  const isRight = major === 24 && minor >= 12
+  const node = isRight ? process.execPath : findNode()
+  if (node === null) {
+    console.error(
+      `Pombal needs Node 24.12 or a later 24; this is ${process.versions.node}, and npm has not installed the right one beside ` +
+        'Pombal (its package "node" has an install script, which npm must be allowed to run). Install Node 24, or run ' +
+        '"npm rebuild node" in the folder where Pombal is installed.',
+    )
+    process.exitCode = 1
+    return
+  }
+  const { isServer } = COMMANDS[command]
+  const isLimited = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].some(text => text.includes(YOUNG_GENERATION))
+  const limits = isServer && !isLimited && !process.connected && process.platform !== 'win32'
+  const memory = { MALLOC_ARENA_MAX: '2', GLIBC_TUNABLES: 'glibc.malloc.mxfast=0' }
+  if (limits) return runAgain(node, [`${YOUNG_GENERATION}=16`], { ...memory, ...process.env })
+  if (!isRight) return runAgain(node, [], process.env)
+
+  // DNS look-ups for webhooks block libuv's threads. With the default of four threads, four hanging look-ups would stop all
+  // others, and file access too.
+  process.env.UV_THREADPOOL_SIZE ??= '32'
+  // Caches compiled code, which makes a start a third faster. Without a writable folder, every start compiles again.
+  // (Imported dynamically because Node 20 does not have this export.)
+  const { enableCompileCache } = await import('node:module')
+  enableCompileCache(join(BIN, '../node_modules/.cache/pombal'))
+  const { COMPILED, isCompiled } = await import('./compiled.js')
+  // Commands read their arguments from the third on, as a program of their own would.
+  if (process.argv[2] === command) process.argv.splice(2, 1)
+  await import(isCompiled() ? join(COMPILED, `${command}.js`) : join(BIN, '..', COMMANDS[command].source))
+}
+
+const command = readCommand()
+if (command !== undefined) await run(command)

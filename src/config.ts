@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { MAX_RETRIES, MAX_RETRY_DELAY_MS, RETRY_DELAYS_MS } from './domain/events/delivery.ts'
 import { DEFAULT_LINKED_DEVICE, LINKED_DEVICES, type LinkedDevice } from './domain/linked-device.ts'
 import type { MediaPlace } from './domain/media.ts'
 import { Environment } from './environment.ts'
+import { readVersion } from './program-files.ts'
 
 const MASTER_KEY_BYTES = 32
 const MIN_ADMIN_KEY_LENGTH = 32
@@ -129,7 +129,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
       problems.push(`${name} is required with DATABASE_URL: nodes must share it.`)
 
   const settings: Settings = {
-    version: packageVersion(),
+    version: readVersion(),
     host,
     port: read('PORT', 3000, 'a port number, 0–65535', integerIn(0, 65_535)),
     metricsPort: read('METRICS_PORT', null, 'a port number, 0–65535', integerIn(0, 65_535)),
@@ -219,10 +219,6 @@ export function isLoopbackHost(host: string): boolean {
 
 function parseOnOff(text: string): boolean | undefined {
   return text === 'on' ? true : text === 'off' ? false : undefined
-}
-
-function packageVersion(): string {
-  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
 }
 
 function integerIn(min: number, max: number) {

@@ -5,7 +5,7 @@ import { killOnExit } from './kill-on-exit.ts'
 import { captureLog, noteBody } from './logs/log-capture.ts'
 import { until } from './until.ts'
 
-const PROGRAM = join(import.meta.dirname, '../simulator/src/cli.ts')
+const PROGRAM = join(import.meta.dirname, '../bin/pombal.js')
 
 /** A message on a simulated phone. */
 export interface PhoneMessage {
@@ -33,7 +33,9 @@ export type Network = Awaited<ReturnType<typeof startNetwork>>
  * @param options more of the program's options
  */
 export async function startNetwork(options: readonly string[] = []) {
-  const child = spawn(process.execPath, [PROGRAM, '--port', '0', ...options], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [PROGRAM, 'simulator', '--port', '0', ...options], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const exited = new Promise(resolve => child.once('close', resolve))
   killOnExit(child)
   let output = ''

@@ -34,7 +34,7 @@ export class WrongMasterKey extends StoreUnusable {
 /** A rotation of the master key is not finished. Nothing was changed. */
 export class KeyRotationUnfinished extends StoreUnusable {
   constructor() {
-    super('A rotation of the master key is not finished. Finish it with "npm run keys:rotate".')
+    super('A rotation of the master key is not finished. Finish it with "pombal rotate-keys".')
   }
 }
 

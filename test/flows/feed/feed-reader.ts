@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readServerSentEvents } from '../../../scripts/listen/server-sent-events.ts'
+import { readServerSentEvents } from '../../../src/commands/listen/server-sent-events.ts'
 import type { Random } from '../../rig/random.ts'
 import type { FeedItem } from './feed-stream.ts'
 

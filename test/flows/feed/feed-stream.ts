@@ -1,4 +1,4 @@
-import { readServerSentEvents } from '../../../scripts/listen/server-sent-events.ts'
+import { readServerSentEvents } from '../../../src/commands/listen/server-sent-events.ts'
 
 export interface FeedItem {
   id: string

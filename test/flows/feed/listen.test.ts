@@ -8,9 +8,9 @@ import { TcpProxy } from '../../tcp-proxy.ts'
 import { until } from '../../until.ts'
 import { ApiHarness, type Created } from '../api/harness.ts'
 
-/** `npm run listen` (docs/feed.md). */
+/** `pombal listen` (docs/feed.md). */
 
-const SCRIPT = join(import.meta.dirname, '../../../scripts/listen.ts')
+const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
 
 class Listening implements AsyncDisposable {
   output = ''
@@ -19,7 +19,7 @@ class Listening implements AsyncDisposable {
 
   /** @param input for the standard input; the token comes from the environment if there is none */
   constructor(args: readonly string[], { token, input }: { token?: string; input?: string } = {}) {
-    this.#child = spawn(process.execPath, [SCRIPT, ...args], {
+    this.#child = spawn(process.execPath, [PROGRAM, 'listen', ...args], {
       env: { PATH: process.env['PATH'], ...(token !== undefined && { POMBAL_TOKEN: token }) },
       stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     })

@@ -26,7 +26,7 @@ describe('a backup', () => {
 
   async function run(script: 'backup' | 'restore', path: string, dataDir: string) {
     const env = { PATH: process.env['PATH'], DATA_DIR: dataDir }
-    return promisify(execFile)(process.execPath, [join(ROOT, `scripts/${script}.ts`), path], { env }).then(
+    return promisify(execFile)(process.execPath, [join(ROOT, 'bin/pombal.js'), script, path], { env }).then(
       ({ stdout }) => ({ code: 0, said: stdout }),
       ({ code, stderr }: { code: number; stderr: string }) => ({ code, said: stderr }),
     )

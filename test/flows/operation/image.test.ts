@@ -111,10 +111,14 @@ test('backup, restore and the rotation of the keys run in the image', async () =
     for (const name of ['package.json', 'node_modules']) symlinkSync(join(ROOT, name), join(image, name))
     expect(existsSync(join(image, 'LICENSE')) && existsSync(join(image, 'NOTICE'))).toBe(true)
     const env = { PATH: process.env['PATH'], DATA_DIR: join(image, 'data') }
-    for (const script of ['backup.ts', 'restore.ts', 'rotate-keys.ts']) {
-      const said = await promisify(execFile)(process.execPath, [join(image, 'scripts', script), join(image, 'x')], {
-        env,
-      }).then(
+    for (const script of ['backup', 'restore', 'rotate-keys']) {
+      const said = await promisify(execFile)(
+        process.execPath,
+        [join(image, 'bin/pombal.js'), script, join(image, 'x')],
+        {
+          env,
+        },
+      ).then(
         ({ stdout }) => stdout,
         (error: { stderr: string }) => error.stderr,
       )

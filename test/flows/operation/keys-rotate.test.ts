@@ -14,7 +14,7 @@ import { findSecrets } from '../../contract/fixture.ts'
 import { createDatabase, STORES, type TestDatabase } from '../../databases/database.ts'
 import { Service } from '../../service.ts'
 
-const PROGRAM = join(import.meta.dirname, '../../../scripts/rotate-keys.ts')
+const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
 const CREDENTIALS = 5_000
 const KILLS = 7
 
@@ -24,7 +24,7 @@ interface Run {
   output: string
 }
 
-describe.each(STORES)('npm run keys:rotate on %s', kind => {
+describe.each(STORES)('pombal rotate-keys on %s', kind => {
   let database: TestDatabase
   let dataDir: string
   const newMasterKey = randomBytes(32).toString('base64')
@@ -76,7 +76,7 @@ describe.each(STORES)('npm run keys:rotate on %s', kind => {
 
   /** @param killOn the printed text, or the milliseconds, after which it is killed */
   async function rotate(killOn: ((output: string) => boolean) | number | null): Promise<Run> {
-    const child = spawn(process.execPath, [PROGRAM], {
+    const child = spawn(process.execPath, [PROGRAM, 'rotate-keys'], {
       env: {
         PATH: process.env['PATH'],
         DATA_DIR: dataDir,

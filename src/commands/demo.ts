@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** `npm run demo`: sends and receives through a sandbox instance, then exits; with 1 if an event is missing or wrong. */
+/** `pombal demo`, started by `bin/pombal.js`: sends and receives through a sandbox instance, then exits; with 1 if an event is missing or wrong. */
 
 const GIVE_UP_AFTER_MS = 25_000
 const SHOWN_TEXT_LENGTH = 40
@@ -100,7 +100,7 @@ const receiver = createServer((request, response) => {
 })
 
 function startService() {
-  const service = spawn(process.execPath, [join(import.meta.dirname, '../bin/pombal.js')], {
+  const service = spawn(process.execPath, [process.argv[1] ?? ''], {
     env: {
       ...process.env,
       DATA_DIR: dataDir,

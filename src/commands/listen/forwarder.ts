@@ -1,4 +1,4 @@
-import { signatureHeaders, signingKeys } from '../../src/webhooks/posting/signature.ts'
+import { signatureHeaders, signingKeys } from '../../webhooks/posting/signature.ts'
 import type { FeedItem } from './feed-client.ts'
 
 /** As for webhooks. */

@@ -1,11 +1,11 @@
 // Copies the SQLite database while the service runs. docs/backup.md describes what a backup contains and what it omits.
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { BadSettings, readSettings } from '../src/config.ts'
-import { backUp, stampOf } from '../src/store/engine/sqlite/backup.ts'
-import { StoreUnusable } from '../src/store/errors.ts'
+import { BadSettings, readSettings } from '../config.ts'
+import { backUp, stampOf } from '../store/engine/sqlite/backup.ts'
+import { StoreUnusable } from '../store/errors.ts'
 
-const USAGE = 'usage: npm run backup -- FOLDER'
+const USAGE = 'usage: pombal backup FOLDER'
 const PRIVATE_FOLDER = 0o700
 const MB = 1_000_000
 

@@ -1,11 +1,11 @@
 // Replaces the SQLite database with a backup while the service is stopped. docs/backup.md describes the consequences.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { BadSettings, readSettings } from '../src/config.ts'
-import { restore } from '../src/store/engine/sqlite/backup.ts'
-import { StoreUnusable } from '../src/store/errors.ts'
+import { BadSettings, readSettings } from '../config.ts'
+import { restore } from '../store/engine/sqlite/backup.ts'
+import { StoreUnusable } from '../store/errors.ts'
 
-const USAGE = 'usage: npm run restore -- FILE'
+const USAGE = 'usage: pombal restore FILE'
 
 async function run(): Promise<void> {
   const [file, ...more] = process.argv.slice(2)

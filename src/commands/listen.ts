@@ -1,11 +1,11 @@
-import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
 import { parseArgs } from 'node:util'
+import { readVersion } from '../program-files.ts'
 import { Listener, ListenerStopped } from './listen/listener.ts'
 
-/** `npm run listen`: posts an instance's events to a program on this machine. docs/feed.md describes how to use it. */
+/** `pombal listen`: posts an instance's events to a program on this machine. docs/feed.md describes how to use it. */
 
-const USAGE = `usage: npm run listen -- --forward URL [--server URL] [--after CURSOR|latest|oldest] [--event KIND]
+const USAGE = `usage: pombal listen --forward URL [--server URL] [--after CURSOR|latest|oldest] [--event KIND]
 
   --forward   where your program listens, for example http://localhost:3000/hook
   --server    the service (POMBAL_URL; default: http://127.0.0.1:3000)
@@ -84,7 +84,7 @@ async function main(): Promise<void> {
     process.stdout.write(`${USAGE}\n`)
     return
   }
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  const version = readVersion()
   const stopped = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopped.abort())
   const listener = new Listener({ ...given, token: await readToken(), version, say, signal: stopped.signal })

@@ -1,8 +1,8 @@
 // Re-encrypts everything under a new master key while the service is stopped. docs/security.md describes when and how.
-import { BadSettings, MASTER_KEY_FORMAT, parseMasterKey, readSettings, type Settings } from '../src/config.ts'
-import { openMasterKeyFiles } from '../src/keys.ts'
-import { rotateMasterKey } from '../src/store/encryption/key-rotation.ts'
-import { StoreUnavailable, StoreUnusable } from '../src/store/errors.ts'
+import { BadSettings, MASTER_KEY_FORMAT, parseMasterKey, readSettings, type Settings } from '../config.ts'
+import { openMasterKeyFiles } from '../keys.ts'
+import { rotateMasterKey } from '../store/encryption/key-rotation.ts'
+import { StoreUnavailable, StoreUnusable } from '../store/errors.ts'
 
 const PROGRESS_STEP = 0.05
 

@@ -1,0 +1,22 @@
+/**
+ * Every subcommand: the file that runs it, and its line in the usage. The compiled program has one file of the same name for
+ * each. `isServer`: the process runs for long, and is started with options for its memory.
+ */
+export const COMMANDS = {
+  serve: { source: 'src/main.ts', isServer: true, summary: 'run the service (the default)' },
+  demo: { source: 'src/commands/demo.ts', summary: 'send and receive in a temporary folder, without a phone' },
+  backup: { source: 'src/commands/backup.ts', summary: 'copy the SQLite database, also while the service runs' },
+  restore: { source: 'src/commands/restore.ts', summary: 'replace the SQLite database with a backup' },
+  'rotate-keys': { source: 'src/commands/rotate-keys.ts', summary: 'encrypt everything under a new master key' },
+  listen: { source: 'src/commands/listen.ts', summary: 'post the events of an instance to a program on this machine' },
+  simulator: { source: 'simulator/src/cli.ts', summary: 'run the simulated WhatsApp network alone' },
+}
+
+export const USAGE = `usage: pombal [COMMAND]
+
+${Object.keys(COMMANDS)
+  .map(name => `  ${name.padEnd(12)} ${COMMANDS[name].summary}`)
+  .join('\n')}
+
+The settings are read from the environment, as README.md describes. pombal --version prints the version.
+`

@@ -1,0 +1,4 @@
+export const COMPILED: string
+export const STATE_FILE: string
+export function stateOfSources(): string
+export function isCompiled(): boolean
