@@ -75,7 +75,11 @@ export function acceptOperation(
     isCall: true,
     changes: outcome => outcome.kind === 'accepted',
     instanceId: ({ message }) => message.instanceId,
-    keys: ({ message }) => (message.idempotency === undefined ? [] : [message.idempotency.key]),
+    // Two deletions of one message never share a commit: the second one must see what the first one did.
+    keys: ({ message: { idempotency, extras } }) => [
+      ...(idempotency === undefined ? [] : [idempotency.key]),
+      ...(extras?.command?.kind === 'delete' ? [`delete:${extras.command.targetId}`] : []),
+    ],
     async run(tx, inputs) {
       const accepting = await findAccepting(tx, queries, inputs)
       const known = await findKeys(tx, queries, keysOf(inputs))
@@ -97,9 +101,13 @@ export function acceptOperation(
         const found = extras.get(input.message)
         if (file !== undefined && !('form' in file)) outcomes.set(input, file)
         else if (found !== undefined && 'kind' in found) outcomes.set(input, found)
+        else if (isForNow(input, found) && accepting.get(input.message.instanceId)?.now !== true)
+          outcomes.set(input, { kind: 'not_connected' })
         else sendable.push(input)
       }
-      const taken = await takeKeys(tx, queries, keysOf(sendable))
+      // What is sendable was not refused.
+      const resolved = extras as ReadonlyMap<NewMessage, ResolvedExtras>
+      const taken = await takeKeys(tx, queries, keysOf(sendable, resolved))
       const rows: RowOf<typeof MESSAGE>[] = []
       const scheduled: RowOf<typeof SCHEDULED>[] = []
       const cancellations: Cancellation[] = []
@@ -109,7 +117,7 @@ export function acceptOperation(
         outcomes.set(input, outcome)
         if (outcome.kind !== 'accepted') continue
         const { id, instanceId: instance_id, text, whatsappId: whatsapp_id, notBefore = 0 } = message
-        const found = extras.get(message) as ResolvedExtras | undefined
+        const found = resolved.get(message)
         const recipient = found?.to ?? message.to
         const cancelled = found?.cancelled ?? null
         const row = {
@@ -158,6 +166,12 @@ async function findAccepting(
   return accepting
 }
 
+/** Whether WhatsApp must do something now. A deletion of an unwritten message and what concerns a scheduled one need no connection. */
+function isForNow({ message, now }: Acceptance, found: ResolvedExtras | undefined): boolean {
+  if (message.extras?.command !== undefined) return found?.cancelled === null && found.notBefore === null
+  return (message.notBefore ?? 0) <= now
+}
+
 /** The stored rows of these keys. */
 async function findKeys(tx: Transaction, queries: Queries, keys: readonly Key[]): Promise<Keys> {
   const rows = keys.length === 0 ? [] : await tx.each(queries.findKey, keys)
@@ -177,23 +191,28 @@ async function takeKeys(tx: Transaction, queries: Queries, keys: readonly Key[])
   )
 }
 
-/** @param accepts undefined if there is no such instance */
+/**
+ * The decision before references are resolved. A command may not need the connection.
+ * @param accepts undefined if there is no such instance
+ */
 function decide({ message, now }: Acceptance, accepts: Acceptability | undefined, known: Keys): AcceptOutcome {
-  const { id, instanceId, idempotency, notBefore = 0 } = message
+  const { id, instanceId, idempotency, extras, notBefore = 0 } = message
   if (accepts === undefined) return { kind: 'no_instance' }
   const first = idempotency && known.get(keyId(instanceId, idempotency.key))
   if (first) {
     const same = Buffer.compare(first.digest, idempotency.digest) === 0
     return same ? { kind: 'replayed', id: first.message_id } : { kind: 'key_reused' }
   }
-  return (notBefore > now ? accepts.scheduled : accepts.now) ? { kind: 'accepted', id } : { kind: 'not_connected' }
+  const mayWait = notBefore > now || extras?.command !== undefined
+  return (mayWait ? accepts.scheduled : accepts.now) ? { kind: 'accepted', id } : { kind: 'not_connected' }
 }
 
-function keysOf(inputs: readonly Acceptance[]): Key[] {
+/** @param resolved a command on a scheduled message waits as long as that one */
+function keysOf(inputs: readonly Acceptance[], resolved?: ReadonlyMap<NewMessage, ResolvedExtras>): Key[] {
   const keys: Key[] = []
   for (const { message, now } of inputs) {
     const { id: message_id, instanceId: instance_id, idempotency, notBefore = 0 } = message
-    const waits = Math.max(0, notBefore - now)
+    const waits = Math.max(0, (resolved?.get(message)?.notBefore ?? notBefore) - now)
     if (idempotency) keys.push({ instance_id, ...idempotency, message_id, expires_at: waits && waits + KEY_MS })
   }
   return keys

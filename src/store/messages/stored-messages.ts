@@ -1,7 +1,7 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import type { MessageExtras } from '../../domain/conversation.ts'
 import { EVENT_KINDS } from '../../domain/events/event.ts'
-import { firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
+import { firstMessageId, type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
 import type { Message, MessageFailure, MessageFile, MessageProgress } from '../../domain/message.ts'
 import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
@@ -84,6 +84,8 @@ export class StoredMessages implements Messages {
   }
 
   async find(instanceId: InstanceId, id: MessageId): Promise<Message | null> {
+    // A command is not a message, although it is a row among them.
+    if (isCommandId(id)) return null
     const [row] = await this.#core.reader.run(this.#statements.find, { instanceId, id })
     return row === undefined ? null : toMessage(row)
   }

@@ -102,6 +102,19 @@ test('a command fails with its message', async () => {
   expect(['message_failed', 'recipient_not_on_whatsapp']).toContain(code)
 })
 
+test('several deletions of a scheduled message at once report its failure once', async () => {
+  const sendAt = new Date(Date.now() + 3_600_000).toISOString()
+  const id = await talking.send({ to: '5511987652007', text: 'depois', sendAt })
+  const answers = await Promise.all(Array.from({ length: 30 }, () => talking.call('DELETE', `/messages/${id}`)))
+  expect(answers.map(({ status }) => status)).toContain(202)
+  await talking.event('message.failed', data => data.id === id)
+  const commands = answers.filter(({ status }) => status === 202).map(({ body }) => body.data.id)
+  for (const command of commands)
+    await until(`${command} to end`, () => talking.events().some(({ data }) => data.id === command))
+  const failures = talking.events().filter(({ event, data }) => event === 'message.failed' && data.id === id)
+  expect(failures).toHaveLength(1)
+})
+
 test('what is not possible is refused', async () => {
   const to = '5511987652005'
   const { messageId: received } = await talking.receive(to, 'oi')
@@ -115,6 +128,8 @@ test('what is not possible is refused', async () => {
   expect(await refusalOf('PATCH', `/messages/${own}`, { text: 7 })).toBe('400 invalid_request')
   expect(await refusalOf('GET', '/commands/cmd_01kajxq8r2f0v7m3n5p9s1t4w6')).toBe('404 command_not_found')
   expect(await refusalOf('GET', `/commands/${own}`)).toBe('404 command_not_found')
+  const { body } = await talking.call('POST', `/messages/${received}/read`)
+  expect(await refusalOf('GET', `/messages/${body.data.id}`)).toBe('404 message_not_found')
   const { bytes } = { bytes: Buffer.from('a document') }
   const { id: file } = await talking.number.instance.sendFile(to, bytes)
   expect(await refusalOf('PATCH', `/messages/${file}`, { text: 'x' })).toBe('409 not_editable')

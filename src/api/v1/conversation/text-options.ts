@@ -70,16 +70,21 @@ export function parseTextOptions(
   const extras: RequestedExtras = {
     ...(quote !== undefined && { quote }),
     ...(mentions !== undefined && mentions.length > 0 && { mentions: checkMentions(mentions, to) }),
-    ...(preview && { preview }),
+    ...(preview && { preview: previewOf(preview) }),
     ...(metadata !== undefined && { metadata: checkMetadata(metadata as Record<string, unknown>) }),
   }
-  if (preview) for (const text of [preview.url, preview.title, preview.description ?? '']) checkText(text, 'preview')
   const at = sendAt === undefined ? undefined : parseMoment('sendAt', sendAt)
   if (at !== undefined && at > now + MAX_SCHEDULED_MS) throw invalid('sendAt', 'must be at most 30 days ahead')
   return {
     ...(Object.keys(extras).length > 0 && { extras }),
     ...(at !== undefined && { notBefore: at }),
   }
+}
+
+/** Only the documented fields are stored. */
+function previewOf({ url, title, description }: Static<typeof previewSchema>): NonNullable<RequestedExtras['preview']> {
+  for (const text of [url, title, description ?? '']) checkText(text, 'preview')
+  return { url, title, ...(description !== undefined && { description }) }
 }
 
 function checkMentions(mentions: string[] | 'all', to: string): string[] | 'all' {
