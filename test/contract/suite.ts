@@ -5,6 +5,7 @@ import { auditContract } from './people/audit.ts'
 import { acceptingContract } from './promises/accepting.ts'
 import { admissionContract } from './promises/admission.ts'
 import { apiKeysContract } from './promises/api-keys.ts'
+import { commandsContract } from './promises/commands.ts'
 import { connectionsContract } from './promises/connections.ts'
 import { deliveriesContract } from './promises/deliveries.ts'
 import { eventsContract } from './promises/events.ts'
@@ -37,6 +38,7 @@ export function storeContract(createHarness: CreateHarness): void {
   connectionsContract(createHarness)
   reportsContract(createHarness)
   acceptingContract(createHarness)
+  commandsContract(createHarness)
   progressContract(createHarness)
   eventsContract(createHarness)
   feedContract(createHarness)
