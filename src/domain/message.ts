@@ -66,7 +66,7 @@ const FAILURE_SENTENCES: Record<FailureCode, string> = {
   media_unavailable: 'The file of the message is missing or damaged in the storage.',
   media_too_large: 'WhatsApp refused the file because of its size.',
   media_unsupported: 'WhatsApp refused the file because of its type.',
-  message_failed: 'The message that the command concerns failed.',
+  message_failed: 'The message that the command concerns failed or was erased.',
   edit_window_closed: 'The message was sent more than 15 minutes ago, so WhatsApp does not let it be edited.',
   cancelled: 'The message was deleted before it was sent.',
   instance_logged_out: 'The instance was logged out of WhatsApp before the message was sent.',

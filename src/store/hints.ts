@@ -10,7 +10,7 @@ import type { InstanceId } from '../domain/ids.ts'
  * - `log`: its messages, events, deliveries or attempts
  * - `free`: its lease was released
  * - `phone`: there is an order for its simulated phone, or an answer
- * - `plans`: a scheduled message, or the deletion of one that was never written to a socket
+ * - `plans`: a scheduled message, or a deletion that begins or was recorded
  * - `access`: its token was replaced, a key was revoked, or it was deleted
  */
 export const HINT_TOPICS = [

@@ -7,6 +7,7 @@ import { admissionContract } from './promises/admission.ts'
 import { apiKeysContract } from './promises/api-keys.ts'
 import { commandsContract } from './promises/commands.ts'
 import { connectionsContract } from './promises/connections.ts'
+import { conversationContract } from './promises/conversation.ts'
 import { deliveriesContract } from './promises/deliveries.ts'
 import { eventsContract } from './promises/events.ts'
 import { feedContract } from './promises/feed.ts'
@@ -43,6 +44,7 @@ export function storeContract(createHarness: CreateHarness): void {
   eventsContract(createHarness)
   feedContract(createHarness)
   incomingContract(createHarness)
+  conversationContract(createHarness)
   mediaContract(createHarness)
   downloadsContract(createHarness)
   deliveriesContract(createHarness)

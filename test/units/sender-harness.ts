@@ -31,11 +31,11 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
         .filter(row => !row.ended && row.seq > afterSeq)
         .slice(0, limit)
         .map(row => ({ ...row })),
-    async recordPrepared(_: unknown, id: string, prepared: QueuedMessage['prepared']) {
+    recordPrepared: vi.fn(async (_: unknown, id: string, prepared: QueuedMessage['prepared']) => {
       const row = rows.find(one => one.id === id)!
       row.prepared ??= prepared
-      return row.prepared!
-    },
+      return row.prepared
+    }),
     async recordProgress(_: unknown, whatsappId: string, reached: string) {
       const row = findPrepared(whatsappId)
       if (row) row.ended = reached
@@ -46,10 +46,10 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
       if (row) row.ended = `${failure.code}: ${failure.message}`
       return 'recorded'
     },
-  } as unknown as Messages
+  }
   const store = {
     hints,
-    messages,
+    messages: messages as unknown as Messages,
     numbers: {
       find: async (_: string, number: string) => numbers.get(number) ?? null,
       record: async (_: unknown, number: string, address: string | null) =>
@@ -114,7 +114,19 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
     closing.abort()
     return sender.stop()
   })
-  return { sender, rows, written, link, accept, answer, numbers, expiresAt, failed, close: () => closing.abort() }
+  return {
+    sender,
+    rows,
+    messages,
+    written,
+    link,
+    accept,
+    answer,
+    numbers,
+    expiresAt,
+    failed,
+    close: () => closing.abort(),
+  }
 }
 
 const cleanUps: (() => Promise<void>)[] = []

@@ -1,10 +1,18 @@
 import { sql } from 'kysely'
-import type { InstanceId, MessageId } from '../../domain/ids.ts'
+import { type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { IS_PREPARED } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
+import { chatOf } from '../numbers/contacts.ts'
+
+/** A stored message that may be the one referred to. */
+interface Candidate {
+  id: MessageId
+  /** All names of its chat. */
+  chats: readonly (string | null)[]
+}
 
 /** Finds the stored messages that incoming ones quote or react to. */
 export class IncomingReferences {
@@ -15,35 +23,55 @@ export class IncomingReferences {
     this.#findOwn = statements.find(
       'messages',
       { instance_id: 'text', whatsapp_id: 'text' },
-      ['instance_id', 'id', 'whatsapp_id'],
+      ['instance_id', 'id', 'whatsapp_id', 'recipient', 'address'],
       { where: IS_PREPARED },
     )
     this.#findReceived = statements.find(
       'incoming_messages',
       { instance_id: 'text', whatsapp_id: 'text' },
-      ['instance_id', 'id', 'whatsapp_id'],
+      ['instance_id', 'id', 'whatsapp_id', 'chat', 'lid'],
       { where: sql`length(incoming_messages.whatsapp_id) <= 100` },
     )
   }
 
-  /** Sets the `messageId` of each reference. A message of another chat with the same ID does not count. */
+  /**
+   * Sets the `messageId` of each reference. A message of another chat with the same ID does not count. Our own messages
+   * come first, because contacts choose the IDs of theirs.
+   */
   async resolve(tx: Transaction, inputs: readonly { lease: Lease; message: IncomingMessage }[]): Promise<void> {
-    const referring = inputs.filter(({ message }) => message.details?.quote || message.details?.reaction)
-    if (referring.length === 0) return
-    const keys = referring.flatMap(({ lease, message: { details } }) =>
-      [details?.quote, details?.reaction].flatMap(reference =>
-        reference ? [{ instance_id: lease.instanceId, whatsapp_id: reference.whatsappId }] : [],
+    const references = inputs.flatMap(({ lease: { instanceId }, message }) =>
+      [message.details?.quote, message.details?.reaction].flatMap(reference =>
+        reference ? [{ instanceId, message, reference }] : [],
       ),
     )
-    const found = new Map<string, MessageId>()
-    const note = (instanceId: InstanceId, whatsappId: string, id: MessageId) =>
-      found.set(`${instanceId}/${whatsappId}`, id)
-    for (const row of await tx.each(this.#findOwn, keys)) note(row.instance_id, row.whatsapp_id, row.id)
+    if (references.length === 0) return
+    const keys = references.map(({ instanceId, reference }) => ({
+      instance_id: instanceId,
+      whatsapp_id: reference.whatsappId,
+    }))
+    const found = await this.#find(tx, keys)
+    for (const { instanceId, message, reference } of references) {
+      const { chat, group, lid } = message
+      const names = group === undefined && lid !== null ? [chat, lid] : [chat]
+      const fits = ({ chats }: Candidate) => chats.some(name => name !== null && names.includes(name))
+      reference.messageId = found.get(`${instanceId}/${reference.whatsappId}`)?.find(fits)?.id ?? null
+    }
+  }
+
+  /** @returns the messages by instance and WhatsApp ID */
+  async #find(
+    tx: Transaction,
+    keys: readonly { instance_id: InstanceId; whatsapp_id: string }[],
+  ): Promise<ReadonlyMap<string, Candidate[]>> {
+    const found = new Map<string, Candidate[]>()
+    const note = (key: string, candidate: Candidate) => found.set(key, [...(found.get(key) ?? []), candidate])
+    for (const { instance_id, id, whatsapp_id, recipient, address } of await tx.each(this.#findOwn, keys)) {
+      if (isCommandId(id)) continue
+      note(`${instance_id}/${whatsapp_id}`, { id, chats: [recipient, address === null ? null : chatOf(address)] })
+    }
     const encoded = keys.map(key => ({ ...key, whatsapp_id: JSON.stringify(key.whatsapp_id) }))
-    for (const row of await tx.each(this.#findReceived, encoded))
-      note(row.instance_id, JSON.parse(row.whatsapp_id), row.id)
-    for (const { lease, message } of referring)
-      for (const reference of [message.details?.quote, message.details?.reaction])
-        if (reference) reference.messageId = found.get(`${lease.instanceId}/${reference.whatsappId}`) ?? null
+    for (const { instance_id, id, whatsapp_id, chat, lid } of await tx.each(this.#findReceived, encoded))
+      note(`${instance_id}/${JSON.parse(whatsapp_id)}`, { id, chats: [chat, chat.endsWith('@g.us') ? null : lid] })
+    return found
   }
 }

@@ -101,7 +101,7 @@ export class Progress {
           recorded.push({ outcome: message === undefined ? 'unknown_message' : outcome, deliverable: false })
           if (message === undefined || moves.length === 0) continue
           changes.push({ message, moves, now })
-          if (moves[0] === 'sent') newContacts.push(...talksOf(message, now))
+          if (moves[0] === 'sent' && !isCommandId(message.id)) newContacts.push(...talksOf(message, now))
         }
         const deliverable = await this.#advance(tx, changes)
         this.#contacts.note(tx, newContacts)
@@ -169,7 +169,7 @@ export class Progress {
       messages.push(moved)
     }
     tx.post(this.#statements.update, messages)
-    const edits = changes.flatMap(editOf)
+    const edits = latestEdits(changes)
     if (edits.length > 0) tx.post(this.#statements.edit, edits)
     const { deliverable } = await this.#recorder.record(tx, events)
     return deliverable
@@ -189,10 +189,17 @@ function movesOf({ id, state }: MovingMessage, news: Move): readonly Move[] {
   return (isCommandId(id) ? state === 'queued' : canFail(state)) ? [news] : []
 }
 
-/** The new text of a message whose edit is done. */
-function editOf({ message: { instance_id, extras }, moves }: Change) {
-  const { command }: MessageExtras = extras === null || moves[0] !== 'sent' ? {} : JSON.parse(extras)
-  return command?.kind === 'edit' ? [{ instance_id, id: command.target.messageId, text: command.text }] : []
+/** The new texts of messages whose edits are done: one row for each message, of its last edit. */
+function latestEdits(changes: readonly Change[]) {
+  const edits = new Map<string, { instance_id: InstanceId; id: MessageId; text: string }>()
+  for (const { message, moves } of changes) {
+    const { instance_id, extras } = message
+    const { command }: MessageExtras = extras === null || moves[0] !== 'sent' ? {} : JSON.parse(extras)
+    if (command?.kind !== 'edit') continue
+    const { messageId: id } = command.target
+    edits.set(`${instance_id}/${id}`, { instance_id, id, text: command.text })
+  }
+  return [...edits.values()]
 }
 
 function after(message: MovingMessage, move: Move, now: number): MovingMessage {

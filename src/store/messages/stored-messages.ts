@@ -72,6 +72,8 @@ export class StoredMessages implements Messages {
 
   async accept(message: NewMessage, now: number): Promise<AcceptOutcome> {
     const command = message.extras?.command
+    // From now on the owner writes no message before it knows that the message was not deleted.
+    if (command?.kind === 'delete') this.#core.hints.publish('plans', message.instanceId)
     const outcome = await this.#core.write(command?.kind === 'delete' ? this.#delete : this.#accept, { message, now })
     if (outcome.kind === 'accepted') {
       const isPlain = command === undefined && message.notBefore === undefined

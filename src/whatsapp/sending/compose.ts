@@ -11,7 +11,7 @@ import type { UploadOutcome } from './uploads.ts'
 
 export interface ComposerOptions {
   lease: Lease
-  store: { messages: Pick<Messages, 'findQuoted' | 'recordUnquoted'> }
+  store: { messages: Pick<Messages, 'find' | 'findQuoted' | 'recordUnquoted'> }
   groups: GroupDirectory
   /** Resolves when no outcome of this message is being recorded. */
   recorded(whatsappId: string): Promise<void>
@@ -37,30 +37,45 @@ export class Composer {
     const refusal = await this.#checkTarget(extras)
     if (refusal) return refusal
     const quoted = await this.#findQuoted(id, extras)
+    if (quoted === 'waits') return { kind: 'unanswered', why: 'quoted_queued' }
     const mentioned = await this.#addressesOf(extras.mentions ?? [], address, link)
     if (mentioned === null) return { kind: 'unanswered', why: 'group_query' }
     const content = encodeExtended(text, extras, { address, self: link.self, mentioned, quoted, now: now() })
     return { kind: 'uploaded', content }
   }
 
+  /** An edit that may have reached WhatsApp is not written again if it would be refused now. */
+  async checkAgain({ extras }: Pick<QueuedMessage, 'extras'>): Promise<UploadOutcome | null> {
+    if (extras?.command?.kind !== 'edit') return null
+    const refusal = await this.#checkTarget(extras)
+    return refusal?.kind === 'refused' ? { kind: 'refused', failure: messageFailure('unconfirmed') } : refusal
+  }
+
   /** The target of a command goes before it in the order of the chat, so it is sent or has failed. */
   async #checkTarget({ command }: MessageExtras): Promise<UploadOutcome | null> {
     if (command === undefined || command.target.author !== null) return null
     const target = await this.#findSettled(command.target)
-    if (target === null) return null
-    if (target.state === 'failed') return { kind: 'refused', failure: messageFailure('message_failed') }
+    // An erased message can still be deleted on WhatsApp, and reacted to.
+    if (target === null && command.kind !== 'edit') return null
+    if (target === null || target.state === 'failed')
+      return { kind: 'refused', failure: messageFailure('message_failed') }
     if (target.state === 'queued') return { kind: 'unanswered', why: 'target_queued' }
     const isLate = target.sentAt !== null && this.#options.now() - target.sentAt > EDIT_WINDOW_MS
     if (command.kind === 'edit' && isLate) return { kind: 'refused', failure: messageFailure('edit_window_closed') }
     return null
   }
 
-  /** @returns null without a quote, or if the quoted message failed or was erased. Then that is recorded first. */
-  async #findQuoted(id: string, { quote }: MessageExtras): Promise<QuotedMessage | null> {
+  /** @returns null without a quote, or if the quoted message is scheduled, failed or was erased. Then that is recorded first. */
+  async #findQuoted(id: string, { quote }: MessageExtras): Promise<QuotedMessage | 'waits' | null> {
     if (quote === undefined || quote.dropped) return null
     const quoted = await this.#findSettled(quote)
     if (quoted !== null && quoted.state !== 'failed' && quoted.state !== 'queued') return quoted
     const { store, lease, signal } = this.#options
+    if (quoted?.state === 'queued') {
+      const message = await untilStored(() => store.messages.find(lease.instanceId, quote.messageId), signal)
+      // A scheduled message may come after this one in the order of the chat, and would wait for it.
+      if (message?.notBefore === undefined) return 'waits'
+    }
     await untilStored(() => store.messages.recordUnquoted(lease, id), signal)
     return null
   }

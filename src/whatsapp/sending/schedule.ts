@@ -1,5 +1,6 @@
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Messages } from '../../store/messages/messages.ts'
+import { untilStored } from '../../store/until-stored.ts'
 
 /** Finds scheduled messages whose hint was lost. */
 const POLL_INTERVAL_MS = 30_000
@@ -8,6 +9,8 @@ export interface ScheduleOptions {
   lease: Lease
   messages: Pick<Messages, 'releaseDue'>
   now: () => number
+  /** Ends the retries while the store is unavailable. */
+  signal: AbortSignal
   onFailed(error: unknown): void
 }
 
@@ -39,14 +42,14 @@ export class Schedule {
   }
 
   async #run(): Promise<void> {
-    const { lease, messages, now } = this.#options
+    const { lease, messages, now, signal } = this.#options
     this.#running = true
     clearTimeout(this.#timer)
     let waitMs = POLL_INTERVAL_MS
     try {
       while (this.#again) {
         this.#again = false
-        const next = await messages.releaseDue(lease, now())
+        const next = await untilStored(() => messages.releaseDue(lease, now()), signal)
         waitMs = next === null ? POLL_INTERVAL_MS : Math.min(Math.max(next - now(), 0), POLL_INTERVAL_MS)
       }
     } finally {

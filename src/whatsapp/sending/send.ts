@@ -18,6 +18,8 @@ import type { SendQueue } from './send-queue.ts'
 import type { UploadOutcome, Uploads } from './uploads.ts'
 
 const MAX_HASHES = 2_000
+/** A message younger than this is encrypted while it is being recorded. */
+const FRESH_MS = 1_000
 /** A message that is evicted from this cache may be retried once more. */
 const MAX_RETRIED = 2_000
 
@@ -82,7 +84,7 @@ export class Transmitter {
   /** The latest hash of each recipient's devices, by address. */
   readonly #devicesHashes = new BoundedMap<string, string>(MAX_HASHES)
 
-  /** The time of the latest deletion of a message that was never written. */
+  /** When the latest deletion began or was recorded. */
   #lastDeletion = Number.NEGATIVE_INFINITY
 
   constructor(options: TransmitterOptions) {
@@ -115,14 +117,14 @@ export class Transmitter {
     if (late) return { kind: 'refused', failure: late }
     const prepared = message.prepared ?? { address, content }
     const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
-    let isGone = false
+    let obstacle: unknown = null
     recorded.catch(error => {
-      isGone = error instanceof Gone
-      if (!(error instanceof PreparedBefore) && !isGone) onFailed(error)
+      obstacle = error
+      if (!(error instanceof PreparedBefore || error instanceof Gone)) onFailed(error)
     })
-    // Some waiting message was deleted, maybe this one. A frame that is refused would end the link.
-    if (!message.prepared && message.createdAt <= this.#lastDeletion) await recorded.catch(() => undefined)
-    if (isGone) return { kind: 'gone' }
+    // A frame that is refused would end the link.
+    if (this.#mayBeGone(message)) await recorded.catch(() => undefined)
+    if (obstacle !== null) return unwritten(obstacle)
     // Listen before the write: the acknowledgement may arrive before `write` returns.
     const answer = this.#waitForAnswer(message.whatsappId, link.closed)
     const writtenAt = performance.now()
@@ -132,8 +134,7 @@ export class Transmitter {
       await Promise.race([written, answer])
     } catch (error) {
       this.#waiting.get(message.whatsappId)?.(null)
-      if (isGone) return { kind: 'gone' }
-      return { kind: 'unanswered', why: nameOf(error) }
+      return unwritten(obstacle ?? error)
     }
     const ack = await answer
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
@@ -143,9 +144,14 @@ export class Transmitter {
     return this.#toOutcome(message, prepared, ack, link)
   }
 
-  /** A message that was accepted until now may have been deleted. */
+  /** A message that was accepted until now may have been deleted, or is about to be. */
   noteDeletion(): void {
     this.#lastDeletion = this.#options.now()
+  }
+
+  /** The message was never written, and its caller has had time to delete it. */
+  #mayBeGone({ prepared, createdAt }: QueuedMessage): boolean {
+    return prepared === null && (createdAt <= this.#lastDeletion || createdAt <= this.#options.now() - FRESH_MS)
   }
 
   /** @returns false if no send waits for this acknowledgement */
@@ -177,8 +183,12 @@ export class Transmitter {
 
   /** The content to send. A file is uploaded first: from the commit of the content on, every attempt refers to that upload. */
   async #encode(message: QueuedMessage, address: string, link: SendingLink): Promise<UploadOutcome> {
-    if (message.prepared) return { kind: 'uploaded', content: message.prepared.content }
-    if (message.extras && !message.file) return this.#options.composer.compose(message, message.extras, address, link)
+    const { composer } = this.#options
+    if (message.prepared) {
+      const refusal = await composer.checkAgain(message)
+      return refusal ?? { kind: 'uploaded', content: message.prepared.content }
+    }
+    if (message.extras && !message.file) return composer.compose(message, message.extras, address, link)
     if (!message.file) return { kind: 'uploaded', content: encodeContent(message) }
     return this.#options.uploads.upload(message, message.file, link)
   }
@@ -195,8 +205,7 @@ export class Transmitter {
       await link.markRead(messageKey(target, { address }))
       return { kind: 'acknowledged' }
     } catch (error) {
-      if (error instanceof Gone) return { kind: 'gone' }
-      return { kind: 'unanswered', why: nameOf(error) }
+      return unwritten(error)
     }
   }
 
@@ -266,6 +275,10 @@ class Gone extends Error {
 
 class PreparedBefore extends Error {
   override readonly name = 'PreparedBefore'
+}
+
+function unwritten(error: unknown): SendOutcome {
+  return error instanceof Gone ? { kind: 'gone' } : { kind: 'unanswered', why: nameOf(error) }
 }
 
 function nameOf(error: unknown): string {

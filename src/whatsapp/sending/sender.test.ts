@@ -226,6 +226,23 @@ test('a message is written only after it is recorded as prepared, with the conte
   await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
 })
 
+test('a message that was deleted while it waited is not written, so its frame is not refused', async () => {
+  const { sender, accept, link, answer, written, rows, messages } = stage()
+  const deleted = accept('5511987654321', Date.now() - 60_000)
+  messages.recordPrepared.mockResolvedValueOnce(null)
+  sender.start()
+  sender.attach(link)
+  const next = accept()
+  await vi.waitFor(
+    () => expect(written.map(({ whatsappId }) => whatsappId)).toEqual([next.whatsappId]),
+    CONDITION_WITHIN_MS,
+  )
+  expect(link.write).toHaveBeenCalledTimes(1)
+  expect(rows[0]).toBe(deleted)
+  answer(next.whatsappId)
+  await vi.waitFor(() => expect(next.ended).toBe('sent'), CONDITION_WITHIN_MS)
+})
+
 test('a failed write is retried and causes no unhandled rejection', async () => {
   const { sender, accept, link, answer, written, failed } = stage()
   link.write.mockRejectedValueOnce(1006)

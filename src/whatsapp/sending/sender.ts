@@ -96,7 +96,7 @@ export class Sender {
       signal,
       onFailed,
     })
-    this.#schedule = new Schedule({ ...options, messages: store.messages, onFailed })
+    this.#schedule = new Schedule({ ...options, messages: store.messages, signal, onFailed })
     this.#recorder = new OutcomeRecorder({
       ...options,
       messages: store.messages,

@@ -78,7 +78,7 @@ export const failures = {
   media_unavailable: 'The file is missing or damaged in the storage.',
   media_too_large: 'The file is too large for WhatsApp.',
   media_unsupported: 'WhatsApp does not take a file of this type.',
-  message_failed: 'The message that the command concerns failed.',
+  message_failed: 'The message that the command concerns failed or was erased.',
   edit_window_closed: 'WhatsApp lets a text be edited for 15 minutes.',
   cancelled: 'It was deleted before it was sent.',
   instance_logged_out:

@@ -80,7 +80,7 @@ export const failures: Words['failures'] = {
   media_unavailable: 'O arquivo falta no armazenamento ou está danificado.',
   media_too_large: 'O arquivo é grande demais para o WhatsApp.',
   media_unsupported: 'O WhatsApp não aceita arquivos deste tipo.',
-  message_failed: 'A mensagem a que o comando se refere falhou.',
+  message_failed: 'A mensagem a que o comando se refere falhou ou foi removida.',
   edit_window_closed: 'O WhatsApp deixa editar um texto por 15 minutos.',
   cancelled: 'Foi apagada antes de ser enviada.',
   instance_logged_out: 'O número foi desvinculado antes de a mensagem sair. Vincule-o de novo e envie outra vez.',

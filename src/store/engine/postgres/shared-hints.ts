@@ -18,7 +18,7 @@ const LONGEST_PAUSE_MS = 5_000
 const CLOSE_WITHIN_MS = 1_000
 
 /** Hints for the owner only. If this node is the owner, they are not sent to other nodes. */
-const OWNERS_ONLY: ReadonlySet<HintTopic> = new Set(['queued', 'deliveries'])
+const OWNERS_ONLY: ReadonlySet<HintTopic> = new Set(['queued', 'deliveries', 'plans'])
 
 type Payload = Partial<Record<HintTopic, InstanceId[]>>
 

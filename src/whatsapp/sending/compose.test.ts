@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import { EDIT_WINDOW_MS, type MessageExtras } from '../../domain/conversation.ts'
+import type { Message } from '../../domain/message.ts'
+import type { QuotedMessage } from '../../store/messages/messages.ts'
+import { Composer } from './compose.ts'
+import { GroupDirectory } from './group-directory.ts'
+
+const NOW = 10 * EDIT_WINDOW_MS
+const TARGET = { messageId: 'msg_target', whatsappId: '3EB0', author: null }
+const EDIT: MessageExtras = { command: { kind: 'edit', text: 'right', target: TARGET } }
+const QUOTE: MessageExtras = { quote: TARGET }
+const SENT: QuotedMessage = { state: 'sent', sentAt: NOW - 1_000, type: 'text', text: 'wrong', content: null }
+const OLD: QuotedMessage = { ...SENT, sentAt: NOW - EDIT_WINDOW_MS - 1 }
+const QUEUED: QuotedMessage = { ...SENT, state: 'queued', sentAt: null }
+
+/** @param notBefore of the message that is referred to */
+function setUp(stored: QuotedMessage | null, notBefore?: number) {
+  const unquoted: string[] = []
+  const composer = new Composer({
+    lease: { instanceId: 'inst_0', owner: 'node', epoch: 1 },
+    groups: new GroupDirectory(),
+    store: {
+      messages: {
+        find: async () => ({ id: TARGET.messageId, notBefore }) as Message,
+        findQuoted: async () => stored,
+        recordUnquoted: async (_, id) => void unquoted.push(id),
+      },
+    },
+    recorded: async () => undefined,
+    now: () => NOW,
+    signal: new AbortController().signal,
+  })
+  const compose = (extras: MessageExtras) =>
+    composer.compose({ id: 'msg_0', text: 'x' }, extras, '5511987654321@s.whatsapp.net', {
+      self: { id: '5511900000000@s.whatsapp.net' },
+      queryGroup: async () => {
+        throw new Error('There is no group.')
+      },
+    })
+  return { composer, compose, unquoted }
+}
+
+const codeOf = (outcome: object | null) => (outcome as { failure?: { code: string } } | null)?.failure?.code
+
+test.each([
+  ['sent in time', SENT, undefined, undefined],
+  ['too old', OLD, 'edit_window_closed', 'unconfirmed'],
+  ['erased', null, 'message_failed', 'unconfirmed'],
+  ['failed', { ...SENT, state: 'failed' } as QuotedMessage, 'message_failed', 'unconfirmed'],
+])('an edit of a text that is %s', async (_, stored, code, codeAfterWrite) => {
+  const { composer, compose } = setUp(stored)
+  expect(codeOf(await compose(EDIT))).toBe(code)
+  expect(codeOf(await composer.checkAgain({ extras: EDIT }))).toBe(codeAfterWrite)
+})
+
+test('an erased message can be deleted on WhatsApp, and other messages are not checked again', async () => {
+  const { composer, compose } = setUp(null)
+  const extras: MessageExtras = { command: { kind: 'delete', target: TARGET } }
+  expect(await compose(extras)).toMatchObject({ kind: 'uploaded' })
+  for (const other of [extras, QUOTE, undefined]) expect(await composer.checkAgain({ extras: other })).toBeNull()
+})
+
+test('a text waits while the message that it quotes is queued', async () => {
+  const { compose, unquoted } = setUp(QUEUED)
+  expect(await compose(QUOTE)).toEqual({ kind: 'unanswered', why: 'quoted_queued' })
+  expect(unquoted).toEqual([])
+})
+
+test.each([
+  ['scheduled', QUEUED, NOW + 1],
+  ['erased', null, undefined],
+])('a text goes out unquoted if the message that it quotes is %s', async (_, stored, notBefore) => {
+  const { compose, unquoted } = setUp(stored, notBefore)
+  expect(await compose(QUOTE)).toMatchObject({ kind: 'uploaded' })
+  expect(unquoted).toEqual(['msg_0'])
+})
