@@ -28,6 +28,7 @@ import { progressContract } from './promises/progress.ts'
 import { reportsContract } from './promises/reports.ts'
 import { retentionContract } from './promises/retention.ts'
 import { rotationContract } from './promises/rotation.ts'
+import { scheduledContract } from './promises/scheduled.ts'
 import { troublesContract } from './promises/troubles.ts'
 
 /** The guarantees of `src/store/store.ts`, the same for every database. */
@@ -52,6 +53,7 @@ export function storeContract(createHarness: CreateHarness): void {
   ownershipContract(createHarness)
   keepingContract(createHarness)
   retentionContract(createHarness)
+  scheduledContract(createHarness)
   panelContract(createHarness)
   panelEndpointsContract(createHarness)
   panelFindingContract(createHarness)

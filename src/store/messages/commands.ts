@@ -2,10 +2,11 @@ import { sql } from 'kysely'
 import type { CommandState, MessageExtras } from '../../domain/conversation.ts'
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { MessageFailure } from '../../domain/message.ts'
+import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
-import { IS_QUEUED } from '../engine/schema/messages.ts'
-import type { Statements } from '../engine/statement.ts'
+import { IS_SCHEDULED } from '../engine/schema/messages.ts'
+import type { RowOf, Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import { findIncomingStatement, toIncoming } from './incoming.ts'
 import type { QuotedMessage } from './messages.ts'
@@ -109,40 +110,61 @@ const MOVED = {
 
 /** Gives scheduled messages whose moment has come their place in the order: the next numbers. */
 function releaseOperation(statements: Statements) {
-  const { db } = statements
-  const insert = statements.insert('messages', MOVED)
   const columns = Object.keys(MOVED) as (keyof typeof MOVED)[]
+  const renumber = statements.dialect.isShared ? updater(statements) : reinserter(statements)
   return fencedOneByOne(
     'messages.release',
     async (tx, { lease: { instanceId }, now }: { lease: Lease; now: number }) => {
       const due = scheduled(statements, instanceId).select(columns).where('not_before', '<=', now)
       const rows = await tx.query(
         statements.locking(
-          due.orderBy('not_before').orderBy('created_at').orderBy(sql`substr(id, 5)`).limit(RELEASED_AT_ONCE),
+          due
+            .orderBy('not_before')
+            // Clocks may say otherwise, but a command comes after the message that it concerns.
+            .orderBy(sql`case when id < 'msg_' then 1 else 0 end`)
+            .orderBy('created_at')
+            .orderBy('id')
+            .limit(RELEASED_AT_ONCE),
           'update',
           'messages',
         ),
       )
-      if (rows.length > 0) {
-        const ids = rows.map(({ id }) => id)
-        await tx.query(
-          db.deleteFrom('messages').where('instance_id', '=', instanceId).where('id', 'in', ids).returning('id'),
-        )
-        for (const row of rows) await tx.each(insert, [row])
-      }
+      if (rows.length > 0) await renumber(tx, rows)
       const [first] = await tx.query(firstScheduled(statements, instanceId))
       return { released: rows.length, next: first?.not_before ?? null }
     },
   )
 }
 
+type Renumber = (tx: Transaction, rows: readonly RowOf<typeof MOVED>[]) => Promise<unknown>
+
+/** Updates the rows, so that a deletion that waits for such a row finds it afterwards. */
+function updater(statements: Statements): Renumber {
+  const update = statements.update('messages', { instance_id: 'text', id: 'text' }, { seq: 'integer' })
+  return async (tx, rows) => {
+    const next = sql<{ seq: number }>`select nextval(pg_get_serial_sequence('messages', 'seq')) as seq
+      from generate_series(1, ${sql.lit(rows.length)})`
+    const drawn = await tx.query<{ seq: number }>({ compile: () => next.compile(statements.db) })
+    const numbers = drawn.map(({ seq }) => Number(seq)).toSorted((a, b) => a - b)
+    return tx.each(
+      update,
+      rows.map(({ instance_id, id }, index) => ({ instance_id, id, seq: numbers[index]! })),
+    )
+  }
+}
+
+/** Inserts the rows anew: an update would not count as the latest number. */
+function reinserter(statements: Statements): Renumber {
+  const remove = statements.remove('messages', { instance_id: 'text', id: 'text' })
+  const insert = statements.insert('messages', MOVED)
+  return async (tx, rows) => {
+    await tx.each(remove, rows)
+    await tx.each(insert, rows)
+  }
+}
+
 function scheduled({ db }: Statements, instanceId: InstanceId) {
-  return db
-    .selectFrom('messages')
-    .where('instance_id', '=', instanceId)
-    .where(IS_QUEUED)
-    .where('not_before', 'is not', null)
-    .where('seq', '<', 0)
+  return db.selectFrom('messages').where('instance_id', '=', instanceId).where(IS_SCHEDULED)
 }
 
 function firstScheduled(statements: Statements, instanceId: InstanceId) {

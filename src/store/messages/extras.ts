@@ -1,10 +1,10 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { type Command, EDIT_WINDOW_MS, type MessageExtras, type MessageReferenced } from '../../domain/conversation.ts'
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { Addressing } from '../../domain/incoming-message.ts'
 import type { MessageState } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
-import { IS_PREPARED } from '../engine/schema/messages.ts'
+import { type IncomingMessagesTable, IS_PREPARED, type MessagesTable } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
 import { hasOldNodes } from '../leases/old-nodes.ts'
 import { chatOf } from '../numbers/contacts.ts'
@@ -36,8 +36,28 @@ interface Referenced extends MessageReferenced {
   } | null
 }
 
-const OWN = ['id', 'recipient', 'whatsapp_id', 'state', 'sent_at', 'address', 'media_id', 'not_before', 'seq'] as const
-const RECEIVED = ['id', 'chat', 'sender', 'addressing', 'lid', 'whatsapp_id'] as const
+interface Reference {
+  message: NewMessage
+  /** Of the message that it refers to, or WhatsApp's. */
+  id: string
+  /** The one that it quotes belongs to the recipient's chat. */
+  isQuote: boolean
+  isDeletion: boolean
+}
+
+const OWN = [
+  'instance_id',
+  'id',
+  'recipient',
+  'whatsapp_id',
+  'state',
+  'sent_at',
+  'address',
+  'media_id',
+  'not_before',
+  'seq',
+] as const
+const RECEIVED = ['instance_id', 'id', 'chat', 'sender', 'addressing', 'lid', 'whatsapp_id'] as const
 
 /** Resolves what messages refer to. Plain texts are not in its result. */
 export class ExtrasResolver {
@@ -53,86 +73,161 @@ export class ExtrasResolver {
     tx: Transaction,
     inputs: readonly { message: NewMessage; now: number }[],
   ): Promise<Map<NewMessage, ResolvedExtras | Refusal>> {
-    const resolved = new Map<NewMessage, ResolvedExtras | Refusal>()
     const asking = inputs.filter(({ message }) => message.extras !== undefined || message.notBefore !== undefined)
-    if (asking.length === 0) return resolved
-    const waits = await hasOldNodes(this.#statements, tx, 'conversations')
-    for (const { message, now } of asking)
-      resolved.set(message, waits ? { kind: 'old_nodes' } : await this.#resolveOne(tx, message, now))
-    return resolved
+    if (asking.length === 0) return new Map()
+    if (await hasOldNodes(this.#statements, tx, 'conversations'))
+      return new Map(asking.map(({ message }) => [message, { kind: 'old_nodes' }]))
+    const references = asking.flatMap(({ message }) => referenceOf(message) ?? [])
+    const found = await this.#findReferenced(tx, references)
+    return new Map(asking.map(({ message, now }) => [message, resolveOne(message, now, found.get(message))]))
   }
 
-  async #resolveOne(tx: Transaction, message: NewMessage, now: number): Promise<ResolvedExtras | Refusal> {
-    const { instanceId, to, extras } = message
-    const plain = { to, cancelled: null, notBefore: null }
-    if (extras === undefined) return { extras: null, ...plain }
-    const { quote, command, ...rest } = extras
-    if (command !== undefined) {
-      const { targetId, ...content } = command
-      const target = await this.#findReferenced(tx, instanceId, targetId)
-      if (target === null) return { kind: 'refused', code: 'message_not_found' }
-      const code = objectionTo(content.kind, target, now)
-      if (code !== null) return { kind: 'refused', code }
-      const { messageId, whatsappId, author, sent } = target
-      const cancelled = content.kind === 'delete' && sent?.state === 'queued' && !sent.isWritten ? messageId : null
-      const whole: Command = { ...content, target: { messageId, whatsappId, author } }
-      const notBefore = cancelled === null ? (sent?.waitsUntil ?? null) : null
-      return { extras: { ...rest, command: whole }, to: target.chats[0]!, cancelled, notBefore }
+  /** @returns for each message the one that it refers to */
+  async #findReferenced(tx: Transaction, references: readonly Reference[]): Promise<Map<NewMessage, Referenced>> {
+    const candidates = await this.#findCandidates(tx, references)
+    const found = new Map<NewMessage, Referenced>()
+    const elsewhere: Reference[] = []
+    for (const reference of references) {
+      const { message, id } = reference
+      const all = candidates.get(keyOf(message.instanceId, id)) ?? []
+      const one = reference.isQuote ? all.find(({ chats }) => chats.includes(message.to)) : all[0]
+      if (one !== undefined) found.set(message, one)
+      else if (all.length > 0) elsewhere.push(reference)
     }
-    if (quote === undefined) return { extras: rest, ...plain }
-    const quoted = await this.#findReferenced(tx, instanceId, quote)
-    const names = quoted && (await this.#namesOf(tx, instanceId, to))
-    if (!quoted || !names || !quoted.chats.some(chat => names.has(chat)))
-      return { kind: 'refused', code: 'quote_not_found' }
-    const { messageId, whatsappId, author } = quoted
-    return { extras: { ...rest, quote: { messageId, whatsappId, author } }, ...plain }
+    const names = await this.#findNames(tx, elsewhere)
+    for (const { message, id } of elsewhere) {
+      const all = candidates.get(keyOf(message.instanceId, id)) ?? []
+      const named = names.get(keyOf(message.instanceId, message.to))
+      const one = all.find(({ chats }) => chats.some(chat => named?.has(chat)))
+      if (one !== undefined) found.set(message, one)
+    }
+    return found
   }
 
-  /** @param id of the message, or WhatsApp's */
-  async #findReferenced(tx: Transaction, instance_id: InstanceId, id: string): Promise<Referenced | null> {
-    const isOurs = id.startsWith('msg_')
-    const [own] = isOurs
-      ? await tx.each(this.#find.own, [{ instance_id, id }])
-      : await tx.each(this.#find.ownByWhatsappId, [{ instance_id, whatsapp_id: id }])
-    if (own) {
-      const { recipient, address, state, sent_at: sentAt, media_id, seq, not_before } = own
-      if (own.id.startsWith('cmd_')) return null
-      const isText = media_id === null
-      const waitsUntil = state === 'queued' && seq < 0 ? not_before : null
-      return {
-        messageId: own.id,
-        whatsappId: own.whatsapp_id,
-        author: null,
-        chats: [recipient, ...(address === null ? [] : [chatOf(address)])],
-        sent: { state, sentAt, isWritten: address !== null, isText, waitsUntil },
-      }
-    }
-    const [received] = isOurs
-      ? await tx.each(this.#find.received, [{ instance_id, id }])
-      : await tx.each(this.#find.receivedByWhatsappId, [{ instance_id, whatsapp_id: JSON.stringify(id) }])
-    if (!received) return null
-    return {
-      messageId: received.id,
-      whatsappId: JSON.parse(received.whatsapp_id),
-      author: authorOf(received),
-      chats: [received.chat],
-      sent: null,
-    }
+  /** All messages with these IDs. Several may have one ID of WhatsApp. */
+  async #findCandidates(tx: Transaction, references: readonly Reference[]): Promise<Map<string, Referenced[]>> {
+    const candidates = new Map<string, Referenced[]>()
+    const note = (instanceId: InstanceId, id: string, one: Referenced) => append(candidates, keyOf(instanceId, id), one)
+    const keys = references.map(({ message, id, isDeletion }) => ({ instance_id: message.instanceId, id, isDeletion }))
+    const ours = keys.filter(({ id }) => id.startsWith('msg_'))
+    // All nodes lock rows in the same order, which prevents deadlocks.
+    const deleted = ours.filter(({ isDeletion }) => isDeletion).toSorted(byKey)
+    for (const row of [
+      ...(await tx.each(this.#find.ownLocked, deleted)),
+      ...(await tx.each(
+        this.#find.own,
+        ours.filter(({ isDeletion }) => !isDeletion),
+      )),
+    ])
+      note(row.instance_id, row.id, toOwn(row))
+    const rest = ours.filter(({ instance_id, id }) => !candidates.has(keyOf(instance_id, id)))
+    for (const row of await tx.each(this.#find.received, rest)) note(row.instance_id, row.id, toReceived(row))
+    const theirs = keys.flatMap(({ instance_id, id }) =>
+      id.startsWith('msg_') ? [] : [{ instance_id, whatsapp_id: id }],
+    )
+    for (const row of await tx.each(this.#find.ownByWhatsappId, theirs))
+      if (!row.id.startsWith('cmd_')) note(row.instance_id, row.whatsapp_id, toOwn(row))
+    const encoded = theirs.map(key => ({ ...key, whatsapp_id: JSON.stringify(key.whatsapp_id) }))
+    for (const row of await tx.each(this.#find.receivedByWhatsappId, encoded))
+      note(row.instance_id, JSON.parse(row.whatsapp_id), toReceived(row))
+    return candidates
   }
 
-  /** All names of a recipient: as the caller wrote it, and by number and LID as far as they are known. */
-  async #namesOf(tx: Transaction, instance_id: InstanceId, to: string): Promise<ReadonlySet<string>> {
-    const [number] = await tx.each(this.#find.number, [{ instance_id, number: to }])
-    const names = new Set([to, ...(number?.address ? [chatOf(number.address)] : [])])
-    for (const name of [...names]) {
-      const known = [
-        ...(await tx.each(this.#find.contact, [{ instance_id, number: name }])),
-        ...(await tx.each(this.#find.contactByLid, [{ instance_id, lid: name }])),
-      ]
-      for (const { number, lid } of known) for (const one of [number, lid]) if (one !== null) names.add(one)
+  /** All names of each recipient: as the caller wrote it, and by number and LID as far as they are known. */
+  async #findNames(tx: Transaction, references: readonly Reference[]): Promise<Map<string, Set<string>>> {
+    const names = new Map<string, Set<string>>()
+    const keys = references.map(({ message }) => ({ instance_id: message.instanceId, number: message.to }))
+    for (const { instance_id, number } of keys) names.set(keyOf(instance_id, number), new Set([number]))
+    for (const { instance_id, number, address } of await tx.each(this.#find.number, keys))
+      if (address !== null) names.get(keyOf(instance_id, number))!.add(chatOf(address))
+    const asked = keys.flatMap(({ instance_id, number }) =>
+      [...names.get(keyOf(instance_id, number))!].map(name => ({ instance_id, number: name, lid: name })),
+    )
+    const known = new Map<string, string[]>()
+    for (const { instance_id, number, lid } of [
+      ...(await tx.each(this.#find.contact, asked)),
+      ...(await tx.each(this.#find.contactByLid, asked)),
+    ]) {
+      if (lid === null) continue
+      append(known, keyOf(instance_id, number), lid)
+      append(known, keyOf(instance_id, lid), number)
+    }
+    for (const { instance_id, number } of keys) {
+      const all = names.get(keyOf(instance_id, number))!
+      for (const name of [...all]) for (const other of known.get(keyOf(instance_id, name)) ?? []) all.add(other)
     }
     return names
   }
+}
+
+function referenceOf(message: NewMessage): Reference | null {
+  const { command, quote } = message.extras ?? {}
+  if (command !== undefined)
+    return { message, id: command.targetId, isQuote: false, isDeletion: command.kind === 'delete' }
+  return quote === undefined ? null : { message, id: quote, isQuote: true, isDeletion: false }
+}
+
+function resolveOne({ to, extras }: NewMessage, now: number, found: Referenced | undefined): ResolvedExtras | Refusal {
+  const plain = { to, cancelled: null, notBefore: null }
+  if (extras === undefined) return { extras: null, ...plain }
+  const { quote, command, ...rest } = extras
+  if (command !== undefined) {
+    if (found === undefined) return { kind: 'refused', code: 'message_not_found' }
+    const { targetId, ...content } = command
+    const code = objectionTo(content.kind, found, now)
+    if (code !== null) return { kind: 'refused', code }
+    const { messageId, whatsappId, author, sent } = found
+    const cancelled = content.kind === 'delete' && sent?.state === 'queued' && !sent.isWritten ? messageId : null
+    const whole: Command = { ...content, target: { messageId, whatsappId, author } }
+    const notBefore = cancelled === null ? (sent?.waitsUntil ?? null) : null
+    return { extras: { ...rest, command: whole }, to: found.chats[0]!, cancelled, notBefore }
+  }
+  if (quote === undefined) return { extras: rest, ...plain }
+  if (found === undefined) return { kind: 'refused', code: 'quote_not_found' }
+  const { messageId, whatsappId, author } = found
+  return { extras: { ...rest, quote: { messageId, whatsappId, author } }, ...plain }
+}
+
+type Own = Pick<Selectable<MessagesTable>, (typeof OWN)[number]>
+
+function toOwn({ recipient, address, state, sent_at: sentAt, ...row }: Own): Referenced {
+  return {
+    messageId: row.id,
+    whatsappId: row.whatsapp_id,
+    author: null,
+    chats: [recipient, ...(address === null ? [] : [chatOf(address)])],
+    sent: {
+      state,
+      sentAt,
+      isWritten: address !== null,
+      isText: row.media_id === null,
+      waitsUntil: state === 'queued' && row.seq < 0 ? row.not_before : null,
+    },
+  }
+}
+
+function toReceived(row: Pick<Selectable<IncomingMessagesTable>, (typeof RECEIVED)[number]>): Referenced {
+  return {
+    messageId: row.id,
+    whatsappId: JSON.parse(row.whatsapp_id),
+    author: authorOf(row),
+    chats: [row.chat],
+    sent: null,
+  }
+}
+
+function keyOf(instanceId: InstanceId, id: string): string {
+  return `${instanceId}/${id}`
+}
+
+function byKey(one: { instance_id: string; id: string }, other: { instance_id: string; id: string }): number {
+  return keyOf(one.instance_id, one.id) < keyOf(other.instance_id, other.id) ? -1 : 1
+}
+
+function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
+  const list = lists.get(key)
+  if (list === undefined) lists.set(key, [value])
+  else list.push(value)
 }
 
 function objectionTo(kind: Command['kind'], { sent }: Referenced, now: number) {
@@ -159,8 +254,9 @@ export function authorOf({
 
 function prepare(statements: Statements) {
   return {
+    own: statements.find('messages', { instance_id: 'text', id: 'text' }, OWN),
     // Locked, so that a deletion is decided before or after the message is prepared.
-    own: statements.find('messages', { instance_id: 'text', id: 'text' }, OWN, { lock: 'update' }),
+    ownLocked: statements.find('messages', { instance_id: 'text', id: 'text' }, OWN, { lock: 'update' }),
     ownByWhatsappId: statements.find('messages', { instance_id: 'text', whatsapp_id: 'text' }, OWN, {
       where: IS_PREPARED,
     }),
@@ -168,9 +264,9 @@ function prepare(statements: Statements) {
     receivedByWhatsappId: statements.find('incoming_messages', { instance_id: 'text', whatsapp_id: 'text' }, RECEIVED, {
       where: sql`length(incoming_messages.whatsapp_id) <= 100`,
     }),
-    number: statements.find('numbers', { instance_id: 'text', number: 'text' }, ['address']),
-    contact: statements.find('contacts', { instance_id: 'text', number: 'text' }, ['number', 'lid']),
-    contactByLid: statements.find('contacts', { instance_id: 'text', lid: 'text' }, ['number', 'lid'], {
+    number: statements.find('numbers', { instance_id: 'text', number: 'text' }, ['instance_id', 'number', 'address']),
+    contact: statements.find('contacts', { instance_id: 'text', number: 'text' }, ['instance_id', 'number', 'lid']),
+    contactByLid: statements.find('contacts', { instance_id: 'text', lid: 'text' }, ['instance_id', 'number', 'lid'], {
       where: sql`contacts.lid is not null`,
     }),
   }

@@ -42,11 +42,7 @@ export class StoredRetention implements Retention {
   }
 
   async step(before: number, now: number): Promise<number> {
-    const instances = await this.#core.reader.run(this.#findInstances, {
-      beforeMessage: firstMessageId(before),
-      beforeCommand: firstCommandId(before),
-      beforeEvent: firstEventId(before),
-    })
+    const instances = await this.#core.reader.run(this.#findInstances, agesOf(before))
     let rows = await this.#core.write(this.#eraseExpired, { now })
     for (const { id } of instances) {
       rows += await this.#core.write(this.#erase, { instanceId: id, before })
@@ -88,19 +84,20 @@ function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ no
 }
 
 function findInstances(statements: Statements) {
-  return statements.one((p: { beforeMessage: MessageId; beforeCommand: MessageId; beforeEvent: EventId }) =>
+  return statements.one((p: Ages) =>
     statements.db
       .selectFrom('instances')
       .select('id')
       .where(({ or, exists, selectFrom }) =>
         or([
-          exists(
-            selectFrom('messages as m')
-              .select('m.id')
-              .whereRef('m.instance_id', '=', 'instances.id')
-              .where(isOld(p.beforeMessage, p.beforeCommand))
-              .where('m.state', '!=', sql.lit('queued'))
-              .where(hasNoOpenDelivery('m', 'message_id')),
+          ...OLD_IDS.map(isOld =>
+            exists(
+              selectFrom('messages as m')
+                .select('m.id')
+                .whereRef('m.instance_id', '=', 'instances.id')
+                .where(isOld(p))
+                .where(isErasable(p.before)),
+            ),
           ),
           exists(
             selectFrom('incoming_messages as i')
@@ -124,9 +121,33 @@ function findInstances(statements: Statements) {
   )
 }
 
-/** Commands are rows among the messages, with IDs before those of messages. */
-function isOld(beforeMessage: MessageId, beforeCommand: MessageId) {
-  return sql<boolean>`m.id < ${beforeMessage} and not (m.id >= ${beforeCommand} and m.id < 'msg_')`
+/** What is older than `before` has an ID below the others. */
+interface Ages {
+  before: number
+  beforeMessage: MessageId
+  beforeCommand: MessageId
+  beforeEvent: EventId
+}
+
+function agesOf(before: number): Ages {
+  return {
+    before,
+    beforeMessage: firstMessageId(before),
+    beforeCommand: firstCommandId(before),
+    beforeEvent: firstEventId(before),
+  }
+}
+
+/** Commands are rows among the messages, with IDs before those of messages. One query for both would read young commands. */
+const OLD_IDS = [
+  ({ beforeCommand }: Ages) => sql<boolean>`m.id < ${beforeCommand}`,
+  ({ beforeMessage }: Ages) => sql<boolean>`m.id >= 'msg_' and m.id < ${beforeMessage}`,
+]
+
+/** The age of a scheduled message counts from its moment. */
+function isErasable(before: number) {
+  return sql<boolean>`m.state <> 'queued' and (m.not_before is null or m.not_before < ${before})
+    and ${hasNoOpenDelivery('m', 'message_id')}`
 }
 
 function hasNoOpenDelivery(alias: 'm' | 'e', column: 'message_id' | 'event_id') {
@@ -203,18 +224,22 @@ class Eraser {
     )
   }
 
-  #findMessages(tx: Transaction, instanceId: InstanceId, before: number) {
-    const query = this.#statements.db
-      .selectFrom('messages as m')
-      .select('m.id')
-      .where('m.instance_id', '=', instanceId)
-      .where(isOld(firstMessageId(before), firstCommandId(before)))
-      .where('m.state', '!=', sql.lit('queued'))
-      .where(hasNoOpenDelivery('m', 'message_id'))
-      .orderBy('m.id')
-      .limit(STEP)
-    // The lock makes a receipt, or a redelivery of an event, wait and then find nothing.
-    return tx.query(this.#statements.locking(query, 'update', 'm'))
+  async #findMessages(tx: Transaction, instanceId: InstanceId, before: number) {
+    const ages = agesOf(before)
+    const found: { id: MessageId }[] = []
+    for (const isOld of OLD_IDS) {
+      const query = this.#statements.db
+        .selectFrom('messages as m')
+        .select('m.id')
+        .where('m.instance_id', '=', instanceId)
+        .where(isOld(ages))
+        .where(isErasable(before))
+        .orderBy('m.id')
+        .limit(STEP - found.length)
+      // The lock makes a receipt, or a redelivery of an event, wait and then find nothing.
+      found.push(...(await tx.query(this.#statements.locking(query, 'update', 'm'))))
+    }
+    return found
   }
 
   #findIncoming(tx: Transaction, instanceId: InstanceId, before: number) {

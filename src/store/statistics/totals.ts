@@ -46,6 +46,9 @@ interface WaitingRow {
   oldest_retry_at: number | null
 }
 
+/** Messages to be sent now: neither scheduled ones nor commands. */
+const WAITS = sql`state = 'queued' and seq > 0 and messages.id >= 'msg_'`
+
 /**
  * Counts use partial indexes. The oldest entry is found among the first entries of each instance's or endpoint's index.
  * Endpoints whose deliveries are held do not count.
@@ -57,12 +60,12 @@ function waitingQuery(now: RawBuilder<number>): RawBuilder<WaitingRow> {
       where webhook_active = 1 or deleted_at is not null
     union all select instance_id, id from endpoints where active = 1 or deleted_at is not null) as l`
   return sql<WaitingRow>`select ${now} as now,
-    ${count(sql`messages where state = 'queued'`)} as queued,
+    ${count(sql`messages where ${WAITS}`)} as queued,
     ${count(sql`deliveries where readiness = 'first'`)} as first,
     ${count(sql`deliveries where readiness = 'retry'`)} as retry,
     ${count(sql`deliveries where readiness = 'blocked'`)} as blocked,
-    ${oldest(sql`select m.created_at from messages as m
-      where m.instance_id = l.instance_id and m.state = 'queued' order by m.seq limit 1`)} as oldest_queued_at,
+    ${oldest(sql`select coalesce(not_before, created_at) from messages
+      where messages.instance_id = l.instance_id and ${WAITS} order by seq limit 1`)} as oldest_queued_at,
     ${oldest(
       sql`select d.due_at from deliveries as d
       where d.instance_id = l.instance_id and d.endpoint_id = l.id and d.readiness = 'first'

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { newMessageId } from '../../../src/domain/ids.ts'
+import { newCommandId, newMessageId } from '../../../src/domain/ids.ts'
 import type { Store } from '../../../src/store/store.ts'
 import {
   accept,
@@ -60,6 +60,40 @@ export function retentionContract(createHarness: CreateHarness): void {
       expect(await store.messages.find(instanceId, young.id)).not.toBeNull()
       expect((await store.events.list(instanceId, { limit: 10 })).data).toHaveLength(2)
       expect([await count('finished_deliveries'), await count('attempts')]).toEqual([2, 2])
+    })
+
+    test('counts the age of a scheduled message from its moment', async () => {
+      await open()
+      const lease = await createConnected(store)
+      const scheduled = newMessage(lease.instanceId, { id: newMessageId(1_000), notBefore: 5_000 })
+      await store.messages.accept(scheduled, 1_000)
+      expect(await store.messages.releaseDue(lease, 5_000)).toBeNull()
+      await store.messages.recordPrepared(lease, scheduled.id, PREPARED)
+      await store.messages.recordProgress(lease, scheduled.whatsappId, 'sent', 5_000)
+      await deliverAll(store, lease)
+      await eraseBefore(5_000)
+      expect(await store.messages.find(lease.instanceId, scheduled.id)).not.toBeNull()
+      await eraseBefore(5_001)
+      expect(await store.messages.find(lease.instanceId, scheduled.id)).toBeNull()
+    })
+
+    test('erases old commands and keeps young ones', async () => {
+      await open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      await store.events.recordIncoming(lease, incoming(), 1_000)
+      const [{ id: targetId } = { id: '' }] = await harness.execute('select id from incoming_messages')
+      const command = { kind: 'read', targetId: String(targetId) } as const
+      const ids = []
+      for (const at of [1_000, 3_000]) {
+        const message = newMessage(instanceId, { id: newCommandId(at), extras: { command } })
+        expect(await store.messages.accept(message, at)).toMatchObject({ kind: 'accepted' })
+        await store.messages.recordFailure(lease, message, { code: 'expired', message: 'Too late.' }, at)
+        ids.push(message.id)
+      }
+      await deliverAll(store, lease)
+      await eraseBefore(2_000)
+      expect(await harness.execute('select id from messages')).toEqual([{ id: ids[1] }])
     })
 
     test('keeps queued messages and those with a pending delivery', async () => {

@@ -8,6 +8,6 @@ export function references({ kind }: Flavour): string[] {
     `create index incoming_messages_whatsapp_id on incoming_messages (instance_id, whatsapp_id)
       where length(whatsapp_id) <= 100`,
     `create index messages_scheduled on messages (instance_id, not_before)
-      where state = 'queued' and not_before is not null`,
+      where state = 'queued' and not_before is not null and seq < 0`,
   ]
 }
