@@ -1,4 +1,4 @@
-import type { ConnectionState } from './connection.ts'
+import type { ConnectionState } from './connection/connection.ts'
 import type { InstanceId } from './ids.ts'
 
 export const INSTANCE_KINDS = ['whatsapp', 'sandbox'] as const

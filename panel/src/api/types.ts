@@ -1,4 +1,4 @@
-import type { ConnectionCause, ConnectionState } from '../../../src/domain/connection.ts'
+import type { ConnectionCause, ConnectionState } from '../../../src/domain/connection/connection.ts'
 import type { DeliveryState } from '../../../src/domain/events/delivery.ts'
 import type { EventKind } from '../../../src/domain/events/event.ts'
 import type { InstanceKind } from '../../../src/domain/instance.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { CONNECTION_CAUSES, CONNECTION_STATES } from '../../../src/domain/connection.ts'
+import { CONNECTION_CAUSES, CONNECTION_STATES } from '../../../src/domain/connection/connection.ts'
 import { FAILURE_CODES } from '../../../src/domain/message.ts'
 import { REFUSALS } from '../../../src/domain/refusal.ts'
 import { ATTEMPT_ERRORS } from '../../../src/webhooks/posting/attempt-error.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { CONNECTION_CAUSES, type ConnectionCause } from '../../domain/connection.ts'
+import { CONNECTION_CAUSES, type ConnectionCause } from '../../domain/connection/connection.ts'
 import { COMMAND_KINDS } from '../../domain/conversation.ts'
 import {
   commandBody,

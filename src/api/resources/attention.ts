@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { CONNECTION_CAUSES } from '../../domain/connection.ts'
+import { CONNECTION_CAUSES } from '../../domain/connection/connection.ts'
 import type { InstanceActivity, InstanceTrouble } from '../../store/statistics/statistics.ts'
 import { activitySchema, activityView } from './activity.ts'
 import { instanceProperties, instanceView } from './instance.ts'

@@ -4,7 +4,7 @@ import {
   type ConnectionState,
   RECONNECTING_MS,
   type StoredConnection,
-} from '../../domain/connection.ts'
+} from '../../domain/connection/connection.ts'
 import type { Instance } from '../../domain/instance.ts'
 import type { ConnectionRecord } from '../../store/connections/connections.ts'
 import { instanceIdSchema, kindSchema, phoneSchema, reasonSchema, stateSchema } from './instance.ts'

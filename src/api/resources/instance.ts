@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { CONNECTION_STATES } from '../../domain/connection.ts'
+import { CONNECTION_STATES } from '../../domain/connection/connection.ts'
 import { INSTANCE_KINDS, type Instance } from '../../domain/instance.ts'
 import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
 

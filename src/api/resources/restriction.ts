@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { isInForce, type Restriction } from '../../domain/restriction.ts'
+import { isInForce, type Restriction } from '../../domain/connection/restriction.ts'
 import { moment, nullable, toIso } from './schema-kit.ts'
 
 export const restrictionSchema = nullable(

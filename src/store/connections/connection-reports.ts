@@ -1,4 +1,4 @@
-import { type Reported, reportOf } from '../../domain/connection.ts'
+import { type Reported, reportOf } from '../../domain/connection/connection.ts'
 import { connectionBody } from '../../domain/events/event.ts'
 import { type InstanceId, newEventId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'

@@ -1,4 +1,4 @@
-import type { StoredConnection } from '../../domain/connection.ts'
+import type { StoredConnection } from '../../domain/connection/connection.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { InstanceKind } from '../../domain/instance.ts'
 import type { PhoneNumber } from '../../domain/recipient.ts'

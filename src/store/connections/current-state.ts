@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { type ConnectionState, RECONNECTING_MS } from '../../domain/connection.ts'
+import { type ConnectionState, RECONNECTING_MS } from '../../domain/connection/connection.ts'
 
 /** An SQL version of `currentState`, of the connection `c` with the lease `l`. */
 export function currentStateOf(c: string, l: string, now: RawBuilder<number>): RawBuilder<ConnectionState> {

@@ -1,4 +1,4 @@
-import type { ConnectionGoal, ConnectionState } from '../../domain/connection.ts'
+import type { ConnectionGoal, ConnectionState } from '../../domain/connection/connection.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Instance, InstanceKind, Webhook } from '../../domain/instance.ts'
 import type { Page, PageRequest } from '../engine/page.ts'

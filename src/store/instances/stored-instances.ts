@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { currentState, type StoredConnectionState } from '../../domain/connection.ts'
+import { currentState, type StoredConnectionState } from '../../domain/connection/connection.ts'
 import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Instance, InstanceKind, Webhook } from '../../domain/instance.ts'

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
-import { acceptsMessages, acceptsScheduled, currentState } from '../../domain/connection.ts'
+import { acceptsMessages, acceptsScheduled, currentState } from '../../domain/connection/connection.ts'
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'

@@ -1,4 +1,4 @@
-import type { ConnectionCause, ConnectionState } from '../../domain/connection.ts'
+import type { ConnectionCause, ConnectionState } from '../../domain/connection/connection.ts'
 import type { RecentDeliveries } from '../../domain/events/delivery.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import type { Instance } from '../../domain/instance.ts'

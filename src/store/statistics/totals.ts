@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { CONNECTION_STATES, type ConnectionState } from '../../domain/connection.ts'
+import { CONNECTION_STATES, type ConnectionState } from '../../domain/connection/connection.ts'
 import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import { RECEIVING_FAILURES, type ReceivingFailure } from '../../domain/media.ts'
 import { currentStateOf } from '../connections/current-state.ts'

@@ -1,4 +1,4 @@
-import { type ConnectionCause, RECONNECTING_MS } from '../../domain/connection.ts'
+import { type ConnectionCause, RECONNECTING_MS } from '../../domain/connection/connection.ts'
 import { backoffMs } from '../../kit/backoff.ts'
 import { LIBRARY_BROKE, type LinkEnd, NOT_REACHED, NOT_RECORDED } from '../baileys/link-end.ts'
 import { linkingFailure, UNFINISHED } from './linking-failures.ts'

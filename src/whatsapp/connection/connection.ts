@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { currentState, type StoredConnection } from '../../domain/connection.ts'
+import { currentState, type StoredConnection } from '../../domain/connection/connection.ts'
 import { Batcher } from '../../kit/batcher.ts'
 import { waitAtMost } from '../../kit/deadline.ts'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { ConnectionCause, StoredConnection } from '../../domain/connection.ts'
+import type { ConnectionCause, StoredConnection } from '../../domain/connection/connection.ts'
 import type { LinkedDevice } from '../../domain/linked-device.ts'
 import { waitAtMost, withDeadline } from '../../kit/deadline.ts'
 import { LeaseLost } from '../../store/errors.ts'

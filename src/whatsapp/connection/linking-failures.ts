@@ -1,4 +1,4 @@
-import type { StoredConnection } from '../../domain/connection.ts'
+import type { StoredConnection } from '../../domain/connection/connection.ts'
 import type { LinkEnd, LinkingObstacle } from '../baileys/link-end.ts'
 
 type Failure = Pick<StoredConnection, 'reason'> & { cause: NonNullable<StoredConnection['cause']> }

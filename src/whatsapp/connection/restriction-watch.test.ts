@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { ASSUMED_RESTRICTION_MS } from '../../domain/restriction.ts'
+import { ASSUMED_RESTRICTION_MS } from '../../domain/connection/restriction.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 import { RestrictionWatch } from './restriction-watch.ts'
 

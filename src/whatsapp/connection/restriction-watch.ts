@@ -1,11 +1,11 @@
-import type { StoredConnection } from '../../domain/connection.ts'
+import type { StoredConnection } from '../../domain/connection/connection.ts'
 import {
   afterNotice,
   afterRefusal,
   isInForce,
   type Restriction,
   type RestrictionNotice,
-} from '../../domain/restriction.ts'
+} from '../../domain/connection/restriction.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 
 /** WhatsApp is asked this long before an assumed end, so its answer arrives before messages to strangers are sent. */

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { StoredConnection } from '../../domain/connection.ts'
+import type { StoredConnection } from '../../domain/connection/connection.ts'
 import type { ConnectionRecord, Connections } from '../../store/connections/connections.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import { untilStored } from '../../store/until-stored.ts'

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { StoredConnection } from '../../domain/connection.ts'
+import type { StoredConnection } from '../../domain/connection/connection.ts'
 import { type FailureCode, messageFailure } from '../../domain/message.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'

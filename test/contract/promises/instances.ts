@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ConnectionState } from '../../../src/domain/connection.ts'
+import type { ConnectionState } from '../../../src/domain/connection/connection.ts'
 import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
 import { InvalidCursor, LeaseLost } from '../../../src/store/errors.ts'
 import {

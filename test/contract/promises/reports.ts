@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { StoredConnection } from '../../../src/domain/connection.ts'
+import type { StoredConnection } from '../../../src/domain/connection/connection.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { bodyOf, createOwned, incoming, listReady, newInstance, take, URL, withStore } from '../fixture.ts'

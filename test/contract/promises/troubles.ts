@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { RECONNECTING_MS } from '../../../src/domain/connection.ts'
+import { RECONNECTING_MS } from '../../../src/domain/connection/connection.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'
 import { attempt, createConnected, createOwned, incoming, listReady, withStore } from '../fixture.ts'
 import type { CreateHarness } from '../harness.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { RECONNECTING_MS } from '../../../src/domain/connection.ts'
+import { RECONNECTING_MS } from '../../../src/domain/connection/connection.ts'
 import { STORES } from '../../databases/database.ts'
 import { until } from '../../until.ts'
 import { ApiHarness, type Created } from './harness.ts'

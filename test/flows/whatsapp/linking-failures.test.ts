@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ConnectionCause } from '../../../src/domain/connection.ts'
+import type { ConnectionCause } from '../../../src/domain/connection/connection.ts'
 import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
 

@@ -1,6 +1,6 @@
 import type { Order } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
-import { ASSUMED_RESTRICTION_MS } from '../../../src/domain/restriction.ts'
+import { ASSUMED_RESTRICTION_MS } from '../../../src/domain/connection/restriction.ts'
 import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
 

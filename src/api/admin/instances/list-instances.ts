@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { CONNECTION_STATES } from '../../../domain/connection.ts'
+import { CONNECTION_STATES } from '../../../domain/connection/connection.ts'
 import { INSTANCE_ORDERS } from '../../../store/instances/instances.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkFilterText } from '../../input.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { isLinked } from '../../../domain/connection.ts'
+import { isLinked } from '../../../domain/connection/connection.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkGroup, checkNumber, checkText, parseName } from '../../input.ts'

@@ -1,5 +1,10 @@
 import type { Generated } from 'kysely'
-import type { ConnectionCause, ConnectionGoal, Reported, StoredConnectionState } from '../../../domain/connection.ts'
+import type {
+  ConnectionCause,
+  ConnectionGoal,
+  Reported,
+  StoredConnectionState,
+} from '../../../domain/connection/connection.ts'
 import type { InstanceKind } from '../../../domain/instance.ts'
 
 /** Endpoints besides the default one, which is in `instances`, where nodes of the previous version use it. */

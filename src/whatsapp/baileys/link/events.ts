@@ -1,6 +1,6 @@
 import type { BinaryNode, WASocket } from 'baileys'
+import type { RestrictionNotice } from '../../../domain/connection/restriction.ts'
 import type { IncomingMessage } from '../../../domain/incoming-message.ts'
-import type { RestrictionNotice } from '../../../domain/restriction.ts'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { LinkEnd } from '../link-end.ts'
 import type { SentReceipt } from '../parsing/receipt.ts'

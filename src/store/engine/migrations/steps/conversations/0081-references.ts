@@ -1,4 +1,4 @@
-import type { Flavour } from '../flavour.ts'
+import type { Flavour } from '../../flavour.ts'
 
 /** The first index finds what others refer to. Senders choose their IDs, and the index takes no long ones. */
 export function references({ kind }: Flavour): string[] {

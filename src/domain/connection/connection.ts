@@ -1,4 +1,4 @@
-import type { InstanceEventKind } from './events/event.ts'
+import type { InstanceEventKind } from '../events/event.ts'
 import type { Restriction } from './restriction.ts'
 
 /** The connection states of contract §6. */

@@ -1,4 +1,4 @@
-import type { Flavour } from '../flavour.ts'
+import type { Flavour } from '../../flavour.ts'
 
 /**
  * A contact with a `last_at` is a chat; also groups and people known only by LID are chats. `username` and `name` are JSON
