@@ -28,6 +28,8 @@ export interface Client {
   readonly version: string
   /** True once it has received the stanzas queued for it. From then on stanzas are sent at once. */
   readonly caughtUp: boolean
+  /** True while it is marked as available, as a client is when its user looks at it. */
+  readonly isAvailable: boolean
   send(stanza: Node): void
   /** Sends a last stanza and closes the connection. */
   end(stanza: Node): void

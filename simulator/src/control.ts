@@ -5,7 +5,13 @@ import type { IncomingMessage } from 'node:http'
 import type { ContactMedia } from './media/media-types.ts'
 import type { Order } from './scenario/order.ts'
 import type { RequestHandler } from './simulator.ts'
-import { type ContactMessage, type Simulator, SimulatorError, type SimulatorErrorCode } from './types.ts'
+import {
+  type ContactMessage,
+  type ContactTyping,
+  type Simulator,
+  SimulatorError,
+  type SimulatorErrorCode,
+} from './types.ts'
 
 interface Call {
   simulator: Simulator
@@ -59,22 +65,19 @@ const routes: readonly Route[] = [
     path: /^\/admin\/messages$/,
     answer: ({ simulator, body }) => {
       const { from, to } = strings(body, 'from', 'to')
-      const { text, quote, group, name } = strings(body)
-      const { media, content, undecryptable, unavailable } = parseObject(body) as Pick<
-        ContactMessage,
-        'content' | 'undecryptable' | 'unavailable'
-      > & { media?: unknown }
-      const optional = {
-        ...(text !== undefined && { text }),
-        ...(media !== undefined && { media: mediaIn(media) }),
-        ...(content !== undefined && { content }),
-        ...(quote !== undefined && { quote }),
-        ...(group !== undefined && { group }),
-        ...(name !== undefined && { name }),
-        ...(undecryptable !== undefined && { undecryptable }),
-        ...(unavailable !== undefined && { unavailable }),
-      }
-      return simulator.writeAs({ from: from!, to: to!, ...optional })
+      const { media, ...given } = parseObject(body) as Omit<ContactMessage, 'media'> & { media?: unknown }
+      // `writeAs` validates its argument.
+      const message = { ...given, from: from!, to: to! }
+      return simulator.writeAs(media === undefined ? message : { ...message, media: mediaIn(media) })
+    },
+  },
+  {
+    method: 'POST',
+    path: /^\/admin\/typing$/,
+    answer: async ({ simulator, body }) => {
+      // `typeAs` validates its argument.
+      await simulator.typeAs(parseObject(body) as unknown as ContactTyping)
+      return {}
     },
   },
   {
@@ -91,7 +94,9 @@ const routes: readonly Route[] = [
   {
     method: 'GET',
     path: /^\/admin\/phones\/(\d{1,15})\/messages$/,
-    answer: async ({ simulator, name }) => ({ messages: await simulator.inbox(name) }),
+    answer: async ({ simulator, url, name }) => ({
+      messages: await simulator.inbox(name, url.searchParams.get('whole') === 'true'),
+    }),
   },
   {
     method: 'POST',

@@ -7,7 +7,9 @@ export { createSimulator } from './simulator.ts'
 export type {
   AccountInfo,
   ContactMessage,
+  ContactTyping,
   MediaAccess,
+  MessageActions,
   NetworkStorage,
   ReceivedMessage,
   Simulator,

@@ -4,10 +4,10 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 import type { Account } from './account.ts'
-import { isGroup, isNumber } from './addresses.ts'
+import { isGroup, isNumber, lidJid } from './addresses.ts'
 import { hasMeaning } from './contacts/behaviour.ts'
+import { contactContent, problemOfKind } from './contacts/contact-content.ts'
 import { join, writeToAccount } from './contacts/contact-messages.ts'
-import { readObject } from './contacts/content.ts'
 import { isForeign, isMember } from './contacts/groups.ts'
 import { problemOf, uploadOf } from './media/contact-files.ts'
 import { Network } from './network.ts'
@@ -15,7 +15,7 @@ import { executeOrder } from './scenario/execute-order.ts'
 import type { Order, OrderResult } from './scenario/order.ts'
 import { parseOrder } from './scenario/parse-order.ts'
 import type { ScenarioState } from './scenario/scenario.ts'
-import { type Admit, Connection, type Hello } from './server/connection.ts'
+import { type Admit, Connection } from './server/connection.ts'
 import { dismissClient, unlinkClient } from './server/dismissal.ts'
 import { findLinkedAccount, LinkedClient } from './server/linked-client.ts'
 import { LinkingClient } from './server/linking.ts'
@@ -24,6 +24,7 @@ import { announceDevices } from './signal/device-lists.ts'
 import { quietLibsignal } from './signal/quiet-libsignal.ts'
 import {
   type ContactMessage,
+  type ContactTyping,
   type MediaAccess,
   type Simulator,
   SimulatorError,
@@ -36,6 +37,7 @@ const PATH = '/ws/chat'
 const MAX_SOCKET_MESSAGE_BYTES = 17 * 1024 * 1024
 /** Higher than the limits of WhatsApp's own apps. A stanza may have 16 MiB. */
 const MAX_TEXT_LENGTH = 10_000_000
+const TYPING = ['composing', 'recording', 'paused'] as const
 
 export type RequestHandler = (simulator: Simulator, request: IncomingMessage, response: ServerResponse) => void
 
@@ -96,7 +98,7 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
  */
 function admitTo(network: Network): Admit {
   return (connection, hello) => {
-    if (!hello.payload.username) return admitUnlinked(network, connection, hello)
+    if (!hello.payload.username) return new LinkingClient(network, connection, hello)
     const refusal = network.scenario.takeLoginRefusal(String(hello.payload.username))
     if (refusal) {
       connection.end(node('failure', { reason: refusal, location: 'sim' }))
@@ -108,14 +110,6 @@ function admitTo(network: Network): Admit {
     connection.end(node('failure', { reason, location: 'sim' }))
     return null
   }
-}
-
-function admitUnlinked(network: Network, connection: Connection, hello: Hello): LinkingClient | null {
-  const { linkingFailures } = network.scenario
-  if (linkingFailures.take('refuse_version')) connection.end(node('failure', { reason: '405', location: 'sim' }))
-  else if (linkingFailures.take('refuse_device')) connection.close()
-  else return new LinkingClient(network, connection, hello)
-  return null
 }
 
 class ListeningSimulator implements Simulator {
@@ -196,16 +190,16 @@ class ListeningSimulator implements Simulator {
   async writeAs(message: ContactMessage): Promise<{ id: string }> {
     this.#checkOpen()
     this.#check(message)
-    const { from, to, text = '', media: given, content, quote, group, name, undecryptable, unavailable } = message
+    const { from, to, text, media: given, quote, group, name, undecryptable, unavailable } = message
     const account = this.#network.getAccount(to)
     if (quote !== undefined && !account.inboxes.find(quote))
       throw new SimulatorError('invalid_argument', `no phone has the message ${quote}`)
-    const other = content === undefined ? undefined : readObject(content)
     const media = given && { description: given, file: await uploadOf(this.#network.media, to, given) }
     let id = ''
     await account.applyDurably(async () => {
+      const content = contactContent(account, message) ?? undefined
       if (name !== undefined) account.setContactName(from, name)
-      const writing = { from, text, media, other, quote, group, undecryptable, unavailable, at: Date.now() }
+      const writing = { from, text, media, message: content, quote, group, undecryptable, unavailable, at: Date.now() }
       const written = await writeToAccount(this.#network, account, writing)
       id = written.id
       return written.effects
@@ -224,11 +218,22 @@ class ListeningSimulator implements Simulator {
     }
   }
 
-  async inbox(number: string) {
+  async typeAs({ from, to, group, state }: ContactTyping): Promise<void> {
+    this.#checkOpen()
+    if (!isNumber(from) || (group !== undefined && !isGroup(group)) || !TYPING.includes(state))
+      throw new SimulatorError('invalid_argument', `needs \`from\`, \`to\` and a \`state\`: ${TYPING.join(', ')}`)
+    const { client } = this.#network.getAccount(to)
+    if (!client?.isAvailable) return
+    const sender = group ? { from: group, participant: lidJid(from) } : { from: lidJid(from) }
+    const shown = state === 'recording' ? node('composing', { media: 'audio' }) : node(state)
+    client.send(node('chatstate', sender, [shown]))
+  }
+
+  async inbox(number: string, whole = false) {
     this.#checkOpen()
     const own = this.#network.findAccount(number)
     const scopes = own ? [own] : this.#network.accounts()
-    return scopes.flatMap(scope => scope.inboxes.list(number)).sort((a, b) => a.receivedAt - b.receivedAt)
+    return scopes.flatMap(scope => scope.inboxes.list(number, whole)).sort((a, b) => a.receivedAt - b.receivedAt)
   }
 
   async listAccounts() {
@@ -263,12 +268,12 @@ class ListeningSimulator implements Simulator {
     if (this.#closing) throw new SimulatorError('closed', 'the simulator is closed')
   }
 
-  #check({ from, to, text, media, content, quote, group, name, undecryptable, unavailable }: ContactMessage): void {
+  #check(message: ContactMessage): void {
+    const { from, to, text, media, quote, group, name, undecryptable, unavailable } = message
     const problem =
       (!isNumber(from) && '`from` must be a phone number, digits only') ||
       (!isNumber(to) && '`to` must be a phone number, digits only') ||
-      ([text, media, content].filter(part => part !== undefined).length !== 1 &&
-        'one of `text`, `media` and `content` is required') ||
+      problemOfKind(message) ||
       (text !== undefined &&
         (typeof text !== 'string' || text === '' || text.length > MAX_TEXT_LENGTH) &&
         '`text` must be 1 to 10,000,000 characters') ||

@@ -54,17 +54,27 @@ export interface SimulatorOptions {
   log?: (line: string) => void
 }
 
+/** What a contact writes has exactly one of `text`, `media`, `reaction`, `edit`, `delete`, `poll`, `vote` and `content`. */
 export interface ContactMessage {
   /** Phone number of the contact, digits only. */
   from: string
   /** Phone number of the account it goes to, digits only. */
   to: string
-  /** Required, unless it has `media` or `content`. */
   text?: string
-  /** Any other message, as JSON with the names of WhatsApp's encoding, such as `{"reactionMessage": …}`. */
-  content?: object
   /** A file, with its caption, instead of a text. The contact encrypts it with a new key and uploads it. */
   media?: ContactMedia
+  /** Reacts to the message with this ID; an empty `emoji` removes the reaction. */
+  reaction?: { to: string; emoji: string }
+  /** Gives the contact's own message another text. */
+  edit?: { id: string; text: string }
+  /** The ID of the contact's own message that it deletes for everyone. */
+  delete?: string
+  /** `selectable`: how many options a voter may choose, 1 by default; 0 for any number. */
+  poll?: { name: string; options: string[]; selectable?: number }
+  /** Chooses these options of a poll, and no others. */
+  vote?: { poll: string; options: string[] }
+  /** Any other message, as JSON with the names of WhatsApp's encoding, such as `{"locationMessage": …}`. */
+  content?: object
   /** WhatsApp's ID of the message that it quotes. */
   quote?: string
   /** Group JID, when it is written in a group. */
@@ -77,8 +87,33 @@ export interface ContactMessage {
   unavailable?: boolean
 }
 
-/** A message on a simulated phone. One per WhatsApp ID, however often it arrived. */
-export interface ReceivedMessage {
+/** A contact's typing, as its client reports it. */
+export interface ContactTyping {
+  from: string
+  to: string
+  /** Group JID, when it types in a group. */
+  group?: string
+  state: 'composing' | 'recording' | 'paused'
+}
+
+/** What a message does besides carrying a text or a file. */
+export interface MessageActions {
+  /** The reaction to another message; an empty `emoji` removes it. */
+  reaction?: { to: string; emoji: string }
+  /** The ID of the message that gets `text` as its new text. */
+  edits?: string
+  /** The ID of the message that it deletes for everyone. */
+  deletes?: string
+  poll?: { name: string; options: string[] } | undefined
+  /** The chosen options of a poll; null if the phone does not have the poll. */
+  vote?: { poll: string; options: string[] | null }
+}
+
+/**
+ * A message on a simulated phone. One per WhatsApp ID, however often it arrived. `edited`, `deleted`, `reactions` and
+ * `votes` are the work of later messages, as the phone shows it.
+ */
+export interface ReceivedMessage extends MessageActions {
   /** WhatsApp's message ID, chosen by the sender. */
   id: string
   /** Phone number of the sender, digits only. */
@@ -106,6 +141,17 @@ export interface ReceivedMessage {
   askedFor?: number
   /** Numbers of the recipient's other devices that have read it. */
   companions?: number[]
+  /** The numbers of those whom it mentions. */
+  mentions?: string[]
+  /** Its present text, if its author has edited it. */
+  edited?: string
+  deleted?: true
+  /** By number of whoever reacted. */
+  reactions?: Record<string, string>
+  /** Of a poll: the chosen options, by number of the voter. */
+  votes?: Record<string, string[]>
+  /** The whole message with the names of WhatsApp's encoding. Only if it was asked for. */
+  message?: Record<string, unknown>
 }
 
 export interface AccountInfo {
@@ -187,10 +233,15 @@ export interface Simulator {
    * durably. The network then delivers it, even after a restart.
    */
   writeAs(message: ContactMessage): Promise<{ id: string }>
+  /** A contact types. The client learns it only while it is online and has made itself available; nothing is kept. */
+  typeAs(typing: ContactTyping): Promise<void>
   /** Makes contacts and accounts members of a group. Every account in `numbers` sees the new members. */
   joinGroup(group: string, numbers: readonly string[]): Promise<void>
-  /** The messages that the phone of `number` (an account or a contact) has received, in order. */
-  inbox(number: string): Promise<readonly ReceivedMessage[]>
+  /**
+   * The messages that the phone of `number` (an account or a contact) has received, in order.
+   * @param whole with the whole `message` of each
+   */
+  inbox(number: string, whole?: boolean): Promise<readonly ReceivedMessage[]>
   listAccounts(): Promise<readonly AccountInfo[]>
   /** Makes the network misbehave. @throws SimulatorError `invalid_argument`; `unknown_account` */
   misbehave(order: Order): Promise<OrderResult>

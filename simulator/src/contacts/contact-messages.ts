@@ -3,7 +3,7 @@ import type { Account, Effect } from '../account.ts'
 import { isGroup, lidJid, pnJid } from '../addresses.ts'
 import { asStated, type UploadedFile } from '../media/contact-files.ts'
 import { mediaMessage } from '../media/media-content.ts'
-import type { MediaDescription, ReceivedMedia } from '../media/media-types.ts'
+import type { MediaDescription } from '../media/media-types.ts'
 import type { Network } from '../network.ts'
 import { garbled } from '../scenario/alterations.ts'
 import { release } from '../server/delivery.ts'
@@ -12,17 +12,18 @@ import { bigEndian, type Node, node, seconds } from '../wire/nodes.ts'
 import type { Original } from '../wire/stanza-queue.ts'
 import { createMessageId, encoded, readContent, sentContent, textMessage, withSenderKey } from './content.ts'
 import { groupNotification, groupOf, otherMembers, participantNode } from './groups.ts'
+import { factsOf, kindOf } from './message-facts.ts'
 
 /** With fewer one-time keys left, WhatsApp asks a client for more. Baileys then uploads some. */
 const FEW_PRE_KEYS = 5
 
 export interface Writing {
   from: string
-  text: string
+  text?: string | undefined
   /** Sent instead of a text. */
   media?: SentMedia | undefined
-  /** Sent instead of a text. */
-  other?: proto.IMessage | undefined
+  /** Sent instead of a text or a file. */
+  message?: proto.IMessage | undefined
   /** WhatsApp's ID of the message that it quotes. */
   quote?: string | undefined
   group?: string | undefined
@@ -43,14 +44,14 @@ export interface SentMedia {
  * if one is linked. Call it in an event of the account.
  */
 export async function writeToAccount(network: Network, account: Account, writing: Writing) {
-  const { from, text, media, other, quote, group, undecryptable, unavailable, at } = writing
+  const { from, group, undecryptable, unavailable, at } = writing
   const id = createMessageId()
   const effects: Effect[] = []
-  const context = quote === undefined ? undefined : quotation(account, quote)
-  const file = media && mediaMessage(media.description, media.file, context)
-  const content = encoded(other ?? file ?? textMessage(text, context))
-  const received = { id, from, text, ...(quote && { quoted: quote }), ...(group && { group }), receivedAt: at }
-  account.inboxes.receive(account.phone, { ...received, ...(media && sentMedia(content)) }, media && content)
+  const content = encoded(messageOf(account, writing))
+  const read = readContent(content)
+  const received = { id, from, ...factsOf(account.inboxes, read, from), ...(group && { group }), receivedAt: at }
+  // The phone shows the file as the contact describes it.
+  account.inboxes.receive(account.phone, { ...received, ...(read.media && { media: asStated(read.media) }) }, content)
   if (group) effects.push(...join(network, account, group, from))
   if (!account.companion) return { id, effects }
   const original: Original = { from, group, content }
@@ -59,23 +60,24 @@ export async function writeToAccount(network: Network, account: Account, writing
       ? encryptForGroup(network, account, original, effects)
       : [enc(await encryptForClient(network, account, from, content, effects))]
   const parts = unavailable ? [node('unavailable')] : await encrypted()
-  const stanza = messageStanza(account, original, id, at, parts, media ? 'media' : 'text')
+  const stanza = messageStanza(account, original, id, at, parts, kindOf(read))
   const entry = account.queue.add(undecryptable ? garbled(stanza) : stanza, at, original)
   effects.push(release(network, account, entry))
   return { id, effects }
 }
 
-/** The phone shows the file as the contact describes it. */
-function sentMedia(content: Buffer): { media?: ReceivedMedia } {
-  const { media } = readContent(content)
-  return media ? { media: asStated(media) } : {}
+function messageOf(account: Account, { text = '', media, message, quote }: Writing): proto.IMessage {
+  if (message) return message
+  const context = quote === undefined ? undefined : quotation(account, quote)
+  return media ? mediaMessage(media.description, media.file, context) : textMessage(text, context)
 }
 
 /** Refers to a message on the account's phone, or on that of one of its contacts. */
 function quotation(account: Account, id: string): proto.IContextInfo {
   const message = account.inboxes.find(id)
-  const media = account.inboxes.mediaContent(id)
-  const quotedMessage = media ? proto.Message.decode(media) : textMessage(message?.text ?? '')
+  const content = account.inboxes.contentOf(id)
+  const quotedMessage = content ? proto.Message.decode(content) : textMessage(message?.text ?? '')
+  quotedMessage.messageContextInfo = null
   return { stanzaId: id, ...(message && { participant: lidJid(message.from) }), quotedMessage }
 }
 
@@ -146,13 +148,14 @@ function messageStanza(
   id: string,
   at: number,
   parts: Node[],
-  type: 'text' | 'media' = 'text',
+  { attrs, parts: more }: ReturnType<typeof kindOf> = { attrs: { type: 'text' }, parts: [] },
 ): Node {
   const sender = group
     ? { from: group, participant: lidJid(from), participant_pn: pnJid(from) }
     : { from: lidJid(from), sender_pn: pnJid(from) }
   const notify = account.contactNames.get(from)
-  return node('message', { ...sender, id, t: seconds(at), type, notify, addressing_mode: 'lid' }, parts)
+  const t = seconds(at)
+  return node('message', { ...sender, id, t, ...attrs, notify, addressing_mode: 'lid' }, [...parts, ...more])
 }
 
 async function encryptForGroup(network: Network, account: Account, original: Original, effects: Effect[]) {

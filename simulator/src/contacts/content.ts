@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { proto } from 'baileys/WAProto/index.js'
+import { parseAddress } from '../addresses.ts'
 import { type MediaMessage, mediaIn } from '../media/media-content.ts'
-import { SimulatorError } from '../types.ts'
+import { type MessageActions, SimulatorError } from '../types.ts'
+import { actionsIn } from './conversation.ts'
 
 /** The parts of a decrypted message that a simulated phone uses. */
 export interface Content {
@@ -9,6 +11,10 @@ export interface Content {
   media: MediaMessage | null
   /** WhatsApp's ID of the message that it quotes. */
   quoted: string | null
+  /** The numbers of those whom it mentions. */
+  mentions: string[]
+  actions: MessageActions
+  vote: proto.Message.IPollUpdateMessage | null
   /** A sender key for a group, if the message carries one. */
   senderKey: { group: string; distribution: Uint8Array } | null
   /** True if it contains anything besides a sender key. */
@@ -25,17 +31,22 @@ export function readContent(encoded: Uint8Array): Content {
   const distribution = message.senderKeyDistributionMessage
   const { senderKeyDistributionMessage, messageContextInfo, ...rest } = message
   const inner = unwrapped(message)
+  const context = contextOf(inner)
   const media = mediaIn(inner)
+  const edited = inner.protocolMessage?.editedMessage
   return {
-    text: inner.conversation || inner.extendedTextMessage?.text || '',
+    text: textOf(inner) || (edited ? textOf(unwrapped(edited)) : ''),
     media,
     details: media ? null : detailsOf(rest),
-    quoted: contextOf(inner)?.stanzaId ?? null,
+    quoted: context?.stanzaId ?? null,
+    mentions: (context?.mentionedJid ?? []).flatMap(jid => parseAddress(jid)?.number ?? []),
+    actions: actionsIn(inner),
+    vote: inner.pollUpdateMessage ?? null,
     senderKey: distribution?.axolotlSenderKeyDistributionMessage
       ? { group: distribution.groupId ?? '', distribution: distribution.axolotlSenderKeyDistributionMessage }
       : null,
     isMessage: Object.values(rest).some(part => part !== null && part !== undefined),
-    message: rest,
+    message: messageContextInfo ? { ...rest, messageContextInfo } : rest,
   }
 }
 
@@ -47,6 +58,10 @@ function detailsOf(message: proto.IMessage): Record<string, unknown> | null {
   return proto.Message.toObject(proto.Message.fromObject(message), { bytes: String, longs: Number, enums: String })
 }
 
+function textOf(message: proto.IMessage): string {
+  return message.conversation || message.extendedTextMessage?.text || ''
+}
+
 /** The message inside those that only change how it is shown. */
 function unwrapped(message: proto.IMessage): proto.IMessage {
   const inner =
@@ -54,6 +69,7 @@ function unwrapped(message: proto.IMessage): proto.IMessage {
     message.viewOnceMessage ??
     message.viewOnceMessageV2 ??
     message.viewOnceMessageV2Extension ??
+    message.editedMessage ??
     message.documentWithCaptionMessage
   return inner?.message ? unwrapped(inner.message) : message
 }

@@ -5,7 +5,7 @@ import type { MediaMessage } from '../media/media-content.ts'
 import type { Network } from '../network.ts'
 import { release } from '../server/delivery.ts'
 import type { Outgoing } from '../server/outgoing.ts'
-import type { ReceivedMessage } from '../types.ts'
+import type { MessageActions, ReceivedMessage } from '../types.ts'
 import { node, seconds } from '../wire/nodes.ts'
 import type { QueuedStanza } from '../wire/stanza-queue.ts'
 import { behaviourOf } from './behaviour.ts'
@@ -27,10 +27,10 @@ export type Reading =
   | { kind: 'nothing' }
 
 /** A decrypted message. */
-export interface ReadMessage extends Pick<ReceivedMessage, 'text' | 'quoted' | 'details' | 'media'> {
+export interface ReadMessage extends MessageActions, Pick<ReceivedMessage, 'text' | 'quoted' | 'details' | 'media' | 'mentions'> {
   /** Where the file is, if it has one. */
   original?: MediaMessage
-  /** Encoded, if it has a file. */
+  /** The encoded message. */
   content?: Buffer
 }
 
@@ -51,7 +51,8 @@ export async function react(
   const at = message.receivedAt + delayMs
   const entries: QueuedStanza[] = []
   if (behaviour.delivers) entries.push(queueReceipt(account, message.id, number, chat, at + deliveredAfterMs))
-  if (behaviour.reads && reading.first) {
+  // The client of an account sends its own read receipts.
+  if (behaviour.reads && reading.first && !network.findAccount(number)?.companion) {
     entries.push(queueReceipt(account, message.id, number, chat, at + readAfterMs, 'read'))
   }
   const effects = entries.map(entry => release(network, account, entry))
@@ -63,8 +64,8 @@ export async function react(
 }
 
 /** The same text, or the same file under another key. */
-async function echoOf(network: Network, account: Account, { text, media, original }: ReadMessage) {
-  if (!media || !original) return text === '' ? null : { text }
+async function echoOf(network: Network, account: Account, { text, edits, media, original }: ReadMessage) {
+  if (!media || !original) return text === '' || edits !== undefined ? null : { text }
   if (media.problem) return null
   const file = await forward(network.media, account.phone, original)
   return file && { text, media: { description: original.description, file } }

@@ -33,7 +33,7 @@ export async function uploadAgain(network: Network, account: Account, request: N
   const answer = network.scenario.mediaRetries
   const rmr = child(request, 'rmr')
   if (answer === 'none' || !rmr) return []
-  const content = account.inboxes.mediaContent(id)
+  const content = account.inboxes.contentOf(id)
   const media = content && readContent(content).media
   const directPath = media && answer === 'upload' ? await copyOf(network, media.directPath) : null
   const now = Date.now()

@@ -11,6 +11,7 @@ import { type Address, isGroup, lidJid, parseAddress, pnJid } from '../addresses
 import { behaviourOf } from '../contacts/behaviour.ts'
 import { type Content, encoded, readContent } from '../contacts/content.ts'
 import { isMember, otherMembers } from '../contacts/groups.ts'
+import { factsOf } from '../contacts/message-facts.ts'
 import { askAgain, type Chat, type Reading, type ReadMessage, react } from '../contacts/reactions.ts'
 import { inspect } from '../media/contact-files.ts'
 import type { Network } from '../network.ts'
@@ -182,13 +183,17 @@ function forward(
   const own = copyFor(message, number, device)
   const shared = children(message.stanza, 'enc').filter(part => part.attrs['type'] === 'skmsg')
   const parts = [...(own ? [own.enc] : []), ...(group ? shared : []), ...children(message.stanza, 'device-identity')]
+  const meta = children(message.stanza, 'meta')
   if (!own && !(group && shared.length > 0)) return null
   const from = group
     ? { from: group, participant: lidJid(sender.phone, client.device), participant_pn: pnJid(sender.phone) }
     : { from: lidJid(sender.phone, client.device), sender_pn: pnJid(sender.phone) }
   const { type, edit } = message.stanza.attrs
   const t = seconds(message.receivedAt)
-  return node('message', { ...from, id: message.id, t, type, edit, notify: sender.name, addressing_mode: 'lid' }, parts)
+  return node('message', { ...from, id: message.id, t, type, edit, notify: sender.name, addressing_mode: 'lid' }, [
+    ...parts,
+    ...meta,
+  ])
 }
 
 /** The phone of `number`, hosted in `scope`, decrypts its copy and puts the message into its inbox. */
@@ -209,15 +214,15 @@ async function receive(
     return { kind: 'unreadable' }
   }
   if (!content?.isMessage) return { kind: 'nothing' }
-  const read = await readMessage(network, content)
+  const read = await readMessage(network, scope, content, from)
   return { kind: 'read', message: read, first: record(scope, number, from, message, read, group) }
 }
 
 /** Downloads the file, if the message has one. */
-async function readMessage(network: Network, { text, quoted, details, media, message }: Content): Promise<ReadMessage> {
-  const read = { text, ...(quoted && { quoted }), ...(details && { details }) }
-  if (!media) return read
-  return { ...read, media: await inspect(network.media, media), original: media, content: encoded(message) }
+async function readMessage(network: Network, scope: Account, content: Content, from: string): Promise<ReadMessage> {
+  const { media, message } = content
+  const read = { ...factsOf(scope.inboxes, content, from), content: encoded(message) }
+  return media ? { ...read, media: await inspect(network.media, media), original: media } : read
 }
 
 async function decrypt(scope: Account, number: string, message: Outgoing, group: string | null) {

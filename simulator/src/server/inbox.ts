@@ -1,3 +1,4 @@
+import { proto } from 'baileys/WAProto/index.js'
 import type { Records } from '../signal/records.ts'
 import type { ReceivedMessage } from '../types.ts'
 
@@ -8,9 +9,11 @@ const DIGITS = 12
 interface Entry {
   sequence: number
   message: ReceivedMessage
-  /** Of a media message: the encoded message, in base64. */
+  /** The encoded message, in base64. */
   content?: string | undefined
 }
+
+export type NewMessage = Omit<ReceivedMessage, 'copies'>
 
 /** The messages on the simulated phones of one scope, by number. */
 export class Inboxes {
@@ -39,9 +42,9 @@ export class Inboxes {
 
   /**
    * Returns true if this is the first copy on the phone of `number`.
-   * @param content of a media message: the encoded message
+   * @param content the encoded message
    */
-  receive(number: string, message: Omit<ReceivedMessage, 'copies'>, content?: Buffer): boolean {
+  receive(number: string, message: NewMessage, content?: Buffer): boolean {
     const inbox = this.#of(number)
     const known = inbox.get(message.id)
     const entry: Entry = known ?? {
@@ -52,6 +55,7 @@ export class Inboxes {
     entry.message.copies++
     inbox.set(message.id, entry)
     this.#record(number, entry)
+    if (!known) this.#applyActions(number, message)
     if (inbox.size > MAX_MESSAGES) this.#forgetOldest(number, inbox)
     return known === undefined
   }
@@ -77,26 +81,53 @@ export class Inboxes {
     return this.#entry(id)?.message ?? null
   }
 
-  /** The encoded content of a media message on any phone of this scope. Null if no phone has it. */
-  mediaContent(id: string): Buffer | null {
+  /** The encoded message with this ID on any phone of this scope. Null if no phone has it. */
+  contentOf(id: string): Buffer | null {
     const content = this.#entry(id)?.content
     return content === undefined ? null : Buffer.from(content, 'base64')
   }
 
+  /** What a message does to another one. Only its author can edit or delete a message. */
+  #applyActions(number: string, { from, text, reaction, edits, deletes, vote }: NewMessage): void {
+    const id = reaction?.to ?? edits ?? deletes ?? vote?.poll
+    if (id === undefined) return
+    const [owner, target] = this.#located(id, number) ?? []
+    if (!owner || !target) return
+    const { message } = target
+    const isAuthor = message.from === from
+    if (reaction?.emoji) message.reactions = { ...message.reactions, [from]: reaction.emoji }
+    else if (reaction) delete message.reactions?.[from]
+    else if (edits && isAuthor) message.edited = text
+    else if (deletes && isAuthor) message.deleted = true
+    else if (vote?.options) message.votes = { ...message.votes, [from]: vote.options }
+    this.#record(owner, target)
+  }
+
   #entry(id: string): Entry | undefined {
-    for (const inbox of this.#byNumber.values()) {
+    return this.#located(id)?.[1]
+  }
+
+  /** The message on the phone of `preferred`, or else on any other phone. */
+  #located(id: string, preferred?: string): [owner: string, entry: Entry] | null {
+    const own = preferred === undefined ? undefined : this.#byNumber.get(preferred)?.get(id)
+    if (own) return [preferred!, own]
+    for (const [owner, inbox] of this.#byNumber) {
       const entry = inbox.get(id)
-      if (entry) return entry
+      if (entry) return [owner, entry]
     }
-    return undefined
+    return null
   }
 
   #record(number: string, { sequence, message, content }: Entry): void {
     this.#records.put(recordKey(number, sequence), () => JSON.stringify({ ...message, content }))
   }
 
-  list(number: string): ReceivedMessage[] {
-    return Array.from(this.#byNumber.get(number)?.values() ?? [], entry => ({ ...entry.message }))
+  /** @param whole with the whole content of each message */
+  list(number: string, whole = false): ReceivedMessage[] {
+    return Array.from(this.#byNumber.get(number)?.values() ?? [], ({ message, content }) => ({
+      ...message,
+      ...(whole && content && { message: asJson(Buffer.from(content, 'base64')) }),
+    }))
   }
 
   #of(number: string): Map<string, Entry> {
@@ -112,6 +143,11 @@ export class Inboxes {
     inbox.delete(id)
     this.#records.drop(recordKey(number, oldest.sequence))
   }
+}
+
+function asJson(content: Buffer): Record<string, unknown> {
+  const message = proto.Message.decode(content)
+  return JSON.parse(JSON.stringify(message.deviceSentMessage?.message ?? message))
 }
 
 function recordKey(number: string, sequence: number): string {

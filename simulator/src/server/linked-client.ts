@@ -15,6 +15,7 @@ export class LinkedClient implements Role, Client {
   readonly device: number
   readonly version: string
   caughtUp = false
+  isAvailable = false
   readonly #network: Network
   readonly #connection: Connection
   readonly #account: Account
@@ -63,6 +64,7 @@ export class LinkedClient implements Role, Client {
       case 'ack':
         return handleAck(this.#account, stanza)
       case 'presence':
+        if (stanza.attrs['to'] === undefined) this.isAvailable = stanza.attrs['type'] !== 'unavailable'
         return this.#rename(stanza.attrs['name'])
       default:
         return null

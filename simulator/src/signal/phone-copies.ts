@@ -31,8 +31,8 @@ export async function sendCopies(network: Network, account: Account, peer: strin
     .map(({ id, from, group, text, receivedAt }) => {
       const sender = lidJid(from)
       const key = group ? { remoteJid: group, participant: sender } : { remoteJid: sender }
-      const media = account.inboxes.mediaContent(id)
-      const message = media ? proto.Message.decode(media) : { conversation: text }
+      const content = account.inboxes.contentOf(id)
+      const message = content ? proto.Message.decode(content) : { conversation: text }
       const copy = { key: { ...key, fromMe: false, id }, message }
       const info = { ...copy, messageTimestamp: Math.floor(receivedAt / 1000) }
       return { placeholderMessageResendResponse: { webMessageInfoBytes: proto.WebMessageInfo.encode(info).finish() } }

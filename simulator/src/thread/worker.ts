@@ -4,6 +4,7 @@ import type { ScenarioState } from '../scenario/scenario.ts'
 import {
   type AccountInfo,
   type ContactMessage,
+  type ContactTyping,
   type MediaAccess,
   type NetworkStorage,
   type ReceivedMessage,
@@ -96,8 +97,12 @@ class ThreadSimulator implements SimulatorWorker {
     return this.#call<void>('joinGroup', group, numbers)
   }
 
-  inbox(number: string) {
-    return this.#call<readonly ReceivedMessage[]>('inbox', number)
+  typeAs(typing: ContactTyping) {
+    return this.#call<void>('typeAs', typing)
+  }
+
+  inbox(number: string, whole?: boolean) {
+    return this.#call<readonly ReceivedMessage[]>('inbox', number, whole)
   }
 
   listAccounts() {

@@ -1,0 +1,72 @@
+/** The messages of a contact, apart from plain texts and files. */
+import type { proto } from 'baileys/WAProto/index.js'
+import type { Account } from '../account.ts'
+import { type ContactMessage, SimulatorError } from '../types.ts'
+import { readObject } from './content.ts'
+import {
+  deletionMessage,
+  editMessage,
+  keyOf,
+  optionsOf,
+  pollMessage,
+  reactionMessage,
+  type Target,
+  voteMessage,
+} from './conversation.ts'
+
+const KINDS = ['text', 'media', 'reaction', 'edit', 'delete', 'poll', 'vote', 'content'] as const
+
+/** The problem with the kind of a message, and with its fields. Null if there is none. */
+export function problemOfKind(given: ContactMessage): string | null {
+  const kinds = KINDS.filter(kind => given[kind] !== undefined)
+  if (kinds.length !== 1) return `exactly one of ${KINDS.map(kind => `\`${kind}\``).join(', ')} is required`
+  const { reaction, edit, poll, vote, content } = given
+  if (reaction && !areTexts(reaction.to, reaction.emoji)) return '`reaction` needs the texts `to` and `emoji`'
+  if (edit && !(areTexts(edit.id, edit.text) && edit.text)) return '`edit` needs the texts `id` and `text`'
+  if (given.delete !== undefined && !areTexts(given.delete)) return '`delete` must be the ID of a message'
+  if (poll && !(areTexts(poll.name) && isListOfTexts(poll.options) && poll.options.length > 0))
+    return '`poll` needs the text `name` and the list `options`'
+  if (vote && !(areTexts(vote.poll) && isListOfTexts(vote.options)))
+    return '`vote` needs the ID `poll` and the list `options`'
+  if (content !== undefined && (typeof content !== 'object' || content === null)) return '`content` must be an object'
+  return null
+}
+
+/** Null for a text or a file. @throws SimulatorError `invalid_argument` if it refers to an unsuitable message */
+export function contactContent(account: Account, given: ContactMessage): proto.IMessage | null {
+  const { from, reaction, edit, poll, vote } = given
+  const key = (target: Target) => keyOf(target, from, account.phone)
+  if (reaction) return reactionMessage(key(targetIn(account, reaction.to)), reaction.emoji)
+  if (edit) return editMessage(key(ownTarget(account, edit.id, from)), { conversation: edit.text })
+  if (given.delete !== undefined) return deletionMessage(key(ownTarget(account, given.delete, from)))
+  if (poll) return pollMessage(poll.name, poll.options, poll.selectable ?? 1)
+  if (vote) {
+    const target = targetIn(account, vote.poll)
+    const content = account.inboxes.contentOf(vote.poll)
+    const offered = content ? optionsOf(content) : []
+    if (!content || !vote.options.every(option => offered.includes(option)))
+      throw new SimulatorError('invalid_argument', `${vote.poll} is not a poll with these options`)
+    return voteMessage(key(target), target, from, content, vote.options)
+  }
+  return given.content === undefined ? null : readObject(given.content)
+}
+
+function targetIn(account: Account, id: string): Target {
+  const message = account.inboxes.find(id)
+  if (!message) throw new SimulatorError('invalid_argument', `no phone has the message ${id}`)
+  return { id, author: message.from, group: message.group }
+}
+
+function ownTarget(account: Account, id: string, from: string): Target {
+  const target = targetIn(account, id)
+  if (target.author !== from) throw new SimulatorError('invalid_argument', `${from} did not write the message ${id}`)
+  return target
+}
+
+function areTexts(...values: unknown[]): boolean {
+  return values.every(value => typeof value === 'string')
+}
+
+function isListOfTexts(value: unknown): boolean {
+  return Array.isArray(value) && areTexts(...value)
+}
