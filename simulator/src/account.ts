@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Group } from './contacts/groups.ts'
+import { AppState } from './server/app-state.ts'
 import { Inboxes } from './server/inbox.ts'
 import { Records } from './signal/records.ts'
 import type { KeyBundle, PreKey, SignedPreKey } from './signal/signal-device.ts'
@@ -17,6 +18,8 @@ export interface Companion {
   identity: Buffer
   registrationId: number
   signedPreKey: SignedPreKey
+  /** True once the phone has sent it the history. */
+  synced?: boolean
 }
 
 /** The connection that the linked client is logged in on. */
@@ -64,6 +67,7 @@ export class Account {
   client: Client | null = null
   readonly queue: StanzaQueue
   readonly inboxes: Inboxes
+  readonly appState: AppState
   readonly devices: SimulatedDevices
   readonly preKeys = new Map<number, Buffer>()
   readonly contactNames = new Map<string, string>()
@@ -90,6 +94,7 @@ export class Account {
     this.#records = records
     this.queue = new StanzaQueue(records)
     this.inboxes = new Inboxes(records)
+    this.appState = new AppState(records)
     this.devices = new SimulatedDevices(this.#secret, records)
   }
 
@@ -228,6 +233,11 @@ export class Account {
     this.#recordCompanion()
   }
 
+  markSynced(): void {
+    if (this.companion) this.companion.synced = true
+    this.#recordCompanion()
+  }
+
   /** Forgets the linked client and everything queued for it. */
   unlink(): void {
     if (!this.companion) return
@@ -286,6 +296,7 @@ export class Account {
     if (kind === 'companion') this.companion = JSON.parse(text, reviveBytes)
     else if (kind === 'queue') this.queue.restore(Number(name), text)
     else if (kind === 'inbox') this.inboxes.restore(key, text)
+    else if (kind === 'appstate') this.appState.restore(key, text)
     else if (kind === 'signal') this.devices.restoreSignal(name, text)
     else if (kind === 'prekey') this.preKeys.set(Number(name), Buffer.from(JSON.parse(text), 'base64'))
     else if (kind === 'contact') this.contactNames.set(name, JSON.parse(text).name)

@@ -35,6 +35,7 @@ export class Network {
   readonly media: MediaHost
   readonly timings: typeof DEFAULT_TIMINGS
   readonly claimedPreKeys: number
+  readonly syncsAfterLinking: boolean
   readonly log: (line: string) => void
   readonly refusedQueries: RefusedQueries
   /** By the reference in the QR code. */
@@ -52,6 +53,7 @@ export class Network {
   constructor(options: SimulatorOptions, certificate: TlsCertificate) {
     this.timings = { ...DEFAULT_TIMINGS, ...options.timings }
     this.claimedPreKeys = options.claimedPreKeys ?? 0
+    this.syncsAfterLinking = options.syncsAfterLinking ?? false
     this.#storage = options.storage ?? null
     this.log = options.log ?? (() => undefined)
     this.refusedQueries = new RefusedQueries(this.log)

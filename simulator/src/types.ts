@@ -50,6 +50,11 @@ export interface SimulatorOptions {
    * does when a device's keys have run out. Default 0.
    */
   claimedPreKeys?: number
+  /**
+   * Phones send a newly linked client the key of the shared settings, and their chats. Baileys with its default options waits
+   * 20 s for that. Default false; the program does it.
+   */
+  syncsAfterLinking?: boolean
   /** Receives each internal error as one line without keys or message text. Default: errors are not reported. */
   log?: (line: string) => void
 }

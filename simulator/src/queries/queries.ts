@@ -2,8 +2,10 @@
 import { type Answer, type Asker, BAD_REQUEST, NOT_FOUND } from '../contacts/asker.ts'
 import { changeMembers, createGroup, leaveGroup, renameGroup } from '../contacts/group-changes.ts'
 import { catchUp } from '../server/delivery.ts'
+import { initialSync } from '../server/initial-sync.ts'
 import { answerMex } from '../server/restriction.ts'
-import { child, children, type Node, node, SERVER } from '../wire/nodes.ts'
+import { children, type Node, node, SERVER } from '../wire/nodes.ts'
+import { syncAppState } from './app-state-queries.ts'
 import { answerGroup, answerGroups } from './group-queries.ts'
 import { answerKeys, rotateKey, uploadKeys } from './key-queries.ts'
 import { answerUsync } from './user-queries.ts'
@@ -41,8 +43,8 @@ const handlers: Readonly<Record<string, Handler>> = {
   'set w:g2 demote': changeMembers('demote'),
   'set w:g2 leave': leaveGroup,
   'set w:g2 subject': renameGroup,
-  'set w:sync:app:state sync': answerAppState,
-  'get w:sync:app:state sync': answerAppState,
+  'set w:sync:app:state sync': syncAppState,
+  'get w:sync:app:state sync': syncAppState,
 }
 
 /** Resolves once the answer has been sent, or has been dropped. */
@@ -66,13 +68,7 @@ export async function handleIq(asker: Asker, iq: Node): Promise<void> {
 
 async function sendKept({ network, account, markCaughtUp }: Asker): Promise<void> {
   await account.applyDurably(() => [() => catchUp(network, account, markCaughtUp)])
-}
-
-function answerAppState(_asker: Asker, iq: Node): Answer {
-  const collections = children(child(iq, 'sync'), 'collection').map(({ attrs }) =>
-    node('collection', { name: attrs['name'], version: attrs['version'] ?? '0', has_more_patches: 'false' }),
-  )
-  return [node('sync', {}, collections)]
+  await account.applyDurably(() => initialSync(network, account))
 }
 
 function privacySettings(): Node[] {

@@ -30,6 +30,7 @@ export class LinkedClient implements Role, Client {
     this.version = versionOf(payload)
     account.client?.end(node('stream:error', {}, [node('conflict', { type: 'replaced' })]))
     account.client = this
+    if (payload.pushName) void this.#rename(payload.pushName)
     this.send(node('success', { t: seconds(Date.now()), lid: lidJid(account.phone, this.device) }))
   }
 
