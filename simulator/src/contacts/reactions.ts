@@ -27,7 +27,9 @@ export type Reading =
   | { kind: 'nothing' }
 
 /** A decrypted message. */
-export interface ReadMessage extends MessageActions, Pick<ReceivedMessage, 'text' | 'quoted' | 'details' | 'media' | 'mentions'> {
+export interface ReadMessage
+  extends MessageActions,
+    Pick<ReceivedMessage, 'text' | 'quoted' | 'details' | 'media' | 'mentions'> {
   /** Where the file is, if it has one. */
   original?: MediaMessage
   /** The encoded message. */
