@@ -105,8 +105,8 @@ export interface ContactTyping {
 export interface MessageActions {
   /** The reaction to another message; an empty `emoji` removes it. */
   reaction?: { to: string; emoji: string }
-  /** The ID of the message that gets `text` as its new text. */
-  edits?: string
+  /** The message that gets another text. */
+  edit?: { id: string; text: string }
   /** The ID of the message that it deletes for everyone. */
   deletes?: string
   poll?: { name: string; options: string[] } | undefined

@@ -71,7 +71,7 @@ it("the contact's phone shows what the client reacts to, edits, deletes and poll
   expect(inbox).toMatchObject([
     { reaction: { to: id, emoji: '❤️' } },
     { id: sent.key.id, text: 'frist', edited: 'first', deleted: true },
-    { edits: sent.key.id, text: 'first' },
+    { text: '', edit: { id: sent.key.id, text: 'first' } },
     { deletes: sent.key.id },
     { poll: { name: 'Lunch?', options: ['yes', 'no'] }, message: { pollCreationMessageV3: { name: 'Lunch?' } } },
   ])

@@ -3,7 +3,7 @@ import { proto } from 'baileys/WAProto/index.js'
 import { parseAddress } from '../addresses.ts'
 import { type MediaMessage, mediaIn } from '../media/media-content.ts'
 import { type MessageActions, SimulatorError } from '../types.ts'
-import { actionsIn } from './conversation.ts'
+import { actionsIn, textOf } from './conversation.ts'
 
 /** The parts of a decrypted message that a simulated phone uses. */
 export interface Content {
@@ -33,9 +33,8 @@ export function readContent(encoded: Uint8Array): Content {
   const inner = unwrapped(message)
   const context = contextOf(inner)
   const media = mediaIn(inner)
-  const edited = inner.protocolMessage?.editedMessage
   return {
-    text: textOf(inner) || (edited ? textOf(unwrapped(edited)) : ''),
+    text: textOf(inner),
     media,
     details: media ? null : detailsOf(rest),
     quoted: context?.stanzaId ?? null,
@@ -56,10 +55,6 @@ function detailsOf(message: proto.IMessage): Record<string, unknown> | null {
   const hasOthers = Object.values(others).some(part => part !== null && part !== undefined)
   if (isPlain && !hasOthers) return null
   return proto.Message.toObject(proto.Message.fromObject(message), { bytes: String, longs: Number, enums: String })
-}
-
-function textOf(message: proto.IMessage): string {
-  return message.conversation || message.extendedTextMessage?.text || ''
 }
 
 /** The message inside those that only change how it is shown. */

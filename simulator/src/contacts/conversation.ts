@@ -96,11 +96,15 @@ export function actionsIn(message: proto.IMessage): MessageActions {
   const changed = change?.key?.id ?? ''
   return {
     ...(reaction && { reaction: { to: reaction.key?.id ?? '', emoji: reaction.text ?? '' } }),
-    ...(change?.type === MESSAGE_EDIT && { edits: changed }),
+    ...(change?.type === MESSAGE_EDIT && { edit: { id: changed, text: textOf(change.editedMessage ?? {}) } }),
     ...(change && Number(change.type ?? 0) === REVOKE && change.key && { deletes: changed }),
     ...(poll && { poll }),
     ...(vote && { vote: { poll: vote.pollCreationMessageKey?.id ?? '', options: null } }),
   }
+}
+
+export function textOf(message: proto.IMessage): string {
+  return message.conversation || message.extendedTextMessage?.text || ''
 }
 
 function secretOf(poll: Buffer): Uint8Array {

@@ -66,8 +66,8 @@ export async function react(
 }
 
 /** The same text, or the same file under another key. */
-async function echoOf(network: Network, account: Account, { text, edits, media, original }: ReadMessage) {
-  if (!media || !original) return text === '' || edits !== undefined ? null : { text }
+async function echoOf(network: Network, account: Account, { text, media, original }: ReadMessage) {
+  if (!media || !original) return text === '' ? null : { text }
   if (media.problem) return null
   const file = await forward(network.media, account.phone, original)
   return file && { text, media: { description: original.description, file } }

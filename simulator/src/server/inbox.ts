@@ -88,8 +88,8 @@ export class Inboxes {
   }
 
   /** What a message does to another one. Only its author can edit or delete a message. */
-  #applyActions(number: string, { from, text, reaction, edits, deletes, vote }: NewMessage): void {
-    const id = reaction?.to ?? edits ?? deletes ?? vote?.poll
+  #applyActions(number: string, { from, reaction, edit, deletes, vote }: NewMessage): void {
+    const id = reaction?.to ?? edit?.id ?? deletes ?? vote?.poll
     if (id === undefined) return
     const [owner, target] = this.#located(id, number) ?? []
     if (!owner || !target) return
@@ -97,7 +97,7 @@ export class Inboxes {
     const isAuthor = message.from === from
     if (reaction?.emoji) message.reactions = { ...message.reactions, [from]: reaction.emoji }
     else if (reaction) delete message.reactions?.[from]
-    else if (edits && isAuthor) message.edited = text
+    else if (edit && isAuthor) message.edited = edit.text
     else if (deletes && isAuthor) message.deleted = true
     else if (vote?.options) message.votes = { ...message.votes, [from]: vote.options }
     this.#record(owner, target)
