@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Plain JavaScript that old versions of Node can parse: they start the right version, or print a clear message.
 import { spawn } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -38,12 +38,12 @@ function refuse(reason) {
   return undefined
 }
 
-/** Node 24 that npm has installed with this package; null if there is none. */
+/** Node 24 that npm has installed with this package; null if there is none, or if it is the one that runs. */
 function findNode() {
   try {
     const folder = dirname(createRequire(import.meta.url).resolve('node/package.json'))
     const file = join(folder, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
-    return existsSync(file) ? file : null
+    return existsSync(file) && realpathSync(file) !== realpathSync(process.execPath) ? file : null
   } catch {
     return null
   }

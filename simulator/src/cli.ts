@@ -36,7 +36,10 @@ function portIn(option: string, text: string): number {
 async function main(): Promise<void> {
   const log = (line: string) => console.error(line)
   const { options, certificate } = readSettings()
-  const simulator = await createSimulator({ ...options, syncsAfterLinking: true, log }, createControl())
+  const simulator = await createSimulator(
+    { ...options, syncsAfterLinking: true, readsForClients: false, log },
+    createControl(),
+  )
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => void simulator.close())
   }

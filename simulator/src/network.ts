@@ -36,6 +36,7 @@ export class Network {
   readonly timings: typeof DEFAULT_TIMINGS
   readonly claimedPreKeys: number
   readonly syncsAfterLinking: boolean
+  readonly readsForClients: boolean
   readonly log: (line: string) => void
   readonly refusedQueries: RefusedQueries
   /** By the reference in the QR code. */
@@ -54,6 +55,7 @@ export class Network {
     this.timings = { ...DEFAULT_TIMINGS, ...options.timings }
     this.claimedPreKeys = options.claimedPreKeys ?? 0
     this.syncsAfterLinking = options.syncsAfterLinking ?? false
+    this.readsForClients = options.readsForClients ?? true
     this.#storage = options.storage ?? null
     this.log = options.log ?? (() => undefined)
     this.refusedQueries = new RefusedQueries(this.log)

@@ -15,7 +15,7 @@ import { executeOrder } from './scenario/execute-order.ts'
 import type { Order, OrderResult } from './scenario/order.ts'
 import { parseOrder } from './scenario/parse-order.ts'
 import type { ScenarioState } from './scenario/scenario.ts'
-import { type Admit, Connection } from './server/connection.ts'
+import { type Admit, Connection, type Hello } from './server/connection.ts'
 import { dismissClient, unlinkClient } from './server/dismissal.ts'
 import { findLinkedAccount, LinkedClient } from './server/linked-client.ts'
 import { LinkingClient } from './server/linking.ts'
@@ -98,7 +98,7 @@ export async function createSimulator(options: SimulatorOptions = {}, onRequest?
  */
 function admitTo(network: Network): Admit {
   return (connection, hello) => {
-    if (!hello.payload.username) return new LinkingClient(network, connection, hello)
+    if (!hello.payload.username) return admitUnlinked(network, connection, hello)
     const refusal = network.scenario.takeLoginRefusal(String(hello.payload.username))
     if (refusal) {
       connection.end(node('failure', { reason: refusal, location: 'sim' }))
@@ -110,6 +110,14 @@ function admitTo(network: Network): Admit {
     connection.end(node('failure', { reason, location: 'sim' }))
     return null
   }
+}
+
+function admitUnlinked(network: Network, connection: Connection, hello: Hello): LinkingClient | null {
+  const { linkingFailures } = network.scenario
+  if (linkingFailures.take('refuse_version')) connection.end(node('failure', { reason: '405', location: 'sim' }))
+  else if (linkingFailures.take('refuse_device')) connection.close()
+  else return new LinkingClient(network, connection, hello)
+  return null
 }
 
 class ListeningSimulator implements Simulator {

@@ -55,6 +55,11 @@ export interface SimulatorOptions {
    * 20 s for that. Default false; the program does it.
    */
   syncsAfterLinking?: boolean
+  /**
+   * The phone of an account with a linked client reads what arrives, as the phones of contacts do. Default true. The program
+   * leaves it to the client, as on WhatsApp.
+   */
+  readsForClients?: boolean
   /** Receives each internal error as one line without keys or message text. Default: errors are not reported. */
   log?: (line: string) => void
 }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -13,11 +13,13 @@ const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8'
 
 /** The options of curl that the README uses, for machines without curl. */
 const CURL = `#!${process.execPath}
+const { readFileSync } = require('node:fs')
 const [url] = process.argv.slice(2).filter(argument => /^https?:/.test(argument))
 const options = { headers: {} }
 for (let n = 2; n < process.argv.length; n++) {
   if (process.argv[n] === '-X') options.method = process.argv[++n]
   if (process.argv[n] === '-d') options.body = process.argv[++n]
+  if (process.argv[n] === '--data-binary') options.body = readFileSync(process.argv[++n].slice(1))
   if (process.argv[n] === '-H') {
     const [name, ...value] = process.argv[++n].split(': ')
     options.headers[name] = value.join(': ')
@@ -42,6 +44,7 @@ describe('the README’s commands, pasted into a shell', () => {
 
   beforeAll(async () => {
     writeFileSync(join(folder, 'curl'), CURL, { mode: 0o755 })
+    cpSync(join(import.meta.dirname, '../../docs/screenshots'), join(folder, 'docs/screenshots'), { recursive: true })
     network = await startNetwork()
     service = await new Service({ dataDir: join(folder, 'data'), env: { WHATSAPP_URL: network.url } }).start()
     receiver = await new Receiver().listen()
@@ -66,13 +69,13 @@ describe('the README’s commands, pasted into a shell', () => {
     const { stdout } = await paste(commands)
     expect(stdout).not.toContain('"error"')
 
-    await receiver.waitFor(3 * 3 + 2)
+    await receiver.waitFor(4 * 3 + 3)
     const secret = /"secret":"([^"]+)"/.exec(stdout)?.[1] ?? ''
     expect(receiver.requests.every(request => isSigned(request, secret))).toBe(true)
     const count = Object.groupBy(receiver.events, ({ event }) => event)
-    expect(count['message.read']).toHaveLength(3)
+    expect(count['message.read']).toHaveLength(4)
     const texts = count['message.received']?.map(({ data }) => data['text'])
-    expect(texts?.toSorted()).toEqual(['Are you there?', 'Hi all'])
+    expect(texts?.toSorted()).toEqual(['A picture', 'Are you there?', 'Hi all'])
   })
 
   test('start linking a real number by QR code', async () => {

@@ -53,8 +53,8 @@ export async function react(
   const at = message.receivedAt + delayMs
   const entries: QueuedStanza[] = []
   if (behaviour.delivers) entries.push(queueReceipt(account, message.id, number, chat, at + deliveredAfterMs))
-  // The client of an account sends its own read receipts.
-  if (behaviour.reads && reading.first && !network.findAccount(number)?.companion) {
+  const readsItself = network.readsForClients || !network.findAccount(number)?.companion
+  if (behaviour.reads && reading.first && readsItself) {
     entries.push(queueReceipt(account, message.id, number, chat, at + readAfterMs, 'read'))
   }
   const effects = entries.map(entry => release(network, account, entry))

@@ -272,11 +272,11 @@ describe('a start', () => {
     await makeService({ dataDir }).start()
   })
 
-  test('on an older Node says in one sentence which one it needs, and exits 1', async () => {
+  test('without the right Node says which one it needs, and exits 1', async () => {
     for (const version of [OLD_NODE, '24.11.1', '25.0.0']) {
       const { code, output } = await startInVain({ nodeOptions: [fakeNode(version)] })
       expect(code).toBe(1)
-      expect(output).toMatch(/^Pombal needs Node 24\.12 or a later 24; this is \S+\. .+\n$/)
+      expect(output).toMatch(/^Pombal needs Node 24\.12 or a later 24; this is \S+, .+\n$/)
       expect(output).toContain(version)
     }
   })
