@@ -156,7 +156,7 @@ export interface ReceivedMessage extends MessageActions {
   /** Its present text, if its author has edited it. */
   edited?: string
   deleted?: true
-  /** By number of whoever reacted. */
+  /** Each emoji, by the phone number of the person who reacted. */
   reactions?: Record<string, string>
   /** Of a poll: the chosen options, by number of the voter. */
   votes?: Record<string, string[]>

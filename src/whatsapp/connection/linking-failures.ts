@@ -18,7 +18,7 @@ const FAILURES: Readonly<Record<LinkingObstacle, Failure>> = {
     cause: 'passkey_required',
     reason:
       'WhatsApp asks this account for a passkey to link a device, which Pombal cannot answer. Another code does not help. ' +
-      'WhatsApp does not always ask: try again on another day, or import a session that is already linked.',
+      'WhatsApp does not always ask: try again on another day.',
   },
   device_refused: {
     cause: 'identity_rejected',
