@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Group } from './contacts/groups.ts'
+import type { Group } from './contacts/group-types.ts'
+import { Settings } from './profiles/settings.ts'
 import { AppState } from './server/app-state.ts'
 import { Inboxes } from './server/inbox.ts'
 import { Records } from './signal/records.ts'
@@ -32,7 +33,9 @@ export interface Client {
   /** True once it has received the stanzas queued for it. From then on stanzas are sent at once. */
   readonly caughtUp: boolean
   /** True while it is marked as available, as a client is when its user looks at it. */
-  readonly isAvailable: boolean
+  isAvailable: boolean
+  /** The number or group whose presence it wants to learn, to the JID that it named. */
+  readonly subscriptions: Map<string, string>
   send(stanza: Node): void
   /** Sends a last stanza and closes the connection. */
   end(stanza: Node): void
@@ -68,11 +71,14 @@ export class Account {
   readonly queue: StanzaQueue
   readonly inboxes: Inboxes
   readonly appState: AppState
+  readonly settings: Settings
   readonly devices: SimulatedDevices
   readonly preKeys = new Map<number, Buffer>()
   readonly contactNames = new Map<string, string>()
   /** Groups that a client has created, including those that this account has left. */
   readonly createdGroups = new Map<string, Group>()
+  /** All groups that clients and contacts of the network have created. All accounts of a network have the same set. */
+  networkGroups = new Set<string>()
   /** Members of a group beyond the default ones. */
   readonly groupMembers = new Map<string, string[]>()
   /** Which of our devices has which contact's sender key: `number/group` to device. */
@@ -95,6 +101,7 @@ export class Account {
     this.queue = new StanzaQueue(records)
     this.inboxes = new Inboxes(records)
     this.appState = new AppState(records)
+    this.settings = new Settings(records)
     this.devices = new SimulatedDevices(this.#secret, records)
   }
 
@@ -212,6 +219,7 @@ export class Account {
 
   setCreatedGroup(jid: string, group: Group): void {
     this.createdGroups.set(jid, group)
+    if (!group.isDefault) this.networkGroups.add(jid)
     this.#records.put(`made/${jid}`, () => JSON.stringify(group))
   }
 
@@ -297,6 +305,7 @@ export class Account {
     else if (kind === 'queue') this.queue.restore(Number(name), text)
     else if (kind === 'inbox') this.inboxes.restore(key, text)
     else if (kind === 'appstate') this.appState.restore(key, text)
+    else if (kind === 'settings') this.settings.restore(text)
     else if (kind === 'signal') this.devices.restoreSignal(name, text)
     else if (kind === 'prekey') this.preKeys.set(Number(name), Buffer.from(JSON.parse(text), 'base64'))
     else if (kind === 'contact') this.contactNames.set(name, JSON.parse(text).name)

@@ -24,6 +24,9 @@ export function isNumber(text: unknown): text is string {
   return typeof text === 'string' && NUMBER.test(text)
 }
 
+/** Where people post their status. */
+export const STATUS = 'status@broadcast'
+
 export function isGroup(text: unknown): text is string {
   return typeof text === 'string' && text.length <= MAX_GROUP_LENGTH && GROUP.test(text)
 }

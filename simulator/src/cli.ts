@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { createControl } from './control.ts'
 import { createSimulator } from './simulator.ts'
 
-const USAGE = `usage: simulator [--port 8080] [--host 127.0.0.1] [--claimed-pre-keys 0] [--tls]
+const USAGE = `usage: simulator [--port 8080] [--host 127.0.0.1] [--claimed-pre-keys 0] [--latency 0] [--tls]
                  [--media-port 0] [--media-folder <folder>] [--certificate <file>]`
 
 function readSettings() {
@@ -13,6 +13,7 @@ function readSettings() {
       port: { type: 'string', default: '8080' },
       host: { type: 'string', default: '127.0.0.1' },
       'claimed-pre-keys': { type: 'string', default: '0' },
+      latency: { type: 'string', default: '0' },
       tls: { type: 'boolean', default: false },
       'media-port': { type: 'string', default: '0' },
       'media-folder': { type: 'string' },
@@ -23,8 +24,13 @@ function readSettings() {
   const mediaPort = portIn('--media-port', values['media-port'])
   const claimedPreKeys = Number(values['claimed-pre-keys'])
   if (!Number.isInteger(claimedPreKeys) || claimedPreKeys < 0) throw new Error('--claimed-pre-keys must be 0 or more')
+  const latencyMs = Number(values.latency)
+  if (!Number.isInteger(latencyMs) || latencyMs < 0) throw new Error('--latency must be 0 or more milliseconds')
   const { host, tls, certificate, 'media-folder': mediaFolder } = values
-  return { certificate, options: { port, mediaPort, host, claimedPreKeys, tls, ...(mediaFolder && { mediaFolder }) } }
+  return {
+    certificate,
+    options: { port, mediaPort, host, claimedPreKeys, latencyMs, tls, ...(mediaFolder && { mediaFolder }) },
+  }
 }
 
 function portIn(option: string, text: string): number {

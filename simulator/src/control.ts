@@ -6,8 +6,12 @@ import type { ContactMedia } from './media/media-types.ts'
 import type { Order } from './scenario/order.ts'
 import type { RequestHandler } from './simulator.ts'
 import {
+  type ContactCall,
   type ContactMessage,
+  type ContactPresence,
+  type ContactProfile,
   type ContactTyping,
+  type OwnerMessage,
   type Simulator,
   SimulatorError,
   type SimulatorErrorCode,
@@ -81,6 +85,57 @@ const routes: readonly Route[] = [
     },
   },
   {
+    method: 'POST',
+    path: /^\/admin\/presence$/,
+    answer: async ({ simulator, body }) => {
+      // `setPresence` validates its argument.
+      await simulator.setPresence(parseObject(body) as unknown as ContactPresence)
+      return {}
+    },
+  },
+  {
+    method: 'POST',
+    path: /^\/admin\/calls$/,
+    // `callAs` validates its argument.
+    answer: ({ simulator, body }) => simulator.callAs(parseObject(body) as unknown as ContactCall),
+  },
+  {
+    method: 'POST',
+    path: /^\/admin\/calls\/([0-9A-F]{1,64})\/end$/,
+    answer: async ({ simulator, name }) => {
+      await simulator.endCall(name)
+      return {}
+    },
+  },
+  {
+    method: 'GET',
+    path: /^\/admin\/phones\/(\d{1,15})\/calls$/,
+    answer: async ({ simulator, name }) => ({ calls: await simulator.calls(name) }),
+  },
+  {
+    method: 'POST',
+    path: /^\/admin\/profile$/,
+    answer: async ({ simulator, body }) => {
+      const { picture, ...given } = parseObject(body) as unknown as Omit<ContactProfile, 'picture'> & {
+        picture?: unknown
+      }
+      const image = typeof picture === 'string' ? Buffer.from(picture, 'base64') : null
+      // `setProfile` validates its argument.
+      await simulator.setProfile(picture === undefined ? given : { ...given, picture: image })
+      return {}
+    },
+  },
+  {
+    method: 'GET',
+    path: /^\/admin\/phones\/(\d{1,15})\/profile$/,
+    answer: ({ simulator, url, name }) => simulator.profile(name, url.searchParams.get('viewer') ?? undefined),
+  },
+  {
+    method: 'GET',
+    path: /^\/admin\/phones\/(\d{1,15})\/presence$/,
+    answer: ({ simulator, name }) => simulator.presence(name),
+  },
+  {
     method: 'GET',
     path: /^\/admin\/scenario$/,
     answer: ({ simulator }) => simulator.scenario(),
@@ -100,6 +155,16 @@ const routes: readonly Route[] = [
   },
   {
     method: 'POST',
+    path: /^\/admin\/phones\/(\d{1,15})\/messages$/,
+    answer: ({ simulator, name, body }) => {
+      const { media, ...given } = parseObject(body) as Omit<OwnerMessage, 'media'> & { media?: unknown }
+      // `writeAsOwner` validates its argument.
+      const message = { ...given, phone: name }
+      return simulator.writeAsOwner(media === undefined ? message : { ...message, media: mediaIn(media) })
+    },
+  },
+  {
+    method: 'POST',
     path: /^\/admin\/groups\/([\d-]{1,60}@g\.us)\/members$/,
     answer: async ({ simulator, name, body }) => {
       const members: unknown = parseObject(body)['members']
@@ -107,6 +172,26 @@ const routes: readonly Route[] = [
       await simulator.joinGroup(name, members)
       return { group: name }
     },
+  },
+  {
+    method: 'POST',
+    path: /^\/admin\/groups$/,
+    // `createGroup` validates its arguments.
+    answer: ({ simulator, body }) => {
+      const { by, subject, members } = parseObject(body)
+      return simulator.createGroup(by as string, subject as string, members as string[])
+    },
+  },
+  {
+    method: 'POST',
+    path: /^\/admin\/groups\/([\d-]{1,60}@g\.us)$/,
+    // `changeGroup` validates its argument.
+    answer: ({ simulator, name, body }) => simulator.changeGroup(name, parseObject(body)),
+  },
+  {
+    method: 'GET',
+    path: /^\/admin\/groups\/([\d-]{1,60}@g\.us)$/,
+    answer: ({ simulator, url, name }) => simulator.group(name, url.searchParams.get('account') ?? undefined),
   },
 ]
 

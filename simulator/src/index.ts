@@ -1,3 +1,4 @@
+export type { Group, GroupChange, GroupMember, GroupState, JoinRequest } from './contacts/group-types.ts'
 export type { ContactMedia, MediaDescription, MediaType, ReceivedMedia } from './media/media-types.ts'
 export { MEDIA_TYPES } from './media/media-types.ts'
 export type { Order, OrderResult, StanzaText } from './scenario/order.ts'
@@ -6,12 +7,19 @@ export type { HeldStanza, RuleState, ScenarioState } from './scenario/scenario.t
 export { createSimulator } from './simulator.ts'
 export type {
   AccountInfo,
+  Call,
+  ContactCall,
   ContactMessage,
+  ContactPresence,
+  ContactProfile,
   ContactTyping,
   MediaAccess,
   MessageActions,
   NetworkStorage,
+  OwnerMessage,
+  PhonePresence,
   ReceivedMessage,
+  ShownProfile,
   Simulator,
   SimulatorErrorCode,
   SimulatorOptions,

@@ -3,12 +3,13 @@ import { isNumber, numberOfKey } from './addresses.ts'
 import { hasMeaning } from './contacts/behaviour.ts'
 import { MediaFiles } from './media/media-files.ts'
 import { MediaHost } from './media/media-host.ts'
+import { Presences } from './profiles/presences.ts'
 import { RefusedQueries } from './queries/refused-queries.ts'
 import { Scenario } from './scenario/scenario.ts'
 import { Agenda } from './server/agenda.ts'
 import { CodeRequests } from './server/code-requests.ts'
 import { EventLoopBudget } from './thread/event-loop-budget.ts'
-import { type NetworkStorage, SimulatorError, type SimulatorOptions } from './types.ts'
+import { type Call, type NetworkStorage, SimulatorError, type SimulatorOptions } from './types.ts'
 import { createServerIdentity, type ServerIdentity } from './wire/certificate.ts'
 import type { TlsCertificate } from './wire/tls-certificate.ts'
 
@@ -33,6 +34,11 @@ export class Network {
   readonly scenario = new Scenario(this.agenda)
   readonly budget = new EventLoopBudget()
   readonly media: MediaHost
+  readonly presences = new Presences()
+  /** By ID, since the start. */
+  readonly calls = new Map<string, Call>()
+  /** Milliseconds that a stanza takes in one direction. */
+  latencyMs: number
   readonly timings: typeof DEFAULT_TIMINGS
   readonly claimedPreKeys: number
   readonly syncsAfterLinking: boolean
@@ -48,11 +54,13 @@ export class Network {
   readonly #byPhone = new Map<string, Account>()
   readonly #opening = new Map<string, Promise<Account>>()
   readonly #leaving = new Map<string, Promise<void>>()
+  readonly #createdGroups = new Set<string>()
   #logins = 0
   #groupChanges: Promise<unknown> = Promise.resolve()
 
   constructor(options: SimulatorOptions, certificate: TlsCertificate) {
     this.timings = { ...DEFAULT_TIMINGS, ...options.timings }
+    this.latencyMs = options.latencyMs ?? 0
     this.claimedPreKeys = options.claimedPreKeys ?? 0
     this.syncsAfterLinking = options.syncsAfterLinking ?? false
     this.readsForClients = options.readsForClients ?? true
@@ -141,9 +149,15 @@ export class Network {
       throw new SimulatorError('invalid_argument', `another account has the number ${account.phone}`)
     }
     this.#removed.delete(account.phone)
+    this.#shareGroups(account)
     this.#accounts.set(key, account)
     this.#byPhone.set(account.phone, account)
     return account
+  }
+
+  #shareGroups(account: Account): void {
+    account.networkGroups = this.#createdGroups
+    for (const [id, { isDefault }] of account.createdGroups) if (!isDefault) this.#createdGroups.add(id)
   }
 
   async #create(key: string): Promise<Account> {

@@ -4,13 +4,18 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 import type { Account } from './account.ts'
-import { isGroup, isNumber, lidJid } from './addresses.ts'
-import { hasMeaning } from './contacts/behaviour.ts'
-import { contactContent, problemOfKind } from './contacts/contact-content.ts'
+import { isGroup, isNumber } from './addresses.ts'
+import { callAs, endCall } from './contacts/calls.ts'
+import { checkMessage, contactContent } from './contacts/contact-content.ts'
 import { join, writeToAccount } from './contacts/contact-messages.ts'
-import { isForeign, isMember } from './contacts/groups.ts'
-import { problemOf, uploadOf } from './media/contact-files.ts'
+import { changeGroup, createGroupAs, describeGroup, joinShared } from './contacts/group-administration.ts'
+import type { GroupChange } from './contacts/group-types.ts'
+import { isForeign } from './contacts/groups.ts'
+import { writeAsOwner } from './contacts/owner-messages.ts'
+import { uploadOf } from './media/contact-files.ts'
 import { Network } from './network.ts'
+import { setContactProfile, shownProfile } from './profiles/contact-profiles.ts'
+import { phonePresence, setPresence, typeAs } from './profiles/presence.ts'
 import { executeOrder } from './scenario/execute-order.ts'
 import type { Order, OrderResult } from './scenario/order.ts'
 import { parseOrder } from './scenario/parse-order.ts'
@@ -23,9 +28,13 @@ import { listen } from './server/listen.ts'
 import { announceDevices } from './signal/device-lists.ts'
 import { quietLibsignal } from './signal/quiet-libsignal.ts'
 import {
+  type ContactCall,
   type ContactMessage,
+  type ContactPresence,
+  type ContactProfile,
   type ContactTyping,
   type MediaAccess,
+  type OwnerMessage,
   type Simulator,
   SimulatorError,
   type SimulatorOptions,
@@ -35,9 +44,6 @@ import { createTlsCertificate } from './wire/tls-certificate.ts'
 
 const PATH = '/ws/chat'
 const MAX_SOCKET_MESSAGE_BYTES = 17 * 1024 * 1024
-/** Higher than the limits of WhatsApp's own apps. A stanza may have 16 MiB. */
-const MAX_TEXT_LENGTH = 10_000_000
-const TYPING = ['composing', 'recording', 'paused'] as const
 
 export type RequestHandler = (simulator: Simulator, request: IncomingMessage, response: ServerResponse) => void
 
@@ -197,13 +203,14 @@ class ListeningSimulator implements Simulator {
 
   async writeAs(message: ContactMessage): Promise<{ id: string }> {
     this.#checkOpen()
-    this.#check(message)
+    checkMessage(this.#network, message)
     const { from, to, text, media: given, quote, group, name, undecryptable, unavailable } = message
     const account = this.#network.getAccount(to)
     if (quote !== undefined && !account.inboxes.find(quote))
       throw new SimulatorError('invalid_argument', `no phone has the message ${quote}`)
     const media = given && { description: given, file: await uploadOf(this.#network.media, to, given) }
     let id = ''
+    if (group) await joinShared(this.#network, account, group, from)
     await account.applyDurably(async () => {
       const content = contactContent(account, message) ?? undefined
       if (name !== undefined) account.setContactName(from, name)
@@ -215,6 +222,11 @@ class ListeningSimulator implements Simulator {
     return { id }
   }
 
+  async writeAsOwner(message: OwnerMessage): Promise<{ id: string }> {
+    this.#checkOpen()
+    return writeAsOwner(this.#network, message)
+  }
+
   async joinGroup(group: string, numbers: readonly string[]): Promise<void> {
     this.#checkOpen()
     if (!isGroup(group) || isForeign(group) || !numbers.every(isNumber)) {
@@ -222,19 +234,64 @@ class ListeningSimulator implements Simulator {
     }
     for (const account of this.#network.accounts()) {
       if (!numbers.includes(account.phone)) continue
+      for (const number of numbers) await joinShared(this.#network, account, group, number)
       await account.applyDurably(() => numbers.flatMap(number => join(this.#network, account, group, number)))
     }
   }
 
-  async typeAs({ from, to, group, state }: ContactTyping): Promise<void> {
+  async createGroup(by: string, subject: string, members: readonly string[]) {
     this.#checkOpen()
-    if (!isNumber(from) || (group !== undefined && !isGroup(group)) || !TYPING.includes(state))
-      throw new SimulatorError('invalid_argument', `needs \`from\`, \`to\` and a \`state\`: ${TYPING.join(', ')}`)
-    const { client } = this.#network.getAccount(to)
-    if (!client?.isAvailable) return
-    const sender = group ? { from: group, participant: lidJid(from) } : { from: lidJid(from) }
-    const shown = state === 'recording' ? node('composing', { media: 'audio' }) : node(state)
-    client.send(node('chatstate', sender, [shown]))
+    return createGroupAs(this.#network, by, subject, members)
+  }
+
+  async changeGroup(group: string, change: GroupChange) {
+    this.#checkOpen()
+    return changeGroup(this.#network, group, change)
+  }
+
+  async group(group: string, account?: string) {
+    this.#checkOpen()
+    return describeGroup(this.#network, group, account)
+  }
+
+  async typeAs(typing: ContactTyping): Promise<void> {
+    this.#checkOpen()
+    typeAs(this.#network, typing)
+  }
+
+  async setPresence(presence: ContactPresence): Promise<void> {
+    this.#checkOpen()
+    setPresence(this.#network, presence)
+  }
+
+  async callAs(call: ContactCall) {
+    this.#checkOpen()
+    return callAs(this.#network, call)
+  }
+
+  async endCall(id: string): Promise<void> {
+    this.#checkOpen()
+    await endCall(this.#network, id)
+  }
+
+  async calls(number: string) {
+    this.#checkOpen()
+    return [...this.#network.calls.values()].filter(({ from, to }) => from === number || to === number)
+  }
+
+  async setProfile(profile: ContactProfile): Promise<void> {
+    this.#checkOpen()
+    await setContactProfile(this.#network, profile)
+  }
+
+  async profile(number: string, viewer?: string) {
+    this.#checkOpen()
+    return shownProfile(this.#network, number, viewer)
+  }
+
+  async presence(number: string) {
+    this.#checkOpen()
+    return phonePresence(this.#network, number)
   }
 
   async inbox(number: string, whole = false) {
@@ -274,26 +331,5 @@ class ListeningSimulator implements Simulator {
 
   #checkOpen(): void {
     if (this.#closing) throw new SimulatorError('closed', 'the simulator is closed')
-  }
-
-  #check(message: ContactMessage): void {
-    const { from, to, text, media, quote, group, name, undecryptable, unavailable } = message
-    const problem =
-      (!isNumber(from) && '`from` must be a phone number, digits only') ||
-      (!isNumber(to) && '`to` must be a phone number, digits only') ||
-      problemOfKind(message) ||
-      (text !== undefined &&
-        (typeof text !== 'string' || text === '' || text.length > MAX_TEXT_LENGTH) &&
-        '`text` must be 1 to 10,000,000 characters') ||
-      (media !== undefined && problemOf(media)) ||
-      (quote !== undefined && typeof quote !== 'string' && '`quote` must be the ID of a message') ||
-      (group !== undefined && !isGroup(group) && '`group` must be the JID of a group') ||
-      (name !== undefined && typeof name !== 'string' && '`name` must be a string') ||
-      (undecryptable !== undefined && typeof undecryptable !== 'boolean' && '`undecryptable` must be true or false') ||
-      (unavailable !== undefined && typeof unavailable !== 'boolean' && '`unavailable` must be true or false') ||
-      (!hasMeaning(from) && this.#network.findAccount(from) && '`from` is an account: write through its client')
-    if (problem) throw new SimulatorError('invalid_argument', problem)
-    if (group && !isMember(this.#network.getAccount(to), group))
-      throw new SimulatorError('not_a_member', `the account is not in ${group}`)
   }
 }

@@ -1,4 +1,6 @@
-import type { ContactMedia, ReceivedMedia } from './media/media-types.ts'
+import type { GroupChange, GroupState } from './contacts/group-types.ts'
+import type { ContactMessage, OwnerMessage } from './contacts/message-types.ts'
+import type { ReceivedMedia } from './media/media-types.ts'
 import type { Order, OrderResult } from './scenario/order.ts'
 import type { ScenarioState } from './scenario/scenario.ts'
 
@@ -60,42 +62,13 @@ export interface SimulatorOptions {
    * leaves it to the client, as on WhatsApp.
    */
   readsForClients?: boolean
+  /** Milliseconds that a stanza takes from a client to the network, or back. Default 0. */
+  latencyMs?: number
   /** Receives each internal error as one line without keys or message text. Default: errors are not reported. */
   log?: (line: string) => void
 }
 
-/** What a contact writes has exactly one of `text`, `media`, `reaction`, `edit`, `delete`, `poll`, `vote` and `content`. */
-export interface ContactMessage {
-  /** Phone number of the contact, digits only. */
-  from: string
-  /** Phone number of the account it goes to, digits only. */
-  to: string
-  text?: string
-  /** A file, with its caption, instead of a text. The contact encrypts it with a new key and uploads it. */
-  media?: ContactMedia
-  /** Reacts to the message with this ID; an empty `emoji` removes the reaction. */
-  reaction?: { to: string; emoji: string }
-  /** Gives the contact's own message another text. */
-  edit?: { id: string; text: string }
-  /** The ID of the contact's own message that it deletes for everyone. */
-  delete?: string
-  /** `selectable`: how many options a voter may choose, 1 by default; 0 for any number. */
-  poll?: { name: string; options: string[]; selectable?: number }
-  /** Chooses these options of a poll, and no others. */
-  vote?: { poll: string; options: string[] }
-  /** Any other message, as JSON with the names of WhatsApp's encoding, such as `{"locationMessage": …}`. */
-  content?: object
-  /** WhatsApp's ID of the message that it quotes. */
-  quote?: string
-  /** Group JID, when it is written in a group. */
-  group?: string
-  /** The contact's push name; kept for the contact's later messages. */
-  name?: string
-  /** Its ciphertext cannot be decrypted, however often it is delivered, until the client asks for another. */
-  undecryptable?: boolean
-  /** The client gets it without content and can request a copy from the phone. */
-  unavailable?: boolean
-}
+export type { ContactMessage, MessageKinds, OwnerMessage } from './contacts/message-types.ts'
 
 /** A contact's typing, as its client reports it. */
 export interface ContactTyping {
@@ -104,6 +77,57 @@ export interface ContactTyping {
   /** Group JID, when it types in a group. */
   group?: string
   state: 'composing' | 'recording' | 'paused'
+}
+
+/** Whether a contact is online, as an account sees it. */
+export interface ContactPresence {
+  from: string
+  to: string
+  available: boolean
+  /** Seconds since the epoch, while it is not available. Default: it is hidden. */
+  lastSeen?: number
+}
+
+/** What the phone of a number shows: whether the client of its account is online, and the last typing in each chat. */
+export interface PhonePresence {
+  available: boolean
+  typing: { from: string; group?: string; state: ContactTyping['state'] }[]
+}
+
+/** A contact calls an account. */
+export interface ContactCall {
+  from: string
+  to: string
+  /** Default false: a voice call. */
+  video?: boolean
+  /** Group JID, if the contact calls the whole group. */
+  group?: string
+}
+
+export interface Call extends ContactCall {
+  id: string
+  /** `rejected` by the client, `ended` by the contact. */
+  state: 'ringing' | 'rejected' | 'ended'
+}
+
+/** What a contact shows of itself from now on. What is not given stays. */
+export interface ContactProfile {
+  from: string
+  /** The account whose contact it is. */
+  to: string
+  about?: string
+  /** A JPEG; null removes the picture. */
+  picture?: Uint8Array | null
+  username?: string
+}
+
+/** What a person shows. */
+export interface ShownProfile {
+  about?: string
+  username?: string
+  picture?: { id: string; url: string }
+  /** The numbers that the account has blocked. */
+  blocked: string[]
 }
 
 /** What a message does besides carrying a text or a file. */
@@ -243,10 +267,38 @@ export interface Simulator {
    * durably. The network then delivers it, even after a restart.
    */
   writeAs(message: ContactMessage): Promise<{ id: string }>
-  /** A contact types. The client learns it only while it is online and has made itself available; nothing is kept. */
+  /**
+   * The owner of an account writes on the phone. Resolves with the message's WhatsApp ID once the network holds it durably.
+   * Edits and deletions may also concern what the linked client sent.
+   */
+  writeAsOwner(message: OwnerMessage): Promise<{ id: string }>
+  /**
+   * A contact types. The client learns it only while it is connected, and has made itself available or subscribed to the
+   * contact or group.
+   */
   typeAs(typing: ContactTyping): Promise<void>
+  /** A contact is online, or not any more. A client that has subscribed to it learns it. */
+  setPresence(presence: ContactPresence): Promise<void>
+  /** A contact calls an account. The call rings until the client rejects it or the contact hangs up. */
+  callAs(call: ContactCall): Promise<{ id: string }>
+  /** The contact hangs up. */
+  endCall(id: string): Promise<void>
+  /** The calls from and to this number since the network has started. */
+  calls(number: string): Promise<readonly Call[]>
+  /** A contact changes its picture, text or username. */
+  setProfile(profile: ContactProfile): Promise<void>
+  /** What an account shows of itself, or what the account `viewer` sees of a contact. */
+  profile(number: string, viewer?: string): Promise<ShownProfile>
+  /** What clients report to this number: that they are online, and type. */
+  presence(number: string): Promise<PhonePresence>
   /** Makes contacts and accounts members of a group. Every account in `numbers` sees the new members. */
   joinGroup(group: string, numbers: readonly string[]): Promise<void>
+  /** A contact, or the owner of an account on the phone, creates a group. One of the members must have an account. */
+  createGroup(by: string, subject: string, members: readonly string[]): Promise<{ group: string }>
+  /** A person changes a group: its members, settings or invitation. @throws SimulatorError if WhatsApp refuses that */
+  changeGroup(group: string, change: GroupChange): Promise<GroupState>
+  /** The group as this account knows it. Default: an account in it. */
+  group(group: string, account?: string): Promise<GroupState>
   /**
    * The messages that the phone of `number` (an account or a contact) has received, in order.
    * @param whole with the whole `message` of each

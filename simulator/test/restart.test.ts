@@ -63,6 +63,28 @@ describe('a network restarted on the same storage', () => {
     expect(again.seen.messages.every(({ message }) => !message.messageStubType)).toBe(true)
   })
 
+  it('keeps block lists, privacy settings, profiles and groups', async () => {
+    const storage = new MemoryStorage()
+    const first = await startSimulator({ storage })
+    const client = await link(first, 'a')
+    const { group } = await first.createGroup(CONTACT, 'Lunch', [client.phone])
+    await first.changeGroup(group, { description: 'At eight', locked: true, invite: 'get' })
+    await first.setProfile({ from: CONTACT, to: client.phone, about: 'At work' })
+    await client.sock.onWhatsApp(jid(CONTACT))
+    await client.sock.updateBlockStatus(jid(CONTACT), 'block')
+    await client.sock.updateLastSeenPrivacy('none')
+    const before = await first.group(group)
+    client.stop()
+    const { simulator } = await restart(storage, first, 'a')
+    const again = startClient(simulator.url, client.state)
+    await until(() => again.isOpen)
+    expect(await simulator.group(group)).toEqual(before)
+    expect(await again.sock.groupMetadata(group)).toMatchObject({ desc: 'At eight', restrict: true })
+    expect(await simulator.profile(CONTACT, client.phone)).toMatchObject({ about: 'At work' })
+    expect((await simulator.profile(client.phone)).blocked).toEqual([CONTACT])
+    expect(await again.sock.fetchPrivacySettings(true)).toMatchObject({ last: 'none' })
+  })
+
   it('still counts a second copy of an ID as the same message', async () => {
     const storage = new MemoryStorage()
     // The answer must not reach the first client before it stops.

@@ -4,87 +4,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Agent, request } from 'node:https'
 import { fileURLToPath } from 'node:url'
-import makeWASocket, {
-  type AuthenticationCreds,
-  type BaileysEventMap,
-  initAuthCreds,
-  jidNormalizedUser,
-  type WAMessage,
-  type WASocket,
-} from 'baileys'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { memoryKeys } from './baileys-client.ts'
-import { createSilentLogger } from './silent-logger.ts'
+import { Program } from './program.ts'
 import { until } from './wait.ts'
 
 const CLI = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
 const agent = new Agent({ rejectUnauthorized: false })
-
-type Events = { [Name in keyof BaileysEventMap]?: BaileysEventMap[Name][] }
-
-/** A program as the README of Baileys shows it: it sets only the URL and its storage. */
-class Program {
-  readonly events: Events = {}
-  readonly creds: AuthenticationCreds = initAuthCreds()
-  readonly closes: unknown[] = []
-  /** The errors that Baileys logged. */
-  readonly complaints: (string | undefined)[] = []
-  qr = ''
-  isOpen = false
-  sock: WASocket
-  readonly #url: string
-  readonly #keys = memoryKeys(new Map())
-
-  constructor(url: string) {
-    this.#url = url
-    this.sock = this.#connect()
-  }
-
-  get jid(): string {
-    return jidNormalizedUser(this.creds.me?.id)
-  }
-
-  get lid(): string {
-    return jidNormalizedUser(this.creds.me?.lid)
-  }
-
-  all<Name extends keyof BaileysEventMap>(name: Name): BaileysEventMap[Name][] {
-    return (this.events[name] as BaileysEventMap[Name][] | undefined) ?? []
-  }
-
-  /** The first message that matches, once it has arrived. */
-  received(fits: (message: WAMessage) => unknown, what: string): Promise<WAMessage> {
-    return until(
-      () =>
-        this.all('messages.upsert')
-          .flatMap(({ messages }) => messages)
-          .find(one => fits(one)),
-      what,
-    )
-  }
-
-  #connect(): WASocket {
-    const complain = (_: unknown, sentence?: string) => void this.complaints.push(sentence)
-    const logger = { ...createSilentLogger(), error: complain, child: () => logger }
-    const auth = { creds: this.creds, keys: this.#keys }
-    const sock = makeWASocket({ waWebSocketUrl: this.#url, agent, auth, logger })
-    sock.ev.process(events => {
-      Object.assign(this.creds, events['creds.update'])
-      for (const [name, event] of Object.entries(events)) {
-        const seen = this.events as Record<string, unknown[]>
-        seen[name] = [...(seen[name] ?? []), event]
-      }
-      const { connection, qr, lastDisconnect } = events['connection.update'] ?? {}
-      if (qr) this.qr = qr
-      if (connection === 'open') this.isOpen = true
-      if (connection !== 'close') return
-      const code = (lastDisconnect?.error as { output?: { statusCode?: number } } | undefined)?.output?.statusCode
-      this.closes.push(code)
-      if (code === 515) this.sock = this.#connect()
-    })
-    return sock
-  }
-}
 
 function post(url: string, body: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
@@ -107,7 +32,7 @@ beforeAll(async () => {
   simulator.stdout!.on('data', chunk => (printed += chunk))
   const [url] = await until(() => /wss:\S+/.exec(printed), 'the line with the URL')
   const scan = url.replace('wss:', 'https:').replace('/ws/chat', '/admin/mock-phone/scan-qr')
-  const [first, second] = [new Program(url), new Program(url)]
+  const [first, second] = [new Program(url, agent), new Program(url, agent)]
   ana = first
   rui = second
   for (const [program, query] of [

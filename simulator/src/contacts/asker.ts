@@ -17,3 +17,4 @@ export type Answer = Node[] | { error: string; text: string }
 export const BAD_REQUEST = { error: '400', text: 'bad-request' } as const satisfies Answer
 export const FORBIDDEN = { error: '403', text: 'forbidden' } as const satisfies Answer
 export const NOT_FOUND = { error: '404', text: 'item-not-found' } as const satisfies Answer
+export const NOT_ACCEPTABLE = { error: '406', text: 'not-acceptable' } as const satisfies Answer

@@ -1,7 +1,11 @@
 /** The messages of a contact, apart from plain texts and files. */
 import type { proto } from 'baileys/WAProto/index.js'
 import type { Account } from '../account.ts'
-import { type ContactMessage, SimulatorError } from '../types.ts'
+import { isGroup, isNumber, STATUS } from '../addresses.ts'
+import { problemOf } from '../media/contact-files.ts'
+import type { Network } from '../network.ts'
+import { type ContactMessage, type MessageKinds, SimulatorError } from '../types.ts'
+import { hasMeaning } from './behaviour.ts'
 import { readObject } from './content.ts'
 import {
   deletionMessage,
@@ -13,11 +17,38 @@ import {
   type Target,
   voteMessage,
 } from './conversation.ts'
+import { isMember, mayWrite } from './groups.ts'
 
+/** Higher than the limits of WhatsApp's own apps. A stanza may have 16 MiB. */
+const MAX_TEXT_LENGTH = 10_000_000
 const KINDS = ['text', 'media', 'reaction', 'edit', 'delete', 'poll', 'vote', 'content'] as const
 
+/** @throws SimulatorError if a contact cannot write this */
+export function checkMessage(network: Network, message: ContactMessage): void {
+  const { from, to, text, media, quote, group, name, undecryptable, unavailable } = message
+  const problem =
+    (!isNumber(from) && '`from` must be a phone number, digits only') ||
+    (!isNumber(to) && '`to` must be a phone number, digits only') ||
+    problemOfKind(message) ||
+    (text !== undefined &&
+      (typeof text !== 'string' || text === '' || text.length > MAX_TEXT_LENGTH) &&
+      '`text` must be 1 to 10,000,000 characters') ||
+    (media !== undefined && problemOf(media)) ||
+    (quote !== undefined && typeof quote !== 'string' && '`quote` must be the ID of a message') ||
+    (group !== undefined && !isGroup(group) && group !== STATUS && '`group` must be the JID of a group') ||
+    (name !== undefined && typeof name !== 'string' && '`name` must be a string') ||
+    (undecryptable !== undefined && typeof undecryptable !== 'boolean' && '`undecryptable` must be true or false') ||
+    (unavailable !== undefined && typeof unavailable !== 'boolean' && '`unavailable` must be true or false') ||
+    (!hasMeaning(from) && network.findAccount(from) && '`from` is an account: write through its client')
+  if (problem) throw new SimulatorError('invalid_argument', problem)
+  if (!group || group === STATUS) return
+  const account = network.getAccount(to)
+  if (!isMember(account, group)) throw new SimulatorError('not_a_member', `the account is not in ${group}`)
+  if (!mayWrite(account, group, from)) throw new SimulatorError('not_a_member', `only admins write in ${group}`)
+}
+
 /** The problem with the kind of a message, and with its fields. Null if there is none. */
-export function problemOfKind(given: ContactMessage): string | null {
+export function problemOfKind(given: MessageKinds): string | null {
   const kinds = KINDS.filter(kind => given[kind] !== undefined)
   if (kinds.length !== 1) return `exactly one of ${KINDS.map(kind => `\`${kind}\``).join(', ')} is required`
   const { reaction, edit, poll, vote, content } = given
@@ -32,10 +63,17 @@ export function problemOfKind(given: ContactMessage): string | null {
   return null
 }
 
-/** Null for a text or a file. @throws SimulatorError `invalid_argument` if it refers to an unsuitable message */
-export function contactContent(account: Account, given: ContactMessage): proto.IMessage | null {
+/**
+ * Null for a text or a file.
+ * @param reader who it is written to @throws SimulatorError `invalid_argument` if it refers to an unsuitable message
+ */
+export function contactContent(
+  account: Account,
+  given: MessageKinds & Pick<ContactMessage, 'from'>,
+  reader = account.phone,
+): proto.IMessage | null {
   const { from, reaction, edit, poll, vote } = given
-  const key = (target: Target) => keyOf(target, from, account.phone)
+  const key = (target: Target) => keyOf(target, from, reader)
   if (reaction) return reactionMessage(key(targetIn(account, reaction.to)), reaction.emoji)
   if (edit) return editMessage(key(ownTarget(account, edit.id, from)), { conversation: edit.text })
   if (given.delete !== undefined) return deletionMessage(key(ownTarget(account, given.delete, from)))

@@ -1,6 +1,6 @@
 import { proto } from 'baileys/WAProto/index.js'
 import type { Account, Effect } from '../account.ts'
-import { isGroup, lidJid, pnJid } from '../addresses.ts'
+import { lidJid, pnJid, STATUS } from '../addresses.ts'
 import { asStated, type UploadedFile } from '../media/contact-files.ts'
 import { mediaMessage } from '../media/media-content.ts'
 import type { MediaDescription } from '../media/media-types.ts'
@@ -10,7 +10,7 @@ import { release } from '../server/delivery.ts'
 import type { Encrypted, KeyBundle } from '../signal/signal-device.ts'
 import { bigEndian, type Node, node, seconds } from '../wire/nodes.ts'
 import type { Original } from '../wire/stanza-queue.ts'
-import { createMessageId, encoded, readContent, sentContent, textMessage, withSenderKey } from './content.ts'
+import { createMessageId, encoded, readContent, textMessage, withSenderKey } from './content.ts'
 import { groupNotification, groupOf, otherMembers, participantNode } from './groups.ts'
 import { factsOf, kindOf } from './message-facts.ts'
 
@@ -47,12 +47,13 @@ export async function writeToAccount(network: Network, account: Account, writing
   const { from, group, undecryptable, unavailable, at } = writing
   const id = createMessageId()
   const effects: Effect[] = []
+  if ((!group || group === STATUS) && account.settings.blocks(from)) return { id, effects }
   const content = encoded(messageOf(account, writing))
   const read = readContent(content)
   const received = { id, from, ...factsOf(account.inboxes, read, from), ...(group && { group }), receivedAt: at }
   // The phone shows the file as the contact describes it.
   account.inboxes.receive(account.phone, { ...received, ...(read.media && { media: asStated(read.media) }) }, content)
-  if (group) effects.push(...join(network, account, group, from))
+  if (group && group !== STATUS) effects.push(...join(network, account, group, from))
   if (!account.companion) return { id, effects }
   const original: Original = { from, group, content }
   const encrypted = async () =>
@@ -66,7 +67,10 @@ export async function writeToAccount(network: Network, account: Account, writing
   return { id, effects }
 }
 
-function messageOf(account: Account, { text = '', media, message, quote }: Writing): proto.IMessage {
+export function messageOf(
+  account: Account,
+  { text = '', media, message, quote }: Pick<Writing, 'text' | 'media' | 'message' | 'quote'>,
+): proto.IMessage {
   if (message) return message
   const context = quote === undefined ? undefined : quotation(account, quote)
   return media ? mediaMessage(media.description, media.file, context) : textMessage(text, context)
@@ -79,36 +83,6 @@ function quotation(account: Account, id: string): proto.IContextInfo {
   const quotedMessage = content ? proto.Message.decode(content) : textMessage(message?.text ?? '')
   quotedMessage.messageContextInfo = null
   return { stanzaId: id, ...(message && { participant: lidJid(message.from) }), quotedMessage }
-}
-
-/**
- * The account's owner writes on the phone. The contact receives the message and a copy is queued for the client. Call
- * it in an event of the account.
- */
-export async function writeOnPhone(network: Network, account: Account, to: string, text: string, at: number) {
-  const id = createMessageId()
-  const effects: Effect[] = []
-  const readers = isGroup(to) ? otherMembers(account, to) : [to]
-  const group = isGroup(to) ? to : undefined
-  for (const reader of readers) {
-    account.inboxes.receive(reader, { id, from: account.phone, text, ...(group && { group }), receivedAt: at })
-  }
-  if (!account.companion) return effects
-  const content = group ? encoded(textMessage(text)) : sentContent(lidJid(to), text)
-  const original: Original = { from: account.phone, group, content }
-  const parts = group
-    ? await encryptForGroup(network, account, original, effects)
-    : [enc(await encryptForClient(network, account, account.phone, content, effects))]
-  const stanza = group
-    ? messageStanza(account, original, id, at, parts)
-    : node('message', { ...copyAttributes(account.phone, to), id, t: seconds(at), type: 'text' }, parts)
-  effects.push(release(network, account, account.queue.add(stanza, at, original)))
-  return effects
-}
-
-/** A copy comes from the phone and names the recipient. */
-function copyAttributes(phone: string, to: string) {
-  return { from: lidJid(phone), recipient: lidJid(to), peer_recipient_pn: pnJid(to), addressing_mode: 'lid' }
 }
 
 /** Makes `number` a member of a group as the account sees it, and notifies its client. Call it in an event. */
@@ -142,7 +116,7 @@ export async function encryptAnew(
   return node(stanza.tag, stanza.attrs, [enc(await device.encrypt(peer, sent), count)])
 }
 
-function messageStanza(
+export function messageStanza(
   account: Account,
   { from, group }: Original,
   id: string,
@@ -158,7 +132,7 @@ function messageStanza(
   return node('message', { ...sender, id, t, ...attrs, notify, addressing_mode: 'lid' }, [...parts, ...more])
 }
 
-async function encryptForGroup(network: Network, account: Account, original: Original, effects: Effect[]) {
+export async function encryptForGroup(network: Network, account: Account, original: Original, effects: Effect[]) {
   const { from, content } = original
   const group = original.group!
   const { ciphertext, distribution } = await account.devices.get(from).encryptForGroup(group, content)

@@ -97,9 +97,9 @@ export function encoded(message: proto.IMessage): Buffer {
   return Buffer.from(proto.Message.encode(message).finish())
 }
 
-/** The copy of a text that a phone sends to its own clients. */
-export function sentContent(destinationJid: string, text: string): Buffer {
-  return encoded({ deviceSentMessage: { destinationJid, message: textMessage(text) } })
+/** The copy of a message that a phone sends to its own clients. */
+export function sentContent(destinationJid: string, message: proto.IMessage): Buffer {
+  return encoded({ deviceSentMessage: { destinationJid, message } })
 }
 
 /** Content that carries a sender key, alone or with a message. */

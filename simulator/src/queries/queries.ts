@@ -1,12 +1,13 @@
 /** The queries of a linked client, and their answers. */
-import { type Answer, type Asker, BAD_REQUEST, NOT_FOUND } from '../contacts/asker.ts'
-import { changeMembers, createGroup, leaveGroup, renameGroup } from '../contacts/group-changes.ts'
+import { type Answer, type Asker, BAD_REQUEST } from '../contacts/asker.ts'
+import { changeBlocked, changePrivacy, changeTimer, listBlocked, listPrivacy } from '../profiles/account-queries.ts'
+import { answerBusinessProfile, answerPicture, setAbout, setPicture } from '../profiles/profile-queries.ts'
 import { catchUp } from '../server/delivery.ts'
 import { initialSync } from '../server/initial-sync.ts'
 import { answerMex } from '../server/restriction.ts'
 import { children, type Node, node, SERVER } from '../wire/nodes.ts'
 import { syncAppState } from './app-state-queries.ts'
-import { answerGroup, answerGroups } from './group-queries.ts'
+import { groupQueries } from './group-queries.ts'
 import { answerKeys, rotateKey, uploadKeys } from './key-queries.ts'
 import { answerUsync } from './user-queries.ts'
 
@@ -29,20 +30,18 @@ const handlers: Readonly<Record<string, Handler>> = {
   'set w:stats add': () => [],
   'set urn:xmpp:whatsapp:dirty clean': () => [],
   'set privacy tokens': () => [],
-  'get blocklist': () => [node('list', {}, [])],
-  'get privacy privacy': () => [node('privacy', {}, privacySettings())],
-  'get w:profile:picture picture': () => NOT_FOUND,
+  'get blocklist': listBlocked,
+  'set blocklist item': changeBlocked,
+  'get privacy privacy': listPrivacy,
+  'set privacy privacy': changePrivacy,
+  'set disappearing_mode disappearing_mode': changeTimer,
+  'get w:profile:picture picture': answerPicture,
+  'set w:profile:picture': setPicture,
+  'set status status': setAbout,
+  'get w:biz business_profile': answerBusinessProfile,
   'get usync usync': answerUsync,
   'get w:mex query': answerMex,
-  'get w:g2 query': answerGroup,
-  'get w:g2 participating': answerGroups,
-  'set w:g2 create': createGroup,
-  'set w:g2 add': changeMembers('add'),
-  'set w:g2 remove': changeMembers('remove'),
-  'set w:g2 promote': changeMembers('promote'),
-  'set w:g2 demote': changeMembers('demote'),
-  'set w:g2 leave': leaveGroup,
-  'set w:g2 subject': renameGroup,
+  ...groupQueries,
   'set w:sync:app:state sync': syncAppState,
   'get w:sync:app:state sync': syncAppState,
 }
@@ -69,9 +68,4 @@ export async function handleIq(asker: Asker, iq: Node): Promise<void> {
 async function sendKept({ network, account, markCaughtUp }: Asker): Promise<void> {
   await account.applyDurably(() => [() => catchUp(network, account, markCaughtUp)])
   await account.applyDurably(() => initialSync(network, account))
-}
-
-function privacySettings(): Node[] {
-  const names = ['readreceipts', 'last', 'online', 'profile', 'status', 'groupadd', 'calladd']
-  return names.map(name => node('category', { name, value: 'all' }))
 }

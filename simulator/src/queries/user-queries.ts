@@ -4,8 +4,11 @@ import { isNumber, lidJid, parseAddress, pnJid } from '../addresses.ts'
 import type { Answer, Asker } from '../contacts/asker.ts'
 import { behaviourOf } from '../contacts/behaviour.ts'
 import type { Network } from '../network.ts'
-import { linkedDevices } from '../signal/device-lists.ts'
-import { bytes, child, children, type Node, node, seconds } from '../wire/nodes.ts'
+import { hides, profileOf } from '../profiles/profile-queries.ts'
+import { devicesNode } from '../signal/device-lists.ts'
+import { bytes, child, children, type Node, node } from '../wire/nodes.ts'
+
+const DEFAULT_ABOUT = 'Hey there! I am using WhatsApp.'
 
 export function answerUsync(asker: Asker, iq: Node): Answer {
   const usync = child(iq, 'usync')
@@ -20,15 +23,40 @@ export function answerUsync(asker: Asker, iq: Node): Answer {
 function usyncUser({ network, account }: Asker, user: Node, protocols: string[]): Node[] {
   const asked = user.attrs['jid']
   const contact = bytes(user, 'contact')?.toString().replace(/\D/g, '')
+  const { username } = child(user, 'contact')?.attrs ?? {}
   const address = asked === undefined ? null : parseAddress(asked)
-  const number = address?.number ?? found(network, contact)
+  const named = username === undefined ? null : account.settings.findUsername(username)
+  const number = address?.number ?? named ?? found(network, contact)
   const exists = isNumber(number) && behaviourOf(number).onWhatsApp
-  if (!exists) return contact ? [node('user', {}, [node('contact', { type: 'out' })])] : []
+  if (!exists) return contact || username ? [node('user', {}, [node('contact', { type: 'out' })])] : []
   const answers: Node[] = []
   if (protocols.includes('contact')) answers.push(node('contact', { type: 'in' }))
   if (protocols.includes('devices')) answers.push(devicesNode(network, account, number))
   if (protocols.includes('lid') && !address?.lid) answers.push(node('lid', { val: lidJid(number) }))
-  return [node('user', { jid: address?.lid ? lidJid(number) : pnJid(number) }, answers)]
+  answers.push(...shownNodes(network, account, number, protocols))
+  // A person that was found by the username is named by LID.
+  return [node('user', { jid: address?.lid || named ? lidJid(number) : pnJid(number) }, answers)]
+}
+
+/** What the person shows of itself, of what was asked for. */
+function shownNodes(network: Network, account: Account, number: string, protocols: string[]): Node[] {
+  const { about, picture, username } = profileOf(network, account, number)
+  const answers: Node[] = []
+  if (protocols.includes('status')) {
+    const isHidden = hides(network, account, number, 'status')
+    const { text, at } = about ?? { text: DEFAULT_ABOUT, at: 0 }
+    // An empty text is told with 401, as a hidden one.
+    if (isHidden || text === '') answers.push(node('status', { code: '401', type: 'fail' }))
+    else answers.push(node('status', { t: at.toString() }, Buffer.from(text)))
+  }
+  if (protocols.includes('picture') && picture && !hides(network, account, number, 'profile'))
+    answers.push(node('picture', { id: picture.id }))
+  if (protocols.includes('username') && username) answers.push(node('username', {}, Buffer.from(username)))
+  if (protocols.includes('disappearing_mode')) {
+    const { duration, at } = network.findAccount(number)?.settings.timer ?? { duration: 0, at: 0 }
+    answers.push(node('disappearing_mode', { duration: duration.toString(), t: at.toString() }))
+  }
+  return answers
 }
 
 /** The number that a look-up of `contact` returns. */
@@ -36,12 +64,4 @@ function found(network: Network, contact: string | undefined): string | null {
   if (contact === undefined) return null
   const { lookUps } = network.scenario
   return lookUps.has(contact) ? lookUps.get(contact)! : contact
-}
-
-function devicesNode(network: Network, account: Account, number: string): Node {
-  const devices = [node('device', { id: '0' })]
-  for (const device of linkedDevices(network, account, number).map(String)) {
-    devices.push(node('device', { id: device, 'key-index': device }))
-  }
-  return node('devices', {}, [node('device-list', {}, devices), node('key-index-list', { ts: seconds(Date.now()) })])
 }

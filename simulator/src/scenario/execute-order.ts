@@ -1,7 +1,8 @@
 import type { Account } from '../account.ts'
 import { lidJid, pnJid } from '../addresses.ts'
-import { writeOnPhone, writeToAccount } from '../contacts/contact-messages.ts'
+import { writeToAccount } from '../contacts/contact-messages.ts'
 import { createMessageId } from '../contacts/content.ts'
+import { writeOnPhone } from '../contacts/owner-messages.ts'
 import { askAgain } from '../contacts/reactions.ts'
 import type { Network } from '../network.ts'
 import { release } from '../server/delivery.ts'
@@ -28,6 +29,9 @@ export async function executeOrder(network: Network, order: Order): Promise<Orde
       return {}
     case 'seed':
       scenario.setSeed(order.seed)
+      return {}
+    case 'latency':
+      network.latencyMs = order.ms
       return {}
     case 'refuse_logins':
       scenario.refuseLogins(order.reason, order.count, order.account ?? null)
@@ -110,7 +114,9 @@ async function executeForAccount(network: Network, order: ForAccount): Promise<v
     case 'write':
       return write(network, account, order)
     case 'write_on_phone':
-      return account.applyDurably(() => writeOnPhone(network, account, order.to, order.text, Date.now()))
+      return account.applyDurably(async () => {
+        return (await writeOnPhone(network, account, order.to, { text: order.text }, Date.now())).effects
+      })
   }
 }
 

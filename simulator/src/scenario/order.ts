@@ -12,6 +12,8 @@ export type Order =
    * Removes all rules, refusals of logins and linkings, look-ups, restrictions and the number of QR codes. Held stanzas are released.
    */
   | { kind: 'clear' }
+  /** Every stanza takes this long from a client to the network, and as long back. */
+  | { kind: 'latency'; ms: number }
   /** Restarts the random choices (`probability`, `jitterMs`) from this seed. */
   | { kind: 'seed'; seed: number }
   /** Sends the client this stanza unchanged. */

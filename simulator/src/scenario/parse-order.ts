@@ -58,6 +58,7 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
   remove_rule: [{ id: count }],
   release: [{}, { count }],
   clear: [{}],
+  latency: [{ ms: count }],
   seed: [{ seed: count }],
   stanza: [{ account: isNumber, stanza }],
   cut: [{ account: isNumber }],

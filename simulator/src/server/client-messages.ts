@@ -7,10 +7,10 @@
  * queued in the same commit that records the message. The message is acknowledged once that commit is durable.
  */
 import type { Account, Client, Effect } from '../account.ts'
-import { type Address, isGroup, lidJid, parseAddress, pnJid } from '../addresses.ts'
+import { type Address, isGroup, lidJid, parseAddress, pnJid, STATUS } from '../addresses.ts'
 import { behaviourOf } from '../contacts/behaviour.ts'
 import { type Content, encoded, readContent } from '../contacts/content.ts'
-import { isMember, otherMembers } from '../contacts/groups.ts'
+import { isMember, mayWrite, otherMembers } from '../contacts/groups.ts'
 import { factsOf } from '../contacts/message-facts.ts'
 import { askAgain, type Chat, type Reading, type ReadMessage, react } from '../contacts/reactions.ts'
 import { inspect } from '../media/contact-files.ts'
@@ -25,8 +25,8 @@ import { isRestrictedFor, RESTRICTED } from './restriction.ts'
 /** WhatsApp's error for a malformed stanza. */
 const MALFORMED = '479'
 /**
- * The error for a message to a group that the sender is not in. WhatsApp's own error is not known. 403 is its answer to a
- * metadata query for such a group.
+ * The error for a message to a group that the sender is not in, or may not write in. WhatsApp's own error is not known. 403 is
+ * its answer to a metadata query for such a group.
  */
 const NOT_A_MEMBER = '403'
 /** This many simulated members of a group decrypt their copies. The rest assume that they could. */
@@ -45,7 +45,7 @@ export async function handleMessage(
   const message = readOutgoing(account, client, stanza)
   const { to, category } = stanza.attrs
   const recipient = parseAddress(to)
-  if (!message || !(recipient || isGroup(to))) return answer(client, stanza, MALFORMED)
+  if (!message || !(recipient || isGroup(to) || to === STATUS)) return answer(client, stanza, MALFORMED)
   if (category === 'peer') {
     return account.apply(async () => {
       const copies = await sendCopies(network, account, message.peer, stanza)
@@ -62,7 +62,10 @@ export async function handleMessage(
 async function sendToUser(network: Network, account: Account, client: Client, message: Outgoing, to: Address) {
   const chat = { jid: to.lid ? lidJid(to.number) : pnJid(to.number), group: false }
   const other = to.number === account.phone ? null : network.findAccount(to.number)
-  const elsewhere = other && (await receiveElsewhere(network, account, client, other, message, null))
+  const isBlocked = other?.settings.blocks(account.phone)
+  const elsewhere = isBlocked
+    ? ({ kind: 'nothing' } as const)
+    : other && (await receiveElsewhere(network, account, client, other, message, null))
   return account.apply(async () => {
     const reading = elsewhere ?? (await receive(network, account, to.number, account.phone, message, null))
     const reaction = await react(network, account, message, to.number, reading, chat, 0)
@@ -111,11 +114,14 @@ function isComplete(network: Network, account: Account, number: string, message:
 }
 
 async function sendToGroup(network: Network, account: Account, client: Client, message: Outgoing, group: string) {
-  if (!isMember(account, group)) return answer(client, message.stanza, NOT_A_MEMBER)
-  const members = otherMembers(account, group)
+  const isStatus = group === STATUS
+  if (!isStatus && !(isMember(account, group) && mayWrite(account, group, account.phone)))
+    return answer(client, message.stanza, NOT_A_MEMBER)
+  const members = isStatus ? readersOf(account, message) : otherMembers(account, group)
   const readings = new Map<string, Reading>()
   for (const member of members) {
     const other = network.findAccount(member)
+    if (isStatus && other?.settings.blocks(account.phone)) continue
     if (other) readings.set(member, await receiveElsewhere(network, account, client, other, message, group))
   }
   return account.apply(async () => {
@@ -128,6 +134,13 @@ async function sendToGroup(network: Network, account: Account, client: Client, m
     }
     return effects
   })
+}
+
+/** A status is for those whom its client has named. */
+function readersOf(account: Account, { copies }: Outgoing): string[] {
+  const readers = new Set(copies.map(({ address }) => address.number))
+  readers.delete(account.phone)
+  return [...readers]
 }
 
 async function receiveBySimulated(

@@ -15,6 +15,7 @@ import type { ServerIdentity } from '../wire/certificate.ts'
 import { FrameReader, frame } from '../wire/frames.ts'
 import { decodeNode, encodeNode, type Node } from '../wire/nodes.ts'
 import { NoiseResponder, type NoiseTransport } from '../wire/noise.ts'
+import { DelayLine } from './delay-line.ts'
 
 /** Handles the stanzas of a connection, once the client is known. */
 export interface Role {
@@ -28,6 +29,11 @@ export interface Gate {
   readonly isSet: boolean
   leave(connection: Connection, stanza: Node): void
   arrive(connection: Connection, stanza: Node): Promise<void>
+}
+
+/** How long stanzas take. It may change. */
+export interface Pace {
+  readonly latencyMs: number
 }
 
 export interface Hello {
@@ -49,6 +55,9 @@ export class Connection {
   /** The account of this client. Null until it has logged in. */
   phone: string | null = null
   readonly #socket: WebSocket
+  readonly #pace: Pace
+  readonly #arriving = new DelayLine()
+  readonly #leaving = new DelayLine()
   readonly #identity: ServerIdentity
   readonly #admit: Admit
   readonly #gate: Gate
@@ -64,21 +73,17 @@ export class Connection {
 
   constructor(
     socket: WebSocket,
-    {
-      identity,
-      scenario,
-      budget,
-      log,
-    }: { identity: ServerIdentity; scenario: Gate; budget: EventLoopBudget; log: (line: string) => void },
+    pace: Pace & { identity: ServerIdentity; scenario: Gate; budget: EventLoopBudget; log: (line: string) => void },
     admit: Admit,
   ) {
     this.#socket = socket
-    this.#identity = identity
+    this.#identity = pace.identity
     this.#admit = admit
-    this.#gate = scenario
-    this.#budget = budget
-    this.#log = log
-    socket.on('message', data => this.#guard(() => this.#read(data)))
+    this.#gate = pace.scenario
+    this.#budget = pace.budget
+    this.#log = pace.log
+    this.#pace = pace
+    socket.on('message', data => this.#arriving.add(pace.latencyMs, () => this.#guard(() => this.#read(data))))
     socket.on('close', () => this.#close())
     socket.on('error', () => this.close())
   }
@@ -89,6 +94,10 @@ export class Connection {
 
   /** Does nothing on a closed connection. */
   send(stanza: Node): void {
+    this.#leaving.add(this.#pace.latencyMs, () => this.#send(stanza))
+  }
+
+  #send(stanza: Node): void {
     if (this.#gate.isSet) this.#gate.leave(this, stanza)
     else this.write(stanza)
   }
@@ -102,9 +111,11 @@ export class Connection {
 
   /** Sends a last stanza, bypassing the scenario, and closes. */
   end(stanza: Node): void {
-    this.write(stanza)
-    this.#close()
-    setTimeout(() => this.#socket.close(), LINGER_MS)
+    this.#leaving.add(this.#pace.latencyMs, () => {
+      this.write(stanza)
+      this.#close()
+      setTimeout(() => this.#socket.close(), LINGER_MS)
+    })
   }
 
   close(): void {
@@ -121,6 +132,8 @@ export class Connection {
   #close(): void {
     if (this.#closed) return
     this.#closed = true
+    this.#arriving.clear()
+    this.#leaving.clear()
     this.#role?.closed()
   }
 

@@ -1,6 +1,8 @@
 import type { Account, Client } from '../account.ts'
 import { lidJid } from '../addresses.ts'
+import { handleCall } from '../contacts/calls.ts'
 import type { Network } from '../network.ts'
+import { announcePresence, handleChatState, handlePresence } from '../profiles/presence.ts'
 import { handleIq } from '../queries/queries.ts'
 import { announceDevices } from '../signal/device-lists.ts'
 import { child, type Node, node, SERVER, seconds } from '../wire/nodes.ts'
@@ -16,6 +18,7 @@ export class LinkedClient implements Role, Client {
   readonly version: string
   caughtUp = false
   isAvailable = false
+  readonly subscriptions = new Map<string, string>()
   readonly #network: Network
   readonly #connection: Connection
   readonly #account: Account
@@ -53,7 +56,9 @@ export class LinkedClient implements Role, Client {
   }
 
   closed(): void {
-    if (this.#account.client === this) this.#account.client = null
+    if (this.#account.client !== this) return
+    this.#account.client = null
+    if (this.isAvailable) announcePresence(this.#network, this.#account)
   }
 
   async #handle(stanza: Node): Promise<{ durable: Promise<void> } | null> {
@@ -65,8 +70,14 @@ export class LinkedClient implements Role, Client {
       case 'ack':
         return handleAck(this.#account, stanza)
       case 'presence':
-        if (stanza.attrs['to'] === undefined) this.isAvailable = stanza.attrs['type'] !== 'unavailable'
+        handlePresence(this.#network, this.#account, stanza)
         return this.#rename(stanza.attrs['name'])
+      case 'call':
+        handleCall(this.#network, this.#account, this, stanza)
+        return null
+      case 'chatstate':
+        handleChatState(this.#network, this.#account, stanza)
+        return null
       default:
         return null
     }

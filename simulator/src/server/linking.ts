@@ -13,7 +13,7 @@ import { proto } from 'baileys/WAProto/index.js'
 import type { Account, Companion } from '../account.ts'
 import { lidJid, parseAddress, pnJid } from '../addresses.ts'
 import type { Network, WaitingClient } from '../network.ts'
-import { announceDevices } from '../signal/device-lists.ts'
+import { announceDevices, rawIdOf } from '../signal/device-lists.ts'
 import { isSignedBy, type KeyPair, sign } from '../signal/keys.ts'
 import { SimulatorError } from '../types.ts'
 import { bytes, child, type Node, node, SERVER, seconds, uint } from '../wire/nodes.ts'
@@ -149,7 +149,7 @@ export class LinkingClient implements Role, WaitingClient {
 
   #askToSign(account: Account, device: number, advSecret: Buffer): Promise<void> {
     const phoneIdentity = account.devices.get(account.phone).identity
-    const details = deviceDetails(device)
+    const details = deviceDetails(account.phone, device)
     const container = signDevice(phoneIdentity, details, this.#companion.identity, advSecret)
     return new Promise<void>((resolve, reject) => {
       const late = () => settle(failure('the client did not confirm that it is linked'))
@@ -219,9 +219,9 @@ function passkeyOptions() {
   }
 }
 
-function deviceDetails(device: number): Buffer {
+function deviceDetails(phone: string, device: number): Buffer {
   const identity = {
-    rawId: device,
+    rawId: rawIdOf(phone),
     timestamp: Math.floor(Date.now() / 1000),
     keyIndex: device,
     accountType: proto.ADVEncryptionType.E2EE,

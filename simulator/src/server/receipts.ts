@@ -3,7 +3,7 @@
  * and a receipt for another account's message is forwarded to that account.
  */
 import type { Account, Client, Effect } from '../account.ts'
-import { isGroup, lidJid, parseAddress } from '../addresses.ts'
+import { isGroup, lidJid, parseAddress, STATUS } from '../addresses.ts'
 import { encryptAnew, takeBundle } from '../contacts/contact-messages.ts'
 import { uploadAgain } from '../media/media-retries.ts'
 import type { Network } from '../network.ts'
@@ -83,11 +83,12 @@ export function preKeyIn(key: Node | undefined): { id: number; publicKey: Buffer
 /** Forwards the receipt to the client of the account that wrote the message. */
 async function passOn(network: Network, account: Account, client: Client, stanza: Node, ids: string[]): Promise<void> {
   const { to, type, participant } = stanza.attrs
-  const author = parseAddress(isGroup(to) ? participant : to)
+  const isShared = isGroup(to) || to === STATUS
+  const author = parseAddress(isShared ? participant : to)
   const other = author && author.number !== account.phone ? network.findAccount(author.number) : null
   if (!other?.companion || !(type === 'retry' || FORWARDED_TO_AUTHOR.includes(type))) return
   const from = lidJid(account.phone, type === 'retry' ? client.device : 0)
-  const sender = isGroup(to) ? { from: to, participant: from } : { from }
+  const sender = isShared ? { from: to, participant: from } : { from }
   await other.applyDurably(() => {
     const now = Date.now()
     return ids.map(id => {

@@ -1,9 +1,44 @@
+import { proto } from 'baileys/WAProto/index.js'
 import type { Account } from '../account.ts'
-import { lidJid, pnJid } from '../addresses.ts'
+import { digestDigits, lidJid, pnJid } from '../addresses.ts'
 import { createMessageId } from '../contacts/content.ts'
 import type { Network } from '../network.ts'
 import { release } from '../server/delivery.ts'
-import { node, seconds } from '../wire/nodes.ts'
+import { type Node, node, seconds } from '../wire/nodes.ts'
+import { sign } from './keys.ts'
+
+const KEY_INDEX_LIST_SIGNATURE = Buffer.from([6, 2])
+const RAW_ID_DIGITS = 9
+
+/** Identifies a registration of the phone. It is the same in all that the phone signs about its devices. */
+export function rawIdOf(phone: string): number {
+  return Number(digestDigits(`registration of ${phone}`, RAW_ID_DIGITS))
+}
+
+/** The devices of a user, with the list of valid ones that the phone has signed. */
+export function devicesNode(network: Network, account: Account, number: string): Node {
+  const linked = linkedDevices(network, account, number)
+  const devices = linked.map(device => node('device', { id: `${device}`, 'key-index': `${device}` }))
+  const list = linked.length > 0 ? signedList(network.findAccount(number) ?? account, number, linked) : undefined
+  return node('devices', {}, [
+    node('device-list', {}, [node('device', { id: '0' }), ...devices]),
+    node('key-index-list', { ts: seconds(Date.now()) }, list),
+  ])
+}
+
+function signedList(scope: Account, number: string, linked: readonly number[]): Uint8Array {
+  const list = {
+    rawId: rawIdOf(number),
+    timestamp: Math.floor(Date.now() / 1000),
+    currentIndex: Math.max(...linked),
+    validIndexes: [0, ...linked],
+    accountType: proto.ADVEncryptionType.E2EE,
+  }
+  const details = proto.ADVKeyIndexList.encode(list).finish()
+  const { privateKey } = scope.devices.get(number).identity
+  const accountSignature = sign(privateKey, Buffer.concat([KEY_INDEX_LIST_SIGNATURE, details]))
+  return proto.ADVSignedKeyIndexList.encode({ details, accountSignature }).finish()
+}
 
 /** The devices that a user has besides the phone, as `account` sees them. */
 export function linkedDevices(network: Network, account: Account, number: string): number[] {

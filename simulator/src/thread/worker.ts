@@ -1,13 +1,21 @@
 import { Worker } from 'node:worker_threads'
+import type { GroupChange, GroupState } from '../contacts/group-types.ts'
 import type { Order, OrderResult } from '../scenario/order.ts'
 import type { ScenarioState } from '../scenario/scenario.ts'
 import {
   type AccountInfo,
+  type Call,
+  type ContactCall,
   type ContactMessage,
+  type ContactPresence,
+  type ContactProfile,
   type ContactTyping,
   type MediaAccess,
   type NetworkStorage,
+  type OwnerMessage,
+  type PhonePresence,
   type ReceivedMessage,
+  type ShownProfile,
   type Simulator,
   SimulatorError,
   type SimulatorOptions,
@@ -93,12 +101,56 @@ class ThreadSimulator implements SimulatorWorker {
     return this.#call<{ id: string }>('writeAs', message)
   }
 
+  writeAsOwner(message: OwnerMessage) {
+    return this.#call<{ id: string }>('writeAsOwner', message)
+  }
+
   joinGroup(group: string, numbers: readonly string[]) {
     return this.#call<void>('joinGroup', group, numbers)
   }
 
+  createGroup(by: string, subject: string, members: readonly string[]) {
+    return this.#call<{ group: string }>('createGroup', by, subject, members)
+  }
+
+  changeGroup(group: string, change: GroupChange) {
+    return this.#call<GroupState>('changeGroup', group, change)
+  }
+
+  group(group: string, account?: string) {
+    return this.#call<GroupState>('group', group, account)
+  }
+
   typeAs(typing: ContactTyping) {
     return this.#call<void>('typeAs', typing)
+  }
+
+  setPresence(presence: ContactPresence) {
+    return this.#call<void>('setPresence', presence)
+  }
+
+  callAs(call: ContactCall) {
+    return this.#call<{ id: string }>('callAs', call)
+  }
+
+  endCall(id: string) {
+    return this.#call<void>('endCall', id)
+  }
+
+  calls(number: string) {
+    return this.#call<readonly Call[]>('calls', number)
+  }
+
+  setProfile(profile: ContactProfile) {
+    return this.#call<void>('setProfile', profile)
+  }
+
+  profile(number: string, viewer?: string) {
+    return this.#call<ShownProfile>('profile', number, viewer)
+  }
+
+  presence(number: string) {
+    return this.#call<PhonePresence>('presence', number)
   }
 
   inbox(number: string, whole?: boolean) {

@@ -1,0 +1,86 @@
+/** Groups, and what people change in them. */
+import type { Picture } from '../profiles/profile.ts'
+
+export interface GroupMember {
+  number: string
+  role?: 'admin' | 'superadmin' | undefined
+}
+
+/** Somebody who wants to join a group in which admins decide on that. */
+export interface JoinRequest {
+  number: string
+  /** Seconds since the epoch. */
+  at: number
+  method: 'invite_link' | 'non_admin_add'
+  /** Who wanted to add the person. */
+  requestor?: string | undefined
+}
+
+/** Times are in seconds since the epoch. */
+export interface Group {
+  /** True for a group that nobody created. Every account is in it, and those that nobody added there have a view of their own. */
+  isDefault?: boolean
+  subject: string
+  /** Who changed the subject, and when. Undefined: nobody has. */
+  subjectBy?: string
+  subjectAt?: number
+  createdAt: number
+  creator: string
+  members: readonly GroupMember[]
+  description?: { id: string; text: string; by: string; at: number } | undefined
+  picture?: Picture | undefined
+  /** True if only admins may write. */
+  announcement?: boolean
+  /** True if only admins may change the subject, the description, the picture and the timer. */
+  locked?: boolean
+  /** True if every member may add members. */
+  everybodyAdds?: boolean
+  /** True if admins decide who joins. */
+  approval?: boolean
+  requests?: readonly JoinRequest[]
+  /** Messages disappear after this many seconds. 0 or undefined: never. */
+  expiration?: number
+  /** The code of the invitation link, once somebody has asked for it. */
+  invite?: string
+  revokedInvites?: readonly string[]
+}
+
+/** What a person changes in a group, one part after the other. */
+export interface GroupChange {
+  /** Number of the person: a member, or the owner of an account on the phone. Default: the first admin. */
+  by?: string
+  /** Number of an account in the group. Default: the only account, or one in a group that has been changed before. */
+  account?: string
+  subject?: string
+  /** An empty text removes it. */
+  description?: string
+  /** True: only admins may write. */
+  announcement?: boolean
+  /** True: only admins may change the subject, the description and the timer. */
+  locked?: boolean
+  /** True: every member may add members. */
+  everybodyAdds?: boolean
+  /** True: admins decide who joins. */
+  approval?: boolean
+  /** Seconds after which messages disappear; 0 for never. */
+  expiration?: number
+  add?: string[]
+  remove?: string[]
+  promote?: string[]
+  demote?: string[]
+  /** Decides on requests to join. */
+  approve?: string[]
+  reject?: string[]
+  /** `get`: there is an invitation code from now on. `revoke`: there is another one. */
+  invite?: 'get' | 'revoke'
+  /** The person joins with this code of an invitation, or asks to. */
+  join?: string
+  leave?: true
+}
+
+/** A group as an account knows it. */
+export interface GroupState
+  extends Omit<Group, 'description' | 'picture' | 'isDefault' | 'revokedInvites' | 'subjectBy' | 'subjectAt'> {
+  group: string
+  description?: string
+}
